@@ -1,0 +1,128 @@
+//! Entries: what stands in a log, and the one text form that is both stored and sent.
+//!
+//! The stored text of a durable entry *is* its native frame, so replay encodes nothing. Its first bytes have a
+//! fixed form, `{"type":"entry","session":"<36 characters>",`, so that a fork can copy entries into another
+//! log without reading them. Changes to the form are additive.
+
+use std::{fmt, sync::OnceLock};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{Actor, LogId, Millis, Seq};
+
+/// The version of the form that entries are stored in.
+pub const ENTRY_VERSION: u32 = 1;
+
+/// How long `{"type":"entry","session":"<36 characters>"` is; a fork replaces just that much.
+pub const SESSION_PREFIX: usize = r#"{"type":"entry","session":""#.len() + 36 + 1;
+
+/// One entry: its number, when, who caused it, what happened.
+#[derive(Debug)]
+pub struct Entry<E> {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// When.
+    pub at: Millis,
+    /// Who caused it; absent is the agent.
+    pub by: Option<Actor>,
+    /// What.
+    pub event: E,
+    /// What the agent really said, where it is worth keeping. For owners only: it can hold secrets.
+    pub raw: Option<Bytes>,
+    log: LogId,
+    frame: OnceLock<Bytes>,
+}
+
+#[derive(Serialize)]
+struct FrameOut<'a, E> {
+    seq: Seq,
+    at: Millis,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: &'a Option<Actor>,
+    event: &'a E,
+}
+
+impl<E: Serialize> Entry<E> {
+    /// An entry of `log`.
+    pub fn new(log: LogId, seq: Seq, at: Millis, by: Option<Actor>, event: E) -> Self {
+        Self { seq, at, by, event, raw: None, log, frame: OnceLock::new() }
+    }
+
+    /// The same, with what the agent really said.
+    #[must_use]
+    pub fn with_raw(mut self, raw: Option<Bytes>) -> Self {
+        self.raw = raw;
+        self
+    }
+
+    /// The native frame: JSON text, made once and shared.
+    pub fn frame(&self) -> Bytes {
+        self.frame.get_or_init(|| self.encode()).clone()
+    }
+
+    fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(192);
+        match self.log {
+            LogId::Daemon => out.extend_from_slice(br#"{"type":"daemon""#),
+            LogId::Session(id) => {
+                use std::io::Write as _;
+                // Writing into memory cannot fail.
+                let _ = write!(out, r#"{{"type":"entry","session":"{id}""#);
+            }
+        }
+        let start = out.len();
+        let body = FrameOut { seq: self.seq, at: self.at, by: &self.by, event: &self.event };
+        if let Err(error) = serde_json::to_writer(&mut out, &body) {
+            // Our own types serialise; should one ever not, the entry says so instead of being lost.
+            out.truncate(start);
+            let why = serde_json::Value::from(error.to_string());
+            out.extend_from_slice(
+                format!(
+                    r#"{{"seq":{},"at":{},"event":{{"type":"unknown","source":"portolan","kind":{why}}}}}"#,
+                    self.seq, self.at.0
+                )
+                .as_bytes(),
+            );
+        }
+        // The head is an open object already: the body goes on in it.
+        out[start] = b',';
+        Bytes::from(out)
+    }
+}
+
+/// An entry as it lies in the store: its number and its frame.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// The native frame.
+    pub frame: Bytes,
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.seq, String::from_utf8_lossy(&self.frame))
+    }
+}
+
+/// An entry read back from its frame.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Decoded<E> {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// When.
+    pub at: Millis,
+    /// Who caused it; absent is the agent.
+    #[serde(default)]
+    pub by: Option<Actor>,
+    /// What.
+    pub event: E,
+}
+
+impl Stored {
+    /// Reads the frame.
+    pub fn decode<E: DeserializeOwned>(&self) -> Result<Decoded<E>, serde_json::Error> {
+        serde_json::from_slice(&self.frame)
+    }
+}

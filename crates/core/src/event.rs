@@ -1,0 +1,1242 @@
+//! Events: what happened in a session, in one vocabulary for every agent; and what happened in the daemon.
+//!
+//! Translators turn an agent's own messages into these; projectors turn these into a frontend's frames. What has
+//! no event of its own becomes [`Event::Unknown`] with the raw text kept, so that nothing a newer agent says is lost.
+//!
+//! # Where the unified messages of other bridges went
+//!
+//! A test reads this table and fails on a kind without a row, or a row that names no event.
+//!
+//! | unified message | here |
+//! |---|---|
+//! | assistant_message | Message, ToolCall |
+//! | partial_message | ItemStarted, Delta |
+//! | result | TurnEnded |
+//! | system_init | AgentInfo |
+//! | status | Activity, SettingChanged |
+//! | compact_boundary | Compacted |
+//! | tool_progress | ToolProgress |
+//! | tool_use_summary | ToolSummary |
+//! | permission_request | RequestOpened |
+//! | auth_status | AuthStatus |
+//! | task_notification | TaskChanged |
+//! | hook_event | Hook |
+//! | error | Failure |
+//! | keep_alive | - (answers nothing, says nothing) |
+//! | system | AgentInfo, Activity, Compacted, TaskChanged, FilesPersisted, Hook |
+//! | assistant | Message, ToolCall |
+//! | stream_event | ItemStarted, Delta, Usage |
+//! | control_request | RequestOpened |
+//! | control_response | Receipt |
+//! | user | Prompt, ToolResult, Notice |
+//! | system/init | AgentInfo |
+//! | system/status | Activity, SettingChanged |
+//! | system/compact_boundary | Compacted |
+//! | system/task_notification | TaskChanged |
+//! | system/files_persisted | FilesPersisted |
+//! | system/hook_started | Hook |
+//! | system/hook_progress | Hook |
+//! | system/hook_response | Hook |
+//! | control_request/can_use_tool | RequestOpened |
+//! | control_request/initialize | AgentInfo |
+//! | control_request/interrupt | Receipt, TurnEnded |
+//! | control_request/set_permission_mode | SettingChanged |
+//! | control_request/set_model | SettingChanged |
+//! | control_request/set_max_thinking_tokens | SettingChanged |
+//! | control_request/mcp_status | McpServers |
+//! | control_request/mcp_message | Receipt |
+//! | control_request/mcp_reconnect | McpServers |
+//! | control_request/mcp_toggle | McpServers |
+//! | control_request/mcp_set_servers | McpServers |
+//! | control_request/rewind_files | Receipt |
+//! | control_request/hook_callback | RequestOpened |
+//! | control_cancel_request | RequestClosed |
+//! | update_environment_variables | SettingChanged |
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Capabilities, Generation, RequestId, Seq, SessionId, SessionSpec, TokenId,
+    capabilities::{CommandInfo, ModelInfo, NativeProtocol},
+    command::{Action, CommandKey, Stage},
+    request::{Outcome, Request},
+    session::state::Summary,
+    usage::{ByModel, TokenUsage},
+};
+
+/// What happened in a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    // --- the session -------------------------------------------------------------------------
+    /// The session exists. Its first entry, once; a fork has a second one where its own history begins.
+    SessionCreated {
+        /// What was asked for.
+        spec: Box<SessionSpec>,
+    },
+    /// It has another name.
+    SessionRenamed {
+        /// The new one.
+        name: String,
+    },
+    /// It was put away, or taken out again.
+    SessionArchived {
+        /// Away or out.
+        archived: bool,
+    },
+
+    // --- the agent's process -------------------------------------------------------------------
+    /// A process is being started.
+    AgentStarting {
+        /// Which start this is.
+        generation: Generation,
+        /// The agent's own session id, where an earlier conversation is taken up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        resume: Option<String>,
+    },
+    /// The process runs and can be spoken to.
+    AgentStarted {
+        /// Which start this is.
+        generation: Generation,
+        /// The process, where there is one of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        pid: Option<u32>,
+        /// The agent's version, where known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        version: Option<String>,
+        /// How it is spoken to.
+        protocol: NativeProtocol,
+        /// What it can do.
+        capabilities: Box<Capabilities>,
+    },
+    /// The agent told about itself. Fields that are present replace what was known.
+    AgentInfo {
+        /// What it told.
+        info: Box<AgentInfo>,
+    },
+    /// The connection to a living agent was lost.
+    LinkLost {
+        /// Why.
+        reason: String,
+    },
+    /// It is back.
+    LinkRestored,
+    /// The process has ended.
+    AgentExited {
+        /// Which start this was.
+        generation: Generation,
+        /// How it ended.
+        exit: Exit,
+    },
+
+    // --- turns ---------------------------------------------------------------------------------
+    /// The agent began to work.
+    TurnStarted {
+        /// Counted from 1 within the session.
+        turn: u32,
+        /// What set it off.
+        origin: TurnOrigin,
+    },
+    /// The agent finished, or was stopped.
+    TurnEnded {
+        /// Which turn.
+        turn: u32,
+        /// What came of it.
+        result: Box<TurnResult>,
+    },
+    /// What the agent is busy with, beside writing.
+    Activity {
+        /// Its own word: `requesting`, `compacting`, …; absent when nothing special.
+        #[serde(default)]
+        activity: Option<String>,
+    },
+
+    // --- the conversation ------------------------------------------------------------------------
+    /// Someone said something to the agent.
+    Prompt {
+        /// The entry of the command.
+        command: Seq,
+        /// What.
+        content: Vec<Content>,
+    },
+    /// An item began to stream. Its end is the durable entry with the same item.
+    ItemStarted {
+        /// Its name, unique in the session.
+        item: String,
+        /// What it will be.
+        kind: ItemKind,
+        /// The message it is part of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        message: Option<String>,
+        /// The subagent it belongs to, by the call that started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        parent: Option<String>,
+    },
+    /// More of an open item: text, thinking, a tool's input as JSON text, a tool's output.
+    Delta {
+        /// Which item.
+        item: String,
+        /// What follows what came before.
+        text: String,
+    },
+    /// A finished part of a message.
+    Message {
+        /// The item that this ends, or a new name where nothing streamed.
+        item: String,
+        /// The message it is part of, by the agent's own id; parts of one message share it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        message: Option<String>,
+        /// The subagent it belongs to, by the call that started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        parent: Option<String>,
+        /// The model that wrote it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        model: Option<String>,
+        /// What it says.
+        content: Vec<Content>,
+        /// It was cut off: this is what there was.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupted: bool,
+        /// Why the model stopped.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        stop_reason: Option<String>,
+    },
+    /// The agent calls a tool.
+    ToolCall {
+        /// The call, by the agent's own id.
+        tool: String,
+        /// The item that this ends, where its input streamed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        item: Option<String>,
+        /// The message it is part of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        message: Option<String>,
+        /// The subagent that calls, by the call that started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        parent: Option<String>,
+        /// The tool's name.
+        name: String,
+        /// What sort of tool.
+        kind: ToolKind,
+        /// One line for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        title: Option<String>,
+        /// What it is called with.
+        input: Value,
+        /// The changes to files it will make, where known.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<FileChange>,
+    },
+    /// A tool is still at work.
+    ToolProgress {
+        /// Which call.
+        tool: String,
+        /// The tool's name.
+        name: String,
+        /// The subagent that called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        parent: Option<String>,
+        /// For how long.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        elapsed_seconds: Option<f64>,
+    },
+    /// A tool has finished.
+    ToolResult {
+        /// Which call.
+        tool: String,
+        /// The subagent that called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        parent: Option<String>,
+        /// How it ended.
+        outcome: ToolOutcome,
+        /// What it gave.
+        content: Vec<Content>,
+        /// The changes to files it made, where known.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<FileChange>,
+    },
+    /// The agent sums up what its last tools did.
+    ToolSummary {
+        /// In words.
+        summary: String,
+        /// Which calls.
+        tools: Vec<String>,
+    },
+    /// The agent's list of steps.
+    Plan {
+        /// All of them, in order.
+        steps: Vec<PlanStep>,
+        /// The subagent whose list it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        parent: Option<String>,
+    },
+    /// What a request to the model used.
+    Usage {
+        /// The tokens.
+        usage: TokenUsage,
+        /// The model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        model: Option<String>,
+        /// The subagent that used them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        parent: Option<String>,
+        /// How many tokens fit into the context, where told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+        context_window: Option<u64>,
+    },
+    /// The context was made smaller.
+    Compacted {
+        /// Who asked for it: `manual` or `auto`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        trigger: Option<String>,
+        /// Tokens before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+        tokens_before: Option<u64>,
+        /// Tokens after.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+        tokens_after: Option<u64>,
+    },
+    /// The agent forgot the conversation; its own session id may have changed.
+    ConversationReset {
+        /// The new id, where told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        agent_session: Option<String>,
+    },
+
+    // --- subagents and tasks -----------------------------------------------------------------------
+    /// A subagent began. What belongs to it names it as `parent`.
+    SubagentStarted {
+        /// Its name: the tool call that started it.
+        subagent: String,
+        /// The subagent that started it; absent is the main agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        parent: Option<String>,
+        /// Which sort.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        subagent_type: Option<String>,
+        /// What it is for, in a few words.
+        description: String,
+        /// What it was told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        prompt: Option<String>,
+        /// Its model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        model: Option<String>,
+        /// The agent goes on meanwhile.
+        #[serde(default)]
+        background: bool,
+        /// The team it joins.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        team: Option<String>,
+    },
+    /// A subagent has finished.
+    SubagentEnded {
+        /// Which.
+        subagent: String,
+        /// How.
+        outcome: ToolOutcome,
+        /// What it did, in words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        summary: Option<String>,
+        /// What it used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        work: Option<WorkDone>,
+    },
+    /// A background task began, went on or ended.
+    TaskChanged {
+        /// What is known of it.
+        task: Box<Task>,
+    },
+
+    // --- requests ------------------------------------------------------------------------------
+    /// The agent waits for an answer.
+    RequestOpened {
+        /// What it asks.
+        request: Box<Request>,
+    },
+    /// It waits no longer.
+    RequestClosed {
+        /// Which request.
+        request: RequestId,
+        /// How it ended.
+        outcome: Outcome,
+    },
+
+    // --- commands -----------------------------------------------------------------------------
+    /// Someone asked for something, and it was taken in. The entry's `by` says who.
+    CommandAccepted {
+        /// Under which id.
+        key: CommandKey,
+        /// What.
+        action: Box<Action>,
+    },
+    /// How far a command has come.
+    Receipt {
+        /// The entry of the command.
+        command: Seq,
+        /// How far.
+        #[serde(flatten)]
+        stage: Stage,
+    },
+
+    // --- settings -----------------------------------------------------------------------------
+    /// A setting is now this.
+    SettingChanged {
+        /// Which, and what.
+        setting: Setting,
+    },
+    /// From now on a rule answers.
+    RuleAdded {
+        /// The tool it is about.
+        tool_name: String,
+    },
+    /// A rule is gone.
+    RuleRemoved {
+        /// The tool it was about.
+        tool_name: String,
+    },
+    /// The MCP servers are in this state. Secrets are masked.
+    McpServers {
+        /// All of them.
+        servers: Vec<McpServer>,
+    },
+
+    // --- everything else ------------------------------------------------------------------------
+    /// A request to the model failed and is tried again.
+    Retry {
+        /// Which try failed.
+        attempt: u32,
+        /// How many there will be.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        max: Option<u32>,
+        /// The wait before the next one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+        delay_ms: Option<u64>,
+        /// What went wrong.
+        error: ErrorInfo,
+    },
+    /// Something went wrong that did not end the turn.
+    Failure {
+        /// What.
+        error: ErrorInfo,
+        /// The session can go on.
+        recoverable: bool,
+    },
+    /// Something worth a line.
+    Notice {
+        /// How much it matters.
+        level: Level,
+        /// In words.
+        text: String,
+    },
+    /// The agent is being logged in, or failed to be.
+    AuthStatus {
+        /// It is at it now.
+        authenticating: bool,
+        /// What it prints.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        output: Vec<String>,
+        /// What went wrong.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        error: Option<String>,
+    },
+    /// A hook of the agent ran.
+    Hook {
+        /// This run of it.
+        hook: String,
+        /// Its name.
+        name: String,
+        /// What it is attached to.
+        event: String,
+        /// How far it is.
+        status: HookStatus,
+        /// What it printed, its exit code and the like.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        data: Option<Value>,
+    },
+    /// Files were saved elsewhere.
+    FilesPersisted {
+        /// These were.
+        files: Vec<Value>,
+        /// These were not.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failed: Vec<Value>,
+    },
+    /// Something that Portolan does not know yet. Its raw text is kept.
+    Unknown {
+        /// Who said it.
+        source: String,
+        /// The sender's own name for it.
+        kind: String,
+    },
+}
+
+/// What happens to an entry when the daemon is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Committed before anyone sees it.
+    Durable,
+    /// Shown at once and written behind; the finished item's commit replaces it.
+    Streamed,
+}
+
+impl Event {
+    /// What happens to it when the daemon is killed.
+    pub fn durability(&self) -> Durability {
+        match self {
+            Self::ItemStarted { .. } | Self::Delta { .. } | Self::ToolProgress { .. } | Self::Activity { .. } => {
+                Durability::Streamed
+            }
+            _ => Durability::Durable,
+        }
+    }
+}
+
+/// What an item will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ItemKind {
+    /// Text of the agent.
+    Text,
+    /// Its thinking.
+    Thinking,
+    /// A tool's input, as JSON text.
+    ToolInput,
+    /// A tool's output while it runs; the item's name is the call's.
+    ToolOutput,
+}
+
+/// What sort of tool, so that a frontend can show it well without knowing every agent's names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// Runs a command.
+    Execute,
+    /// Reads.
+    Read,
+    /// Changes files.
+    Edit,
+    /// Searches.
+    Search,
+    /// Fetches from a network.
+    Fetch,
+    /// Starts a subagent.
+    Subagent,
+    /// Thinks, plans, keeps a list.
+    Think,
+    /// A tool of an MCP server.
+    Mcp,
+    /// None of these, or unknown.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// How a tool or a subagent ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOutcome {
+    /// It did what it was called for.
+    Done,
+    /// It failed.
+    Failed,
+    /// It was not allowed.
+    Denied,
+    /// It was cut off.
+    Interrupted,
+}
+
+/// A piece of content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Text, usually Markdown.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// What the agent thought.
+    Thinking {
+        /// The text.
+        text: String,
+    },
+    /// What it thought, but does not show.
+    RedactedThinking,
+    /// A picture.
+    Image {
+        /// Such as `image/png`.
+        media_type: String,
+        /// Base64.
+        data: String,
+    },
+    /// A file or another thing with an address.
+    Resource {
+        /// Its address.
+        uri: String,
+        /// Its name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        name: Option<String>,
+        /// Its text, where told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        text: Option<String>,
+    },
+    /// Something structured.
+    Data {
+        /// All of it.
+        data: Value,
+    },
+    /// A piece in a form that Portolan does not know; kept as it came.
+    Other {
+        /// All of it.
+        body: Value,
+    },
+}
+
+impl Content {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// The plain text of some content, pieces joined by line ends.
+pub fn plain_text(content: &[Content]) -> String {
+    let texts = content.iter().filter_map(|piece| match piece {
+        Content::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// A change to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct FileChange {
+    /// Which file.
+    pub path: String,
+    /// What is done to it.
+    pub change: ChangeKind,
+    /// The unified diff, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub diff: Option<String>,
+}
+
+/// What is done to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It is new.
+    Create,
+    /// It is changed.
+    Modify,
+    /// It is gone.
+    Delete,
+    /// It has another name.
+    Rename,
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct PlanStep {
+    /// What is to be done.
+    pub text: String,
+    /// The agent's own word: `pending`, `in_progress`, `completed`, …
+    pub status: String,
+}
+
+/// What the agent told about itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(default)]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct AgentInfo {
+    /// The agent's own session id: what resumes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_session: Option<String>,
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The folder it works in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<String>"))]
+    pub cwd: Option<PathBuf>,
+    /// The model in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The permission mode in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The tools it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// The MCP servers it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<Vec<McpServer>>,
+    /// The slash commands it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Vec<CommandInfo>>,
+    /// The models it can use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<ModelInfo>>,
+    /// The permission modes it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modes: Option<Vec<String>>,
+    /// Whose account it uses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
+    /// The subagents it knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagents: Option<Vec<String>>,
+    /// Its skills.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Vec<String>>,
+    /// Its plugins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugins: Option<Vec<Value>>,
+    /// The style it writes in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
+    /// The styles it could write in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_styles: Option<Vec<String>>,
+    /// Where its key comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_source: Option<String>,
+    /// Fast mode, in the agent's own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fast_mode: Option<String>,
+    /// Features the agent names beyond all this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub features: Option<Vec<String>>,
+}
+
+impl AgentInfo {
+    /// Takes over what `newer` says; keeps the rest.
+    pub fn merge(&mut self, newer: Self) {
+        macro_rules! take {
+            ($($field:ident),+) => { $(if newer.$field.is_some() { self.$field = newer.$field; })+ };
+        }
+        take!(agent_session, version, cwd, model, mode, tools, mcp_servers, commands, models, modes, account);
+        take!(subagents, skills, plugins, output_style, output_styles, api_key_source, fast_mode, features);
+    }
+}
+
+/// Whose account an agent uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+#[serde(default)]
+pub struct Account {
+    /// The address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// The organisation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub organization: Option<String>,
+    /// The plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<String>,
+    /// Where the token comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_source: Option<String>,
+}
+
+/// An MCP server as the agent sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// The agent's own word: `connected`, `failed`, `disabled`, …
+    pub status: String,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub error: Option<String>,
+    /// The tools it gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Where it is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub scope: Option<String>,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct Exit {
+    /// Why.
+    pub reason: ExitReason,
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub signal: Option<i32>,
+    /// In words.
+    pub message: String,
+    /// The last of what it wrote to stderr, secrets masked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+}
+
+/// Why a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ExitReason {
+    /// It was asked to stop, and did.
+    Stopped,
+    /// It ended by itself, in order.
+    Finished,
+    /// It failed.
+    Failed,
+    /// It could not be started.
+    NotStarted,
+    /// It never became ready.
+    NotReady,
+    /// Its connection stayed down for too long.
+    LinkDown,
+    /// It broke its own protocol's limits.
+    Misbehaved,
+    /// The daemon ended under it.
+    DaemonGone,
+}
+
+impl ExitReason {
+    /// The session shows this as an error.
+    pub fn is_error(self) -> bool {
+        !matches!(self, Self::Stopped | Self::Finished | Self::DaemonGone)
+    }
+}
+
+/// What set a turn off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum TurnOrigin {
+    /// Someone's prompt.
+    Prompt,
+    /// The agent itself: a background task ended, a timer, a hook.
+    Agent,
+}
+
+/// What came of a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct TurnResult {
+    /// How it ended.
+    pub outcome: TurnOutcome,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub error: Option<ErrorInfo>,
+    /// The last words, where the agent tells them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub text: Option<String>,
+    /// The result that fits the JSON Schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub structured: Option<Value>,
+    /// Why the model stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub stop_reason: Option<String>,
+    /// Steps the agent took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub steps: Option<u32>,
+    /// How long it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+    pub duration_ms: Option<u64>,
+    /// How long the model took of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+    pub duration_api_ms: Option<u64>,
+    /// Tokens of this turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub usage: Option<TokenUsage>,
+    /// Tokens of this turn by model, subagents included.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub by_model: ByModel,
+    /// What this turn cost; absent is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub cost_usd: Option<f64>,
+    /// Lines added to files, where told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+    pub lines_added: Option<u64>,
+    /// Lines removed from files, where told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+    pub lines_removed: Option<u64>,
+}
+
+impl TurnResult {
+    /// A result that says only how it ended.
+    pub fn bare(outcome: TurnOutcome) -> Self {
+        Self {
+            outcome,
+            error: None,
+            text: None,
+            structured: None,
+            stop_reason: None,
+            steps: None,
+            duration_ms: None,
+            duration_api_ms: None,
+            usage: None,
+            by_model: IndexMap::new(),
+            cost_usd: None,
+            lines_added: None,
+            lines_removed: None,
+        }
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum TurnOutcome {
+    /// The agent was done.
+    Completed,
+    /// Someone stopped it, or its agent ended.
+    Interrupted,
+    /// It failed; `error` says why.
+    Failed,
+    /// It came to the limit of steps.
+    MaxTurns,
+    /// It came to the limit of money.
+    MaxBudget,
+    /// The result did not fit the JSON Schema, however often it was tried.
+    StructuredOutputFailed,
+}
+
+/// An error in words and as a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct ErrorInfo {
+    /// The kind.
+    pub kind: ErrorKind,
+    /// What happened.
+    pub message: String,
+    /// What the user can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub way_out: Option<String>,
+}
+
+/// Errors as kinds a user understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// Not logged in, or the key is wrong.
+    Auth,
+    /// No credit.
+    Billing,
+    /// Too many requests.
+    RateLimit,
+    /// The model's service has too much to do.
+    Overloaded,
+    /// The model's service failed.
+    Server,
+    /// No connection.
+    Network,
+    /// The context is full.
+    ContextFull,
+    /// There is no such model.
+    ModelNotFound,
+    /// The request was wrong.
+    InvalidRequest,
+    /// The model wrote as much as it can at once.
+    OutputLimit,
+    /// The model would not.
+    Refused,
+    /// A limit of the session was reached.
+    Limit,
+    /// The agent's process failed.
+    Agent,
+    /// The agent sent what cannot be read.
+    Protocol,
+    /// Something else.
+    #[serde(other)]
+    Unknown,
+}
+
+/// How much a notice matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Something is not as it should be.
+    Warning,
+}
+
+/// How far a hook is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum HookStatus {
+    /// It began.
+    Started,
+    /// It goes on.
+    Progress,
+    /// It ended.
+    Completed,
+}
+
+/// A setting and its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub enum Setting {
+    /// The model; absent is the agent's default.
+    Model {
+        /// Which.
+        #[serde(default)]
+        model: Option<String>,
+    },
+    /// The permission mode.
+    Mode {
+        /// Which.
+        mode: String,
+    },
+    /// The thinking budget; absent is the agent's default.
+    Thinking {
+        /// In tokens.
+        #[serde(default)]
+        tokens: Option<u32>,
+    },
+    /// Environment variables. The log keeps their names only.
+    Environment {
+        /// The names.
+        names: Vec<String>,
+    },
+}
+
+/// What a subagent or task used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(default)]
+pub struct WorkDone {
+    /// Tokens in all.
+    #[cfg_attr(feature = "schema", ts(type = "number"))]
+    pub tokens: u64,
+    /// Calls of tools.
+    #[cfg_attr(feature = "schema", ts(type = "number"))]
+    pub tool_uses: u64,
+    /// How long it took.
+    #[cfg_attr(feature = "schema", ts(type = "number"))]
+    pub duration_ms: u64,
+}
+
+/// A background task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(default)]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct Task {
+    /// Its id.
+    pub task: String,
+    /// The call that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The agent's own word: `local_agent`, `local_bash`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<String>,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// How far it is.
+    pub status: TaskStatus,
+    /// What it did, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Where its output lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_file: Option<String>,
+    /// What it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkDone>,
+}
+
+/// How far a task is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// It runs.
+    #[default]
+    Running,
+    /// It ended well.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was stopped.
+    Stopped,
+}
+
+/// What happened in the daemon: the log behind session lists, the inbox and audit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum DaemonEvent {
+    /// The daemon started.
+    Started {
+        /// Its version.
+        version: String,
+    },
+    /// The daemon is about to end.
+    Stopping,
+    /// There is a new session.
+    SessionCreated {
+        /// What it is.
+        summary: Box<Summary>,
+    },
+    /// A session's place in a list has changed.
+    SessionChanged {
+        /// What it is now.
+        summary: Box<Summary>,
+    },
+    /// A session is gone for good.
+    SessionDeleted {
+        /// Which.
+        session: SessionId,
+    },
+    /// Something waits for an answer.
+    RequestOpened {
+        /// In which session.
+        session: SessionId,
+        /// What.
+        request: Box<Request>,
+    },
+    /// It waits no longer.
+    RequestClosed {
+        /// In which session.
+        session: SessionId,
+        /// Which.
+        request: RequestId,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// There is a new token.
+    TokenCreated {
+        /// Its public name.
+        token: TokenId,
+        /// What people call it.
+        name: String,
+        /// What it may do.
+        role: crate::Role,
+    },
+    /// A token no longer opens the door.
+    TokenRevoked {
+        /// Its public name.
+        token: TokenId,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// The unified message kinds of seed 003, and the messages and subtypes of seed 004.
+    const KINDS: &[&str] = &[
+        "assistant_message", "partial_message", "result", "system_init", "status", "compact_boundary",
+        "tool_progress", "tool_use_summary", "permission_request", "auth_status", "task_notification", "hook_event",
+        "error", "keep_alive",
+        "system", "assistant", "stream_event", "control_request", "control_response", "user",
+        "system/init", "system/status", "system/compact_boundary", "system/task_notification",
+        "system/files_persisted", "system/hook_started", "system/hook_progress", "system/hook_response",
+        "control_request/can_use_tool", "control_request/initialize", "control_request/interrupt",
+        "control_request/set_permission_mode", "control_request/set_model",
+        "control_request/set_max_thinking_tokens", "control_request/mcp_status", "control_request/mcp_message",
+        "control_request/mcp_reconnect", "control_request/mcp_toggle", "control_request/mcp_set_servers",
+        "control_request/rewind_files", "control_request/hook_callback",
+        "control_cancel_request", "update_environment_variables",
+    ];
+
+    #[test]
+    fn every_foreign_kind_is_mapped_to_an_event_that_exists() {
+        let source = include_str!("event.rs");
+        let body = source.split("pub enum Event {").nth(1).unwrap().split("\n}").next().unwrap();
+        let events: BTreeSet<&str> = body
+            .lines()
+            .filter_map(|line| line.strip_prefix("    "))
+            .filter(|line| line.starts_with(char::is_uppercase))
+            .map(|line| line.trim_end_matches([' ', '{', ',']))
+            .collect();
+        assert!(events.contains("Delta") && events.contains("LinkRestored"), "{events:?}");
+        let rows = source.lines().filter_map(|line| line.strip_prefix("//! | ")).skip(1);
+        let mut mapped = BTreeSet::new();
+        for row in rows {
+            let mut cells = row.split('|').map(str::trim);
+            let (kind, here) = (cells.next().unwrap(), cells.next().unwrap());
+            assert!(mapped.insert(kind), "`{kind}` stands twice");
+            if !here.starts_with('-') {
+                for event in here.split(", ") {
+                    assert!(events.contains(event), "`{kind}` is mapped to `{event}`, which is no event");
+                }
+            }
+        }
+        assert_eq!(mapped, KINDS.iter().copied().collect());
+    }
+}

@@ -1,0 +1,27 @@
+//! The middle of Portolan: what happened in a session ([`event`]), what someone asks ([`command`]),
+//! the one durable log that both end in ([`log`]), and the task that owns each session ([`session`]).
+//!
+//! Core knows no sockets, no processes and no foreign protocol. What lies on its sides is behind the
+//! traits in [`ports`]: agents to the south, the store below, frontends (which call [`registry`]) to the north.
+
+pub mod access;
+pub mod capabilities;
+pub mod command;
+pub mod entry;
+pub mod event;
+pub mod ids;
+pub mod log;
+pub mod ports;
+pub mod registry;
+pub mod request;
+pub mod session;
+pub mod spec;
+pub mod usage;
+
+pub use access::{Actor, Principal, Role};
+pub use capabilities::Capabilities;
+pub use command::{Action, Refusal, RefusalCode};
+pub use entry::{Entry, Stored};
+pub use event::{DaemonEvent, Event};
+pub use ids::{CommandId, Generation, LogId, Millis, RequestId, Seq, SessionId, TokenId};
+pub use spec::SessionSpec;

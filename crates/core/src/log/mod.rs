@@ -1,0 +1,3 @@
+//! The log: one writer, any number of cursors.
+
+pub mod delivery;

@@ -1,0 +1,248 @@
+//! The state of a session: the fold of its entries. Readers get it as a snapshot.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Actor, Capabilities, Generation, Millis, Seq, SessionId, SessionSpec,
+    command::{CommandKey, Stage},
+    event::{AgentInfo, Content, ItemKind, McpServer, PlanStep, Task, TurnOrigin},
+    request::Request,
+    spec::ForkPoint,
+    usage::{ByModel, TokenUsage},
+};
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The agent's process is being started.
+    #[default]
+    Starting,
+    /// The agent is ready and has done nothing yet.
+    Connected,
+    /// A turn runs.
+    Active,
+    /// The last turn has ended.
+    Idle,
+    /// The connection to a living agent is lost.
+    Disconnected,
+    /// The agent has ended; the session can be read, and resumed where the agent can.
+    Terminated,
+    /// The agent failed; `error` says why.
+    Error,
+}
+
+/// A session's line in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct Summary {
+    /// Its id.
+    pub session: SessionId,
+    /// The agent kind.
+    pub agent: String,
+    /// What people call it: its name, else the beginning of the first prompt.
+    pub name: String,
+    /// The folder it works in.
+    #[cfg_attr(feature = "schema", ts(type = "string"))]
+    pub cwd: PathBuf,
+    /// Where it stands.
+    pub status: Status,
+    /// What went wrong, with status `error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Put away.
+    #[serde(default)]
+    pub archived: bool,
+    /// When it was made.
+    pub created_at: Millis,
+    /// When something last happened in it.
+    pub active_at: Millis,
+    /// The agent's own session id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_session: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The permission mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// How many requests wait for an answer.
+    #[serde(default)]
+    pub waiting: u32,
+    /// How many prompts wait in the queue.
+    #[serde(default)]
+    pub queued: u32,
+    /// How many turns there were.
+    #[serde(default)]
+    pub turns: u32,
+    /// What it cost so far; absent is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Where it was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkPoint>,
+}
+
+impl Summary {
+    /// Its agent may still run, so a restart has to look after it.
+    pub fn is_live(&self) -> bool {
+        !matches!(self.status, Status::Terminated | Status::Error)
+    }
+}
+
+/// An item that streams.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct OpenItem {
+    /// Its name.
+    pub item: String,
+    /// What it will be.
+    pub kind: ItemKind,
+    /// The message it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The subagent it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// All of it so far.
+    pub text: String,
+}
+
+/// A tool call without its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct OpenTool {
+    /// The call.
+    pub tool: String,
+    /// The tool's name.
+    pub name: String,
+    /// The subagent that called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+}
+
+/// A subagent at work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct OpenSubagent {
+    /// The call that started it.
+    pub subagent: String,
+    /// The subagent that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Which sort.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent_type: Option<String>,
+    /// What it is for.
+    pub description: String,
+    /// The agent goes on meanwhile.
+    #[serde(default)]
+    pub background: bool,
+}
+
+/// A command that is not settled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct OpenCommand {
+    /// Its entry.
+    pub seq: Seq,
+    /// Its key.
+    pub key: CommandKey,
+    /// Who sent it.
+    pub by: Actor,
+    /// Its name, such as `prompt`.
+    pub name: String,
+    /// How far it is.
+    pub stage: Stage,
+    /// With a prompt: what was said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Content>,
+}
+
+/// The running turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct OpenTurn {
+    /// Which.
+    pub turn: u32,
+    /// What set it off.
+    pub origin: TurnOrigin,
+    /// Since when.
+    pub started_at: Millis,
+}
+
+/// Everything a newcomer must know, beside the history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct State {
+    /// Its line in a list.
+    pub summary: Summary,
+    /// What was asked for; secrets masked.
+    pub spec: SessionSpec,
+    /// What the agent can do.
+    pub capabilities: Capabilities,
+    /// Which start of the agent this is.
+    pub generation: Generation,
+    /// The agent's process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// What the agent told about itself.
+    pub agent: AgentInfo,
+    /// The thinking budget, where set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<u32>,
+    /// What the agent is busy with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
+    /// The running turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<OpenTurn>,
+    /// Items that stream, oldest first.
+    #[serde(default)]
+    pub items: Vec<OpenItem>,
+    /// Tool calls without their result, oldest first.
+    #[serde(default)]
+    pub tools: Vec<OpenTool>,
+    /// Subagents at work.
+    #[serde(default)]
+    pub subagents: Vec<OpenSubagent>,
+    /// Background tasks at work.
+    #[serde(default)]
+    pub tasks: Vec<Task>,
+    /// Requests that wait, oldest first.
+    #[serde(default)]
+    pub requests: Vec<Request>,
+    /// Commands that are not settled, oldest first; those accepted but not sending are the queue.
+    #[serde(default)]
+    pub commands: Vec<OpenCommand>,
+    /// The agent's list of steps.
+    #[serde(default)]
+    pub plan: Vec<PlanStep>,
+    /// The MCP servers.
+    #[serde(default)]
+    pub mcp_servers: Vec<McpServer>,
+    /// Tools that an "always" allowed.
+    #[serde(default)]
+    pub rules: Vec<String>,
+    /// Tokens so far.
+    #[serde(default)]
+    pub usage: TokenUsage,
+    /// Tokens so far by model.
+    #[serde(default)]
+    pub by_model: ByModel,
+    /// Tokens in the context at the last request to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+    pub context_used: Option<u64>,
+    /// How many fit.
+    #[cfg_attr(feature = "schema", ts(type = "number"))]
+    pub context_window: u64,
+}

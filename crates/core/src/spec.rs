@@ -1,0 +1,315 @@
+//! What a new session is made of.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Capabilities, Refusal, RefusalCode, Seq, SessionId, event::Content};
+
+/// Where a fork begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct ForkPoint {
+    /// The session to fork.
+    pub session: SessionId,
+    /// The last entry both share; the newest one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub at: Option<Seq>,
+}
+
+/// Words for the agent that stand before any prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(tag = "how", content = "text", rename_all = "snake_case")]
+pub enum SystemPrompt {
+    /// Instead of the agent's own.
+    Replace(String),
+    /// After the agent's own.
+    Append(String),
+}
+
+/// A subagent the agent may call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct SubagentDefinition {
+    /// When to use it.
+    pub description: String,
+    /// Its system prompt.
+    pub prompt: String,
+    /// The tools it may use; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub tools: Option<Vec<String>>,
+    /// Its model; the session's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub model: Option<String>,
+}
+
+/// A hook the agent calls back for: an event name and what it must match.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct HookDefinition {
+    /// The agent's name for the event, such as `PreToolUse`.
+    pub event: String,
+    /// Which tools it fires for; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub matcher: Option<String>,
+    /// After how many seconds the agent goes on without an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub timeout_seconds: Option<u32>,
+}
+
+/// Everything one can ask of a new session. What the agent cannot take is refused, never ignored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(deny_unknown_fields)]
+pub struct SessionSpec {
+    /// The agent kind, such as `demo` or `claude`.
+    pub agent: String,
+    /// The folder it works in.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(type = "string"))]
+    pub cwd: PathBuf,
+    /// The first prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompt: Vec<Content>,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub name: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub model: Option<String>,
+    /// The permission mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub mode: Option<String>,
+    /// Environment variables on top of the user's own.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub env: IndexMap<String, String>,
+    /// The system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub system_prompt: Option<SystemPrompt>,
+    /// Tools that need no permission.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tools: Vec<String>,
+    /// Tools that are not offered. Asking the user is never among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<String>,
+    /// MCP servers by name, in the agent's own form.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub mcp_servers: IndexMap<String, Value>,
+    /// Subagents by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub subagents: IndexMap<String, SubagentDefinition>,
+    /// Hooks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookDefinition>,
+    /// Which of the agent's settings files count; its own default when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub setting_sources: Option<Vec<String>>,
+    /// Folders beside `cwd` it may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", ts(type = "Array<string>"))]
+    pub extra_dirs: Vec<PathBuf>,
+    /// A turn ends after this many steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub max_turns: Option<u32>,
+    /// A turn ends when this much is spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub max_budget_usd: Option<f64>,
+    /// The result must fit this JSON Schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub json_schema: Option<Value>,
+    /// Take up this conversation: the agent's own session id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub resume: Option<String>,
+    /// Fork this session of Portolan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub fork: Option<ForkPoint>,
+}
+
+/// One option of [`SessionSpec`], for [`Capabilities::options`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is the field of SessionSpec with that name")]
+pub enum SpecOption {
+    Cwd,
+    Prompt,
+    Name,
+    Model,
+    Mode,
+    Env,
+    SystemPrompt,
+    AllowedTools,
+    DisallowedTools,
+    McpServers,
+    Subagents,
+    Hooks,
+    SettingSources,
+    ExtraDirs,
+    MaxTurns,
+    MaxBudgetUsd,
+    JsonSchema,
+    Resume,
+    Fork,
+}
+
+impl SpecOption {
+    /// Every option there is.
+    pub const ALL: [Self; 19] = [
+        Self::Cwd,
+        Self::Prompt,
+        Self::Name,
+        Self::Model,
+        Self::Mode,
+        Self::Env,
+        Self::SystemPrompt,
+        Self::AllowedTools,
+        Self::DisallowedTools,
+        Self::McpServers,
+        Self::Subagents,
+        Self::Hooks,
+        Self::SettingSources,
+        Self::ExtraDirs,
+        Self::MaxTurns,
+        Self::MaxBudgetUsd,
+        Self::JsonSchema,
+        Self::Resume,
+        Self::Fork,
+    ];
+}
+
+/// The tools with which an agent asks its user. They stay offered whatever the spec disallows:
+/// an agent that may not ask would guess.
+const ASKING_TOOLS: &[&str] = &["AskUserQuestion"];
+
+/// The longest name of a session, in characters.
+pub const MAX_NAME: usize = 200;
+
+impl SessionSpec {
+    /// The options this spec uses.
+    pub fn used(&self) -> Vec<SpecOption> {
+        use SpecOption as O;
+        let used = |option, is_used: bool| is_used.then_some(option);
+        [
+            used(O::Cwd, !self.cwd.as_os_str().is_empty()),
+            used(O::Prompt, !self.prompt.is_empty()),
+            used(O::Name, self.name.is_some()),
+            used(O::Model, self.model.is_some()),
+            used(O::Mode, self.mode.is_some()),
+            used(O::Env, !self.env.is_empty()),
+            used(O::SystemPrompt, self.system_prompt.is_some()),
+            used(O::AllowedTools, !self.allowed_tools.is_empty()),
+            used(O::DisallowedTools, !self.disallowed_tools.is_empty()),
+            used(O::McpServers, !self.mcp_servers.is_empty()),
+            used(O::Subagents, !self.subagents.is_empty()),
+            used(O::Hooks, !self.hooks.is_empty()),
+            used(O::SettingSources, self.setting_sources.is_some()),
+            used(O::ExtraDirs, !self.extra_dirs.is_empty()),
+            used(O::MaxTurns, self.max_turns.is_some()),
+            used(O::MaxBudgetUsd, self.max_budget_usd.is_some()),
+            used(O::JsonSchema, self.json_schema.is_some()),
+            used(O::Resume, self.resume.is_some()),
+            used(O::Fork, self.fork.is_some()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// Checks the spec against what its agent takes, and takes asking the user out of the disallowed tools.
+    pub fn admit(mut self, capabilities: &Capabilities) -> Result<Self, Refusal> {
+        for option in self.used() {
+            if !capabilities.options.contains(&option) {
+                let name = serde_json::to_value(option).unwrap_or_default();
+                let name = name.as_str().unwrap_or_default();
+                return Err(Refusal::new(
+                    RefusalCode::Unsupported,
+                    format!("the agent `{}` does not take the option `{name}`", self.agent),
+                ));
+            }
+        }
+        let invalid = |why: String| Err(Refusal::new(RefusalCode::Invalid, why));
+        if self.name.as_ref().is_some_and(|name| name.chars().count() > MAX_NAME) {
+            return invalid(format!("a name has at most {MAX_NAME} characters"));
+        }
+        if self.max_budget_usd.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
+            return invalid("max_budget_usd must be above zero".into());
+        }
+        if let (Some(mode), Some(known)) = (&self.mode, &capabilities.supported_permission_modes)
+            && !known.contains(mode)
+        {
+            return invalid(format!("unknown mode `{mode}`; this agent has {}", known.join(", ")));
+        }
+        for name in self.env.keys() {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return invalid(format!("`{}` cannot be the name of an environment variable", name.escape_debug()));
+            }
+        }
+        if let Some(value) = self.env.values().find(|value| value.contains('\0')) {
+            return invalid(format!("an environment value of {} bytes holds a NUL", value.len()));
+        }
+        self.disallowed_tools.retain(|tool| !ASKING_TOOLS.contains(&tool.as_str()));
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn everything() -> Capabilities {
+        Capabilities { options: SpecOption::ALL.to_vec(), ..Capabilities::default() }
+    }
+
+    // covers: 002-049
+    #[test]
+    fn asking_the_user_is_never_disallowed() {
+        let spec = SessionSpec {
+            agent: "x".into(),
+            disallowed_tools: vec!["Bash".into(), "AskUserQuestion".into()],
+            ..SessionSpec::default()
+        };
+        assert_eq!(spec.admit(&everything()).unwrap().disallowed_tools, ["Bash"]);
+    }
+
+    #[test]
+    fn an_option_the_agent_lacks_is_refused_by_name() {
+        let spec = SessionSpec { agent: "x".into(), model: Some("m".into()), ..SessionSpec::default() };
+        let refusal = spec.admit(&Capabilities::default()).unwrap_err();
+        assert_eq!(refusal.code, RefusalCode::Unsupported);
+        assert!(refusal.message.contains("`model`"), "{}", refusal.message);
+    }
+
+    #[test]
+    fn every_field_of_a_spec_is_an_option() {
+        let filled = serde_json::json!({
+            "agent": "x", "cwd": "/", "prompt": [{"type": "text", "text": "hi"}], "name": "n", "model": "m",
+            "mode": "d", "env": {"A": "1"}, "system_prompt": {"how": "append", "text": "t"},
+            "allowed_tools": ["a"], "disallowed_tools": ["b"], "mcp_servers": {"s": {}},
+            "subagents": {"r": {"description": "d", "prompt": "p"}}, "hooks": [{"event": "Stop"}],
+            "setting_sources": ["user"], "extra_dirs": ["/"], "max_turns": 1, "max_budget_usd": 1.0,
+            "json_schema": {}, "resume": "id", "fork": {"session": SessionId::from_u128(1)},
+        });
+        let fields = filled.as_object().unwrap().len();
+        let spec: SessionSpec = serde_json::from_value(filled).unwrap();
+        assert_eq!(spec.used(), SpecOption::ALL);
+        assert_eq!(fields - 1, SpecOption::ALL.len(), "every field but `agent` is an option");
+    }
+}

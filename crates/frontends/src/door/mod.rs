@@ -1,0 +1,1 @@
+//! The door: the one listener and its keeper.

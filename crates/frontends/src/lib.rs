@@ -1,0 +1,4 @@
+//! The north side: one folder per protocol, and the one door they share.
+
+pub mod door;
+pub mod native;

@@ -1,0 +1,3 @@
+//! The native protocol: the full surface, by WebSocket and REST.
+
+pub mod wire;
