@@ -95,6 +95,8 @@ pub enum Event {
     AgentStarting {
         /// Which start this is.
         generation: Generation,
+        /// What this agent can do as far as is known before it runs.
+        capabilities: Box<Capabilities>,
         /// The agent's own session id, where an earlier conversation is taken up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
@@ -116,6 +118,11 @@ pub enum Event {
         protocol: NativeProtocol,
         /// What it can do.
         capabilities: Box<Capabilities>,
+    },
+    /// It takes prompts from now on.
+    AgentReady {
+        /// Which start this is.
+        generation: Generation,
     },
     /// The agent told about itself. Fields that are present replace what was known.
     AgentInfo {

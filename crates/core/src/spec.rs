@@ -199,10 +199,24 @@ impl SpecOption {
 /// an agent that may not ask would guess.
 const ASKING_TOOLS: &[&str] = &["AskUserQuestion"];
 
+/// Stands in the log where a secret may be.
+pub const MASK: &str = "•••";
+
 /// The longest name of a session, in characters.
 pub const MAX_NAME: usize = 200;
 
 impl SessionSpec {
+    /// The spec as the log shows it to everyone: without values that may be secrets.
+    #[must_use]
+    pub fn masked(&self) -> Self {
+        let mut shown = self.clone();
+        for value in shown.env.values_mut() {
+            MASK.clone_into(value);
+        }
+        shown.mcp_servers.values_mut().for_each(mask_server);
+        shown
+    }
+
     /// The options this spec uses.
     pub fn used(&self) -> Vec<SpecOption> {
         use SpecOption as O;
@@ -270,9 +284,41 @@ impl SessionSpec {
     }
 }
 
+/// Masks what an MCP server's configuration may hold of secrets: the values of its environment and headers, and a
+/// query in its address. Its name, command and arguments stay.
+pub fn mask_server(config: &mut Value) {
+    let Value::Object(config) = config else { return };
+    for (name, value) in config {
+        match (name.as_str(), value) {
+            ("env" | "headers", Value::Object(secrets)) => {
+                secrets.values_mut().for_each(|secret| *secret = Value::from(MASK));
+            }
+            ("url", Value::String(url)) => {
+                if let Some(query) = url.find('?') {
+                    url.replace_range(query + 1.., MASK);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_shown_spec_holds_no_secret_value() {
+        let spec: SessionSpec = serde_json::from_value(serde_json::json!({
+            "agent": "x", "env": {"API_KEY": "hunter2"},
+            "mcp_servers": {"a": {"command": "run", "env": {"T": "hunter2"}, "headers": {"H": "hunter2"},
+                                  "url": "http://localhost/?key=hunter2"}},
+        }))
+        .unwrap();
+        let shown = serde_json::to_string(&spec.masked()).unwrap();
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains("API_KEY") && shown.contains("run"), "{shown}");
+    }
 
     fn everything() -> Capabilities {
         Capabilities { options: SpecOption::ALL.to_vec(), ..Capabilities::default() }

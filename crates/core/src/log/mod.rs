@@ -1,3 +1,300 @@
 //! The log: one writer, any number of cursors.
+//!
+//! A log keeps the fold of everything that was appended, a short ring of recent entries for readers that keep up,
+//! and the number up to which entries are *visible*: the committed prefix. History lies in the store; a reader that
+//! is behind the ring reads from there. Only the task that owns a log appends to it, so numbers need no atomics.
 
+pub mod cursor;
 pub mod delivery;
+mod ring;
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::watch;
+
+use self::{
+    delivery::{Closed, Snapshot},
+    ring::Ring,
+};
+use crate::{
+    Actor, Entry, LogId, Millis, Seq,
+    event::Durability,
+    ports::{Op, Store, StoreError, Write},
+};
+
+/// How many numbers are reserved ahead. A restart skips what is left of them; asking for more happens at half, long
+/// before readers would have to wait for it.
+const RESERVE: u64 = 4096;
+
+/// What a log is about: the events in it and the state they add up to.
+pub trait Folded: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
+    /// What happens.
+    type Event: Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// The type of a snapshot's frame.
+    const SNAPSHOT: &'static str;
+
+    /// What a kill costs.
+    fn durability(event: &Self::Event) -> Durability;
+
+    /// Takes one entry into the state.
+    fn apply(&mut self, seq: Seq, at: Millis, by: Option<&Actor>, event: &Self::Event);
+
+    /// For a reader that saw everything up to `after` but is to skip the streamed entries up to `upto`: what they
+    /// added to items that are still open, as few merged entries as there are such items, oldest first.
+    fn merged(&self, after: Seq, upto: Seq) -> Vec<(Seq, Self::Event)>;
+}
+
+/// How far readers may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tip {
+    pub(crate) visible: Seq,
+    pub(crate) closed: Option<Closed>,
+}
+
+/// A log. Shared by its one writer and its readers.
+pub struct Log<F: Folded> {
+    id: LogId,
+    store: Arc<dyn Store>,
+    book: Mutex<Book<F>>,
+    tip: watch::Sender<Tip>,
+}
+
+impl<F: Folded> fmt::Debug for Log<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").field("id", &self.id).field("tip", &*self.tip.borrow()).finish_non_exhaustive()
+    }
+}
+
+/// The written part of a log, as its owner works on it: pure, no I/O. What is appended here becomes visible when the
+/// owner has passed it to the store and the store has committed it.
+#[derive(Debug)]
+pub struct Book<F: Folded> {
+    id: LogId,
+    head: Seq,
+    /// The last number that was there at the last publication.
+    shown: Seq,
+    /// When the last entry was appended.
+    at: Millis,
+    /// Asked of the store.
+    reserving: Seq,
+    /// Committed by the store: no number above it is shown.
+    reserved: Seq,
+    /// Durable entries that the store has not committed yet.
+    uncommitted: VecDeque<Seq>,
+    /// Changes for the store that have not been passed to it.
+    ops: Vec<Op>,
+    state: F,
+    ring: Ring<F::Event>,
+}
+
+impl<F: Folded> Book<F> {
+    /// A book that goes on after `head`, in this state.
+    pub fn new(id: LogId, head: Seq, state: F) -> Self {
+        Self {
+            id,
+            head,
+            shown: head,
+            at: Millis::default(),
+            reserving: head,
+            reserved: head,
+            uncommitted: VecDeque::new(),
+            ops: Vec::new(),
+            state,
+            ring: Ring::new(head),
+        }
+    }
+
+    /// The fold of everything appended so far.
+    pub fn state(&self) -> &F {
+        &self.state
+    }
+
+    /// The last number given out.
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// When the last entry was appended.
+    pub fn at(&self) -> Millis {
+        self.at
+    }
+
+    /// Appends an entry and gives its number.
+    pub fn append(&mut self, at: Millis, by: Option<Actor>, event: F::Event) -> Seq {
+        self.append_raw(at, by, event, None)
+    }
+
+    /// The same, with what the agent really said.
+    pub fn append_raw(&mut self, at: Millis, by: Option<Actor>, event: F::Event, raw: Option<Bytes>) -> Seq {
+        let seq = self.head.next();
+        self.head = seq;
+        self.at = at;
+        if self.reserving.0 < seq.0 + RESERVE / 2 {
+            self.reserving = Seq(seq.0 + RESERVE);
+            self.ops.push(Op::Reserve { upto: self.reserving });
+        }
+        self.state.apply(seq, at, by.as_ref(), &event);
+        let durability = F::durability(&event);
+        let entry = Arc::new(Entry::new(self.id, seq, at, by, event).with_raw(raw));
+        if durability == Durability::Durable {
+            self.uncommitted.push_back(seq);
+            self.ops.push(Op::Append { seq, at, frame: entry.frame(), raw: entry.raw.clone() });
+        }
+        self.ring.push(entry, durability);
+        seq
+    }
+
+    /// Adds a change for the store that goes with the entries appended last.
+    pub fn also(&mut self, op: Op) {
+        self.ops.push(op);
+    }
+
+    /// Something was appended that the store or the readers have not been given yet.
+    pub fn has_news(&self) -> bool {
+        self.head > self.shown
+    }
+
+    /// A durable entry was.
+    pub fn has_durable_news(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op, Op::Append { .. }))
+    }
+
+    /// Keeps the state as it is now, so that opening the log need not read all of it.
+    pub fn checkpoint(&mut self) {
+        // Our own types serialise.
+        let state = serde_json::to_vec(&self.state).unwrap_or_default().into();
+        self.ops.push(Op::Checkpoint { seq: self.head, state });
+    }
+
+    /// What the store has not been given yet.
+    pub(crate) fn take_ops(&mut self) -> Vec<Op> {
+        self.shown = self.head;
+        std::mem::take(&mut self.ops)
+    }
+
+    fn visible(&self) -> Seq {
+        let committed = self.uncommitted.front().map_or(self.head, |first| first.previous());
+        committed.min(self.reserved)
+    }
+}
+
+impl<F: Folded> Log<F> {
+    /// A log that goes on where `book` stands.
+    pub fn new(store: Arc<dyn Store>, book: Book<F>) -> Arc<Self> {
+        let (tip, _) = watch::channel(Tip { visible: book.visible(), closed: None });
+        Arc::new(Self { id: book.id, store, book: Mutex::new(book), tip })
+    }
+
+    /// Which log this is.
+    pub fn id(&self) -> LogId {
+        self.id
+    }
+
+    /// The book, for its owner to append to, or for a short look. Never across an await.
+    pub fn book(&self) -> MutexGuard<'_, Book<F>> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes what was appended to the store and shows what may be shown. Waits only for room in the store's queue.
+    /// Readers see durable entries once the store has committed them.
+    pub async fn publish(self: &Arc<Self>) -> Result<(), StoreError> {
+        let (ops, upto, reserving) = {
+            let mut book = self.book();
+            (book.take_ops(), book.uncommitted.back().copied(), book.reserving)
+        };
+        if ops.is_empty() {
+            self.show();
+            return Ok(());
+        }
+        let log = Arc::clone(self);
+        let done = Box::new(move || log.committed(upto, reserving));
+        self.store.write(Write { log: self.id, ops, done: Some(done) }).await
+    }
+
+    fn committed(&self, upto: Option<Seq>, reserved: Seq) {
+        let mut book = self.book();
+        book.reserved = book.reserved.max(reserved);
+        while let (Some(first), Some(upto)) = (book.uncommitted.front(), upto)
+            && *first <= upto
+        {
+            book.uncommitted.pop_front();
+        }
+        drop(book);
+        self.show();
+    }
+
+    fn show(&self) {
+        let visible = self.book().visible();
+        self.tip.send_if_modified(|tip| {
+            let more = visible > tip.visible;
+            tip.visible = tip.visible.max(visible);
+            more
+        });
+    }
+
+    /// The number up to which entries may be read.
+    pub fn visible(&self) -> Seq {
+        self.tip.borrow().visible
+    }
+
+    /// Waits until the entry with this number may be read, and so is committed. `false` when the log closed first.
+    pub async fn wait_visible(&self, seq: Seq) -> bool {
+        let mut tip = self.tip.subscribe();
+        let reached = tip.wait_for(|tip| tip.visible >= seq || tip.closed.is_some()).await;
+        reached.is_ok_and(|tip| tip.visible >= seq)
+    }
+
+    pub(crate) fn tips(&self) -> watch::Receiver<Tip> {
+        self.tip.subscribe()
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The state now. It may be ahead of what is visible: see [`Log::wait_visible`].
+    pub fn snapshot(&self) -> Snapshot<F> {
+        let (seq, state) = {
+            let book = self.book();
+            (book.head, book.state.clone())
+        };
+        let frame = snapshot_frame(self.id, seq, &state);
+        Snapshot { seq, state: Arc::new(state), frame }
+    }
+
+    /// Forgets the ring: readers that still need it read from the store. Called when nothing happens.
+    pub fn release(&self) {
+        self.book().ring.release();
+    }
+
+    /// Nothing more will come; readers are told once they have read everything.
+    pub fn close(&self, why: Closed) {
+        self.tip.send_modify(|tip| {
+            tip.closed.get_or_insert(why);
+        });
+    }
+}
+
+/// The native frame of a snapshot.
+pub(crate) fn snapshot_frame<F: Folded>(log: LogId, seq: Seq, state: &F) -> Bytes {
+    #[derive(Serialize)]
+    struct Frame<'a, F> {
+        r#type: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<crate::SessionId>,
+        seq: Seq,
+        state: &'a F,
+    }
+    let session = match log {
+        LogId::Daemon => None,
+        LogId::Session(id) => Some(id),
+    };
+    // Our own types serialise.
+    serde_json::to_vec(&Frame { r#type: F::SNAPSHOT, session, seq, state }).unwrap_or_default().into()
+}

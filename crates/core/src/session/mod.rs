@@ -1,3 +1,16 @@
 //! A session: one conversation with one agent, owned by one task.
+//!
+//! - [`state`]: the state of a session, a fold of its entries
+//! - `fold`: how each entry changes it
+//! - [`machine`]: pure decisions, what to append and what to tell the agent, for every command and report
+//! - `settle`: how everything left open is closed when an agent or the daemon has ended
+//! - `task`: the loop that owns a session
 
+mod chunks;
+mod fold;
+pub mod machine;
+mod settle;
 pub mod state;
+pub(crate) mod task;
+#[cfg(test)]
+mod tests;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, Capabilities, Generation, Millis, Seq, SessionId, SessionSpec,
+    Actor, Capabilities, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
     command::{CommandKey, Stage},
     event::{AgentInfo, Content, ItemKind, McpServer, PlanStep, Task, TurnOrigin},
-    request::Request,
+    request::{Outcome, Request},
     spec::ForkPoint,
     usage::{ByModel, TokenUsage},
 };
@@ -111,6 +111,12 @@ pub struct OpenItem {
     pub parent: Option<String>,
     /// All of it so far.
     pub text: String,
+    /// The entry that started it.
+    #[serde(skip)]
+    pub(crate) started: Seq,
+    /// After which entry the text was how long, so that a slow reader can be given just what it lacks.
+    #[serde(skip)]
+    pub(crate) marks: Vec<(Seq, usize)>,
 }
 
 /// A tool call without its result.
@@ -178,6 +184,16 @@ pub struct OpenTurn {
     pub started_at: Millis,
 }
 
+/// A request that waits no longer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct ClosedRequest {
+    /// Which.
+    pub request: RequestId,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
 /// Everything a newcomer must know, beside the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
@@ -220,7 +236,11 @@ pub struct State {
     /// Requests that wait, oldest first.
     #[serde(default)]
     pub requests: Vec<Request>,
-    /// Commands that are not settled, oldest first; those accepted but not sending are the queue.
+    /// How the last requests ended, so that a late answer learns who was faster.
+    #[serde(default)]
+    pub closed_requests: Vec<ClosedRequest>,
+    /// Commands that are not settled, oldest first; prompts that are accepted but not sending are the queue. Those
+    /// that ended as uncertain stay until they are sent again or withdrawn.
     #[serde(default)]
     pub commands: Vec<OpenCommand>,
     /// The agent's list of steps.
@@ -245,4 +265,7 @@ pub struct State {
     /// How many fit.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub context_window: u64,
+    /// Since which entry `activity` is what it is.
+    #[serde(skip)]
+    pub(crate) activity_since: Seq,
 }

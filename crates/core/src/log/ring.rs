@@ -1,0 +1,111 @@
+//! The ring: the newest entries in memory, for readers that keep up.
+//!
+//! Nothing depends on it but speed: whatever it no longer holds is read from the store, or merged from the state.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use serde::Serialize;
+
+use super::delivery::Piece;
+use crate::{Entry, Seq, event::Durability, ports::Page};
+
+/// At most so many entries: four seconds of a fast stream.
+const ENTRIES: usize = 4096;
+
+/// At most so many bytes of frames.
+const BYTES: usize = 1024 * 1024;
+
+/// Which entries a reader takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Take {
+    All,
+    Durable,
+}
+
+#[derive(Debug)]
+struct Slot<E> {
+    entry: Arc<Entry<E>>,
+    durability: Durability,
+    size: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Ring<E> {
+    slots: VecDeque<Slot<E>>,
+    bytes: usize,
+    /// The newest entry that is not here although it was appended.
+    gone: Seq,
+    /// Without readers nothing is kept.
+    readers: usize,
+}
+
+impl<E: Serialize> Ring<E> {
+    pub(super) fn new(head: Seq) -> Self {
+        Self { slots: VecDeque::new(), bytes: 0, gone: head, readers: 0 }
+    }
+
+    pub(super) fn push(&mut self, entry: Arc<Entry<E>>, durability: Durability) {
+        if self.readers == 0 {
+            self.gone = entry.seq;
+            return;
+        }
+        let size = entry.frame().len();
+        self.bytes += size;
+        self.slots.push_back(Slot { entry, durability, size });
+        while self.slots.len() > ENTRIES || self.bytes > BYTES {
+            let Some(oldest) = self.slots.pop_front() else { break };
+            self.bytes -= oldest.size;
+            self.gone = oldest.entry.seq;
+        }
+    }
+
+    /// Does the ring hold everything after `last`?
+    pub(super) fn reaches(&self, last: Seq) -> bool {
+        last >= self.gone
+    }
+
+    /// What follows `last`, up to `upto`, as much as a page holds; and the number up to which that is all.
+    pub(super) fn after(&self, last: Seq, upto: Seq, take: Take, page: Page) -> (Vec<Piece<E>>, Seq) {
+        let begin = self.slots.partition_point(|slot| slot.entry.seq <= last);
+        let (mut pieces, mut bytes, mut reached) = (Vec::new(), 0, upto);
+        for slot in self.slots.range(begin..) {
+            if slot.entry.seq > upto {
+                break;
+            }
+            if take == Take::Durable && slot.durability == Durability::Streamed {
+                continue;
+            }
+            let full = pieces.len() >= page.entries as usize || bytes + slot.size > page.bytes as usize;
+            if full && !pieces.is_empty() {
+                reached = slot.entry.seq.previous();
+                break;
+            }
+            bytes += slot.size;
+            pieces.push(Piece::Live(Arc::clone(&slot.entry)));
+        }
+        (pieces, reached)
+    }
+
+    pub(super) fn join(&mut self) {
+        self.readers += 1;
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.readers -= 1;
+        if self.readers == 0 {
+            self.release();
+        }
+    }
+
+    pub(super) fn readers(&self) -> usize {
+        self.readers
+    }
+
+    pub(super) fn release(&mut self) {
+        if let Some(newest) = self.slots.back() {
+            self.gone = newest.entry.seq;
+        }
+        self.slots = VecDeque::new();
+        self.bytes = 0;
+    }
+}

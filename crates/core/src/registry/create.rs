@@ -1,0 +1,267 @@
+//! Making sessions: new ones, and forks of old ones.
+
+use std::sync::PoisonError;
+
+use super::{Registry, broken, gone};
+use crate::{
+    Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, SessionSpec,
+    command::{Command, CommandKey, Stage},
+    log::Book,
+    ports::{CommandRow, Op, Page, Write},
+    session::{
+        machine::Machine,
+        state::{State, Summary},
+        task::{Birth, Mail},
+    },
+    spec::ForkPoint,
+};
+
+/// How far back a fork looks for the last message of the agent, in entries.
+const MESSAGE_SEARCH: u64 = 1000;
+
+impl Registry {
+    /// Makes a session. The same id of the same token again gives the same session.
+    pub async fn create(&self, who: &Principal, id: CommandId, spec: SessionSpec) -> Result<Summary, Refusal> {
+        who.may_daemon(Role::Operator)?;
+        self.store_takes_writes()?;
+        let key = CommandKey { token: who.token.clone(), id };
+        let _under_way = UnderWay::enter(self, &key)?;
+        let session = self.session_for(&key).await?;
+        let session = match session {
+            Known::Made(summary) => return Ok(*summary),
+            Known::Promised(session) => session,
+            Known::Nothing => SessionId::new(),
+        };
+        let (spec, fork) = self.admit(who, spec).await?;
+        self.promise(&key, session).await?;
+        self.make(who, session, spec, fork).await
+    }
+
+    /// Has this id made a session before?
+    async fn session_for(&self, key: &CommandKey) -> Result<Known, Refusal> {
+        let row = self.shared.store.command(LogId::Daemon, key.clone()).await.map_err(broken)?;
+        let Some(session) = row.as_ref().and_then(promised) else { return Ok(Known::Nothing) };
+        match self.wake(session).await {
+            Ok(handle) => Ok(Known::Made(Box::new(handle.log.book().state().summary.clone()))),
+            Err(refusal) if refusal.code == RefusalCode::NotFound => Ok(Known::Promised(session)),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Keeps which session this id makes, before it is made: a crash in between makes no second one.
+    async fn promise(&self, key: &CommandKey, session: SessionId) -> Result<(), Refusal> {
+        let stage = Stage::Consumed { result: Some(serde_json::json!({ "session": session })) };
+        // Our own types serialise.
+        let stage = serde_json::to_vec(&stage).unwrap_or_default().into();
+        let row = CommandRow { key: key.clone(), seq: Seq::ZERO, stage };
+        let (done, committed) = tokio::sync::oneshot::channel();
+        let done: Box<dyn FnOnce() + Send> = Box::new(move || {
+            // The sender may have gone; the promise holds all the same.
+            let _ = done.send(());
+        });
+        let write = Write { log: LogId::Daemon, ops: vec![Op::Command(row)], done: Some(done) };
+        self.shared.store.write(write).await.map_err(broken)?;
+        committed.await.map_err(|_| gone())
+    }
+
+    async fn admit(&self, who: &Principal, spec: SessionSpec) -> Result<(SessionSpec, Option<Fork>), Refusal> {
+        let fork = match spec.fork.clone() {
+            Some(point) => Some(self.fork_point(who, point).await?),
+            None => None,
+        };
+        let mut spec = spec;
+        if let Some(fork) = &fork {
+            fork.fill(&mut spec)?;
+        }
+        let agent = self.agent(&spec.agent).ok_or_else(|| {
+            let known: Vec<_> = self.shared.agents.iter().map(|agent| agent.kind()).collect();
+            let message = format!("unknown agent `{}`; there is {}", spec.agent, known.join(", "));
+            Refusal::new(RefusalCode::NotFound, message)
+        })?;
+        let capabilities = agent.capabilities();
+        if let Some(fork) = &fork {
+            crate::Capabilities::require(capabilities.session_fork, &spec.agent, "be forked")?;
+            let at_past = fork.upto < fork.head;
+            crate::Capabilities::require(
+                !at_past || capabilities.session_fork_at,
+                &spec.agent,
+                "be forked at a point in the past",
+            )?;
+        }
+        if spec.cwd.as_os_str().is_empty() {
+            return Err(Refusal::new(RefusalCode::Invalid, "name the folder to work in (`cwd`)"));
+        }
+        let mut spec = spec.admit(&capabilities)?;
+        spec.cwd = folder(&spec.cwd)?;
+        for extra in &mut spec.extra_dirs {
+            *extra = folder(extra)?;
+        }
+        Ok((spec, fork))
+    }
+
+    async fn fork_point(&self, who: &Principal, point: ForkPoint) -> Result<Fork, Refusal> {
+        who.may(Role::Operator, point.session)?;
+        let handle = self.wake(point.session).await?;
+        let snapshot = handle.log.snapshot();
+        if !handle.log.wait_visible(snapshot.seq).await {
+            return Err(gone());
+        }
+        let upto = point.at.unwrap_or(snapshot.seq);
+        if upto > snapshot.seq || upto == Seq::ZERO {
+            let message = format!("session `{}` has entries 1 to {}", point.session, snapshot.seq);
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        let source = self.birth(point.session).await?.spec;
+        let at_message = if upto < snapshot.seq { self.last_message(point.session, upto).await? } else { None };
+        let agent_session = snapshot.state.summary.agent_session.clone();
+        Ok(Fork { session: point.session, upto, head: snapshot.seq, source, agent_session, at_message })
+    }
+
+    /// The agent's own id of the last message up to `upto`.
+    async fn last_message(&self, session: SessionId, upto: Seq) -> Result<Option<String>, Refusal> {
+        let mut after = Seq(upto.0.saturating_sub(MESSAGE_SEARCH));
+        let mut found = None;
+        while after < upto {
+            let page = self.shared.store.read(LogId::Session(session), after, upto, Page::BATCH).await.map_err(broken)?;
+            let Some(newest) = page.last() else { break };
+            after = newest.seq;
+            for stored in page {
+                if let Ok(entry) = stored.decode::<Event>()
+                    && let Event::Message { message: Some(message), parent: None, .. } = entry.event
+                {
+                    found = Some(message);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn make(
+        &self,
+        who: &Principal,
+        session: SessionId,
+        spec: SessionSpec,
+        fork: Option<Fork>,
+    ) -> Result<Summary, Refusal> {
+        let now = self.shared.clock.now();
+        let log = LogId::Session(session);
+        let shown = spec.masked();
+        let head = fork.as_ref().map_or(Seq::ZERO, |fork| fork.upto);
+        let mut book = Book::new(log, head, State::new(session, shown.clone(), now));
+        if let Some(fork) = &fork {
+            book.also(Op::CopyFrom { source: fork.session, upto: fork.upto });
+        }
+        book.append(now, Some(who.actor()), Event::SessionCreated { spec: Box::new(shown) });
+        let at_message = fork.and_then(|fork| fork.at_message);
+        let birth = Birth { spec, at_message };
+        book.also(birth.record(session));
+        let mut machine = Machine::new(self.shared.policy);
+        let prompt = birth.spec.prompt.clone();
+        if !prompt.is_empty() {
+            let key = CommandKey { token: who.token.clone(), id: CommandId::random() };
+            let command = Command { key, by: who.actor(), action: Action::Prompt { content: prompt } };
+            machine.command(&mut book, now, command)?;
+        }
+        let summary = book.state().summary.clone();
+        book.also(Op::Summary(Box::new(summary.clone())));
+        let made = book.head();
+        let handle = self.shelve(session, book, machine, birth).await?;
+        handle.mailbox.send(Mail::Begin).await.map_err(|_| gone())?;
+        if !handle.log.wait_visible(made).await {
+            return Err(gone());
+        }
+        let created = DaemonEvent::SessionCreated { summary: Box::new(summary.clone()) };
+        self.shared.daemon.note(Some(who.actor()), created).await;
+        Ok(summary)
+    }
+}
+
+/// What an id stands for.
+enum Known {
+    Made(Box<Summary>),
+    Promised(SessionId),
+    Nothing,
+}
+
+fn promised(row: &CommandRow) -> Option<SessionId> {
+    let stage: Stage = serde_json::from_slice(&row.stage).ok()?;
+    let Stage::Consumed { result: Some(result) } = stage else { return None };
+    result.get("session")?.as_str()?.parse().ok()
+}
+
+/// A fork whose point was found.
+struct Fork {
+    session: SessionId,
+    upto: Seq,
+    head: Seq,
+    source: SessionSpec,
+    agent_session: Option<String>,
+    at_message: Option<String>,
+}
+
+impl Fork {
+    /// What the fork's spec leaves open, it has from its source.
+    fn fill(&self, spec: &mut SessionSpec) -> Result<(), Refusal> {
+        if spec.agent.is_empty() {
+            spec.agent.clone_from(&self.source.agent);
+        }
+        if spec.agent != self.source.agent {
+            let message = format!("a fork has the agent of its source, `{}`", self.source.agent);
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        let asked = std::mem::take(spec);
+        let own = |value: &Vec<_>| !value.is_empty();
+        *spec = SessionSpec {
+            agent: asked.agent,
+            cwd: if asked.cwd.as_os_str().is_empty() { self.source.cwd.clone() } else { asked.cwd },
+            prompt: asked.prompt,
+            name: asked.name,
+            model: asked.model.or_else(|| self.source.model.clone()),
+            mode: asked.mode.or_else(|| self.source.mode.clone()),
+            env: if asked.env.is_empty() { self.source.env.clone() } else { asked.env },
+            allowed_tools: if own(&asked.allowed_tools) { asked.allowed_tools } else { self.source.allowed_tools.clone() },
+            disallowed_tools: if own(&asked.disallowed_tools) {
+                asked.disallowed_tools
+            } else {
+                self.source.disallowed_tools.clone()
+            },
+            resume: self.agent_session.clone(),
+            fork: Some(ForkPoint { session: self.session, at: Some(self.upto) }),
+            ..self.source.clone()
+        };
+        Ok(())
+    }
+}
+
+/// A folder that exists, by its real path.
+fn folder(path: &std::path::Path) -> Result<std::path::PathBuf, Refusal> {
+    let invalid = |why: String| Refusal::new(RefusalCode::Invalid, why);
+    if !path.is_absolute() {
+        return Err(invalid(format!("`{}` is not an absolute path", path.display())));
+    }
+    let real = path.canonicalize().map_err(|error| invalid(format!("folder `{}`: {error}", path.display())))?;
+    if real.is_dir() { Ok(real) } else { Err(invalid(format!("`{}` is not a folder", path.display()))) }
+}
+
+/// Two calls with the same id at the same time: the second is asked to come back for the first one's session.
+struct UnderWay<'a> {
+    registry: &'a Registry,
+    key: CommandKey,
+}
+
+impl<'a> UnderWay<'a> {
+    fn enter(registry: &'a Registry, key: &CommandKey) -> Result<Self, Refusal> {
+        let mut creating = registry.shared.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        if !creating.insert(key.clone()) {
+            return Err(Refusal::busy("a session with this id is just being made", 250));
+        }
+        Ok(Self { registry, key: key.clone() })
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut creating = self.registry.shared.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        creating.remove(&self.key);
+    }
+}

@@ -1,0 +1,439 @@
+//! The registry: every session by its id. What frontends call, and what an embedding program calls.
+//!
+//! It opens sessions when someone asks for them and forgets them when nobody does: a session without an agent
+//! and without a reader is only a row in the store. Roles are checked here, for every frontend alike.
+
+mod create;
+mod daemon;
+mod reader;
+mod shelf;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+pub use self::{
+    daemon::{DaemonState, Waiting},
+    reader::{DaemonReader, SessionReader},
+};
+pub(crate) use self::{daemon::Daemon, shelf::Shelf};
+use crate::{
+    Action, Capabilities, CommandId, DaemonEvent, LogId, Millis, Principal, Refusal, RefusalCode, Role, Seq,
+    SessionId, Stored,
+    command::{Command, CommandKey, Receipt},
+    log::{
+        cursor::Cursor,
+        delivery::{Mode, Presence, Snapshot, Start},
+    },
+    ports::{Agent, Clock, Page, Probe, SessionQuery, Store, StoreError, StoreHealth},
+    session::{
+        machine::Policy,
+        state::{State, Summary},
+        task::{BIRTHS, Birth, Mail},
+    },
+};
+
+/// The most entries that one page of history holds.
+const HISTORY_PAGE: u32 = 1000;
+
+/// The most bytes that one page of history holds.
+const HISTORY_BYTES: u32 = 4 * 1024 * 1024;
+
+/// The most sessions that one page of a list holds.
+const LIST_PAGE: u32 = 1000;
+
+/// The fewest characters that may stand for a whole id.
+const SHORTEST_PREFIX: usize = 4;
+
+/// How long ending an agent may take beyond the grace of its turn before it is reported as not stopped.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+
+/// An agent as frontends list it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct AgentDescription {
+    /// Its kind, such as `demo`.
+    pub kind: String,
+    /// What people call it.
+    pub title: String,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// What a look at it found; absent while nobody has looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub probe: Option<Probe>,
+}
+
+/// Every session by its id. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Arc<dyn Store>,
+    agents: Vec<Arc<dyn Agent>>,
+    probes: Mutex<HashMap<String, Probe>>,
+    clock: Clock,
+    policy: Policy,
+    daemon: Daemon,
+    shelf: Shelf,
+    creating: Mutex<std::collections::HashSet<CommandKey>>,
+}
+
+impl Registry {
+    /// Opens the registry over a store. Sessions that a crash left open are settled in the background.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        agents: Vec<Arc<dyn Agent>>,
+        clock: Clock,
+        policy: Policy,
+    ) -> Result<Self, StoreError> {
+        let daemon = Daemon::open(Arc::clone(&store), clock.clone()).await?;
+        let shared = Arc::new(Shared {
+            store,
+            agents,
+            probes: Mutex::default(),
+            clock,
+            policy,
+            daemon,
+            shelf: Shelf::default(),
+            creating: Mutex::default(),
+        });
+        let registry = Self { shared };
+        let left_open = registry.clone();
+        tokio::spawn(async move { left_open.settle_left_open().await });
+        Ok(registry)
+    }
+
+    /// Wakes every session whose agent may have run when the daemon ended: waking settles it.
+    async fn settle_left_open(&self) {
+        let mut before = None;
+        loop {
+            let query = SessionQuery { archived: None, live: true, before, limit: LIST_PAGE };
+            let Ok(page) = self.shared.store.sessions(query).await else { return };
+            let Some(last) = page.last() else { return };
+            before = Some(last.session);
+            for summary in page {
+                if let Err(refusal) = self.wake(summary.session).await {
+                    tracing::warn!(session = %summary.session, %refusal, "a session left open cannot be settled");
+                }
+            }
+        }
+    }
+
+    // --------------------------------------------------------------------------------------- agents
+
+    /// The agents there are.
+    pub fn agents(&self) -> Vec<AgentDescription> {
+        let probes = self.shared.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        let describe = |agent: &Arc<dyn Agent>| AgentDescription {
+            kind: agent.kind().to_owned(),
+            title: agent.title(),
+            capabilities: agent.capabilities(),
+            probe: probes.get(agent.kind()).cloned(),
+        };
+        self.shared.agents.iter().map(describe).collect()
+    }
+
+    /// Looks at every agent; [`Registry::agents`] tells what was found from then on.
+    pub async fn probe(&self) -> Vec<AgentDescription> {
+        for agent in &self.shared.agents {
+            let probe = agent.probe().await;
+            let mut probes = self.shared.probes.lock().unwrap_or_else(PoisonError::into_inner);
+            probes.insert(agent.kind().to_owned(), probe);
+        }
+        self.agents()
+    }
+
+    fn agent(&self, kind: &str) -> Option<&Arc<dyn Agent>> {
+        self.shared.agents.iter().find(|agent| agent.kind() == kind)
+    }
+
+    // ------------------------------------------------------------------------------------- sessions
+
+    /// Sessions, newest first, without those that `who` may not see.
+    pub async fn list(&self, who: &Principal, query: SessionQuery) -> Result<Vec<Summary>, Refusal> {
+        let query = SessionQuery { limit: query.limit.clamp(1, LIST_PAGE), ..query };
+        if let Some(bound) = &who.sessions {
+            // A bound token has few sessions: each is looked up, newest first.
+            let mut seen = Vec::new();
+            for session in bound.iter().rev().filter(|id| query.before.is_none_or(|before| **id < before)) {
+                if let Ok(snapshot) = self.snapshot(who, *session).await
+                    && query.archived.is_none_or(|wanted| wanted == snapshot.state.summary.archived)
+                {
+                    seen.push(snapshot.state.summary.clone());
+                }
+            }
+            seen.truncate(query.limit as usize);
+            return Ok(seen);
+        }
+        let mut page = self.shared.store.sessions(query).await.map_err(broken)?;
+        for summary in &mut page {
+            // One that is awake knows better than its row.
+            if let Some(handle) = self.shared.shelf.awake(summary.session) {
+                *summary = handle.log.book().state().summary.clone();
+            }
+        }
+        Ok(page)
+    }
+
+    /// The session whose id begins with `prefix`, where there is just one.
+    pub async fn resolve(&self, who: &Principal, prefix: &str) -> Result<SessionId, Refusal> {
+        if let Ok(id) = prefix.parse::<SessionId>() {
+            who.may(Role::Viewer, id)?;
+            return Ok(id);
+        }
+        let prefix = prefix.to_ascii_lowercase();
+        let is_hex = prefix.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+        if prefix.len() < SHORTEST_PREFIX || !is_hex {
+            let message = format!("`{}` is not the beginning of a session's id", prefix.escape_debug());
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        let matching: Vec<_> = match &who.sessions {
+            Some(bound) => bound.iter().copied().filter(|id| id.to_string().starts_with(&prefix)).collect(),
+            None => self.shared.store.matching(prefix.clone(), 2).await.map_err(broken)?,
+        };
+        match matching.as_slice() {
+            [one] => Ok(*one),
+            [] => Err(Refusal::new(
+                RefusalCode::NotFound,
+                format!("no session begins with `{prefix}`; `portolan ls` shows what there is"),
+            )),
+            _ => Err(Refusal::new(
+                RefusalCode::Invalid,
+                format!("several sessions begin with `{prefix}`; give more characters"),
+            )),
+        }
+    }
+
+    /// Asks something of a session. Returns once the command is in the log, with its number and how far it has
+    /// come; everything after that arrives as entries. The same id again gives the same receipt.
+    pub async fn submit(
+        &self,
+        who: &Principal,
+        session: SessionId,
+        id: CommandId,
+        action: Action,
+    ) -> Result<Receipt, Refusal> {
+        who.may(action.needs(), session)?;
+        let key = CommandKey { token: who.token.clone(), id };
+        let handle = self.wake(session).await?;
+        let known = self.shared.store.command(LogId::Session(session), key.clone()).await.map_err(broken)?;
+        if let Some(row) = known
+            && let Ok(stage) = serde_json::from_slice(&row.stage)
+        {
+            return Ok(Receipt { seq: row.seq, stage });
+        }
+        self.store_takes_writes()?;
+        let command = Box::new(Command { key, by: who.actor(), action });
+        let (reply, answer) = oneshot::channel();
+        match handle.mailbox.try_send(Mail::Command { command, reply }) {
+            Ok(()) => {}
+            Err(tokio::sync::mpsc::error::TrySendError::Full(_)) => {
+                return Err(Refusal::busy("the session has more to do than it can; try again", 250));
+            }
+            Err(tokio::sync::mpsc::error::TrySendError::Closed(_)) => return Err(gone()),
+        }
+        let receipt = answer.await.map_err(|_| gone())??;
+        if !handle.log.wait_visible(receipt.seq).await {
+            return Err(gone());
+        }
+        Ok(receipt)
+    }
+
+    fn store_takes_writes(&self) -> Result<(), Refusal> {
+        match &*self.shared.store.health().borrow() {
+            StoreHealth::Good => Ok(()),
+            StoreHealth::Failing { reason } => {
+                let message = format!("nothing can be recorded at the moment: {reason}");
+                Err(Refusal { retry_after_ms: Some(2000), ..Refusal::new(RefusalCode::StoreFailing, message) })
+            }
+        }
+    }
+
+    /// Deletes a session and its log for good. Its agent is ended first.
+    pub async fn delete(&self, who: &Principal, session: SessionId) -> Result<(), Refusal> {
+        who.may(Role::Owner, session)?;
+        self.store_takes_writes()?;
+        self.erase(session, Some(who)).await
+    }
+
+    async fn erase(&self, session: SessionId, who: Option<&Principal>) -> Result<(), Refusal> {
+        let handle = self.wake(session).await?;
+        let (reply, done) = oneshot::channel();
+        handle.mailbox.send(Mail::Delete { reply }).await.map_err(|_| gone())?;
+        done.await.map_err(|_| gone())?;
+        self.shared.shelf.remove(session);
+        self.shared.daemon.note(who.map(Principal::actor), DaemonEvent::SessionDeleted { session }).await;
+        Ok(())
+    }
+
+    /// The state of a session now.
+    pub async fn snapshot(&self, who: &Principal, session: SessionId) -> Result<Snapshot<State>, Refusal> {
+        who.may(Role::Viewer, session)?;
+        let handle = self.wake(session).await?;
+        let snapshot = handle.log.snapshot();
+        if handle.log.wait_visible(snapshot.seq).await { Ok(snapshot) } else { Err(gone()) }
+    }
+
+    /// Joins a session: history from `start`, a snapshot, then everything as it happens. Presence is told.
+    pub async fn attach(
+        &self,
+        who: &Principal,
+        session: SessionId,
+        start: Start,
+        mode: Mode,
+    ) -> Result<SessionReader, Refusal> {
+        who.may(Role::Viewer, session)?;
+        let handle = self.wake(session).await?;
+        let cursor = Cursor::join(Arc::clone(&handle.log), start, mode).await.map_err(broken)?;
+        Ok(SessionReader::new(cursor, handle, who, self.shared.clock.now()))
+    }
+
+    /// A page of durable entries with `after < seq <= upto` (the newest where `upto` is absent), oldest first,
+    /// at most `limit` (and at most 1,000).
+    pub async fn history(
+        &self,
+        who: &Principal,
+        session: SessionId,
+        after: Seq,
+        upto: Option<Seq>,
+        limit: u32,
+    ) -> Result<Vec<Stored>, Refusal> {
+        who.may(Role::Viewer, session)?;
+        let handle = self.wake(session).await?;
+        let upto = upto.unwrap_or(Seq(u64::MAX)).min(handle.log.visible());
+        let page = Page { entries: limit.clamp(1, HISTORY_PAGE), bytes: HISTORY_BYTES };
+        self.shared.store.read(LogId::Session(session), after, upto, page).await.map_err(broken)
+    }
+
+    /// What the agent really said at an entry. For owners.
+    pub async fn raw(&self, who: &Principal, session: SessionId, seq: Seq) -> Result<Option<Bytes>, Refusal> {
+        who.may(Role::Owner, session)?;
+        let handle = self.wake(session).await?;
+        if seq > handle.log.visible() {
+            return Ok(None);
+        }
+        self.shared.store.raw(LogId::Session(session), seq).await.map_err(broken)
+    }
+
+    /// The environment variables a session was given, by name and value. For owners.
+    pub async fn environment(
+        &self,
+        who: &Principal,
+        session: SessionId,
+    ) -> Result<indexmap::IndexMap<String, String>, Refusal> {
+        who.may(Role::Owner, session)?;
+        Ok(self.birth(session).await?.spec.env)
+    }
+
+    async fn birth(&self, session: SessionId) -> Result<Birth, Refusal> {
+        let record = self.shared.store.record(BIRTHS, session.to_string()).await.map_err(broken)?;
+        let record = record.ok_or_else(|| Refusal::no_session(session))?;
+        serde_json::from_slice(&record).map_err(|error| {
+            let message = format!("what session `{session}` was made from cannot be read: {error}");
+            Refusal::new(RefusalCode::Internal, message)
+        })
+    }
+
+    /// Who reads a session now.
+    pub fn presence(&self, session: SessionId) -> Arc<Vec<Presence>> {
+        let awake = self.shared.shelf.awake(session);
+        awake.map(|handle| handle.presence.borrow().clone()).unwrap_or_default()
+    }
+
+    // --------------------------------------------------------------------------------------- daemon
+
+    /// Reads the daemon's log: history from `start`, a snapshot, then everything as it happens.
+    pub async fn watch(&self, who: &Principal, start: Start) -> Result<DaemonReader, Refusal> {
+        let cursor = Cursor::join(self.shared.daemon.log(), start, Mode::Every).await.map_err(broken)?;
+        Ok(DaemonReader::new(cursor, who.clone()))
+    }
+
+    /// Writes an event of the door (tokens, devices) to the daemon's log.
+    pub async fn note(&self, who: Option<&Principal>, event: DaemonEvent) -> Result<Seq, Refusal> {
+        self.store_takes_writes()?;
+        self.shared.daemon.note_and_wait(who.map(Principal::actor), event).await.ok_or_else(gone)
+    }
+
+    /// The store, for what frontends keep of their own (tokens, devices) as records.
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.shared.store)
+    }
+
+    /// Deletes ended sessions that are older than `age` or, oldest first, until the store is smaller than
+    /// `bytes`. Gives how many.
+    pub async fn prune(&self, age: Option<Duration>, bytes: Option<u64>) -> Result<u32, StoreError> {
+        let now = self.shared.clock.now();
+        let oldest = age.map(|age| Millis(now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))));
+        let mut ended = self.ended_sessions().await?;
+        ended.sort_by_key(|summary| summary.active_at);
+        let mut deleted = 0;
+        for summary in ended {
+            let too_old = oldest.is_some_and(|oldest| summary.active_at < oldest);
+            let too_much = match bytes {
+                Some(limit) if !too_old => self.shared.store.size().await? > limit,
+                _ => false,
+            };
+            if !too_old && !too_much {
+                break;
+            }
+            if self.erase(summary.session, None).await.is_ok() {
+                deleted += 1;
+            }
+        }
+        Ok(deleted)
+    }
+
+    async fn ended_sessions(&self) -> Result<Vec<Summary>, StoreError> {
+        let (mut ended, mut before) = (Vec::new(), None);
+        loop {
+            let query = SessionQuery { archived: None, live: false, before, limit: LIST_PAGE };
+            let page = self.shared.store.sessions(query).await?;
+            let Some(last) = page.last() else { return Ok(ended) };
+            before = Some(last.session);
+            let asleep = |summary: &Summary| self.shared.shelf.awake(summary.session).is_none();
+            ended.extend(page.into_iter().filter(|summary| !summary.is_live() && asleep(summary)));
+        }
+    }
+
+    /// Ends everything: no new prompts, running turns get `grace`, then agents end by the stop ladder. Gives the
+    /// names of sessions whose agent did not stop.
+    pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
+        self.shared.daemon.note(None, DaemonEvent::Stopping).await;
+        let mut ending = Vec::new();
+        for handle in self.shared.shelf.close() {
+            let (reply, done) = oneshot::channel();
+            if handle.mailbox.send(Mail::ShutDown { grace, reply }).await.is_ok() {
+                ending.push((handle, done));
+            }
+        }
+        let deadline = tokio::time::Instant::now() + grace + STOP_LIMIT;
+        let mut stuck = Vec::new();
+        for (handle, done) in ending {
+            if tokio::time::timeout_at(deadline, done).await.is_err() {
+                stuck.push(format!("{} ({})", handle.id, handle.log.book().state().summary.name));
+            }
+        }
+        self.shared.daemon.close().await;
+        stuck
+    }
+}
+
+/// The store cannot be read.
+fn broken(error: StoreError) -> Refusal {
+    Refusal::new(RefusalCode::StoreFailing, format!("the store cannot be read: {error}"))
+}
+
+/// The session ended under the caller.
+fn gone() -> Refusal {
+    Refusal::new(RefusalCode::Ended, "the session has just ended; try again")
+}

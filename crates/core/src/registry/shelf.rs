@@ -1,0 +1,170 @@
+//! The shelf: sessions that are awake. Everyone who asks for the same one gets the same one.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::OnceCell;
+
+use super::{Registry, broken};
+use crate::{
+    Event, LogId, Refusal, RefusalCode, Seq, SessionId,
+    log::{Book, Folded as _, Log, delivery::Closed},
+    ports::{LogHead, Page},
+    session::{
+        machine::Machine,
+        state::State,
+        task::{Birth, Handle, MAILBOX, Task},
+    },
+};
+
+type Slot = Arc<OnceCell<Arc<Handle>>>;
+
+/// Sessions that are awake, or are just being woken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shelf {
+    slots: Arc<Mutex<Slots>>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    by_id: HashMap<SessionId, Slot>,
+    closed: bool,
+}
+
+impl Shelf {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot(&self, id: SessionId) -> Result<Slot, Refusal> {
+        let mut slots = self.slots();
+        if slots.closed {
+            return Err(Refusal::new(RefusalCode::ShuttingDown, "Portolan is shutting down"));
+        }
+        Ok(Arc::clone(slots.by_id.entry(id).or_default()))
+    }
+
+    /// The session, where it is awake.
+    pub(super) fn awake(&self, id: SessionId) -> Option<Arc<Handle>> {
+        self.slots().by_id.get(&id)?.get().cloned()
+    }
+
+    pub(super) fn remove(&self, id: SessionId) {
+        self.slots().by_id.remove(&id);
+    }
+
+    /// Lets a session go that only the shelf still holds. `false` when someone was faster.
+    pub(crate) fn forget(&self, id: SessionId) -> bool {
+        let mut slots = self.slots();
+        let held = slots.by_id.get(&id).is_some_and(|slot| {
+            Arc::strong_count(slot) > 1 || slot.get().is_some_and(|handle| Arc::strong_count(handle) > 1)
+        });
+        if !held {
+            slots.by_id.remove(&id);
+        }
+        !held
+    }
+
+    /// Lets nobody in any more, and gives those who are.
+    pub(super) fn close(&self) -> Vec<Arc<Handle>> {
+        let mut slots = self.slots();
+        slots.closed = true;
+        slots.by_id.values().filter_map(|slot| slot.get().cloned()).collect()
+    }
+}
+
+impl Registry {
+    /// The session, awake. Waking settles what a crash left open.
+    pub(super) async fn wake(&self, id: SessionId) -> Result<Arc<Handle>, Refusal> {
+        let slot = self.shared.shelf.slot(id)?;
+        let woken = slot.get_or_try_init(|| self.load(id)).await.cloned();
+        drop(slot);
+        if woken.is_err() {
+            self.shared.shelf.forget(id);
+        }
+        woken
+    }
+
+    async fn load(&self, id: SessionId) -> Result<Arc<Handle>, Refusal> {
+        let log = LogId::Session(id);
+        let head = self.shared.store.load(log).await.map_err(broken)?;
+        let head = head.ok_or_else(|| Refusal::no_session(id))?;
+        let birth = self.birth(id).await?;
+        let state = self.fold_stored(id, &birth, &head).await?;
+        let mut book = Book::new(log, head.last.max(head.reserved), state);
+        let mut machine = Machine::new(self.shared.policy);
+        machine.recover(&mut book, self.shared.clock.now(), &head.open_items);
+        Ok(self.spawn(id, book, machine, birth))
+    }
+
+    /// The state that the log adds up to: its newest checkpoint and what came after.
+    async fn fold_stored(&self, id: SessionId, birth: &Birth, head: &LogHead) -> Result<State, Refusal> {
+        let unreadable = |seq: Seq, error: serde_json::Error| {
+            let message = format!("entry {seq} of session `{id}` cannot be read: {error}");
+            Refusal::new(RefusalCode::Internal, message)
+        };
+        let (mut seen, mut state) = match &head.checkpoint {
+            Some((seq, state)) => (*seq, serde_json::from_slice(state).map_err(|error| unreadable(*seq, error))?),
+            None => (Seq::ZERO, State::new(id, birth.spec.masked(), self.shared.clock.now())),
+        };
+        // What streamed is not in the log; the chunks of open items tell what there was.
+        State::forget_streamed(&mut state);
+        while seen < head.last {
+            let page = self.shared.store.read(LogId::Session(id), seen, head.last, Page::BATCH).await.map_err(broken)?;
+            let Some(newest) = page.last() else { break };
+            seen = newest.seq;
+            for stored in &page {
+                let entry = stored.decode::<Event>().map_err(|error| unreadable(stored.seq, error))?;
+                state.apply(entry.seq, entry.at, entry.by.as_ref(), &entry.event);
+            }
+        }
+        Ok(state)
+    }
+
+    /// Puts a session that was just made on the shelf.
+    pub(super) async fn shelve(
+        &self,
+        id: SessionId,
+        book: Book<State>,
+        machine: Machine,
+        birth: Birth,
+    ) -> Result<Arc<Handle>, Refusal> {
+        let slot = self.shared.shelf.slot(id)?;
+        Ok(Arc::clone(slot.get_or_init(|| async { self.spawn(id, book, machine, birth) }).await))
+    }
+
+    fn spawn(&self, id: SessionId, book: Book<State>, machine: Machine, birth: Birth) -> Arc<Handle> {
+        let log = Log::new(self.store(), book);
+        let (mailbox, inbox) = tokio::sync::mpsc::channel(MAILBOX);
+        let task = Task {
+            id,
+            log: Arc::clone(&log),
+            mailbox: inbox,
+            machine,
+            agent: self.agent(&birth.spec.agent).cloned(),
+            birth,
+            clock: self.shared.clock.clone(),
+            daemon: self.shared.daemon.clone(),
+            shelf: self.shared.shelf.clone(),
+        };
+        let shelf = self.shared.shelf.clone();
+        let watched = Arc::clone(&log);
+        let span = tracing::info_span!("session", id = %id);
+        tokio::spawn(tracing::Instrument::instrument(
+            async move {
+                // A panic ends this session and no other; whoever asks for it next finds it settled.
+                let ended = tokio::spawn(tracing::Instrument::in_current_span(task.run())).await;
+                if ended.is_err() {
+                    tracing::error!(session = %id, "the session's task panicked");
+                    watched.close(Closed::Failed);
+                    shelf.remove(id);
+                }
+            },
+            span,
+        ));
+        let (presence, _) = tokio::sync::watch::channel(Arc::default());
+        Arc::new(Handle { id, log, mailbox, presence })
+    }
+}

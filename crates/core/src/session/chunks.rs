@@ -1,0 +1,73 @@
+//! Chunks: what streams is written behind, so that a kill costs at most the last 250 ms of an unfinished item.
+//!
+//! Pure: it only decides which changes go to the store. The finished item's commit removes its chunks.
+
+use std::{collections::HashMap, time::Duration};
+
+use super::state::State;
+use crate::{Entry, Event, LogId, Seq, log::Book, ports::Op};
+
+/// What streamed is in the store at the latest after this time.
+pub(super) const CHUNK_DELAY: Duration = Duration::from_millis(250);
+
+/// Or as soon as so much of it waits.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// How much of each open item the store has been given.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    written: HashMap<String, usize>,
+}
+
+impl Chunks {
+    /// Called after appending: removes the chunks of items that are finished, and writes those that have grown too
+    /// large to wait. `true` when something waits to be written later.
+    pub(super) fn after_append(&mut self, log: LogId, book: &mut Book<State>) -> bool {
+        if !self.written.is_empty() {
+            let items = &book.state().items;
+            let finished: Vec<_> =
+                self.written.keys().filter(|name| !items.iter().any(|open| open.item == **name)).cloned().collect();
+            for item in finished {
+                self.written.remove(&item);
+                book.also(Op::CloseItem { item });
+            }
+        }
+        let waiting: usize = book.state().items.iter().map(|open| open.text.len() - self.written_of(&open.item)).sum();
+        if waiting >= CHUNK_BYTES {
+            self.flush(log, book);
+            return false;
+        }
+        waiting > 0
+    }
+
+    /// Writes all that waits.
+    pub(super) fn flush(&mut self, log: LogId, book: &mut Book<State>) {
+        let mut ops = Vec::new();
+        for open in &book.state().items {
+            let begin = self.written_of(&open.item);
+            if open.text.len() == begin {
+                continue;
+            }
+            let started = (!self.written.contains_key(&open.item)).then(|| {
+                let event = Event::ItemStarted {
+                    item: open.item.clone(),
+                    kind: open.kind,
+                    message: open.message.clone(),
+                    parent: open.parent.clone(),
+                };
+                Entry::new(log, open.started, book.at(), None, event).frame()
+            });
+            let seq = open.marks.last().map_or(Seq::ZERO, |(seq, _)| *seq);
+            let text = open.text[begin..].to_owned();
+            ops.push(Op::Chunk { item: open.item.clone(), seq, started, text });
+            self.written.insert(open.item.clone(), open.text.len());
+        }
+        for op in ops {
+            book.also(op);
+        }
+    }
+
+    fn written_of(&self, item: &str) -> usize {
+        self.written.get(item).copied().unwrap_or(0)
+    }
+}

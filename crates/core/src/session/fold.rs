@@ -1,0 +1,405 @@
+//! How each entry changes the state of a session. Pure: the same entries give the same state.
+
+use indexmap::IndexMap;
+
+use super::state::{
+    ClosedRequest, OpenCommand, OpenItem, OpenSubagent, OpenTool, OpenTurn, State, Status, Summary,
+};
+use crate::{
+    Action, Actor, Capabilities, Event, Generation, Millis, Seq, SessionId, SessionSpec,
+    command::Stage,
+    event::{AgentInfo, Durability, Setting, TaskStatus, TurnResult, plain_text},
+    log::Folded,
+    usage::{DEFAULT_CONTEXT_WINDOW, TokenUsage},
+};
+
+/// How many ended requests are remembered for late answers.
+const CLOSED_REQUESTS: usize = 64;
+
+/// How many uncertain commands are kept for "send again".
+const UNCERTAIN: usize = 32;
+
+/// How many characters of the first prompt make a name.
+const NAME: usize = 80;
+
+impl State {
+    /// A session that was just asked for.
+    pub fn new(session: SessionId, spec: SessionSpec, at: Millis) -> Self {
+        Self {
+            summary: Summary {
+                session,
+                agent: spec.agent.clone(),
+                name: spec.name.clone().unwrap_or_default(),
+                cwd: spec.cwd.clone(),
+                status: Status::Starting,
+                error: None,
+                archived: false,
+                created_at: at,
+                active_at: at,
+                agent_session: None,
+                model: spec.model.clone(),
+                mode: spec.mode.clone(),
+                waiting: 0,
+                queued: 0,
+                turns: 0,
+                cost_usd: None,
+                forked_from: spec.fork.clone(),
+            },
+            spec,
+            capabilities: Capabilities::default(),
+            generation: Generation(0),
+            pid: None,
+            agent: AgentInfo::default(),
+            thinking: None,
+            activity: None,
+            turn: None,
+            items: Vec::new(),
+            tools: Vec::new(),
+            subagents: Vec::new(),
+            tasks: Vec::new(),
+            requests: Vec::new(),
+            closed_requests: Vec::new(),
+            commands: Vec::new(),
+            plan: Vec::new(),
+            mcp_servers: Vec::new(),
+            rules: Vec::new(),
+            usage: TokenUsage::default(),
+            by_model: IndexMap::new(),
+            context_used: None,
+            context_window: DEFAULT_CONTEXT_WINDOW,
+            activity_since: Seq::ZERO,
+        }
+    }
+
+    /// Drops what only streamed entries can have told.
+    pub(crate) fn forget_streamed(&mut self) {
+        self.items.clear();
+        self.activity = None;
+    }
+
+    fn close_item(&mut self, item: &str) {
+        self.items.retain(|open| open.item != item);
+    }
+
+    fn take_info(&mut self, info: &AgentInfo) {
+        self.agent.merge(info.clone());
+        let known = &self.agent;
+        if info.agent_session.is_some() {
+            self.summary.agent_session.clone_from(&known.agent_session);
+        }
+        if info.model.is_some() {
+            self.summary.model.clone_from(&known.model);
+        }
+        if info.mode.is_some() {
+            self.summary.mode.clone_from(&known.mode);
+        }
+        if let Some(servers) = &info.mcp_servers {
+            self.mcp_servers.clone_from(servers);
+        }
+        if info.models.is_some() {
+            self.capabilities.supported_models.clone_from(&known.models);
+        }
+        if info.modes.is_some() {
+            self.capabilities.supported_permission_modes.clone_from(&known.modes);
+        }
+        if info.commands.is_some() {
+            self.capabilities.supported_commands.clone_from(&known.commands);
+        }
+    }
+
+    fn end_turn(&mut self, result: &TurnResult) {
+        self.turn = None;
+        self.activity = None;
+        if !matches!(self.summary.status, Status::Terminated | Status::Error) {
+            self.summary.status = Status::Idle;
+        }
+        if let Some(usage) = result.usage {
+            self.usage = self.usage.plus(usage);
+        }
+        for (model, share) in &result.by_model {
+            let total = self.by_model.entry(model.clone()).or_default();
+            total.usage = total.usage.plus(share.usage);
+            total.context_window = share.context_window.or(total.context_window);
+            total.max_output = share.max_output.or(total.max_output);
+            if let Some(cost) = share.cost_usd {
+                total.cost_usd = Some(total.cost_usd.unwrap_or(0.0) + cost);
+            }
+        }
+        let window = |model: &String| result.by_model.get(model).and_then(|share| share.context_window);
+        if let Some(window) = self.summary.model.as_ref().and_then(window) {
+            self.context_window = window;
+        }
+        if let Some(cost) = result.cost_usd {
+            self.summary.cost_usd = Some(self.summary.cost_usd.unwrap_or(0.0) + cost);
+        }
+    }
+
+    fn take_receipt(&mut self, command: Seq, stage: &Stage) {
+        if let Some(open) = self.commands.iter_mut().find(|open| open.seq == command) {
+            open.stage = stage.clone();
+        }
+        if stage.is_final() {
+            let uncertain = matches!(stage, Stage::Uncertain { .. });
+            self.commands.retain(|open| open.seq != command || uncertain && open.name == "prompt");
+            let surplus = |state: &Self| {
+                let mut uncertain = state.commands.iter().filter(|c| matches!(c.stage, Stage::Uncertain { .. }));
+                let oldest = uncertain.next().map(|c| c.seq);
+                oldest.filter(|_| uncertain.count() >= UNCERTAIN)
+            };
+            while let Some(oldest) = surplus(self) {
+                self.commands.retain(|open| open.seq != oldest);
+            }
+        }
+    }
+
+    fn take_command(&mut self, seq: Seq, by: Option<&Actor>, event: &Event) {
+        let Event::CommandAccepted { key, action } = event else { return };
+        let content = match &**action {
+            Action::Prompt { content } => content.clone(),
+            Action::SendAgain { command } => {
+                let again = self.commands.iter().position(|open| open.seq == *command);
+                again.map(|index| self.commands.remove(index).content).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        // What is sent again is a prompt like any other from here on.
+        let name = if matches!(**action, Action::SendAgain { .. }) { "prompt" } else { action.name() };
+        self.commands.push(OpenCommand {
+            seq,
+            key: key.clone(),
+            by: by.cloned().unwrap_or(Actor::Daemon),
+            name: name.to_owned(),
+            stage: Stage::Accepted,
+            content,
+        });
+    }
+
+    fn take_setting(&mut self, setting: &Setting) {
+        match setting {
+            Setting::Model { model } => {
+                self.summary.model.clone_from(model);
+                self.agent.model.clone_from(model);
+            }
+            Setting::Mode { mode } => {
+                self.summary.mode = Some(mode.clone());
+                self.agent.mode = Some(mode.clone());
+            }
+            Setting::Thinking { tokens } => self.thinking = *tokens,
+            Setting::Environment { names } => {
+                for name in names {
+                    self.spec.env.insert(name.clone(), crate::spec::MASK.to_owned());
+                }
+            }
+        }
+    }
+}
+
+impl Folded for State {
+    type Event = Event;
+    const SNAPSHOT: &'static str = "snapshot";
+
+    fn durability(event: &Event) -> Durability {
+        event.durability()
+    }
+
+    fn apply(&mut self, seq: Seq, at: Millis, by: Option<&Actor>, event: &Event) {
+        // What streams ends in a durable entry: the log alone tells the same time.
+        if event.durability() == Durability::Durable {
+            self.summary.active_at = at;
+        }
+        match event {
+            Event::SessionCreated { spec } => *self = Self::new(self.summary.session, (**spec).clone(), at),
+            Event::SessionRenamed { name } => self.summary.name.clone_from(name),
+            Event::SessionArchived { archived } => self.summary.archived = *archived,
+            Event::AgentStarting { generation, capabilities, .. } => {
+                self.generation = *generation;
+                self.capabilities = (**capabilities).clone();
+                self.summary.status = Status::Starting;
+                self.summary.error = None;
+                self.pid = None;
+            }
+            Event::AgentStarted { pid, version, capabilities, .. } => {
+                self.pid = *pid;
+                self.capabilities = (**capabilities).clone();
+                if version.is_some() {
+                    self.agent.version.clone_from(version);
+                }
+            }
+            Event::AgentReady { .. } => self.summary.status = Status::Connected,
+            Event::AgentInfo { info } => self.take_info(info),
+            Event::LinkLost { .. } => self.summary.status = Status::Disconnected,
+            Event::LinkRestored => {
+                self.summary.status = match (&self.turn, self.summary.turns) {
+                    (Some(_), _) => Status::Active,
+                    (None, 0) => Status::Connected,
+                    (None, _) => Status::Idle,
+                };
+            }
+            Event::AgentExited { exit, .. } => {
+                self.pid = None;
+                self.activity = None;
+                let failed = exit.reason.is_error();
+                self.summary.status = if failed { Status::Error } else { Status::Terminated };
+                self.summary.error = failed.then(|| exit.message.clone());
+            }
+            Event::TurnStarted { turn, origin } => {
+                self.turn = Some(OpenTurn { turn: *turn, origin: *origin, started_at: at });
+                self.summary.turns = *turn;
+                self.summary.status = Status::Active;
+            }
+            Event::TurnEnded { result, .. } => self.end_turn(result),
+            Event::Activity { activity } => {
+                self.activity.clone_from(activity);
+                self.activity_since = seq;
+            }
+            Event::Prompt { content, .. } => {
+                if self.summary.name.is_empty() {
+                    self.summary.name = name_of(&plain_text(content));
+                }
+            }
+            Event::ItemStarted { item, kind, message, parent } => self.items.push(OpenItem {
+                item: item.clone(),
+                kind: *kind,
+                message: message.clone(),
+                parent: parent.clone(),
+                text: String::new(),
+                started: seq,
+                marks: Vec::new(),
+            }),
+            Event::Delta { item, text } => {
+                if let Some(open) = self.items.iter_mut().rev().find(|open| open.item == *item) {
+                    open.text.push_str(text);
+                    open.marks.push((seq, open.text.len()));
+                }
+            }
+            Event::Message { item, .. } => self.close_item(item),
+            Event::ToolCall { tool, item, name, parent, .. } => {
+                if let Some(item) = item {
+                    self.close_item(item);
+                }
+                self.tools.retain(|open| open.tool != *tool);
+                self.tools.push(OpenTool { tool: tool.clone(), name: name.clone(), parent: parent.clone() });
+            }
+            Event::ToolResult { tool, .. } => {
+                self.tools.retain(|open| open.tool != *tool);
+                self.close_item(tool);
+            }
+            Event::Plan { steps, parent: None } => self.plan.clone_from(steps),
+            Event::Plan { parent: Some(_), .. } => {}
+            Event::Usage { usage, parent, context_window, .. } => {
+                if parent.is_none() {
+                    self.context_used = Some(usage.context());
+                    self.context_window = context_window.unwrap_or(self.context_window);
+                }
+            }
+            Event::Compacted { tokens_after, .. } => {
+                self.context_used = tokens_after.or(self.context_used);
+            }
+            Event::ConversationReset { agent_session } => {
+                self.context_used = None;
+                if agent_session.is_some() {
+                    self.agent.agent_session.clone_from(agent_session);
+                    self.summary.agent_session.clone_from(agent_session);
+                }
+            }
+            Event::SubagentStarted { subagent, parent, subagent_type, description, background, .. } => {
+                self.subagents.retain(|open| open.subagent != *subagent);
+                self.subagents.push(OpenSubagent {
+                    subagent: subagent.clone(),
+                    parent: parent.clone(),
+                    subagent_type: subagent_type.clone(),
+                    description: description.clone(),
+                    background: *background,
+                });
+            }
+            Event::SubagentEnded { subagent, .. } => self.subagents.retain(|open| open.subagent != *subagent),
+            Event::TaskChanged { task } => {
+                self.tasks.retain(|open| open.task != task.task);
+                if task.status == TaskStatus::Running {
+                    self.tasks.push((**task).clone());
+                }
+            }
+            Event::RequestOpened { request } => self.requests.push((**request).clone()),
+            Event::RequestClosed { request, outcome } => {
+                self.requests.retain(|open| open.request != *request);
+                if self.closed_requests.len() == CLOSED_REQUESTS {
+                    self.closed_requests.remove(0);
+                }
+                self.closed_requests.push(ClosedRequest { request: *request, outcome: outcome.clone() });
+            }
+            Event::CommandAccepted { .. } => self.take_command(seq, by, event),
+            Event::Receipt { command, stage } => self.take_receipt(*command, stage),
+            Event::SettingChanged { setting } => self.take_setting(setting),
+            Event::RuleAdded { tool_name } => {
+                if !self.rules.contains(tool_name) {
+                    self.rules.push(tool_name.clone());
+                }
+            }
+            Event::RuleRemoved { tool_name } => self.rules.retain(|rule| rule != tool_name),
+            Event::McpServers { servers } => self.mcp_servers.clone_from(servers),
+            Event::ToolProgress { .. }
+            | Event::ToolSummary { .. }
+            | Event::Retry { .. }
+            | Event::Failure { .. }
+            | Event::Notice { .. }
+            | Event::AuthStatus { .. }
+            | Event::Hook { .. }
+            | Event::FilesPersisted { .. }
+            | Event::Unknown { .. } => {}
+        }
+        self.summary.waiting = self.requests.len() as u32;
+        let queued = self.commands.iter().filter(|open| open.is_queued_prompt()).count();
+        self.summary.queued = queued as u32;
+    }
+
+    fn merged(&self, after: Seq, upto: Seq) -> Vec<(Seq, Event)> {
+        let mut merged = Vec::new();
+        for open in &self.items {
+            if open.started > upto {
+                continue;
+            }
+            if open.started > after {
+                merged.push((
+                    open.started,
+                    Event::ItemStarted {
+                        item: open.item.clone(),
+                        kind: open.kind,
+                        message: open.message.clone(),
+                        parent: open.parent.clone(),
+                    },
+                ));
+            }
+            let length_at = |seq: Seq| {
+                let next = open.marks.partition_point(|(mark, _)| *mark <= seq);
+                next.checked_sub(1).map(|index| open.marks[index])
+            };
+            let begin = length_at(after).map_or(0, |(_, length)| length);
+            if let Some((seq, end)) = length_at(upto)
+                && end > begin
+            {
+                merged.push((seq, Event::Delta { item: open.item.clone(), text: open.text[begin..end].to_owned() }));
+            }
+        }
+        if self.activity_since > after && self.activity_since <= upto {
+            merged.push((self.activity_since, Event::Activity { activity: self.activity.clone() }));
+        }
+        merged.sort_by_key(|(seq, _)| *seq);
+        merged
+    }
+}
+
+impl OpenCommand {
+    /// A prompt that waits for its turn.
+    pub fn is_queued_prompt(&self) -> bool {
+        self.name == "prompt" && self.stage == Stage::Accepted
+    }
+}
+
+fn name_of(prompt: &str) -> String {
+    let line = prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let mut name: String = line.chars().filter(|c| !c.is_control()).take(NAME).collect();
+    if line.chars().count() > NAME {
+        name.push('…');
+    }
+    name
+}

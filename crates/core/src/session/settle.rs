@@ -1,0 +1,189 @@
+//! Settling: how everything that was left open is closed when a turn, an agent or the daemon has ended.
+//!
+//! Nothing is invented: text that streamed is kept and marked as cut off, and a command of which nobody knows whether
+//! it arrived is called uncertain.
+
+use super::state::{OpenItem, State};
+use crate::{
+    Event, Millis, Seq,
+    command::Stage,
+    event::{
+        Content, Exit, ExitReason, ItemKind, TaskStatus, ToolOutcome, TurnOutcome, TurnResult,
+    },
+    log::Book,
+    ports,
+    request::Outcome,
+};
+
+/// Which of the open things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// What belongs to the turn itself; subagents in the background go on.
+    Foreground,
+    /// Everything.
+    All,
+}
+
+/// Closes items, tools and subagents that will not go on.
+pub(super) fn close_work(book: &mut Book<State>, now: Millis, reach: Reach) {
+    let state = book.state();
+    let ends = |parent: Option<&String>| reach == Reach::All || !in_background(state, parent);
+    let items: Vec<_> = state.items.iter().filter(|item| ends(item.parent.as_ref())).cloned().collect();
+    let tools: Vec<_> = state
+        .tools
+        .iter()
+        .filter(|tool| ends(tool.parent.as_ref()) && !is_background(state, &tool.tool))
+        .cloned()
+        .collect();
+    let subagents: Vec<_> = state
+        .subagents
+        .iter()
+        .filter(|subagent| reach == Reach::All || !in_background(state, Some(&subagent.subagent)))
+        .map(|subagent| subagent.subagent.clone())
+        .collect();
+    let tasks = if reach == Reach::All { state.tasks.clone() } else { Vec::new() };
+    for item in items {
+        // A tool's output ends with its result, below.
+        if item.kind != ItemKind::ToolOutput || !tools.iter().any(|tool| tool.tool == item.item) {
+            book.append(now, None, finished(&item));
+        }
+    }
+    for tool in tools {
+        let output = book.state().items.iter().find(|item| item.item == tool.tool).map(|item| item.text.clone());
+        let content = output.into_iter().map(Content::text).collect();
+        let outcome = ToolOutcome::Interrupted;
+        let (tool, parent) = (tool.tool, tool.parent);
+        book.append(now, None, Event::ToolResult { tool, parent, outcome, content, changes: Vec::new() });
+    }
+    for subagent in subagents.into_iter().rev() {
+        let outcome = ToolOutcome::Interrupted;
+        book.append(now, None, Event::SubagentEnded { subagent, outcome, summary: None, work: None });
+    }
+    for mut task in tasks {
+        task.status = TaskStatus::Stopped;
+        book.append(now, None, Event::TaskChanged { task: Box::new(task) });
+    }
+}
+
+fn is_background(state: &State, subagent: &str) -> bool {
+    state.subagents.iter().any(|open| open.subagent == subagent && open.background)
+}
+
+fn in_background(state: &State, parent: Option<&String>) -> bool {
+    let open = |id: &String| state.subagents.iter().find(|open| open.subagent == *id);
+    let mut ancestor = parent.and_then(open);
+    // Subagents form a tree; the bound is for an agent that says otherwise.
+    for _ in 0..64 {
+        match ancestor {
+            Some(subagent) if subagent.background => return true,
+            Some(subagent) => ancestor = subagent.parent.as_ref().and_then(open),
+            None => return false,
+        }
+    }
+    false
+}
+
+/// The durable end of an item that was cut off: what there was of it.
+fn finished(item: &OpenItem) -> Event {
+    let text = item.text.clone();
+    let content = match item.kind {
+        ItemKind::Text => Content::Text { text },
+        ItemKind::Thinking => Content::Thinking { text },
+        ItemKind::ToolInput => Content::Other { body: serde_json::json!({ "tool_input": text }) },
+        ItemKind::ToolOutput => Content::Other { body: serde_json::json!({ "tool_output": text }) },
+    };
+    Event::Message {
+        item: item.item.clone(),
+        message: item.message.clone(),
+        parent: item.parent.clone(),
+        model: None,
+        content: vec![content],
+        interrupted: true,
+        stop_reason: None,
+    }
+}
+
+/// Closes all that an agent's end leaves open, then says that it has ended. Prompts that were not yet on their way
+/// stay in the queue.
+pub(super) fn agent_ended(book: &mut Book<State>, now: Millis, exit: Exit) {
+    close_work(book, now, Reach::All);
+    let requests: Vec<_> = book.state().requests.iter().map(|open| open.request).collect();
+    for request in requests {
+        let outcome = Outcome::AgentGone { reason: exit.message.clone() };
+        book.append(now, None, Event::RequestClosed { request, outcome });
+    }
+    if let Some(turn) = book.state().turn.as_ref().map(|turn| turn.turn) {
+        let mut result = TurnResult::bare(TurnOutcome::Interrupted);
+        if exit.reason.is_error() {
+            result.outcome = TurnOutcome::Failed;
+            result.error = Some(crate::event::ErrorInfo {
+                kind: crate::event::ErrorKind::Agent,
+                message: exit.message.clone(),
+                way_out: None,
+            });
+        }
+        book.append(now, None, Event::TurnEnded { turn, result: Box::new(result) });
+    }
+    let open: Vec<_> = book.state().commands.iter().map(|c| (c.seq, c.name.clone(), c.stage.clone())).collect();
+    for (seq, name, stage) in open {
+        let orderly = !exit.reason.is_error();
+        let settled = match (stage, name.as_str()) {
+            (Stage::Uncertain { .. } | Stage::Consumed { .. } | Stage::Refused { .. }, _) => continue,
+            (Stage::Accepted, "prompt") => continue,
+            (_, "stop" | "archive") => Stage::Consumed { result: None },
+            (Stage::Accepted | Stage::Sending, "resume") if orderly => Stage::Consumed { result: None },
+            (Stage::Accepted | Stage::Sending, "resume") => Stage::Refused {
+                refusal: crate::Refusal::new(crate::RefusalCode::NotRunning, exit.message.clone()),
+            },
+            (Stage::Accepted, _) => Stage::Refused {
+                refusal: crate::Refusal::new(crate::RefusalCode::NotRunning, "the agent ended before it was sent"),
+            },
+            (Stage::Sending | Stage::Delivered, _) => Stage::Uncertain { reason: exit.message.clone() },
+        };
+        receipt(book, now, seq, settled);
+    }
+    let generation = book.state().generation;
+    book.append(now, None, Event::AgentExited { generation, exit });
+}
+
+/// Appends how far a command is, and keeps the store's index of commands in step.
+pub(super) fn receipt(book: &mut Book<State>, now: Millis, command: Seq, stage: Stage) {
+    let Some(open) = book.state().commands.iter().find(|open| open.seq == command) else { return };
+    let row = command_row(&open.key, command, &stage);
+    book.append(now, None, Event::Receipt { command, stage });
+    book.also(ports::Op::Command(row));
+}
+
+/// The store's line for a command.
+pub(super) fn command_row(key: &crate::command::CommandKey, seq: Seq, stage: &Stage) -> ports::CommandRow {
+    // Our own types serialise.
+    let stage = serde_json::to_vec(stage).unwrap_or_default().into();
+    ports::CommandRow { key: key.clone(), seq, stage }
+}
+
+/// After a crash: closes what the daemon left open, as its log and the chunks of open items tell.
+pub(super) fn recover(book: &mut Book<State>, now: Millis, open_items: &[ports::OpenItem]) {
+    for open in open_items {
+        let stored = crate::Stored { seq: Seq::ZERO, frame: open.started.clone() };
+        let started = stored.decode::<Event>().ok().map(|decoded| decoded.event);
+        if let Some(Event::ItemStarted { item, kind, message, parent }) = started {
+            let text = open.text.clone();
+            let item = OpenItem { item, kind, message, parent, text, started: Seq::ZERO, marks: Vec::new() };
+            // A tool's output belongs to its result, which is given below from the state.
+            book.append(now, None, finished(&item));
+        }
+        book.also(ports::Op::CloseItem { item: open.item.clone() });
+    }
+    let state = book.state();
+    let unsettled = |stage: &Stage| matches!(stage, Stage::Sending | Stage::Delivered);
+    let ended_badly = state.summary.is_live()
+        || state.turn.is_some()
+        || !state.requests.is_empty()
+        || state.commands.iter().any(|command| unsettled(&command.stage));
+    if ended_badly {
+        let message = "Portolan ended while the agent was running; what it was doing is lost".to_owned();
+        let exit =
+            Exit { reason: ExitReason::DaemonGone, code: None, signal: None, message, stderr: String::new() };
+        agent_ended(book, now, exit);
+    }
+}

@@ -1,0 +1,493 @@
+//! The task that owns a session: it alone appends to the session's log and speaks to its agent.
+//!
+//! It waits for mail, for its agent's reports and for time, lets the [`Machine`] decide, publishes what was appended,
+//! and tells the agent what has become visible. Everything with a decision in it is in the machine.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    chunks::{CHUNK_DELAY, Chunks},
+    machine::{Machine, Want},
+    state::{State, Summary},
+};
+use crate::{
+    Action, DaemonEvent, Generation, LogId, Refusal, RequestId, Seq, SessionId, SessionSpec,
+    command::{Command, Receipt},
+    event::{Exit, ExitReason},
+    log::{
+        Log, Tip,
+        delivery::{Closed, Presence},
+    },
+    ports::{Agent, AgentLink, Clock, Instruction, Launch, Op, Report, ResumePoint, StoreError},
+    registry::{Daemon, Shelf},
+};
+
+/// Commands waiting for the session task. Full means that it has more to do than it can; senders are told to wait.
+pub(crate) const MAILBOX: usize = 64;
+
+/// Reports taken in at once: one fold, one publication, one wake-up of the readers.
+const REPORT_BATCH: usize = 64;
+
+/// After this time without an entry the ring is given back.
+const RELEASE_AFTER: Duration = Duration::from_secs(1);
+
+/// How often a session without an agent looks whether anybody still reads it.
+const FORGET_AFTER: Duration = Duration::from_secs(15);
+
+/// Every so many entries the state is kept, so that opening the session need not read all of its log.
+const CHECKPOINT_EVERY: u64 = 1024;
+
+/// The session's line in lists is written at most this often when only its time has changed.
+const SUMMARY_EVERY: i64 = 1000;
+
+/// The collection of [`Birth`]s in the store.
+pub(crate) const BIRTHS: &str = "births";
+
+/// What a session was made from, with its secrets: never shown, kept apart from the log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Birth {
+    pub(crate) spec: SessionSpec,
+    /// With a fork: the message up to which the agent is to remember.
+    #[serde(default)]
+    pub(crate) at_message: Option<String>,
+}
+
+impl Birth {
+    pub(crate) fn record(&self, session: SessionId) -> Op {
+        // Our own types serialise.
+        let value = Bytes::from(serde_json::to_vec(self).unwrap_or_default());
+        Op::Put { collection: BIRTHS, key: session.to_string(), value }
+    }
+}
+
+/// What others may ask of the task.
+#[derive(Debug)]
+pub(crate) enum Mail {
+    /// Do this. The answer comes at once; it holds when its entry is visible.
+    Command { command: Box<Command>, reply: oneshot::Sender<Result<Receipt, Refusal>> },
+    /// Start the agent of a new session.
+    Begin,
+    /// End the agent, after the running turn or this time, and then the task.
+    ShutDown { grace: Duration, reply: oneshot::Sender<()> },
+    /// End the agent and the log.
+    Delete { reply: oneshot::Sender<()> },
+}
+
+/// A session that is awake.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) id: SessionId,
+    pub(crate) log: Arc<Log<State>>,
+    pub(crate) mailbox: mpsc::Sender<Mail>,
+    pub(crate) presence: watch::Sender<Arc<Vec<Presence>>>,
+}
+
+/// How the task is to end.
+#[derive(Debug)]
+enum Ending {
+    ShutDown { deadline: Instant, reply: oneshot::Sender<()> },
+    Delete { reply: oneshot::Sender<()> },
+}
+
+pub(crate) struct Task {
+    pub(crate) id: SessionId,
+    pub(crate) log: Arc<Log<State>>,
+    pub(crate) mailbox: mpsc::Receiver<Mail>,
+    pub(crate) machine: Machine,
+    pub(crate) birth: Birth,
+    pub(crate) agent: Option<Arc<dyn Agent>>,
+    pub(crate) clock: Clock,
+    pub(crate) daemon: Daemon,
+    pub(crate) shelf: Shelf,
+}
+
+/// What the loop keeps beside the task's parts.
+struct Working {
+    link: Option<AgentLink>,
+    chunks: Chunks,
+    chunks_due: Option<Instant>,
+    start_due: Option<Instant>,
+    release_due: Option<Instant>,
+    forget_due: Option<Instant>,
+    /// An instruction that the agent had no room for.
+    blocked: bool,
+    published: Summary,
+    requests: Vec<RequestId>,
+    checkpoint: Seq,
+    ending: Option<Ending>,
+}
+
+impl Task {
+    /// Runs until the session is shut down, deleted, or forgotten.
+    pub(crate) async fn run(mut self) {
+        let (published, head) = {
+            let book = self.log.book();
+            (book.state().summary.clone(), book.head())
+        };
+        let mut working = Working {
+            link: None,
+            chunks: Chunks::default(),
+            chunks_due: None,
+            start_due: None,
+            release_due: None,
+            forget_due: Some(Instant::now() + FORGET_AFTER),
+            blocked: false,
+            published,
+            requests: Vec::new(),
+            checkpoint: head,
+            ending: None,
+        };
+        if let Err(error) = self.work(&mut working).await {
+            tracing::error!(session = %self.id, %error, "the session cannot be recorded and ends");
+            self.log.close(Closed::Failed);
+        }
+        match working.ending {
+            Some(Ending::ShutDown { reply, .. } | Ending::Delete { reply }) => {
+                // Whoever asked may have gone; the work is done all the same.
+                let _ = reply.send(());
+            }
+            None => {}
+        }
+    }
+
+    async fn work(&mut self, working: &mut Working) -> Result<(), StoreError> {
+        let mut tips = self.log.tips();
+        let mut reports = Vec::with_capacity(REPORT_BATCH);
+        self.publish(working).await?;
+        loop {
+            let due = self.next_due(working);
+            let Working { link, blocked, .. } = working;
+            let linked = link.is_some();
+            let (reports_in, instructions) = match link {
+                Some(link) => (Some(&mut link.reports), Some(link.instructions.clone())),
+                None => (None, None),
+            };
+            tokio::select! {
+                mail = self.mailbox.recv() => match mail {
+                    Some(mail) => self.open_mail(working, mail),
+                    None => return Ok(()),
+                },
+                count = take_reports(reports_in, &mut reports), if linked => {
+                    if count == 0 {
+                        // The link's last report is its exit; a link that closes without one has broken its promise.
+                        reports.push(Report::Exited(lost_exit("the agent's adapter ended without a word")));
+                    }
+                    self.take_reports(working, &mut reports);
+                }
+                () = room(instructions), if *blocked => working.blocked = false,
+                () = visible(&mut tips, self.machine.has_instructions() && !*blocked) => {}
+                () = at(due) => self.on_time(working),
+            }
+            self.publish(working).await?;
+            if self.has_ended(working).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn open_mail(&mut self, working: &mut Working, mail: Mail) {
+        match mail {
+            Mail::Command { command, reply } => {
+                let now = self.clock.now();
+                let environment = match &command.action {
+                    Action::SetEnvironment { variables } => Some(variables.clone()),
+                    _ => None,
+                };
+                let mut book = self.log.book();
+                let result = self.machine.command(&mut book, now, *command);
+                if let (Some(variables), Ok(_)) = (environment, &result) {
+                    self.birth.spec.env.extend(variables);
+                    book.also(self.birth.record(self.id));
+                }
+                drop(book);
+                // The sender may have gone; the command is in the log all the same.
+                let _ = reply.send(result);
+            }
+            Mail::Begin => self.machine.begin(),
+            Mail::ShutDown { grace, reply } => {
+                self.machine.shut_down();
+                let deadline = Instant::now() + grace;
+                working.ending.get_or_insert(Ending::ShutDown { deadline, reply });
+            }
+            Mail::Delete { reply } => {
+                self.machine.shut_down();
+                self.machine.end();
+                working.ending = Some(Ending::Delete { reply });
+            }
+        }
+    }
+
+    fn take_reports(&mut self, working: &mut Working, reports: &mut Vec<Report>) {
+        let now = self.clock.now();
+        let mut book = self.log.book();
+        for report in reports.drain(..) {
+            if let Report::Exited(exit) = &report {
+                tracing::info!(session = %self.id, reason = ?exit.reason, code = exit.code, "agent ended");
+                working.link = None;
+                working.blocked = false;
+            }
+            self.machine.report(&mut book, now, report);
+        }
+    }
+
+    fn on_time(&mut self, working: &mut Working) {
+        let now = Instant::now();
+        let is_due = |due: &mut Option<Instant>| due.take_if(|due| *due <= now).is_some();
+        if is_due(&mut working.chunks_due) {
+            working.chunks.flush(LogId::Session(self.id), &mut self.log.book());
+        }
+        if is_due(&mut working.start_due) {
+            self.start_agent(working);
+        }
+        if is_due(&mut working.release_due) {
+            self.log.release();
+        }
+        let clock = self.clock.now();
+        self.machine.expire(&mut self.log.book(), clock);
+    }
+
+    /// Publishes what was appended, tells the daemon's log, and carries out what the machine wants.
+    async fn publish(&mut self, working: &mut Working) -> Result<(), StoreError> {
+        // What is carried out appends entries of its own, so they are published last.
+        for want in self.machine.take_wants() {
+            self.carry_out(working, want);
+        }
+        let notes = self.close_batch(working);
+        self.log.publish().await?;
+        for note in notes {
+            self.daemon.note(None, note).await;
+        }
+        self.instruct(working);
+        Ok(())
+    }
+
+    /// What goes along with the entries just appended. Gives what the daemon's log is to be told.
+    fn close_batch(&mut self, working: &mut Working) -> Vec<DaemonEvent> {
+        let mut book = self.log.book();
+        let head = book.head();
+        if working.chunks.after_append(LogId::Session(self.id), &mut book) {
+            working.chunks_due.get_or_insert_with(|| Instant::now() + CHUNK_DELAY);
+        }
+        if book.has_news() {
+            working.release_due = Some(Instant::now() + RELEASE_AFTER);
+        }
+        let mut notes = Vec::new();
+        let summary = &book.state().summary;
+        let same = Summary { active_at: working.published.active_at, ..summary.clone() } == working.published;
+        let old = summary.active_at.0 - working.published.active_at.0 > SUMMARY_EVERY;
+        if !same || old && book.has_durable_news() {
+            working.published = summary.clone();
+            if !same {
+                notes.push(DaemonEvent::SessionChanged { summary: Box::new(summary.clone()) });
+            }
+            book.also(Op::Summary(Box::new(working.published.clone())));
+        }
+        let open: Vec<_> = book.state().requests.iter().map(|request| request.request).collect();
+        if open != working.requests {
+            for request in book.state().requests.iter().filter(|r| !working.requests.contains(&r.request)) {
+                notes.push(DaemonEvent::RequestOpened { session: self.id, request: Box::new(request.clone()) });
+            }
+            for request in working.requests.iter().filter(|known| !open.contains(known)) {
+                let closed = book.state().closed_requests.iter().rev().find(|closed| closed.request == *request);
+                if let Some(closed) = closed {
+                    let outcome = closed.outcome.clone();
+                    notes.push(DaemonEvent::RequestClosed { session: self.id, request: *request, outcome });
+                }
+            }
+            working.requests = open;
+        }
+        if head.0 >= working.checkpoint.0 + CHECKPOINT_EVERY {
+            working.checkpoint = head;
+            book.checkpoint();
+        }
+        notes
+    }
+
+    fn instruct(&mut self, working: &mut Working) {
+        let visible = self.log.visible();
+        let Some(link) = &working.link else { return };
+        while !working.blocked
+            && let Some(instruction) = self.machine.next_instruction(visible)
+        {
+            match link.instructions.try_send(instruction) {
+                Ok(()) => {}
+                Err(mpsc::error::TrySendError::Full(instruction)) => {
+                    working.blocked = true;
+                    self.machine.put_back(instruction);
+                }
+                // The exit report that follows settles it.
+                Err(mpsc::error::TrySendError::Closed(_)) => return,
+            }
+        }
+    }
+
+    fn carry_out(&mut self, working: &mut Working, want: Want) {
+        match want {
+            Want::Start { after } if after.is_zero() => self.start_agent(working),
+            Want::Start { after } => working.start_due = Some(Instant::now() + after),
+            Want::Stop => match &working.link {
+                Some(link) => link.stop.cancel(),
+                None => {
+                    working.start_due = None;
+                    let exit = Exit { reason: ExitReason::Stopped, ..lost_exit("stopped before it was started") };
+                    let now = self.clock.now();
+                    self.machine.report(&mut self.log.book(), now, Report::Exited(exit));
+                }
+            },
+        }
+    }
+
+    fn start_agent(&mut self, working: &mut Working) {
+        let now = self.clock.now();
+        let mut book = self.log.book();
+        let resume = self.resume_point(book.state());
+        let named = resume.as_ref().map(|point| point.agent_session.clone());
+        let capabilities = self.agent.as_ref().map(|agent| agent.capabilities()).unwrap_or_default();
+        let generation = self.machine.starting(&mut book, now, capabilities, named);
+        let Some(agent) = &self.agent else {
+            let kind = &self.birth.spec.agent;
+            let message = format!("there is no agent `{kind}`; `portolan agents` shows what there is");
+            let exit = Exit { reason: ExitReason::NotStarted, ..lost_exit(&message) };
+            self.machine.report(&mut book, now, Report::Exited(exit));
+            return;
+        };
+        let spec = Arc::new(self.effective_spec(book.state()));
+        drop(book);
+        tracing::info!(session = %self.id, agent = agent.kind(), %generation, "agent starts");
+        working.link = Some(agent.start(Launch { session: self.id, generation, spec, resume }));
+        working.blocked = false;
+    }
+
+    /// What was asked for, with the settings that have changed since.
+    fn effective_spec(&self, state: &State) -> SessionSpec {
+        let mut spec = self.birth.spec.clone();
+        if state.generation > Generation(1) {
+            spec.model.clone_from(&state.summary.model);
+            spec.mode.clone_from(&state.summary.mode);
+        }
+        spec
+    }
+
+    fn resume_point(&self, state: &State) -> Option<ResumePoint> {
+        if let Some(known) = &state.summary.agent_session {
+            return Some(ResumePoint { agent_session: known.clone(), fork: false, at_message: None });
+        }
+        let spec = &self.birth.spec;
+        let agent_session = spec.resume.clone()?;
+        let fork = spec.fork.is_some();
+        Some(ResumePoint { agent_session, fork, at_message: self.birth.at_message.clone() })
+    }
+
+    fn next_due(&self, working: &Working) -> Option<Instant> {
+        let request = Machine::next_deadline(self.log.book().state()).map(|deadline| {
+            let wait = deadline.0.saturating_sub(self.clock.now().0).max(0);
+            Instant::now() + Duration::from_millis(wait.unsigned_abs())
+        });
+        let grace = match &working.ending {
+            Some(Ending::ShutDown { deadline, .. }) if !self.machine.is_stopping() => Some(*deadline),
+            _ => None,
+        };
+        let dues =
+            [working.chunks_due, working.start_due, working.release_due, working.forget_due, request, grace];
+        dues.into_iter().flatten().min()
+    }
+
+    /// Does the task end here?
+    async fn has_ended(&mut self, working: &mut Working) -> Result<bool, StoreError> {
+        if let Some(Ending::ShutDown { deadline, .. }) = &working.ending {
+            let busy = self.log.book().state().turn.is_some();
+            if !busy || Instant::now() >= *deadline {
+                self.machine.end();
+                self.publish(working).await?;
+            }
+        }
+        if self.machine.is_running() {
+            working.forget_due = None;
+            return Ok(false);
+        }
+        match &working.ending {
+            Some(Ending::ShutDown { .. }) => {
+                self.rest().await?;
+                self.log.close(Closed::Stopping);
+                Ok(true)
+            }
+            Some(Ending::Delete { .. }) => {
+                {
+                    let mut book = self.log.book();
+                    book.also(Op::Delete);
+                    book.also(Op::Remove { collection: BIRTHS, key: self.id.to_string() });
+                }
+                self.log.publish().await?;
+                self.log.store().flush().await?;
+                self.log.close(Closed::Deleted);
+                Ok(true)
+            }
+            None => self.is_forgotten(working).await,
+        }
+    }
+
+    /// Keeps the state, so that waking up is quick.
+    async fn rest(&mut self) -> Result<(), StoreError> {
+        self.log.book().checkpoint();
+        self.log.publish().await?;
+        self.log.store().flush().await
+    }
+
+    async fn is_forgotten(&mut self, working: &mut Working) -> Result<bool, StoreError> {
+        let now = Instant::now();
+        if *working.forget_due.get_or_insert(now + FORGET_AFTER) > now {
+            return Ok(false);
+        }
+        working.forget_due = Some(now + FORGET_AFTER);
+        if self.log.readers() > 0 || !self.machine.is_idle(self.log.book().state()) {
+            return Ok(false);
+        }
+        self.rest().await?;
+        // Whoever comes from now on opens the session anew; whoever was faster keeps it awake.
+        Ok(self.mailbox.is_empty() && self.shelf.forget(self.id))
+    }
+}
+
+fn lost_exit(message: &str) -> Exit {
+    Exit { reason: ExitReason::Failed, code: None, signal: None, message: message.to_owned(), stderr: String::new() }
+}
+
+async fn take_reports(reports: Option<&mut mpsc::Receiver<Report>>, into: &mut Vec<Report>) -> usize {
+    match reports {
+        Some(reports) => reports.recv_many(into, REPORT_BATCH).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until the agent has room for another instruction, or is gone.
+async fn room(instructions: Option<mpsc::Sender<Instruction>>) {
+    match instructions {
+        // A closed queue is followed by the exit report.
+        Some(instructions) => drop(instructions.reserve().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until more is visible, where something waits for that.
+async fn visible(tips: &mut watch::Receiver<Tip>, wanted: bool) {
+    if wanted {
+        // The sender lives in the log that the task holds.
+        let _ = tips.changed().await;
+    } else {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
