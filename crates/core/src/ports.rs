@@ -299,7 +299,13 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Durable entries with `after < seq <= upto`, oldest first, at most as many as `page` says (at least one
     /// where there is one, however large).
-    fn read(&self, log: LogId, after: Seq, upto: Seq, page: Page) -> Boxed<'_, Result<Vec<Stored>, StoreError>>;
+    fn read(
+        &self,
+        log: LogId,
+        after: Seq,
+        upto: Seq,
+        page: Page,
+    ) -> Boxed<'_, Result<Vec<Stored>, StoreError>>;
 
     /// The number after which exactly the last `count` durable entries up to `upto` lie.
     fn tail(&self, log: LogId, upto: Seq, count: u32) -> Boxed<'_, Result<Seq, StoreError>>;
@@ -515,7 +521,9 @@ pub enum StoreError {
     #[error("the store is closed")]
     Closed,
     /// The database is from a newer version.
-    #[error("the database has version {found}, this Portolan knows {known}; use a newer Portolan, or another PORTOLAN_HOME")]
+    #[error(
+        "the database has version {found}, this Portolan knows {known}; use a newer Portolan, or another PORTOLAN_HOME"
+    )]
     Newer {
         /// Its version.
         found: u32,

@@ -289,8 +289,9 @@ impl Answer {
                 let Some(question) = questions.iter().find(|q| answers.contains_key(&q.question)) else {
                     return Err("no question is answered; deny the request to leave it unanswered".into());
                 };
-                let several =
-                    questions.iter().find(|q| !q.multiple && answers.get(&q.question).is_some_and(|a| a.len() > 1));
+                let several = questions
+                    .iter()
+                    .find(|q| !q.multiple && answers.get(&q.question).is_some_and(|a| a.len() > 1));
                 match several {
                     Some(q) => Err(format!("`{}` takes one choice", q.question)),
                     None if answers[&question.question].is_empty() => Err("an answer holds no choice".into()),

@@ -273,7 +273,10 @@ impl SessionSpec {
         }
         for name in self.env.keys() {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return invalid(format!("`{}` cannot be the name of an environment variable", name.escape_debug()));
+                return invalid(format!(
+                    "`{}` cannot be the name of an environment variable",
+                    name.escape_debug()
+                ));
             }
         }
         if let Some(value) = self.env.values().find(|value| value.contains('\0')) {

@@ -30,7 +30,10 @@ pub struct Cursor<F: Folded> {
 
 impl<F: Folded> fmt::Debug for Cursor<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cursor").field("log", &self.log.id()).field("last", &self.last).finish_non_exhaustive()
+        f.debug_struct("Cursor")
+            .field("log", &self.log.id())
+            .field("last", &self.last)
+            .finish_non_exhaustive()
     }
 }
 
@@ -120,8 +123,10 @@ impl<F: Folded> Cursor<F> {
             let book = self.log.book();
             (book.state().merged(since, upto), book.at())
         };
-        let pieces: Vec<_> =
-            merged.into_iter().map(|(seq, event)| Piece::Live(Arc::new(Entry::new(id, seq, at, None, event)))).collect();
+        let pieces: Vec<_> = merged
+            .into_iter()
+            .map(|(seq, event)| Piece::Live(Arc::new(Entry::new(id, seq, at, None, event))))
+            .collect();
         Ok((!pieces.is_empty()).then_some(Delivery::Entries(pieces)))
     }
 

@@ -4,7 +4,8 @@ use std::sync::PoisonError;
 
 use super::{Registry, broken, gone};
 use crate::{
-    Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, SessionSpec,
+    Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId,
+    SessionSpec,
     command::{Command, CommandKey, Stage},
     log::Book,
     ports::{CommandRow, Op, Page, Write},
@@ -21,7 +22,12 @@ const MESSAGE_SEARCH: u64 = 1000;
 
 impl Registry {
     /// Makes a session. The same id of the same token again gives the same session.
-    pub async fn create(&self, who: &Principal, id: CommandId, spec: SessionSpec) -> Result<Summary, Refusal> {
+    pub async fn create(
+        &self,
+        who: &Principal,
+        id: CommandId,
+        spec: SessionSpec,
+    ) -> Result<Summary, Refusal> {
         who.may_daemon(Role::Operator)?;
         self.store_takes_writes()?;
         let key = CommandKey { token: who.token.clone(), id };
@@ -64,7 +70,11 @@ impl Registry {
         committed.await.map_err(|_| gone())
     }
 
-    async fn admit(&self, who: &Principal, spec: SessionSpec) -> Result<(SessionSpec, Option<Fork>), Refusal> {
+    async fn admit(
+        &self,
+        who: &Principal,
+        spec: SessionSpec,
+    ) -> Result<(SessionSpec, Option<Fork>), Refusal> {
         let fork = match spec.fork.clone() {
             Some(point) => Some(self.fork_point(who, point).await?),
             None => None,
@@ -112,7 +122,8 @@ impl Registry {
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         let source = self.birth(point.session).await?.spec;
-        let at_message = if upto < snapshot.seq { self.last_message(point.session, upto).await? } else { None };
+        let at_message =
+            if upto < snapshot.seq { self.last_message(point.session, upto).await? } else { None };
         let agent_session = snapshot.state.summary.agent_session.clone();
         Ok(Fork { session: point.session, upto, head: snapshot.seq, source, agent_session, at_message })
     }
@@ -122,7 +133,12 @@ impl Registry {
         let mut after = Seq(upto.0.saturating_sub(MESSAGE_SEARCH));
         let mut found = None;
         while after < upto {
-            let page = self.shared.store.read(LogId::Session(session), after, upto, Page::BATCH).await.map_err(broken)?;
+            let page = self
+                .shared
+                .store
+                .read(LogId::Session(session), after, upto, Page::BATCH)
+                .await
+                .map_err(broken)?;
             let Some(newest) = page.last() else { break };
             after = newest.seq;
             for stored in page {
@@ -219,7 +235,11 @@ impl Fork {
             model: asked.model.or_else(|| self.source.model.clone()),
             mode: asked.mode.or_else(|| self.source.mode.clone()),
             env: if asked.env.is_empty() { self.source.env.clone() } else { asked.env },
-            allowed_tools: if own(&asked.allowed_tools) { asked.allowed_tools } else { self.source.allowed_tools.clone() },
+            allowed_tools: if own(&asked.allowed_tools) {
+                asked.allowed_tools
+            } else {
+                self.source.allowed_tools.clone()
+            },
             disallowed_tools: if own(&asked.disallowed_tools) {
                 asked.disallowed_tools
             } else {
@@ -239,7 +259,8 @@ fn folder(path: &std::path::Path) -> Result<std::path::PathBuf, Refusal> {
     if !path.is_absolute() {
         return Err(invalid(format!("`{}` is not an absolute path", path.display())));
     }
-    let real = path.canonicalize().map_err(|error| invalid(format!("folder `{}`: {error}", path.display())))?;
+    let real =
+        path.canonicalize().map_err(|error| invalid(format!("folder `{}`: {error}", path.display())))?;
     if real.is_dir() { Ok(real) } else { Err(invalid(format!("`{}` is not a folder", path.display()))) }
 }
 

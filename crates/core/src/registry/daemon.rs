@@ -68,7 +68,9 @@ impl Folded for DaemonState {
         match event {
             // Whatever waited belonged to agents that ended with the daemon before this one.
             DaemonEvent::Started { .. } => self.requests.clear(),
-            DaemonEvent::SessionCreated { summary } | DaemonEvent::SessionChanged { summary } => self.put(summary),
+            DaemonEvent::SessionCreated { summary } | DaemonEvent::SessionChanged { summary } => {
+                self.put(summary);
+            }
             DaemonEvent::SessionDeleted { session } => {
                 self.sessions.retain(|known| known.session != *session);
                 self.requests.retain(|waiting| waiting.session != *session);
@@ -108,7 +110,11 @@ impl Daemon {
         let query = SessionQuery { archived: Some(false), live: false, before: None, limit: LISTED as u32 };
         let state = DaemonState { sessions: store.sessions(query).await?, requests: Vec::new() };
         let mut book = Book::new(LogId::Daemon, head.last.max(head.reserved), state);
-        book.append(clock.now(), None, DaemonEvent::Started { version: env!("CARGO_PKG_VERSION").to_owned() });
+        book.append(
+            clock.now(),
+            None,
+            DaemonEvent::Started { version: env!("CARGO_PKG_VERSION").to_owned() },
+        );
         let log = Log::new(store, book);
         log.publish().await?;
         let (notes, inbox) = mpsc::channel(NOTES);

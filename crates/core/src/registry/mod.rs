@@ -18,11 +18,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
+use self::shelf::Shelf;
+pub(crate) use self::{daemon::Daemon, shelf::ShelfRef};
 pub use self::{
     daemon::{DaemonState, Waiting},
     reader::{DaemonReader, SessionReader},
 };
-pub(crate) use self::{daemon::Daemon, shelf::Shelf};
 use crate::{
     Action, Capabilities, CommandId, DaemonEvent, LogId, Millis, Principal, Refusal, RefusalCode, Role, Seq,
     SessionId, Stored,
@@ -254,7 +255,10 @@ impl Registry {
             StoreHealth::Good => Ok(()),
             StoreHealth::Failing { reason } => {
                 let message = format!("nothing can be recorded at the moment: {reason}");
-                Err(Refusal { retry_after_ms: Some(2000), ..Refusal::new(RefusalCode::StoreFailing, message) })
+                Err(Refusal {
+                    retry_after_ms: Some(2000),
+                    ..Refusal::new(RefusalCode::StoreFailing, message)
+                })
             }
         }
     }
@@ -373,7 +377,8 @@ impl Registry {
     /// `bytes`. Gives how many.
     pub async fn prune(&self, age: Option<Duration>, bytes: Option<u64>) -> Result<u32, StoreError> {
         let now = self.shared.clock.now();
-        let oldest = age.map(|age| Millis(now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))));
+        let oldest =
+            age.map(|age| Millis(now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))));
         let mut ended = self.ended_sessions().await?;
         ended.sort_by_key(|summary| summary.active_at);
         let mut deleted = 0;

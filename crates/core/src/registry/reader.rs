@@ -33,7 +33,7 @@ impl SessionReader {
         let seat = Seat::take(handle, who, now);
         let mut present = seat.handle.presence.subscribe();
         present.mark_changed();
-        Self { cursor, present, seat: seat }
+        Self { cursor, present, seat }
     }
 
     /// What comes next. Cancel-safe.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use tokio::sync::OnceCell;
@@ -33,7 +33,30 @@ struct Slots {
     closed: bool,
 }
 
+/// The shelf as a session's own task knows it: without keeping it, so that dropping the registry ends the sessions.
+#[derive(Clone, Debug)]
+pub(crate) struct ShelfRef {
+    slots: Weak<Mutex<Slots>>,
+}
+
+impl ShelfRef {
+    /// Lets a session go that only the shelf still holds. `false` when someone was faster.
+    pub(crate) fn forget(&self, id: SessionId) -> bool {
+        self.slots.upgrade().is_none_or(|slots| Shelf { slots }.forget(id))
+    }
+
+    fn remove(&self, id: SessionId) {
+        if let Some(slots) = self.slots.upgrade() {
+            Shelf { slots }.remove(id);
+        }
+    }
+}
+
 impl Shelf {
+    fn reference(&self) -> ShelfRef {
+        ShelfRef { slots: Arc::downgrade(&self.slots) }
+    }
+
     fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,8 +78,7 @@ impl Shelf {
         self.slots().by_id.remove(&id);
     }
 
-    /// Lets a session go that only the shelf still holds. `false` when someone was faster.
-    pub(crate) fn forget(&self, id: SessionId) -> bool {
+    fn forget(&self, id: SessionId) -> bool {
         let mut slots = self.slots();
         let held = slots.by_id.get(&id).is_some_and(|slot| {
             Arc::strong_count(slot) > 1 || slot.get().is_some_and(|handle| Arc::strong_count(handle) > 1)
@@ -106,13 +128,20 @@ impl Registry {
             Refusal::new(RefusalCode::Internal, message)
         };
         let (mut seen, mut state) = match &head.checkpoint {
-            Some((seq, state)) => (*seq, serde_json::from_slice(state).map_err(|error| unreadable(*seq, error))?),
+            Some((seq, state)) => {
+                (*seq, serde_json::from_slice(state).map_err(|error| unreadable(*seq, error))?)
+            }
             None => (Seq::ZERO, State::new(id, birth.spec.masked(), self.shared.clock.now())),
         };
         // What streamed is not in the log; the chunks of open items tell what there was.
         State::forget_streamed(&mut state);
         while seen < head.last {
-            let page = self.shared.store.read(LogId::Session(id), seen, head.last, Page::BATCH).await.map_err(broken)?;
+            let page = self
+                .shared
+                .store
+                .read(LogId::Session(id), seen, head.last, Page::BATCH)
+                .await
+                .map_err(broken)?;
             let Some(newest) = page.last() else { break };
             seen = newest.seq;
             for stored in &page {
@@ -147,9 +176,9 @@ impl Registry {
             birth,
             clock: self.shared.clock.clone(),
             daemon: self.shared.daemon.clone(),
-            shelf: self.shared.shelf.clone(),
+            shelf: self.shared.shelf.reference(),
         };
-        let shelf = self.shared.shelf.clone();
+        let shelf = self.shared.shelf.reference();
         let watched = Arc::clone(&log);
         let span = tracing::info_span!("session", id = %id);
         tokio::spawn(tracing::Instrument::instrument(

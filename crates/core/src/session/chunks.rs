@@ -25,14 +25,19 @@ impl Chunks {
     pub(super) fn after_append(&mut self, log: LogId, book: &mut Book<State>) -> bool {
         if !self.written.is_empty() {
             let items = &book.state().items;
-            let finished: Vec<_> =
-                self.written.keys().filter(|name| !items.iter().any(|open| open.item == **name)).cloned().collect();
+            let finished: Vec<_> = self
+                .written
+                .keys()
+                .filter(|name| !items.iter().any(|open| open.item == **name))
+                .cloned()
+                .collect();
             for item in finished {
                 self.written.remove(&item);
                 book.also(Op::CloseItem { item });
             }
         }
-        let waiting: usize = book.state().items.iter().map(|open| open.text.len() - self.written_of(&open.item)).sum();
+        let waiting: usize =
+            book.state().items.iter().map(|open| open.text.len() - self.written_of(&open.item)).sum();
         if waiting >= CHUNK_BYTES {
             self.flush(log, book);
             return false;

@@ -142,7 +142,8 @@ impl State {
             let uncertain = matches!(stage, Stage::Uncertain { .. });
             self.commands.retain(|open| open.seq != command || uncertain && open.name == "prompt");
             let surplus = |state: &Self| {
-                let mut uncertain = state.commands.iter().filter(|c| matches!(c.stage, Stage::Uncertain { .. }));
+                let mut uncertain =
+                    state.commands.iter().filter(|c| matches!(c.stage, Stage::Uncertain { .. }));
                 let oldest = uncertain.next().map(|c| c.seq);
                 oldest.filter(|_| uncertain.count() >= UNCERTAIN)
             };
@@ -377,7 +378,10 @@ impl Folded for State {
             if let Some((seq, end)) = length_at(upto)
                 && end > begin
             {
-                merged.push((seq, Event::Delta { item: open.item.clone(), text: open.text[begin..end].to_owned() }));
+                merged.push((
+                    seq,
+                    Event::Delta { item: open.item.clone(), text: open.text[begin..end].to_owned() },
+                ));
             }
         }
         if self.activity_since > after && self.activity_since <= upto {

@@ -7,9 +7,7 @@ use super::state::{OpenItem, State};
 use crate::{
     Event, Millis, Seq,
     command::Stage,
-    event::{
-        Content, Exit, ExitReason, ItemKind, TaskStatus, ToolOutcome, TurnOutcome, TurnResult,
-    },
+    event::{Content, Exit, ExitReason, ItemKind, TaskStatus, ToolOutcome, TurnOutcome, TurnResult},
     log::Book,
     ports,
     request::Outcome,
@@ -49,7 +47,8 @@ pub(super) fn close_work(book: &mut Book<State>, now: Millis, reach: Reach) {
         }
     }
     for tool in tools {
-        let output = book.state().items.iter().find(|item| item.item == tool.tool).map(|item| item.text.clone());
+        let output =
+            book.state().items.iter().find(|item| item.item == tool.tool).map(|item| item.text.clone());
         let content = output.into_iter().map(Content::text).collect();
         let outcome = ToolOutcome::Interrupted;
         let (tool, parent) = (tool.tool, tool.parent);
@@ -124,7 +123,8 @@ pub(super) fn agent_ended(book: &mut Book<State>, now: Millis, exit: Exit) {
         }
         book.append(now, None, Event::TurnEnded { turn, result: Box::new(result) });
     }
-    let open: Vec<_> = book.state().commands.iter().map(|c| (c.seq, c.name.clone(), c.stage.clone())).collect();
+    let open: Vec<_> =
+        book.state().commands.iter().map(|c| (c.seq, c.name.clone(), c.stage.clone())).collect();
     for (seq, name, stage) in open {
         let orderly = !exit.reason.is_error();
         let settled = match (stage, name.as_str()) {
@@ -136,7 +136,10 @@ pub(super) fn agent_ended(book: &mut Book<State>, now: Millis, exit: Exit) {
                 refusal: crate::Refusal::new(crate::RefusalCode::NotRunning, exit.message.clone()),
             },
             (Stage::Accepted, _) => Stage::Refused {
-                refusal: crate::Refusal::new(crate::RefusalCode::NotRunning, "the agent ended before it was sent"),
+                refusal: crate::Refusal::new(
+                    crate::RefusalCode::NotRunning,
+                    "the agent ended before it was sent",
+                ),
             },
             (Stage::Sending | Stage::Delivered, _) => Stage::Uncertain { reason: exit.message.clone() },
         };

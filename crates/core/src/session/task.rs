@@ -26,7 +26,7 @@ use crate::{
         delivery::{Closed, Presence},
     },
     ports::{Agent, AgentLink, Clock, Instruction, Launch, Op, Report, ResumePoint, StoreError},
-    registry::{Daemon, Shelf},
+    registry::{Daemon, ShelfRef},
 };
 
 /// Commands waiting for the session task. Full means that it has more to do than it can; senders are told to wait.
@@ -105,7 +105,7 @@ pub(crate) struct Task {
     pub(crate) agent: Option<Arc<dyn Agent>>,
     pub(crate) clock: Clock,
     pub(crate) daemon: Daemon,
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: ShelfRef,
 }
 
 /// What the loop keeps beside the task's parts.
@@ -122,6 +122,8 @@ struct Working {
     requests: Vec<RequestId>,
     checkpoint: Seq,
     ending: Option<Ending>,
+    /// Nobody is left who could send mail.
+    abandoned: bool,
 }
 
 impl Task {
@@ -143,6 +145,7 @@ impl Task {
             requests: Vec::new(),
             checkpoint: head,
             ending: None,
+            abandoned: false,
         };
         if let Err(error) = self.work(&mut working).await {
             tracing::error!(session = %self.id, %error, "the session cannot be recorded and ends");
@@ -163,17 +166,23 @@ impl Task {
         self.publish(working).await?;
         loop {
             let due = self.next_due(working);
-            let Working { link, blocked, .. } = working;
+            let Working { link, blocked, abandoned, .. } = working;
             let linked = link.is_some();
             let (reports_in, instructions) = match link {
                 Some(link) => (Some(&mut link.reports), Some(link.instructions.clone())),
                 None => (None, None),
             };
             tokio::select! {
-                mail = self.mailbox.recv() => match mail {
-                    Some(mail) => self.open_mail(working, mail),
-                    None => return Ok(()),
-                },
+                mail = self.mailbox.recv(), if !*abandoned => {
+                    if let Some(mail) = mail {
+                        self.open_mail(working, mail);
+                    } else {
+                        // The registry was dropped, and every reader too: nobody can ask for anything any more.
+                        working.abandoned = true;
+                        self.machine.shut_down();
+                        self.machine.end();
+                    }
+                }
                 count = take_reports(reports_in, &mut reports), if linked => {
                     if count == 0 {
                         // The link's last report is its exit; a link that closes without one has broken its promise.
@@ -292,10 +301,14 @@ impl Task {
         let open: Vec<_> = book.state().requests.iter().map(|request| request.request).collect();
         if open != working.requests {
             for request in book.state().requests.iter().filter(|r| !working.requests.contains(&r.request)) {
-                notes.push(DaemonEvent::RequestOpened { session: self.id, request: Box::new(request.clone()) });
+                notes.push(DaemonEvent::RequestOpened {
+                    session: self.id,
+                    request: Box::new(request.clone()),
+                });
             }
             for request in working.requests.iter().filter(|known| !open.contains(known)) {
-                let closed = book.state().closed_requests.iter().rev().find(|closed| closed.request == *request);
+                let closed =
+                    book.state().closed_requests.iter().rev().find(|closed| closed.request == *request);
                 if let Some(closed) = closed {
                     let outcome = closed.outcome.clone();
                     notes.push(DaemonEvent::RequestClosed { session: self.id, request: *request, outcome });
@@ -332,15 +345,15 @@ impl Task {
         match want {
             Want::Start { after } if after.is_zero() => self.start_agent(working),
             Want::Start { after } => working.start_due = Some(Instant::now() + after),
-            Want::Stop => match &working.link {
-                Some(link) => link.stop.cancel(),
-                None => {
-                    working.start_due = None;
-                    let exit = Exit { reason: ExitReason::Stopped, ..lost_exit("stopped before it was started") };
-                    let now = self.clock.now();
-                    self.machine.report(&mut self.log.book(), now, Report::Exited(exit));
+            Want::Stop => {
+                if let Some(link) = &working.link {
+                    return link.stop.cancel();
                 }
-            },
+                working.start_due = None;
+                let exit = Exit { reason: ExitReason::Stopped, ..lost_exit("stopped before it was started") };
+                let now = self.clock.now();
+                self.machine.report(&mut self.log.book(), now, Report::Exited(exit));
+            }
         }
     }
 
@@ -429,6 +442,11 @@ impl Task {
                 self.log.close(Closed::Deleted);
                 Ok(true)
             }
+            None if working.abandoned => {
+                self.rest().await?;
+                self.log.close(Closed::Stopping);
+                Ok(true)
+            }
             None => self.is_forgotten(working).await,
         }
     }
@@ -456,7 +474,13 @@ impl Task {
 }
 
 fn lost_exit(message: &str) -> Exit {
-    Exit { reason: ExitReason::Failed, code: None, signal: None, message: message.to_owned(), stderr: String::new() }
+    Exit {
+        reason: ExitReason::Failed,
+        code: None,
+        signal: None,
+        message: message.to_owned(),
+        stderr: String::new(),
+    }
 }
 
 async fn take_reports(reports: Option<&mut mpsc::Receiver<Report>>, into: &mut Vec<Report>) -> usize {

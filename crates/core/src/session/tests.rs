@@ -10,8 +10,8 @@ use super::{
     state::{State, Status},
 };
 use crate::{
-    Action, Actor, Capabilities, CommandId, Event, LogId, Millis, RefusalCode, RequestId, Seq, SessionId, SessionSpec,
-    Stored, TokenId,
+    Action, Actor, Capabilities, CommandId, Event, LogId, Millis, RefusalCode, RequestId, Seq, SessionId,
+    SessionSpec, Stored, TokenId,
     command::{Command, CommandKey, Stage},
     event::{Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
     log::{Book, Folded as _},
@@ -42,15 +42,14 @@ fn capabilities() -> Capabilities {
 }
 
 fn policy() -> Policy {
-    Policy { request_deadline: Some(std::time::Duration::from_secs(60)) }
+    Policy { request_deadline: Some(std::time::Duration::from_mins(1)) }
 }
 
 impl World {
     fn new() -> Self {
         let spec = SessionSpec { agent: "fake".into(), cwd: "/".into(), ..SessionSpec::default() };
         let now = Millis(1_000);
-        let mut book =
-            Book::new(LogId::Session(SESSION), Seq::ZERO, State::new(SESSION, spec.clone(), now));
+        let mut book = Book::new(LogId::Session(SESSION), Seq::ZERO, State::new(SESSION, spec.clone(), now));
         book.append(now, None, Event::SessionCreated { spec: Box::new(spec) });
         let mut world = Self {
             machine: Machine::new(policy()),
@@ -128,10 +127,19 @@ impl World {
         self.send_as(who, id, action)
     }
 
-    fn send_as(&mut self, who: u8, id: CommandId, action: Action) -> Result<crate::command::Receipt, crate::Refusal> {
+    fn send_as(
+        &mut self,
+        who: u8,
+        id: CommandId,
+        action: Action,
+    ) -> Result<crate::command::Receipt, crate::Refusal> {
         let token: TokenId = format!("t{who}").parse().expect("an id");
         let by = Actor::Person { token: token.clone(), name: format!("person {who}"), via: "test".into() };
-        let result = self.machine.command(&mut self.book, self.now, Command { key: CommandKey { token, id }, by, action });
+        let result = self.machine.command(
+            &mut self.book,
+            self.now,
+            Command { key: CommandKey { token, id }, by, action },
+        );
         self.settle();
         result
     }
@@ -142,7 +150,8 @@ impl World {
     }
 
     fn exit(&mut self, reason: ExitReason) {
-        let exit = Exit { reason, code: Some(1), signal: None, message: "it ended".into(), stderr: String::new() };
+        let exit =
+            Exit { reason, code: Some(1), signal: None, message: "it ended".into(), stderr: String::new() };
         self.machine.report(&mut self.book, self.now, Report::Exited(exit));
     }
 
@@ -249,11 +258,14 @@ fn after_always_the_same_tool_is_not_asked_again() {
     world.ask("Write");
     assert_eq!(world.open().len(), 1, "a rule is about one tool");
     world.commit();
-    let by_rule = Outcome::Answered {
-        answer: Answer::allow(),
-        by: Actor::Policy { rule: "always allow Bash".into() },
-    };
-    assert!(world.events().iter().any(|(_, e)| matches!(e, Event::RequestClosed { outcome, .. } if *outcome == by_rule)));
+    let by_rule =
+        Outcome::Answered { answer: Answer::allow(), by: Actor::Policy { rule: "always allow Bash".into() } };
+    assert!(
+        world
+            .events()
+            .iter()
+            .any(|(_, e)| matches!(e, Event::RequestClosed { outcome, .. } if *outcome == by_rule))
+    );
 }
 
 #[test]
@@ -276,7 +288,12 @@ fn an_unanswered_request_is_denied_at_its_deadline_and_everyone_is_told() {
     world.machine.expire(&mut world.book, world.now);
     world.commit();
     assert_eq!(world.open(), []);
-    assert!(world.events().iter().any(|(_, e)| matches!(e, Event::RequestClosed { outcome: Outcome::Expired, .. })));
+    assert!(
+        world
+            .events()
+            .iter()
+            .any(|(_, e)| matches!(e, Event::RequestClosed { outcome: Outcome::Expired, .. }))
+    );
     assert_eq!(world.answers_told().len(), 1, "the agent is told no");
     assert_eq!(world.send(1, yes(request)).unwrap_err().code, RefusalCode::AlreadyClosed);
 }
@@ -334,7 +351,8 @@ fn a_crash_while_sending_leaves_the_prompt_uncertain_and_it_can_be_sent_again() 
     world.send(1, Action::SendAgain { command: sent.seq }).unwrap();
     world.report(Report::Ready);
     world.commit();
-    let prompts: Vec<_> = world.told.iter().filter(|(_, i)| matches!(i.order, Order::Prompt { .. })).collect();
+    let prompts: Vec<_> =
+        world.told.iter().filter(|(_, i)| matches!(i.order, Order::Prompt { .. })).collect();
     assert_eq!(prompts.len(), 2, "once before the crash, once because someone said so");
     assert_eq!(prompts[1].0, 2, "to the next start of the agent");
 }
@@ -349,7 +367,9 @@ fn a_crash_before_sending_leaves_the_prompt_in_the_queue() {
     world.send(1, Action::Resume).unwrap();
     world.report(Report::Ready);
     world.commit();
-    assert!(matches!(&world.told[0].1.order, Order::Prompt { content } if *content == [Content::text("patient")]));
+    assert!(
+        matches!(&world.told[0].1.order, Order::Prompt { content } if *content == [Content::text("patient")])
+    );
 }
 
 #[test]
@@ -381,10 +401,14 @@ fn an_agent_that_never_started_is_not_tried_again() {
 fn the_text_of_an_item_that_was_cut_off_is_kept() {
     let mut world = ready();
     world.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
-    let started = Event::ItemStarted { item: "1.1".into(), kind: ItemKind::Text, message: None, parent: None };
+    let started =
+        Event::ItemStarted { item: "1.1".into(), kind: ItemKind::Text, message: None, parent: None };
     world.report(Report::Event { event: started, raw: None });
     for text in ["half a ", "sentence"] {
-        world.report(Report::Event { event: Event::Delta { item: "1.1".into(), text: text.into() }, raw: None });
+        world.report(Report::Event {
+            event: Event::Delta { item: "1.1".into(), text: text.into() },
+            raw: None,
+        });
     }
     world.exit(ExitReason::Failed);
     world.settle();
@@ -414,7 +438,8 @@ fn a_slow_reader_is_given_just_the_text_it_lacks() {
     let started = Event::ItemStarted { item: "i".into(), kind: ItemKind::Text, message: None, parent: None };
     world.report(Report::Event { event: started, raw: None });
     let before = world.book.head();
-    let delta = |text: &str| Report::Event { event: Event::Delta { item: "i".into(), text: text.into() }, raw: None };
+    let delta =
+        |text: &str| Report::Event { event: Event::Delta { item: "i".into(), text: text.into() }, raw: None };
     world.report(delta("one "));
     let after_one = world.book.head();
     world.report(delta("two "));
@@ -424,7 +449,11 @@ fn a_slow_reader_is_given_just_the_text_it_lacks() {
     assert_eq!(world.book.state().merged(after_one, head), text("two three", head));
     assert_eq!(world.book.state().merged(before, after_one), text("one ", after_one));
     assert_eq!(world.book.state().merged(head, head), []);
-    assert_eq!(world.book.state().merged(Seq::ZERO, head).len(), 2, "with its beginning for who missed that too");
+    assert_eq!(
+        world.book.state().merged(Seq::ZERO, head).len(),
+        2,
+        "with its beginning for who missed that too"
+    );
 }
 
 // ------------------------------------------------------------------------------------- properties
@@ -518,7 +547,8 @@ impl World {
             }
             Step::Always(who, which) => {
                 if let Some(request) = self.pick(which) {
-                    let answer = Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
+                    let answer =
+                        Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
                     let _ = self.send(who, Action::Answer { request, digest: None, answer });
                 }
             }
@@ -537,8 +567,11 @@ impl World {
                 if !open.is_empty() {
                     let seq = open[which as usize % open.len()].seq;
                     let again = matches!(step, Step::SendAgain(_));
-                    let action =
-                        if again { Action::SendAgain { command: seq } } else { Action::Withdraw { prompt: seq } };
+                    let action = if again {
+                        Action::SendAgain { command: seq }
+                    } else {
+                        Action::Withdraw { prompt: seq }
+                    };
                     let _ = self.send(1, action);
                 }
             }
@@ -632,7 +665,10 @@ impl World {
                     if stage.is_final() {
                         let before = settled.insert(*command, stage.clone());
                         // A prompt that was uncertain may be withdrawn; nothing else ends twice.
-                        assert!(matches!(before, None | Some(Stage::Uncertain { .. })), "{command}: {before:?}");
+                        assert!(
+                            matches!(before, None | Some(Stage::Uncertain { .. })),
+                            "{command}: {before:?}"
+                        );
                     }
                 }
                 _ => {}

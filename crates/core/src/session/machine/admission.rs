@@ -1,0 +1,186 @@
+//! Admission: may this command be taken in, as things stand? Pure; a refusal changes nothing.
+
+use super::{Machine, QUEUED_PROMPTS, Running};
+use crate::{
+    Action, Capabilities, Generation, Refusal, RefusalCode, RequestId, command::Stage, event::Content,
+    request::Answer, session::state::State,
+};
+
+impl Machine {
+    pub(super) fn admit(&self, state: &State, action: &Action) -> Result<(), Refusal> {
+        let refuse = |code, message: &str| Err(Refusal::new(code, message));
+        if self.shutting_down {
+            return refuse(RefusalCode::ShuttingDown, "Portolan is shutting down; try again when it is back");
+        }
+        let can = &state.capabilities;
+        let agent = state.summary.agent.as_str();
+        let running = || {
+            if matches!(self.running, Running::Ready) {
+                Ok(())
+            } else {
+                refuse(RefusalCode::NotRunning, "the agent is not running; `portolan resume` starts it again")
+            }
+        };
+        match action {
+            Action::Prompt { content } => {
+                if content.is_empty()
+                    || content.iter().all(|c| matches!(c, Content::Text { text } if text.is_empty()))
+                {
+                    return refuse(RefusalCode::Invalid, "a prompt needs words, or a picture");
+                }
+                let picture = content.iter().any(|piece| matches!(piece, Content::Image { .. }));
+                Capabilities::require(
+                    !picture || can.image_input || self.running == Running::No,
+                    agent,
+                    "take pictures",
+                )?;
+                if state.summary.queued as usize >= QUEUED_PROMPTS {
+                    return Err(Refusal::busy("too many prompts wait in this session already", 1000));
+                }
+                self.can_start(state)
+            }
+            Action::Answer { request, digest, answer } => {
+                admit_answer(state, *request, digest.as_deref(), answer)
+            }
+            Action::Interrupt => {
+                Capabilities::require(can.interrupt || self.running == Running::No, agent, "be interrupted")
+            }
+            Action::Resume => self.can_start(state),
+            Action::Rename { title }
+                if title.trim().is_empty() || title.chars().count() > crate::spec::MAX_NAME =>
+            {
+                refuse(RefusalCode::Invalid, "a name has 1 to 200 characters")
+            }
+            Action::Rename { .. } | Action::Stop | Action::Archive { .. } => Ok(()),
+            Action::SetModel { .. } => {
+                Capabilities::require(can.model_switching, agent, "change its model while it runs")
+            }
+            Action::SetMode { mode } => {
+                Capabilities::require(
+                    can.permission_mode_switching_mid_session,
+                    agent,
+                    "change its mode while it runs",
+                )?;
+                match &can.supported_permission_modes {
+                    Some(known) if !known.contains(mode) => refuse(
+                        RefusalCode::Invalid,
+                        &format!("unknown mode `{mode}`; this agent has {}", known.join(", ")),
+                    ),
+                    _ => Ok(()),
+                }
+            }
+            Action::SetThinking { .. } => {
+                Capabilities::require(can.thinking_budget, agent, "set a thinking budget")
+            }
+            Action::SetEnvironment { variables } => {
+                if variables.is_empty() {
+                    return refuse(RefusalCode::Invalid, "no variable is named");
+                }
+                if variables.iter().any(|(name, value)| {
+                    name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+                }) {
+                    return refuse(
+                        RefusalCode::Invalid,
+                        "a variable's name is empty or holds `=`, or a value holds NUL",
+                    );
+                }
+                Capabilities::require(
+                    can.environment || self.running == Running::No,
+                    agent,
+                    "change its environment while it runs",
+                )
+            }
+            Action::Rewind { to, .. } => {
+                Capabilities::require(can.file_checkpointing, agent, "take files back")?;
+                running()?;
+                if to.0 == 0 {
+                    return refuse(RefusalCode::Invalid, "name the prompt's entry to go back to");
+                }
+                Ok(())
+            }
+            Action::McpStatus
+            | Action::McpReconnect { .. }
+            | Action::McpToggle { .. }
+            | Action::McpSet { .. }
+            | Action::McpMessage { .. } => {
+                Capabilities::require(can.mcp, agent, "use MCP servers")?;
+                running()
+            }
+            Action::Context => {
+                Capabilities::require(can.context_usage, agent, "tell what fills its context")?;
+                running()
+            }
+            Action::StopTask { .. } => {
+                Capabilities::require(can.background_tasks, agent, "stop background tasks")?;
+                running()
+            }
+            Action::Withdraw { prompt } => {
+                let open = state.commands.iter().find(|open| open.seq == *prompt);
+                match open {
+                    Some(open)
+                        if open.is_queued_prompt() || matches!(open.stage, Stage::Uncertain { .. }) =>
+                    {
+                        Ok(())
+                    }
+                    Some(_) => refuse(RefusalCode::AlreadyClosed, "it is on its way to the agent already"),
+                    None => refuse(RefusalCode::NotFound, "no prompt with that number waits"),
+                }
+            }
+            Action::SendAgain { command } => {
+                let known = state
+                    .commands
+                    .iter()
+                    .any(|open| open.seq == *command && matches!(open.stage, Stage::Uncertain { .. }));
+                if !known {
+                    return refuse(RefusalCode::NotFound, "no uncertain prompt has that number");
+                }
+                self.can_start(state)
+            }
+            Action::RemoveRule { tool_name } => {
+                if state.rules.contains(tool_name) {
+                    Ok(())
+                } else {
+                    refuse(RefusalCode::NotFound, "there is no rule for that tool")
+                }
+            }
+            Action::Native { .. } => {
+                Capabilities::require(can.passthrough, agent, "be sent messages of its own protocol")?;
+                running()
+            }
+        }
+    }
+
+    /// The agent runs, or can be started (again).
+    fn can_start(&self, state: &State) -> Result<(), Refusal> {
+        let first = state.generation == Generation(0);
+        let knows = state.summary.agent_session.is_some();
+        if self.is_running() || first || state.capabilities.session_resume || !knows {
+            return Ok(());
+        }
+        let message =
+            format!("the agent `{}` has ended and cannot resume; start a new session", state.summary.agent);
+        Err(Refusal::new(RefusalCode::NotRunning, message))
+    }
+}
+
+fn admit_answer(
+    state: &State,
+    request: RequestId,
+    digest: Option<&str>,
+    answer: &Answer,
+) -> Result<(), Refusal> {
+    let Some(open) = state.requests.iter().find(|open| open.request == request) else {
+        let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
+        return Err(closed.map_or_else(
+            || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session")),
+            |closed| Refusal::already_closed(request, closed.outcome.clone()),
+        ));
+    };
+    if open.generation != state.generation {
+        return Err(Refusal::new(RefusalCode::Stale, "it was asked by an earlier start of the agent"));
+    }
+    if digest.is_some_and(|digest| digest != open.digest) {
+        return Err(Refusal::new(RefusalCode::Stale, "what is asked is not what you were shown; look again"));
+    }
+    answer.fits(&open.ask).map_err(|why| Refusal::new(RefusalCode::Invalid, why))
+}

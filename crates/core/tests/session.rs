@@ -1,0 +1,496 @@
+//! Sessions as a frontend sees them: created, joined, left, slow, crashed, shared.
+
+#![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
+
+mod common;
+
+use std::{sync::Arc, time::Duration};
+
+use common::{Reader, World, message, owner, principal, spec};
+use portolan_core::{
+    Action, CommandId, Event, Millis, RefusalCode, Role, Seq, SessionSpec,
+    command::Stage,
+    event::{Content, ExitReason},
+    log::delivery::{Closed, Delivery, Mode, Start},
+    ports::{Clock, Order, SessionQuery},
+    request::{Answer, Outcome},
+    session::{machine::Policy, state::Status},
+    spec::ForkPoint,
+};
+use portolan_store::MemoryStore;
+
+fn is_message(event: &Event) -> bool {
+    matches!(event, Event::Message { .. })
+}
+
+// covers: 003-006, 003-101
+#[tokio::test]
+async fn a_late_reader_gets_the_history_then_the_open_text_then_what_follows() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    world.prompt(session, "hello").await;
+    agent.take_prompt().await;
+    let mut early = world.attach(session, Start::After(Seq::ZERO)).await;
+    agent.finish_item("1.1", "first").await;
+    agent.begin_item("1.2").await;
+    agent.delta("1.2", "so ").await;
+    early.until(|event| matches!(event, Event::Delta { .. })).await;
+
+    let mut late =
+        world.registry.attach(&owner(), session, Start::After(Seq::ZERO), Mode::Every).await.unwrap();
+    let (mut numbers, snapshot) = (
+        Vec::new(),
+        loop {
+            match late.next().await {
+                Delivery::Snapshot(snapshot) => break snapshot,
+                Delivery::Entries(pieces) => println!("{} entries of history", pieces.len()),
+                _ => {}
+            }
+        },
+    );
+    assert_eq!(snapshot.state.items[0].text, "so ");
+    agent.delta("1.2", "far").await;
+    let mut late = Reader { reader: late, seen: Vec::new() };
+    late.until(|event| matches!(event, Event::Delta { .. })).await;
+    assert_eq!(late.text("1.2"), "far", "nothing twice, nothing missing");
+    numbers.extend(late.seen.iter().map(|(seq, _)| *seq));
+    assert!(numbers.iter().all(|seq| *seq > snapshot.seq));
+}
+
+#[tokio::test]
+async fn a_reader_that_comes_back_with_its_last_number_misses_nothing() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    world.prompt(session, "count").await;
+    agent.take_prompt().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    let mut seen = Vec::new();
+    for number in 0..40 {
+        agent.finish_item(&format!("1.{number}"), &number.to_string()).await;
+        if number % 7 == 3 {
+            reader.until(is_message).await;
+            seen.append(&mut reader.seen);
+            let last = seen.last().unwrap().0;
+            drop(reader);
+            reader = world.attach(session, Start::After(last)).await;
+        }
+    }
+    reader.until(|event| matches!(event, Event::Message { item, .. } if item == "1.39")).await;
+    seen.append(&mut reader.seen);
+    let texts: Vec<_> = seen
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::Message { content, .. } => match &content[0] {
+                Content::Text { text } => text.parse::<u32>().ok(),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(texts, (0..40).collect::<Vec<_>>());
+    assert!(seen.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order, each once");
+}
+
+#[tokio::test]
+async fn a_reader_that_stopped_reading_catches_up_without_loss_of_text() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    world.prompt(session, "a lot").await;
+    agent.take_prompt().await;
+    let mut stopped = world.attach(session, Start::After(Seq::ZERO)).await;
+    let mut steady = world.attach(session, Start::After(Seq::ZERO)).await;
+    agent.begin_item("1.1").await;
+    let begun = |event: &Event| matches!(event, Event::ItemStarted { .. });
+    stopped.until(begun).await;
+    steady.until(begun).await;
+    // Far more than the ring holds.
+    let mut expected = String::new();
+    for number in 0..10_000 {
+        let text = format!("{number} ");
+        agent.delta("1.1", &text).await;
+        expected.push_str(&text);
+    }
+    agent.begin_item("1.2").await;
+    let next = |event: &Event| matches!(event, Event::ItemStarted { item, .. } if item == "1.2");
+    steady.until(next).await;
+    assert_eq!(steady.text("1.1"), expected);
+    stopped.until(next).await;
+    assert_eq!(stopped.text("1.1"), expected);
+    let deltas = stopped.seen.iter().filter(|(_, event)| matches!(event, Event::Delta { .. })).count();
+    assert!(deltas < 6_000, "{deltas} deltas: the ones it was behind by are merged");
+}
+
+#[tokio::test]
+async fn nothing_uncommitted_is_shown_or_told_to_the_agent() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    world.store.hold();
+    let registry = world.registry.clone();
+    let action = Action::Prompt { content: vec![Content::text("wait")] };
+    let sent =
+        tokio::spawn(async move { registry.submit(&owner(), session, CommandId::random(), action).await });
+    let silent = tokio::time::timeout(Duration::from_millis(100), reader.until(|_| true)).await;
+    assert!(silent.is_err(), "shown before it was committed: {:?}", reader.seen.last());
+    assert!(agent.instructions.try_recv().is_err(), "told before it was committed");
+    assert!(!sent.is_finished(), "acknowledged before it was committed");
+    world.store.release();
+    assert_eq!(sent.await.unwrap().unwrap().stage, Stage::Sending);
+    reader.until(|event| matches!(event, Event::Prompt { .. })).await;
+    assert!(matches!(agent.told().await.order, Order::Prompt { .. }));
+}
+
+#[tokio::test]
+async fn a_store_that_fails_refuses_commands_and_changes_nothing() {
+    let world = World::new().await;
+    let (session, _agent) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    world.store.fail("the disk is full");
+    let action = Action::Rename { title: "new".into() };
+    let refusal =
+        world.registry.submit(&owner(), session, CommandId::random(), action.clone()).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::StoreFailing);
+    assert!(refusal.message.contains("the disk is full"), "{}", refusal.message);
+    world.store.release();
+    world.registry.submit(&owner(), session, CommandId::random(), action).await.unwrap();
+}
+
+// covers: 003-104, 000-040, 002-064
+#[tokio::test]
+async fn fifty_answers_at_once_reach_the_agent_as_one_and_the_others_learn_who_was_first() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    agent.ask("key").await;
+    let opened = reader.until(|event| matches!(event, Event::RequestOpened { .. })).await;
+    let Event::RequestOpened { request } = opened else { unreachable!() };
+    let mut answers = tokio::task::JoinSet::new();
+    for number in 0..50 {
+        let registry = world.registry.clone();
+        let request = request.request;
+        answers.spawn(async move {
+            let who = principal(&format!("person-{number}"), Role::Operator);
+            let answer = Answer::allow();
+            let action = Action::Answer { request, digest: None, answer };
+            loop {
+                match registry.submit(&who, session, CommandId::random(), action.clone()).await {
+                    Err(refusal) if refusal.code == RefusalCode::Busy => tokio::task::yield_now().await,
+                    other => return (number, other),
+                }
+            }
+        });
+    }
+    let all = answers.join_all().await;
+    let winners: Vec<_> =
+        all.iter().filter(|(_, result)| result.is_ok()).map(|(number, _)| *number).collect();
+    assert_eq!(winners.len(), 1);
+    let first = format!("person-{}", winners[0]);
+    for (_, refused) in all.iter().filter(|(_, result)| result.is_err()) {
+        let refusal = refused.as_ref().unwrap_err();
+        let Some(Outcome::Answered { by, .. }) = refusal.outcome.as_deref() else { panic!("{refusal:?}") };
+        assert_eq!(by.to_string(), format!("{first} (test)"));
+    }
+    assert!(matches!(agent.told().await.order, Order::Answer { key, .. } if key == "key"));
+    assert!(agent.instructions.try_recv().is_err(), "a second answer");
+}
+
+#[tokio::test]
+async fn the_same_command_id_is_answered_from_the_log_even_after_a_restart() {
+    let store = Arc::new(MemoryStore::new());
+    let id: CommandId = "my-prompt".parse().unwrap();
+    let action = Action::Prompt { content: vec![Content::text("once")] };
+    let (session, first) = {
+        let world = World::over(Arc::clone(&store), Policy::default()).await;
+        let (session, mut agent) = world.session().await;
+        let first = world.registry.submit(&owner(), session, id.clone(), action.clone()).await.unwrap();
+        agent.take_prompt().await;
+        let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+        reader.until(|event| matches!(event, Event::Receipt { stage: Stage::Consumed { .. }, .. })).await;
+        let again = world.registry.submit(&owner(), session, id.clone(), action.clone()).await.unwrap();
+        assert_eq!(again.seq, first.seq);
+        world.registry.shutdown(Duration::ZERO).await;
+        (session, first)
+    };
+    let world = World::over(store, Policy::default()).await;
+    let again = world.registry.submit(&owner(), session, id, action).await.unwrap();
+    assert_eq!((again.seq, again.stage), (first.seq, Stage::Consumed { result: None }));
+}
+
+// covers: 002-038, 002-044
+#[tokio::test]
+async fn the_same_create_id_makes_one_session() {
+    let world = World::new().await;
+    let id: CommandId = "my-session".parse().unwrap();
+    let first = world.registry.create(&owner(), id.clone(), spec()).await.unwrap();
+    let again = world.registry.create(&owner(), id.clone(), spec()).await.unwrap();
+    assert_eq!(first.session, again.session);
+    let other = world.registry.create(&principal("other", Role::Operator), id, spec()).await.unwrap();
+    assert_ne!(first.session, other.session);
+}
+
+// covers: 002-036, 002-039, 003-093
+#[tokio::test]
+async fn a_prompt_to_an_ended_session_resumes_it_by_the_agents_own_id() {
+    let world = World::new().await;
+    let (session, agent) = world.session().await;
+    assert_eq!(agent.launch.resume, None);
+    agent.exit(ExitReason::Finished).await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentExited { .. })).await;
+    world.prompt(session, "are you there?").await;
+    let mut again = world.puppet().await;
+    assert_eq!(again.launch.resume.as_ref().unwrap().agent_session, "agent-session");
+    assert_eq!(again.launch.generation.0, 2);
+    again.ready().await;
+    again.take_prompt().await;
+}
+
+// covers: 002-040
+#[tokio::test]
+async fn a_fork_shares_the_history_up_to_its_point_and_goes_on_alone() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    world.prompt(session, "hello").await;
+    agent.take_prompt().await;
+    agent.finish_item("1.1", "shared").await;
+    agent.finish_item("1.2", "not shared").await;
+    agent.end_turn().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::TurnEnded { .. })).await;
+    let at = reader.seen.iter().find(|(_, event)| *event == message("1.1", "shared")).unwrap().0;
+
+    let fork = Some(ForkPoint { session, at: Some(at) });
+    let asked = SessionSpec { fork, ..SessionSpec::default() };
+    let summary = world.registry.create(&owner(), CommandId::random(), asked).await.unwrap();
+    let started = world.puppet().await;
+    let resume = started.launch.resume.clone().unwrap();
+    assert_eq!((resume.agent_session.as_str(), resume.fork), ("agent-session", true));
+    assert_eq!(resume.at_message.as_deref(), Some("m-1.1"));
+    let history = world.registry.history(&owner(), summary.session, Seq::ZERO, Some(at), 1000).await.unwrap();
+    let original = world.registry.history(&owner(), session, Seq::ZERO, Some(at), 1000).await.unwrap();
+    assert_eq!(history.len(), original.len());
+    for (copy, entry) in history.iter().zip(&original) {
+        assert_eq!(copy.decode::<Event>().unwrap(), entry.decode::<Event>().unwrap());
+        assert!(String::from_utf8_lossy(&copy.frame).contains(&summary.session.to_string()));
+    }
+    let rest = world.registry.history(&owner(), summary.session, at, None, 1000).await.unwrap();
+    assert!(matches!(rest[0].decode::<Event>().unwrap().event, Event::SessionCreated { .. }));
+}
+
+#[tokio::test]
+async fn a_killed_daemon_leaves_an_honest_session_behind() {
+    let store = Arc::new(MemoryStore::new());
+    let before = Arc::clone(&store);
+    let session = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let session = runtime.block_on(async move {
+            let world = World::over(before, Policy::default()).await;
+            let (session, mut agent) = world.session().await;
+            world.prompt(session, "hello").await;
+            agent.take_prompt().await;
+            agent.begin_item("1.1").await;
+            agent.delta("1.1", "half a sentence").await;
+            agent.ask("key").await;
+            let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+            reader.until(|event| matches!(event, Event::RequestOpened { .. })).await;
+            // Longer than the time after which streamed text is on disk.
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            std::mem::forget((world, agent, reader));
+            session
+        });
+        // Every task stops where it is, as with kill -9.
+        runtime.shutdown_background();
+        session
+    });
+    let session = session.join().unwrap();
+    let world = World::over(store, Policy::default()).await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentExited { .. })).await;
+    let kept = reader.seen.iter().find_map(|(_, event)| match event {
+        Event::Message { content, interrupted: true, .. } => Some(content.clone()),
+        _ => None,
+    });
+    assert_eq!(kept, Some(vec![Content::text("half a sentence")]));
+    let closed =
+        |event: &Event| matches!(event, Event::RequestClosed { outcome: Outcome::AgentGone { .. }, .. });
+    assert!(reader.seen.iter().any(|(_, event)| closed(event)));
+    let snapshot = world.registry.snapshot(&owner(), session).await.unwrap();
+    assert_eq!(snapshot.state.summary.status, Status::Terminated);
+    assert!(snapshot.state.requests.is_empty() && snapshot.state.turn.is_none());
+    assert!(reader.seen.windows(2).all(|pair| pair[0].0 < pair[1].0), "no number twice");
+}
+
+// covers: 003-094, 003-116
+#[tokio::test]
+async fn dropping_the_registry_ends_its_agents() {
+    let world = World::new().await;
+    let (_session, agent) = world.session().await;
+    drop(world);
+    let stopped = tokio::time::timeout(Duration::from_secs(5), agent.stop.cancelled()).await;
+    assert!(stopped.is_ok());
+}
+
+// covers: 003-005
+#[tokio::test]
+async fn everyone_sees_who_is_there() {
+    let world = World::new().await;
+    let (session, _agent) = world.session().await;
+    let mut mine = world.registry.attach(&owner(), session, Start::Tail(0), Mode::Every).await.unwrap();
+    let ada = principal("ada", Role::Viewer);
+    let other = world.registry.attach(&ada, session, Start::Tail(0), Mode::Every).await.unwrap();
+    let names = |present: &[portolan_core::log::delivery::Presence]| {
+        present.iter().map(|p| format!("{} {}", p.name, p.role)).collect::<Vec<_>>()
+    };
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        if let Delivery::Presence(present) = mine.next().await {
+            told = names(&present);
+        }
+    }
+    assert_eq!(told, ["owner owner", "ada viewer"]);
+    drop(other);
+    loop {
+        if let Delivery::Presence(present) = mine.next().await {
+            assert_eq!(names(&present), ["owner owner"]);
+            break;
+        }
+    }
+}
+
+// covers: 002-046
+#[tokio::test]
+async fn what_a_principal_may_not_do_is_refused_by_core() {
+    let world = World::new().await;
+    let (session, _agent) = world.session().await;
+    let viewer = principal("viewer", Role::Viewer);
+    let prompt = Action::Prompt { content: vec![Content::text("x")] };
+    let refusal =
+        world.registry.submit(&viewer, session, CommandId::random(), prompt.clone()).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Forbidden);
+    let refusal = world.registry.create(&viewer, CommandId::random(), spec()).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Forbidden);
+    let operator = principal("operator", Role::Operator);
+    assert_eq!(world.registry.delete(&operator, session).await.unwrap_err().code, RefusalCode::Forbidden);
+    assert_eq!(
+        world.registry.raw(&operator, session, Seq(1)).await.unwrap_err().code,
+        RefusalCode::Forbidden
+    );
+    let nowhere = portolan_core::SessionId::new();
+    let refusal = world.registry.submit(&owner(), nowhere, CommandId::random(), prompt).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::NotFound);
+    assert!(refusal.message.contains(&nowhere.to_string()));
+}
+
+// covers: 002-041, 002-045
+#[tokio::test]
+async fn deleting_ends_the_agent_and_tells_the_readers() {
+    let world = World::new().await;
+    let (session, agent) = world.session().await;
+    let mut reader = world.registry.attach(&owner(), session, Start::Tail(0), Mode::Every).await.unwrap();
+    world.registry.delete(&owner(), session).await.unwrap();
+    assert!(agent.stop.is_cancelled());
+    loop {
+        if let Delivery::Closed(why) = reader.next().await {
+            assert_eq!(why, Closed::Deleted);
+            break;
+        }
+    }
+    let refusal = world.registry.snapshot(&owner(), session).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::NotFound);
+    let all = SessionQuery { limit: 10, ..SessionQuery::default() };
+    assert_eq!(world.registry.list(&owner(), all).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_inbox_shows_what_waits_in_every_session_and_closes_it() {
+    let world = World::new().await;
+    let mut daemon = world.registry.watch(&owner(), Start::Tail(0)).await.unwrap();
+    let (session, agent) = world.session().await;
+    agent.ask("key").await;
+    let mut waiting = None;
+    while waiting.is_none() {
+        if let Delivery::Entries(pieces) = daemon.next().await {
+            for piece in pieces {
+                if let portolan_core::DaemonEvent::RequestOpened { session: of, request } =
+                    &*piece.entry().unwrap().event
+                {
+                    waiting = Some((*of, request.request));
+                }
+            }
+        }
+    }
+    let (of, request) = waiting.unwrap();
+    assert_eq!(of, session);
+    let mut late = world.registry.watch(&owner(), Start::Tail(0)).await.unwrap();
+    let snapshot = loop {
+        if let Delivery::Snapshot(snapshot) = late.next().await {
+            break snapshot;
+        }
+    };
+    assert_eq!(snapshot.state.requests.len(), 1);
+    assert_eq!(snapshot.state.sessions[0].waiting, 1);
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    world.registry.submit(&owner(), session, CommandId::random(), answer).await.unwrap();
+    'closed: loop {
+        if let Delivery::Entries(pieces) = late.next().await {
+            for piece in pieces {
+                if matches!(&*piece.entry().unwrap().event, portolan_core::DaemonEvent::RequestClosed { .. })
+                {
+                    break 'closed;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn secrets_of_a_session_do_not_stand_in_its_log() {
+    let world = World::new().await;
+    let mut asked = spec();
+    asked.env.insert("API_KEY".into(), "hunter2".into());
+    let summary = world.registry.create(&owner(), CommandId::random(), asked).await.unwrap();
+    let agent = world.puppet().await;
+    assert_eq!(agent.launch.spec.env["API_KEY"], "hunter2", "the agent gets it");
+    agent.ready().await;
+    let variables = [("OTHER".to_owned(), "hunter3".to_owned())].into_iter().collect();
+    let action = Action::SetEnvironment { variables };
+    world.registry.submit(&owner(), summary.session, CommandId::random(), action).await.unwrap();
+    let log = world.registry.history(&owner(), summary.session, Seq::ZERO, None, 1000).await.unwrap();
+    let text: String = log.iter().map(|stored| String::from_utf8_lossy(&stored.frame).into_owned()).collect();
+    assert!(text.contains("API_KEY") && text.contains("OTHER"), "{text}");
+    assert!(!text.contains("hunter"), "{text}");
+    let environment = world.registry.environment(&owner(), summary.session).await.unwrap();
+    assert_eq!((&*environment["API_KEY"], &*environment["OTHER"]), ("hunter2", "hunter3"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unanswered_request_is_denied_when_its_time_is_up() {
+    let policy = Policy { request_deadline: Some(Duration::from_millis(300)) };
+    let begin = tokio::time::Instant::now();
+    let clock = Clock::new(move || Millis(begin.elapsed().as_millis() as i64));
+    let world = World::at(clock, Arc::new(MemoryStore::new()), policy).await;
+    let (session, mut agent) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    agent.ask("key").await;
+    reader.until(|event| matches!(event, Event::RequestClosed { outcome: Outcome::Expired, .. })).await;
+    assert!(matches!(agent.told().await.order, Order::Answer { answer: Answer::Deny { .. }, .. }));
+}
+
+#[tokio::test]
+async fn pruning_deletes_what_is_old_and_ended_and_nothing_else() {
+    let world = World::new().await;
+    let (ended, agent) = world.session().await;
+    let (running, _agent) = world.session().await;
+    agent.exit(ExitReason::Finished).await;
+    let mut reader = world.attach(ended, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentExited { .. })).await;
+    drop(reader);
+    assert_eq!(world.registry.prune(Some(Duration::from_hours(1)), None).await.unwrap(), 0);
+    world.registry.shutdown(Duration::ZERO).await;
+    let world = World::over(Arc::clone(&world.store), Policy::default()).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(world.registry.prune(Some(Duration::ZERO), None).await.unwrap(), 2);
+    assert_eq!(world.registry.snapshot(&owner(), running).await.unwrap_err().code, RefusalCode::NotFound);
+}
