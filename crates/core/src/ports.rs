@@ -358,7 +358,8 @@ pub struct Write {
     pub log: LogId,
     /// What, in order.
     pub ops: Vec<Op>,
-    /// Called once it is committed, on the writer's thread: it must be quick and must not wait.
+    /// Called once it is committed, on the writer's thread: it must be quick and must not wait. Dropped uncalled where
+    /// the write can never succeed: the writer of that log must then stop, since later writes still commit.
     pub done: Option<Box<dyn FnOnce() + Send>>,
 }
 

@@ -212,8 +212,8 @@ impl<F: Folded> Log<F> {
             self.show();
             return Ok(());
         }
-        let log = Arc::clone(self);
-        let done = Box::new(move || log.committed(upto, reserving));
+        let promise = Promise { log: Arc::clone(self), upto, reserving, kept: false };
+        let done = Box::new(move || promise.keep());
         self.store.write(Write { log: self.id, ops, done: Some(done) }).await
     }
 
@@ -241,6 +241,11 @@ impl<F: Folded> Log<F> {
     /// The number up to which entries may be read.
     pub fn visible(&self) -> Seq {
         self.tip.borrow().visible
+    }
+
+    /// Why nothing more will come, once that is so.
+    pub fn closed(&self) -> Option<Closed> {
+        self.tip.borrow().closed
     }
 
     /// Waits until the entry with this number may be read, and so is committed. `false` when the log closed first.
@@ -278,6 +283,30 @@ impl<F: Folded> Log<F> {
         self.tip.send_modify(|tip| {
             tip.closed.get_or_insert(why);
         });
+    }
+}
+
+/// What the store owes the log: to commit. A store that drops it has refused the write for good, and a log with a hole
+/// in it shows nothing more.
+struct Promise<F: Folded> {
+    log: Arc<Log<F>>,
+    upto: Option<Seq>,
+    reserving: Seq,
+    kept: bool,
+}
+
+impl<F: Folded> Promise<F> {
+    fn keep(mut self) {
+        self.kept = true;
+        self.log.committed(self.upto, self.reserving);
+    }
+}
+
+impl<F: Folded> Drop for Promise<F> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.log.close(Closed::Failed);
+        }
     }
 }
 

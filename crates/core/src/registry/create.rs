@@ -261,6 +261,9 @@ fn folder(path: &std::path::Path) -> Result<std::path::PathBuf, Refusal> {
     }
     let real =
         path.canonicalize().map_err(|error| invalid(format!("folder `{}`: {error}", path.display())))?;
+    if real.to_str().is_none() {
+        return Err(invalid(format!("the path of folder `{}` is not UTF-8", path.display())));
+    }
     if real.is_dir() { Ok(real) } else { Err(invalid(format!("`{}` is not a folder", path.display()))) }
 }
 

@@ -45,7 +45,8 @@ impl ShelfRef {
         self.slots.upgrade().is_none_or(|slots| Shelf { slots }.forget(id))
     }
 
-    fn remove(&self, id: SessionId) {
+    /// Lets a session go that has failed: whoever asks for it next opens it anew.
+    pub(crate) fn remove(&self, id: SessionId) {
         if let Some(slots) = self.slots.upgrade() {
             Shelf { slots }.remove(id);
         }

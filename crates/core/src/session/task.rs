@@ -150,6 +150,7 @@ impl Task {
         if let Err(error) = self.work(&mut working).await {
             tracing::error!(session = %self.id, %error, "the session cannot be recorded and ends");
             self.log.close(Closed::Failed);
+            self.shelf.remove(self.id);
         }
         match working.ending {
             Some(Ending::ShutDown { reply, .. } | Ending::Delete { reply }) => {
@@ -161,7 +162,7 @@ impl Task {
     }
 
     async fn work(&mut self, working: &mut Working) -> Result<(), StoreError> {
-        let mut tips = self.log.tips();
+        let (mut tips, mut closings) = (self.log.tips(), self.log.tips());
         let mut reports = Vec::with_capacity(REPORT_BATCH);
         self.publish(working).await?;
         loop {
@@ -192,6 +193,9 @@ impl Task {
                 }
                 () = room(instructions), if *blocked => working.blocked = false,
                 () = visible(&mut tips, self.machine.has_instructions() && !*blocked) => {}
+                () = refused(&mut closings) => {
+                    return Err(StoreError::Failed("the store refused an entry".into()));
+                }
                 () = at(due) => self.on_time(working),
             }
             self.publish(working).await?;
@@ -507,6 +511,12 @@ async fn visible(tips: &mut watch::Receiver<Tip>, wanted: bool) {
     } else {
         std::future::pending::<()>().await;
     }
+}
+
+/// Waits until the log was closed under its task, which only a store that refused a write does.
+async fn refused(closings: &mut watch::Receiver<Tip>) {
+    // The sender lives in the log that the task holds.
+    let _ = closings.wait_for(|tip| tip.closed.is_some()).await;
 }
 
 async fn at(due: Option<Instant>) {
