@@ -1,1 +1,8 @@
-//! (being written)
+//! Framing for both sides of Portolan, and nothing else: where one message ends and the next begins, and how
+//! large one may be.
+//!
+//! Knows bytes, lines and limits. Knows no message of any protocol, no session and no socket.
+
+pub mod limits;
+pub mod ndjson;
+pub mod sse;

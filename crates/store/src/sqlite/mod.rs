@@ -1,0 +1,284 @@
+//! The default engine: one SQLite file, in WAL mode, with one thread that writes and a few connections that read.
+//!
+//! Owns `portolan.db` and what SQLite puts beside it. That only one daemon uses a home is the daemon's concern;
+//! a stranger who locks the database is waited for.
+
+mod apply;
+mod faults;
+mod reader;
+mod schema;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use portolan_core::{
+    LogId, Seq, SessionId, Stored,
+    command::CommandKey,
+    ports::{Boxed, CommandRow, LogHead, Page, SessionQuery, Store, StoreError, StoreHealth, Write},
+    session::state::Summary,
+};
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use self::{
+    apply::Logs,
+    faults::failed,
+    reader::Readers,
+    schema::{Contents, create_private},
+    sweep::Progress,
+    writer::{Job, Lost, Writer},
+};
+use crate::rules::QUEUE;
+
+/// How long a write waits inside SQLite for a lock before the store counts as failing. Longer than another
+/// program's short look, shorter than people notice.
+const WRITE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The writer's page cache, in KiB: enough for the last page of some dozens of busy logs.
+const WRITER_CACHE: i64 = 1024;
+
+/// The write-ahead log is cut back to this after a long transaction, in bytes.
+const WAL_KEPT: i64 = 8 * 1024 * 1024;
+
+/// Prepared statements that are kept: more than there are.
+const STATEMENTS: usize = 64;
+
+/// What a commit survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// The end of the daemon by any means, `kill -9` included; not a power cut.
+    #[default]
+    Normal,
+    /// A power cut too; each commit waits for the disk.
+    Full,
+}
+
+/// The log in one SQLite file. Dropping it writes what waits and blocks until that is done.
+pub struct SqliteStore {
+    path: PathBuf,
+    readers: Arc<Readers>,
+    health: watch::Receiver<StoreHealth>,
+    closing: Arc<AtomicBool>,
+    /// Both are there until the store closes.
+    jobs: Option<mpsc::Sender<Job>>,
+    writer: Option<thread::JoinHandle<Lost>>,
+    #[cfg(test)]
+    page_limit: Arc<std::sync::atomic::AtomicU32>,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("path", &self.path)
+            .field("health", &*self.health.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the database, made where there is none and brought up to date where it is older.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
+        Self::open_with(path, durability, schema::STEPS)
+    }
+
+    fn open_with(path: &Path, durability: Durability, steps: &[&str]) -> Result<Self, StoreError> {
+        create_private(path, Contents::Kept).map_err(|error| cannot_create(path, &error))?;
+        let connection = connect(path, durability, steps)?;
+        let due = sweep::is_due(&connection).map_err(|error| failed(path, &error))?;
+
+        let (jobs, waiting) = mpsc::channel(QUEUE);
+        let (health_now, health) = watch::channel(StoreHealth::Good);
+        let closing = Arc::new(AtomicBool::new(false));
+        #[cfg(test)]
+        let page_limit = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let writer = Writer {
+            connection,
+            path: path.to_owned(),
+            jobs: waiting,
+            health: health_now,
+            closing: closing.clone(),
+            sweeping: if due { Progress::More } else { Progress::Done },
+            logs: Logs::default(),
+            flushes: Vec::new(),
+            #[cfg(test)]
+            page_limit: page_limit.clone(),
+        };
+        let thread = thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|error| StoreError::Failed(format!("the writing thread cannot be started: {error}")))?;
+        Ok(Self {
+            path: path.to_owned(),
+            readers: Readers::new(path.to_owned()),
+            health,
+            closing,
+            jobs: Some(jobs),
+            writer: Some(thread),
+            #[cfg(test)]
+            page_limit,
+        })
+    }
+
+    /// Writes what waits and closes the database. Blocks until that is done; a store that cannot write gives up
+    /// after a few seconds and says how much is lost. Dropping the store does the same, without a word.
+    pub fn close(mut self) -> Result<(), StoreError> {
+        match self.finish() {
+            Some(Ok(Lost(0))) | None => Ok(()),
+            Some(Ok(Lost(writes))) => {
+                let health = self.health.borrow().clone();
+                let reason = match health {
+                    StoreHealth::Good => "the reason is unknown".to_owned(),
+                    StoreHealth::Failing { reason } => reason,
+                };
+                Err(StoreError::Failed(format!("{writes} writes could not be written: {reason}")))
+            }
+            Some(Err(_)) => Err(StoreError::Failed("the writing thread panicked".to_owned())),
+        }
+    }
+
+    fn finish(&mut self) -> Option<thread::Result<Lost>> {
+        // First, so that the writer's connection is the last and can clear up behind itself.
+        self.readers.close();
+        self.closing.store(true, Ordering::Release);
+        self.jobs = None;
+        let writer = self.writer.take()?;
+        writer.thread().unpark();
+        Some(writer.join())
+    }
+
+    async fn submit(&self, job: Job) -> Result<(), StoreError> {
+        let Some(jobs) = &self.jobs else { return Err(StoreError::Closed) };
+        jobs.send(job).await.map_err(|_| StoreError::Closed)
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // What is lost is in the log already.
+        let _ = self.finish();
+    }
+}
+
+fn cannot_create(path: &Path, error: &io::Error) -> StoreError {
+    let folder = path.parent().unwrap_or(path).display();
+    let file = path.display();
+    StoreError::Failed(match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("the folder `{folder}` does not exist; make it, or set PORTOLAN_HOME")
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("the database `{file}` cannot be written; make it and its folder `{folder}` writable")
+        }
+        _ => format!("the database `{file}` cannot be opened: {error}"),
+    })
+}
+
+fn connect(path: &Path, durability: Durability, steps: &[&str]) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
+        connection.busy_timeout(WRITE_PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.pragma_update(None, "cache_size", -WRITER_CACHE)?;
+        connection.pragma_update(None, "journal_size_limit", WAL_KEPT)?;
+        let synchronous = match durability {
+            Durability::Normal => "NORMAL",
+            Durability::Full => "FULL",
+        };
+        connection.pragma_update(None, "synchronous", synchronous)?;
+        let read_only = connection.is_readonly(MAIN_DB)?;
+        Ok((connection, read_only))
+    });
+    let (mut connection, read_only) = opened.map_err(|error| failed(path, &error))?;
+    if read_only {
+        return Err(cannot_create(path, &io::ErrorKind::PermissionDenied.into()));
+    }
+    schema::bring_up_to_date(&mut connection, path, steps)?;
+    Ok(connection)
+}
+
+impl Store for SqliteStore {
+    fn write(&self, write: Write) -> Boxed<'_, Result<(), StoreError>> {
+        Box::pin(self.submit(Job::Write(write)))
+    }
+
+    fn health(&self) -> watch::Receiver<StoreHealth> {
+        self.health.clone()
+    }
+
+    fn read(
+        &self,
+        log: LogId,
+        after: Seq,
+        upto: Seq,
+        page: Page,
+    ) -> Boxed<'_, Result<Vec<Stored>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::entries(connection, log, after, upto, page)))
+    }
+
+    fn tail(&self, log: LogId, upto: Seq, count: u32) -> Boxed<'_, Result<Seq, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::tail(connection, log, upto, count)))
+    }
+
+    fn raw(&self, log: LogId, seq: Seq) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::raw(connection, log, seq)))
+    }
+
+    fn load(&self, log: LogId) -> Boxed<'_, Result<Option<LogHead>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::head(connection, log)))
+    }
+
+    fn command(&self, log: LogId, key: CommandKey) -> Boxed<'_, Result<Option<CommandRow>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::command(connection, log, key)))
+    }
+
+    fn sessions(&self, query: SessionQuery) -> Boxed<'_, Result<Vec<Summary>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::sessions(connection, &query)))
+    }
+
+    fn matching(&self, prefix: String, limit: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::matching(connection, &prefix, limit)))
+    }
+
+    fn records(&self, collection: &'static str) -> Boxed<'_, Result<Vec<(String, Bytes)>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::records(connection, collection)))
+    }
+
+    fn record(&self, collection: &'static str, key: String) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::record(connection, collection, &key)))
+    }
+
+    fn size(&self) -> Boxed<'_, Result<u64, StoreError>> {
+        let path = self.path.clone();
+        Box::pin(async move {
+            let database = fs::metadata(&path)
+                .map_err(|error| StoreError::Failed(format!("the database `{}`: {error}", path.display())))?
+                .len();
+            let mut wal = path.into_os_string();
+            wal.push("-wal");
+            Ok(database + fs::metadata(wal).map_or(0, |file| file.len()))
+        })
+    }
+
+    fn flush(&self) -> Boxed<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (done, wait) = oneshot::channel();
+            self.submit(Job::Flush(done)).await?;
+            wait.await.map_err(|_| StoreError::Closed)
+        })
+    }
+}

@@ -1,0 +1,310 @@
+//! The one thread that writes: it commits whatever waits, then what waited meanwhile. No timer.
+//!
+//! What cannot be written now is tried again until it works or the store is closed; nothing is dropped or
+//! overtaken. A write that can never succeed (see `rules`) fails alone: the batch is rolled back and tried again
+//! without it, so that the good case pays for no savepoints.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use portolan_core::ports::{StoreHealth, Write};
+use rusqlite::Connection;
+use tokio::sync::{
+    mpsc::{self, error::TryRecvError},
+    oneshot, watch,
+};
+use tracing::{debug, error, warn};
+
+use super::{
+    apply::{Leaves, Logs, apply},
+    faults::{Fault, in_plain_words},
+    sweep::{self, Progress},
+};
+use crate::rules::weight;
+
+/// Changes in one transaction, at most (but for a single larger write): it takes a few milliseconds, and those
+/// behind it wait no longer.
+const BATCH_OPS: usize = 1024;
+
+/// Bytes in one transaction, at most (but for a single larger write): so much memory it takes beside the queue.
+const BATCH_BYTES: usize = 1024 * 1024;
+
+/// The first wait after a failure: a lock is often held just for a moment.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// The longest wait after a failure: how late we may notice that the disk has room again.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a closing store goes on trying to write what waits.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Something for the writer to do.
+pub(super) enum Job {
+    /// Write this.
+    Write(Write),
+    /// Tell when everything before is committed, and what was deleted is cleared away.
+    Flush(oneshot::Sender<()>),
+}
+
+/// The writing thread's own.
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
+    pub(super) jobs: mpsc::Receiver<Job>,
+    pub(super) health: watch::Sender<StoreHealth>,
+    /// Set when the store is dropped.
+    pub(super) closing: Arc<AtomicBool>,
+    pub(super) sweeping: Progress,
+    pub(super) logs: Logs,
+    /// Those who wait for a flush whose writes are committed.
+    pub(super) flushes: Vec<oneshot::Sender<()>>,
+    /// How many pages the database may have: a stand-in for a full disk.
+    #[cfg(test)]
+    pub(super) page_limit: Arc<std::sync::atomic::AtomicU32>,
+}
+
+/// How many writes a closing store could not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lost(pub(super) usize);
+
+/// Writes for one transaction, each with the reason why it was refused, where it was.
+type Batch = Vec<(Write, Option<String>)>;
+
+/// What came of trying a batch.
+enum Attempt {
+    Committed(Leaves),
+    Refused { index: usize, reason: String },
+    Failed { reason: String },
+}
+
+impl Writer {
+    /// Works until the queue is closed and empty.
+    pub(super) fn run(mut self) -> Lost {
+        let mut lost = Lost(0);
+        while let Some(first) = self.next() {
+            let batch = self.take_waiting(first);
+            if let Err(given_up) = self.commit(batch) {
+                lost = given_up;
+                break;
+            }
+        }
+        if lost == Lost(0) {
+            self.answer_flushes();
+        } else {
+            error!(path = %self.path.display(), writes = lost.0, "the store closed with writes it could not write");
+        }
+        // Another connection in the way is no matter: the next start does it.
+        if let Err(problem) = run_all(&self.connection, "PRAGMA wal_checkpoint(TRUNCATE)") {
+            debug!(error = %problem, "the write-ahead log stays as it is");
+        }
+        lost
+    }
+
+    /// The next job; what was deleted is cleared away while there is none.
+    fn next(&mut self) -> Option<Job> {
+        if !self.flushes.is_empty() {
+            // Somebody waits for the sweeping: it goes on even if the queue is never empty.
+            self.sweep();
+        }
+        while self.sweeping == Progress::More {
+            match self.jobs.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => self.sweep(),
+            }
+        }
+        self.answer_flushes();
+        self.jobs.blocking_recv()
+    }
+
+    /// Everything that waits, as far as it fits into one transaction.
+    fn take_waiting(&mut self, first: Job) -> Batch {
+        let mut batch = Batch::new();
+        let (mut ops, mut bytes) = (0, 0);
+        let mut next = Some(first);
+        while let Some(job) = next {
+            match job {
+                Job::Flush(waiting) => self.flushes.push(waiting),
+                Job::Write(write) => {
+                    ops += write.ops.len();
+                    bytes += write.ops.iter().map(weight).sum::<usize>();
+                    batch.push((write, None));
+                }
+            }
+            let full = ops >= BATCH_OPS || bytes >= BATCH_BYTES;
+            next = if full { None } else { self.jobs.try_recv().ok() };
+        }
+        batch
+    }
+
+    /// Commits the batch, however long that takes, unless the store closes meanwhile.
+    fn commit(&mut self, mut batch: Batch) -> Result<(), Lost> {
+        let mut wait = FIRST_WAIT;
+        let mut closing_since = None;
+        loop {
+            match self.attempt(&batch) {
+                Attempt::Committed(leaves) => {
+                    if leaves == Leaves::Rubbish {
+                        self.sweeping = Progress::More;
+                    }
+                    self.announce(batch);
+                    return Ok(());
+                }
+                Attempt::Refused { index, reason } => {
+                    let (write, refused) = &mut batch[index];
+                    error!(log = %write.log, reason, "a write that can never succeed was left out; this is a bug");
+                    *refused = Some(reason);
+                }
+                Attempt::Failed { reason } => {
+                    self.fail(reason);
+                    if self.closing.load(Ordering::Acquire) {
+                        let since: Instant = *closing_since.get_or_insert_with(Instant::now);
+                        if since.elapsed() >= CLOSING_PATIENCE {
+                            return Err(self.give_up(&batch));
+                        }
+                        wait = FIRST_WAIT;
+                    }
+                    // Closing the store unparks this thread.
+                    thread::park_timeout(wait);
+                    wait = LONGEST_WAIT.min(wait * 2);
+                }
+            }
+        }
+    }
+
+    fn attempt(&mut self, batch: &Batch) -> Attempt {
+        #[cfg(test)]
+        self.limit_pages();
+        let mut at = None;
+        let (connection, logs) = (&self.connection, &mut self.logs);
+        let result = in_transaction(connection, || {
+            let mut leaves = Leaves::Nothing;
+            for (index, (write, refused)) in batch.iter().enumerate() {
+                if refused.is_none() {
+                    at = Some(index);
+                    if apply(connection, logs, write)? == Leaves::Rubbish {
+                        leaves = Leaves::Rubbish;
+                    }
+                }
+            }
+            at = None;
+            Ok(leaves)
+        });
+        match (result, at) {
+            (Ok(leaves), _) => Attempt::Committed(leaves),
+            (Err(fault), at) => {
+                self.logs.forget_all();
+                match (fault, at) {
+                    (Fault::Refused(reason), Some(index)) => Attempt::Refused { index, reason },
+                    (Fault::Refused(reason), None) => Attempt::Failed { reason },
+                    (Fault::Database(error), _) => {
+                        Attempt::Failed { reason: in_plain_words(&self.path, &error) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells those who wait, in order, and how the store is now.
+    fn announce(&self, batch: Batch) {
+        let mut health = StoreHealth::Good;
+        for (write, refused) in batch {
+            if let Some(reason) = refused {
+                let reason =
+                    format!("a write to log {} was refused: {reason}; please report this", write.log);
+                health = StoreHealth::Failing { reason };
+                continue;
+            }
+            let Some(done) = write.done else { continue };
+            // Somebody else's code: its panic must not stop the writing for all.
+            if catch_unwind(AssertUnwindSafe(done)).is_err() {
+                error!(log = %write.log, "what was to be called after a commit panicked");
+            }
+        }
+        self.health.send_if_modified(|now| {
+            let before = std::mem::replace(now, health);
+            *now != before
+        });
+    }
+
+    fn fail(&self, reason: String) {
+        let failing = StoreHealth::Failing { reason: reason.clone() };
+        let news = self.health.send_if_modified(|now| {
+            let before = std::mem::replace(now, failing);
+            *now != before
+        });
+        if news {
+            warn!(reason, "the store cannot write and retries");
+        }
+    }
+
+    /// Counts what is left: once one write is lost, those behind it must not be written either.
+    fn give_up(&mut self, batch: &Batch) -> Lost {
+        let mut lost = batch.len();
+        self.jobs.close();
+        while let Ok(job) = self.jobs.try_recv() {
+            lost += usize::from(matches!(job, Job::Write(_)));
+        }
+        self.flushes.clear();
+        Lost(lost)
+    }
+
+    fn sweep(&mut self) {
+        if self.sweeping == Progress::Done {
+            return;
+        }
+        self.sweeping = sweep::step(&self.connection).unwrap_or_else(|problem| {
+            warn!(error = %problem, "what was deleted still takes room; the next deletion or start clears it away");
+            Progress::Done
+        });
+    }
+
+    fn answer_flushes(&mut self) {
+        for waiting in self.flushes.drain(..) {
+            // Nobody waits any more: fine.
+            let _ = waiting.send(());
+        }
+    }
+
+    #[cfg(test)]
+    fn limit_pages(&self) {
+        let limit = self.page_limit.load(Ordering::Acquire);
+        if limit > 0 {
+            run_all(&self.connection, &format!("PRAGMA max_page_count = {limit}")).unwrap();
+        }
+    }
+}
+
+/// Runs `work` in one transaction: all of it, or nothing.
+pub(super) fn in_transaction<T, E: From<rusqlite::Error>>(
+    connection: &Connection,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    let run = |sql| connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+    run("BEGIN IMMEDIATE")?;
+    let result = work().and_then(|done| {
+        run("COMMIT")?;
+        Ok(done)
+    });
+    // Some failures have rolled back by themselves.
+    if result.is_err() && !connection.is_autocommit() {
+        run("ROLLBACK")?;
+    }
+    result
+}
+
+/// Runs a statement to its end, whatever rows it gives.
+pub(super) fn run_all(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Limits on foreign JSON, checked on the bytes before anything is built from them.
+//!
+//! A scan finds how deep the brackets go; it builds nothing and allocates nothing. It does not say whether the
+//! text is JSON: that is for the parser that comes after it.
+
+/// How deep foreign JSON may nest. The deepest real message seen has 14 levels; the parser's own guard trips at
+/// 128 by an error that names no limit, and dropping a value that deep costs stack in every thread it visits.
+pub const MAX_DEPTH: usize = 64;
+
+/// What foreign JSON must keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// At most so many bytes.
+    pub bytes: usize,
+    /// At most so many brackets open at once.
+    pub depth: usize,
+}
+
+impl Limits {
+    /// So many bytes, and the usual depth.
+    pub const fn bytes(bytes: usize) -> Self {
+        Self { bytes, depth: MAX_DEPTH }
+    }
+
+    /// Does `text` keep to them?
+    pub fn check(self, text: &[u8]) -> Result<(), LimitError> {
+        if text.len() > self.bytes {
+            return Err(LimitError::TooLarge { bytes: text.len(), most: self.bytes });
+        }
+        check_depth(text, self.depth)
+    }
+}
+
+/// Foreign JSON beyond a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitError {
+    /// Too many bytes.
+    #[error("{bytes} bytes of JSON; at most {most} are taken")]
+    TooLarge {
+        /// So many.
+        bytes: usize,
+        /// At most so many.
+        most: usize,
+    },
+    /// Too many brackets open at once.
+    #[error("JSON nests deeper than {most} levels")]
+    TooDeep {
+        /// At most so many.
+        most: usize,
+    },
+}
+
+/// Does no more than `most` brackets ever stand open in `text`? Brackets within strings do not count.
+pub fn check_depth(text: &[u8], most: usize) -> Result<(), LimitError> {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'"' => at = end_of_string(text, at + 1),
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > most {
+                    return Err(LimitError::TooDeep { most });
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// Where the string whose text begins at `at` is closed; the end of `text` where it is not.
+fn end_of_string(text: &[u8], mut at: usize) -> usize {
+    loop {
+        match memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
+            None => return text.len(),
+            Some(found) if text[at + found] == b'"' => return at + found,
+            // What follows the backslash is part of the string, whatever it is.
+            Some(found) => at += found + 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn nested(depth: usize) -> String {
+        format!("{}{}", "[".repeat(depth), "]".repeat(depth))
+    }
+
+    #[test]
+    fn the_deepest_allowed_passes_and_one_more_does_not() {
+        let limits = Limits::bytes(1024);
+        assert_eq!(limits.check(nested(MAX_DEPTH).as_bytes()), Ok(()));
+        assert_eq!(
+            limits.check(nested(MAX_DEPTH + 1).as_bytes()),
+            Err(LimitError::TooDeep { most: MAX_DEPTH })
+        );
+    }
+
+    #[test]
+    fn size_is_counted_before_anything_is_read() {
+        assert_eq!(Limits::bytes(3).check(b"[[[["), Err(LimitError::TooLarge { bytes: 4, most: 3 }));
+    }
+
+    #[test]
+    fn brackets_in_strings_do_not_count() {
+        let text = format!(r#"{{"a \" {0}":"{0} \\","b":1}}"#, "[{".repeat(100));
+        assert_eq!(check_depth(text.as_bytes(), 1), Ok(()));
+    }
+
+    #[test]
+    fn siblings_do_not_add_up() {
+        assert_eq!(check_depth("[{},{},[],[{}]]".as_bytes(), 3), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_get_an_answer(text: Vec<u8>) {
+            let _ = check_depth(&text, 3);
+        }
+
+        #[test]
+        fn the_depth_found_is_the_depth_parsed(depth in 0_usize..40, limit in 0_usize..40) {
+            let text = format!("{{\"k\":{}}}", nested(depth));
+            prop_assert_eq!(check_depth(text.as_bytes(), limit).is_ok(), depth < limit);
+        }
+    }
+}
