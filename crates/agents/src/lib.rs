@@ -1,1 +1,75 @@
-//! (being written)
+//! The south side: one folder per coding agent.
+//!
+//! An agent is a folder with `mod.rs` (what it can do, whether it is here), `launch.rs` (what to start),
+//! `wire.rs` (its own JSON types, which never leave the folder), `translate.rs` (a pure state machine between those
+//! and Portolan's vocabulary) and `transcripts/` (what it said, and what must come of it), plus one line in
+//! [`catalogue`]. The [`driver`] runs any of them over a supervised [`child`] process.
+
+pub mod child;
+pub mod counters;
+pub mod demo;
+pub mod driver;
+
+use std::{ffi::OsString, sync::Arc, time::Duration};
+
+use portolan_core::ports::Agent;
+
+use crate::child::Ladder;
+pub use crate::child::{
+    environment::{Environment, RefusedVariable, environment},
+    mask::{Masker, looks_secret},
+    processes::{Swept, descends_from_agent, sweep},
+};
+
+/// How long an agent may take until it takes instructions.
+pub const READY: Duration = Duration::from_secs(30);
+
+/// How long an agent may take to answer an instruction that it should answer at once.
+pub const ANSWER: Duration = Duration::from_secs(30);
+
+/// What holds for every agent's process.
+#[derive(Clone, Debug)]
+pub struct Supervision {
+    /// Names this home among others on the machine: letters, digits and `-`. Every process of its agents
+    /// carries it.
+    pub home_key: String,
+    /// The user's environment, as it was when the daemon started.
+    pub environment: Vec<(OsString, OsString)>,
+    /// How an agent is stopped.
+    pub ladder: Ladder,
+    /// How long it may take until it takes instructions.
+    pub ready: Duration,
+    /// How long it may take to answer an instruction that it should answer at once.
+    pub answer: Duration,
+    /// The longest line it may write, in bytes.
+    pub max_line: usize,
+}
+
+impl Supervision {
+    /// The usual limits, for the home with this key.
+    pub fn new(home_key: impl Into<String>, environment: Vec<(OsString, OsString)>) -> Self {
+        Self {
+            home_key: home_key.into(),
+            environment,
+            ladder: Ladder::default(),
+            ready: READY,
+            answer: ANSWER,
+            max_line: portolan_wire::ndjson::MAX_LINE,
+        }
+    }
+}
+
+/// What the catalogue is made from.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What holds for every agent's process.
+    pub supervision: Arc<Supervision>,
+    /// The command line that plays the demo agent: this program itself, and its hidden subcommand.
+    pub demo: Vec<OsString>,
+}
+
+/// Every agent there is.
+pub fn catalogue(settings: &Settings) -> Vec<Arc<dyn Agent>> {
+    let supervision = &settings.supervision;
+    vec![Arc::new(demo::Demo::new(settings.demo.clone(), Arc::clone(supervision)))]
+}

@@ -1,0 +1,248 @@
+//! A child: one supervised process of an agent.
+//!
+//! Owns the process, its group, its pipes, its stderr tail and its end. Shows only byte streams and an exit, so
+//! that a holder process that outlives the daemon could take its place. Knows no protocol, and no shell: programs
+//! are started by argument vectors.
+
+pub mod environment;
+mod kernel;
+pub mod mask;
+pub mod processes;
+mod spawner;
+pub(crate) mod stderr;
+mod sweeper;
+
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use portolan_core::SessionId;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use tokio::{
+    io::unix::AsyncFd,
+    process::{ChildStdin, ChildStdout, Command},
+};
+
+pub use self::stderr::STDERR_TAIL;
+use self::{environment::Environment, mask::Masker, processes::Process, spawner::Spawner, stderr::Tail};
+
+/// How often to look for the end of a child where the kernel has no handles to wait on.
+const WITHOUT_HANDLE: Duration = Duration::from_millis(100);
+
+/// How long the kernel may take to end a process that was killed. One that hangs in a device or a dead network
+/// folder can take for ever; nobody waits for that.
+const REAP: Duration = Duration::from_secs(10);
+
+/// The stop ladder: how long each rung may take before the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ladder {
+    /// After the agent was asked in its own words.
+    pub ask: Duration,
+    /// After its stdin was closed.
+    pub close: Duration,
+    /// Between SIGTERM and SIGKILL.
+    pub terminate: Duration,
+}
+
+impl Default for Ladder {
+    fn default() -> Self {
+        Self { ask: Duration::from_secs(2), close: Duration::from_secs(2), terminate: Duration::from_secs(5) }
+    }
+}
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The agent's kind, for messages.
+    pub agent: String,
+    /// The program and its arguments; at least the program.
+    pub command: Vec<OsString>,
+    /// The folder it works in; this process's own where empty.
+    pub folder: PathBuf,
+    /// What it finds in its environment.
+    pub environment: Environment,
+}
+
+/// Why a child could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The program is not there.
+    #[error("agent `{agent}` not found: no program `{program}`; install it or set `agents.{agent}.command`")]
+    NotFound {
+        /// Which agent.
+        agent: String,
+        /// The program looked for.
+        program: String,
+    },
+    /// The folder is not there.
+    #[error("the folder `{}` cannot be worked in", folder.display())]
+    Folder {
+        /// Which.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The system would not.
+    #[error("agent `{agent}` cannot be started: `{program}`")]
+    System {
+        /// Which agent.
+        agent: String,
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A running child. Dropping it kills it, but leaves what it started; [`Child::end`] leaves nothing.
+#[derive(Debug)]
+pub struct Child {
+    inner: tokio::process::Child,
+    process: Process,
+    /// Its process group: saved at the start, because it cannot be asked for once the leader is gone.
+    group: Pid,
+    /// Readable once the process has ended, reaped or not. Absent on kernels without such handles.
+    handle: Option<AsyncFd<OwnedFd>>,
+    marker: String,
+    masker: Masker,
+    tail: Tail,
+}
+
+/// The byte streams of a child.
+#[derive(Debug)]
+pub struct Pipes {
+    /// What it reads.
+    pub input: ChildStdin,
+    /// What it writes.
+    pub output: ChildStdout,
+}
+
+impl Child {
+    /// Starts a program for a session of the home with this key.
+    pub async fn start(
+        program: Program,
+        home_key: &str,
+        session: SessionId,
+    ) -> Result<(Self, Pipes), StartError> {
+        let marker = processes::new_marker(home_key, session);
+        let executable = locate(&program)?;
+        let system = |source| StartError::System {
+            agent: program.agent.clone(),
+            program: executable.display().to_string(),
+            source,
+        };
+        let mut command = Command::new(&executable);
+        command
+            .args(&program.command[1..])
+            .env_clear()
+            .envs(program.environment.variables.iter().map(|(name, value)| (name, value)))
+            .env(environment::MARKER, &marker)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Should this task be dropped between the start and its supervision.
+            .kill_on_drop(true);
+        if !program.folder.as_os_str().is_empty() {
+            command.current_dir(&program.folder);
+        }
+        let mut child = Spawner::get().map_err(system)?.spawn(command).await.map_err(system)?;
+        let unpiped = || system(io::Error::other("its pipes are missing"));
+        let pid = child.id().ok_or_else(unpiped)?;
+        let (input, output) =
+            (child.stdin.take().ok_or_else(unpiped)?, child.stdout.take().ok_or_else(unpiped)?);
+        let tail = Tail::of(child.stderr.take().ok_or_else(unpiped)?);
+        let group = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(unpiped)?;
+        let handle = pidfd_open(group, PidfdFlags::NONBLOCK).ok().and_then(kernel::watch);
+        // One that has ended already keeps its line until it is reaped, which only happens here.
+        let process = Process::of(pid).unwrap_or(Process { pid, started: 0 });
+        let masker = Masker::new(&program.environment.variables);
+        Ok((Self { inner: child, process, group, handle, marker, masker, tail }, Pipes { input, output }))
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.process.pid
+    }
+
+    /// Waits until it has ended. Does not reap it where that can be helped: as long as it is not, its group's
+    /// number cannot pass to another. Cancel-safe.
+    pub async fn ended(&self) {
+        if let Some(handle) = &self.handle {
+            drop(handle.readable().await);
+            return;
+        }
+        while !self.has_ended() {
+            tokio::time::sleep(WITHOUT_HANDLE).await;
+        }
+    }
+
+    /// Has it ended without [`Child::ended`] noticing? The safety net under the waiter.
+    pub fn has_ended(&self) -> bool {
+        !self.process.runs()
+    }
+
+    /// Asks it and its group to end.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Ends it and its group.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Reaped: the number may be another's by now. What is left is found by its marker.
+        if self.inner.id().is_some() {
+            // Gone already is what we want.
+            let _ = kill_process_group(self.group, signal);
+        }
+    }
+
+    /// Everything it started that still hangs together with it.
+    pub(crate) async fn descendants(&self) -> Vec<Process> {
+        let pid = self.process.pid;
+        tokio::task::spawn_blocking(move || processes::descendants(pid)).await.unwrap_or_default()
+    }
+
+    /// Ends it with everything it started, and tells how it ended and its last words.
+    pub(crate) async fn end(mut self, stragglers: Vec<Process>) -> (io::Result<ExitStatus>, String) {
+        self.kill();
+        let status = tokio::time::timeout(REAP, self.inner.wait())
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        for straggler in stragglers {
+            straggler.kill();
+        }
+        for swept in sweeper::sweep(self.marker).await {
+            crate::counters::SWEPT.add(1);
+            tracing::warn!(
+                pid = swept.process.pid,
+                name = swept.name,
+                "ended a process that the agent left behind"
+            );
+        }
+        (status, self.tail.finish(&self.masker).await)
+    }
+}
+
+/// Finds the program, so that "not found" says what was not found.
+fn locate(program: &Program) -> Result<PathBuf, StartError> {
+    if !program.folder.as_os_str().is_empty() {
+        let metadata = std::fs::metadata(&program.folder);
+        let metadata = metadata
+            .and_then(|it| if it.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) });
+        metadata.map_err(|source| StartError::Folder { folder: program.folder.clone(), source })?;
+    }
+    let path = program.environment.variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+    let name = program.command.first().cloned().unwrap_or_default();
+    which::which_in(&name, path, Path::new("/")).map_err(|_| StartError::NotFound {
+        agent: program.agent.clone(),
+        program: name.to_string_lossy().into_owned(),
+    })
+}

@@ -1,0 +1,230 @@
+//! The processes of this machine, as far as `/proc` shows them to us: whose they are, and an end to those that an
+//! agent left behind.
+//!
+//! A process is named by its number *and* its start time, because numbers are used again. A signal goes through a
+//! handle of the very process that was looked at, where the kernel has such handles (Linux 5.3 and newer).
+
+use std::{collections::HashSet, fs, thread, time::Duration};
+
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+
+use super::environment::MARKER;
+
+/// A process may start another between our look and its end, so a sweep looks again until it finds nothing, but
+/// not for ever.
+const PASSES: usize = 10;
+
+/// Between two passes: time for the kernel to take the killed ones off the list.
+const BETWEEN_PASSES: Duration = Duration::from_millis(20);
+
+/// A process that can have no descendants within the steps of a walk this long is taken to have none.
+const MAX_ANCESTORS: usize = 256;
+
+/// A process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in ticks since the machine did; with the number it names one process for ever.
+    pub started: u64,
+}
+
+/// A process that a sweep ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// Which.
+    pub process: Process,
+    /// The marker it carried.
+    pub marker: String,
+    /// Its program's name.
+    pub name: String,
+}
+
+/// What `/proc/<pid>/stat` tells that we need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stat {
+    name: String,
+    state: char,
+    parent: u32,
+    started: u64,
+}
+
+/// Reads the line of `/proc/<pid>/stat`. The name stands in brackets and may itself hold brackets and spaces.
+fn parse_stat(line: &str) -> Option<Stat> {
+    let (open, close) = (line.find('(')?, line.rfind(')')?);
+    let fields: Vec<&str> = line.get(close + 1..)?.split_whitespace().collect();
+    Some(Stat {
+        name: line.get(open + 1..close)?.to_owned(),
+        state: fields.first()?.chars().next()?,
+        parent: fields.get(1)?.parse().ok()?,
+        // The 22nd field of the line; the first two are before these.
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    // The name of a program need not be UTF-8.
+    parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
+}
+
+/// The marker in a block of `NAME=value` pieces, each ended by NUL.
+fn marker_in(environ: &[u8]) -> Option<String> {
+    let mut variables = environ.split(|byte| *byte == 0);
+    let value =
+        variables.find_map(|variable| variable.strip_prefix(MARKER.as_bytes())?.strip_prefix(b"="))?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+/// The marker of a process; none where there is none, or where the process is not ours to look into.
+fn marker(pid: u32) -> Option<String> {
+    marker_in(&fs::read(format!("/proc/{pid}/environ")).ok()?)
+}
+
+fn every_pid() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+impl Process {
+    /// The process with this number, as it is now.
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        Some(Self { pid, started: stat(pid)?.started })
+    }
+
+    /// Does it still run? One that has ended and waits to be reaped does not.
+    pub fn runs(self) -> bool {
+        stat(self.pid).is_some_and(|stat| stat.started == self.started && !matches!(stat.state, 'Z' | 'X'))
+    }
+
+    /// Ends it at once, if it is still the same.
+    pub fn kill(self) {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            // The handle was taken first: what is looked at now is what it stands for, or it is gone.
+            Ok(handle) if self.runs() => drop(pidfd_send_signal(handle, Signal::KILL)),
+            Err(rustix::io::Errno::NOSYS) if self.runs() => drop(kill_process(pid, Signal::KILL)),
+            _ => {}
+        }
+    }
+}
+
+/// The children of a process. None where the kernel does not list them, or the process is gone.
+fn children(pid: u32) -> Option<Vec<u32>> {
+    let mut children = vec![];
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let list = fs::read_to_string(thread.path().join("children")).ok()?;
+        children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    }
+    Some(children)
+}
+
+/// Every process that has `pid` among its ancestors.
+pub(crate) fn descendants(pid: u32) -> Vec<Process> {
+    let mut found: Vec<Process> = vec![];
+    let mut next = vec![pid];
+    while let Some(parent) = next.pop() {
+        for child in children(parent).unwrap_or_default() {
+            let known = found.iter().any(|process| process.pid == child);
+            if let Some(process) = Process::of(child).filter(|_| !known) {
+                next.push(child);
+                found.push(process);
+            }
+        }
+    }
+    found
+}
+
+/// The process and its ancestors, nearest first.
+fn ancestry(pid: u32) -> Vec<u32> {
+    let mut line = vec![];
+    let mut at = pid;
+    while at > 1 && line.len() < MAX_ANCESTORS && !line.contains(&at) {
+        line.push(at);
+        let Some(stat) = stat(at) else { break };
+        at = stat.parent;
+    }
+    line
+}
+
+/// Is this process an agent of the home with this key, or was it started by one?
+///
+/// It finds what does not hide: a program can drop the marker and its parent. What that leaves open is told in the
+/// security model.
+pub fn descends_from_agent(pid: u32, home_key: &str) -> bool {
+    let beginning = format!("{home_key}.");
+    ancestry(pid).into_iter().any(|pid| marker(pid).is_some_and(|marker| marker.starts_with(&beginning)))
+}
+
+/// Ends everything that carries a marker of the home with this key: what an earlier daemon left behind.
+/// Blocks for as long as that takes, a second at most.
+pub fn sweep(home_key: &str) -> Vec<Swept> {
+    let beginning = format!("{home_key}.");
+    sweep_where(|marker| marker.starts_with(&beginning))
+}
+
+/// Ends everything whose marker `belongs`. Never this process or one that it descends from.
+pub(crate) fn sweep_where(belongs: impl Fn(&str) -> bool) -> Vec<Swept> {
+    let spared: HashSet<u32> = ancestry(std::process::id()).into_iter().collect();
+    let mut swept: Vec<Swept> = vec![];
+    for pass in 0..PASSES {
+        if pass > 0 {
+            thread::sleep(BETWEEN_PASSES);
+        }
+        let mut found = false;
+        for pid in every_pid().into_iter().filter(|pid| !spared.contains(pid)) {
+            let Some(stat) = stat(pid).filter(|stat| stat.state != 'Z') else { continue };
+            let Some(marker) = marker(pid).filter(|marker| belongs(marker)) else { continue };
+            let process = Process { pid, started: stat.started };
+            process.kill();
+            found = true;
+            if !swept.iter().any(|known| known.process == process) {
+                swept.push(Swept { process, marker, name: stat.name });
+            }
+        }
+        if !found {
+            break;
+        }
+    }
+    swept
+}
+
+/// The marker as it is written for one child: home, session, and something nobody can guess.
+pub(crate) fn new_marker(home_key: &str, session: portolan_core::SessionId) -> String {
+    format!("{home_key}.{session}.{}", uuid::Uuid::new_v4().simple())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_does_not_confuse_the_line() {
+        let line = "42 (a) b (c)) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
+        let expected = Stat { name: "a) b (c)".into(), state: 'S', parent: 7, started: 98765 };
+        assert_eq!(parse_stat(line), Some(expected));
+        assert_eq!(parse_stat("42 ("), None);
+        assert_eq!(parse_stat(""), None);
+    }
+
+    #[test]
+    fn a_marker_is_a_whole_variable() {
+        assert_eq!(marker_in(b"A=1\0PORTOLAN_CHILD=k.s.r\0B=2\0").as_deref(), Some("k.s.r"));
+        assert_eq!(marker_in(b"XPORTOLAN_CHILD=k\0PORTOLAN_CHILDREN=k\0A=PORTOLAN_CHILD=k\0"), None);
+        assert_eq!(marker_in(b""), None);
+    }
+
+    #[test]
+    fn this_process_runs_and_one_with_another_start_time_does_not() {
+        let this = Process::of(std::process::id()).unwrap();
+        assert!(this.runs());
+        assert!(!Process { started: this.started + 1, ..this }.runs());
+        // Were it taken for the same, this test would not survive it.
+        Process { started: this.started + 1, ..this }.kill();
+    }
+
+    #[test]
+    fn this_process_descends_from_no_agent_of_an_unknown_home() {
+        assert!(!descends_from_agent(std::process::id(), "no-such-home"));
+        assert_eq!(sweep("no-such-home"), []);
+    }
+}

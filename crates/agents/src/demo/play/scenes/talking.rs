@@ -1,0 +1,136 @@
+//! Scenes that only talk.
+
+use std::time::Duration;
+
+use portolan_core::event::{Content, ItemKind};
+
+use super::{
+    super::stage::{Played, Stage},
+    commands::ASK_FOR,
+};
+
+/// A very long answer goes on in a new item after so much text, as real ones do: each item ends in one line.
+const ITEM: usize = 256 * 1024;
+
+pub(super) async fn talk(stage: &Stage) -> Played {
+    stage
+        .say(
+            "Hello. I am the demo agent: a script, not a mind. I need no account and no network, and I change nothing \
+             on your machine.\n\nWhat you are reading streams word by word to every screen that watches this session. \
+             Open it in a second terminal with `portolan attach` and you will see the same words there, from the first.",
+        )
+        .await
+}
+
+pub(super) async fn think(stage: &Stage) -> Played {
+    let budget = stage.with(|inner| inner.thinking);
+    stage
+        .think(
+            None,
+            "The visitor wants to see me think. I have no thoughts, but I can show where they would stand.",
+        )
+        .await?;
+    match budget {
+        Some(0) => stage.say("My thinking budget is zero, so I did not think. It shows.").await,
+        Some(tokens) => {
+            stage
+                .say(&format!(
+                    "That was thinking, within a budget of {tokens} tokens. Screens may fold it away."
+                ))
+                .await
+        }
+        None => stage.say("That was thinking: its own kind of item, so that screens may fold it away.").await,
+    }
+}
+
+pub(super) async fn slow(stage: &Stage) -> Played {
+    let item = stage.name();
+    stage.begin(&item, ItemKind::Text, None);
+    for count in 1..=600 {
+        stage.more(&item, &format!("{count} "));
+        stage.flush();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    stage.finish(&item);
+    Ok(())
+}
+
+pub(super) async fn long(stage: &Stage, count: u32) -> Played {
+    for number in 1..=count {
+        let text = format!(
+            "Message {number} of {count}. A long history is only a long log: scroll, search, come back to it."
+        );
+        stage.say_whole(&stage.name(), None, vec![Content::text(text)], false);
+        if number % 64 == 0 {
+            stage.pause(0).await;
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn repeat(stage: &Stage, count: u64, size: usize, per_second: Option<u64>) -> Played {
+    let piece = "x".repeat(size);
+    let mut item = stage.name();
+    stage.begin(&item, ItemKind::Text, None);
+    let mut clock = per_second.map(|rate| tokio::time::interval(Duration::from_nanos(1_000_000_000 / rate)));
+    let mut length = 0;
+    for number in 0..count {
+        if let Some(clock) = &mut clock {
+            clock.tick().await;
+            stage.more(&item, &piece);
+            stage.flush();
+        } else {
+            stage.more(&item, &piece);
+            // Now and then it listens: it can be interrupted.
+            if number % 256 == 255 {
+                tokio::task::yield_now().await;
+            }
+        }
+        length += size;
+        if length >= ITEM {
+            length = 0;
+            stage.finish(&item);
+            item = stage.name();
+            stage.begin(&item, ItemKind::Text, None);
+        }
+    }
+    stage.finish(&item);
+    Ok(())
+}
+
+pub(super) async fn image(stage: &Stage, content: &[Content]) -> Played {
+    let pictures = content.iter().filter_map(|piece| match piece {
+        Content::Image { media_type, data } => Some((media_type.clone(), data.clone())),
+        _ => None,
+    });
+    for (media_type, data) in pictures {
+        let size = data.len() * 3 / 4;
+        stage
+            .say(&format!(
+                "A picture: {media_type}, about {size} bytes. I cannot see, but I can hand it back:"
+            ))
+            .await?;
+        stage.say_whole(&stage.name(), None, vec![Content::Image { media_type, data }], false);
+    }
+    Ok(())
+}
+
+pub(super) async fn echo(stage: &Stage, text: &str) -> Played {
+    if text.is_empty() {
+        return stage.say(&format!("You said nothing, and said it well. {ASK_FOR}")).await;
+    }
+    let shown: String = text.chars().take(200).collect();
+    let dots = if shown.len() < text.len() { "…" } else { "" };
+    let system = stage.with(|inner| inner.spec.system_prompt.clone());
+    let told = match system {
+        Some(_) => {
+            " I also carry the system prompt you gave me, and honour it as far as a script can: by mentioning it."
+        }
+        None => "",
+    };
+    stage
+        .say(&format!(
+            "You said: “{shown}{dots}”. I am only the demo, so I cannot do that.{told}\n\n{ASK_FOR}"
+        ))
+        .await
+}

@@ -1,0 +1,270 @@
+//! The driver runs any translator over any child.
+//!
+//! A translator is a pure state machine: lines and instructions in, reports and lines out, no I/O and no clock. The
+//! driver owns everything else that every agent needs alike: the pipes and their back pressure, the clock, the
+//! limits, the stop ladder, and the promise that the last report is always [`Report::Exited`].
+
+mod ending;
+mod run;
+mod timers;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use portolan_core::{
+    Capabilities, Event,
+    capabilities::NativeProtocol,
+    event::{Exit, ExitReason, Level},
+    ports::{AgentLink, INSTRUCTIONS, Instruction, Launch, REPORTS, Report, Ticket},
+};
+use portolan_wire::ndjson;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::{
+    Supervision,
+    child::{Child, Program, environment::RefusedVariable},
+    counters,
+};
+
+/// Lines of one agent that cannot be read are kept up to this many; further ones are only counted. An agent that
+/// prints garbage must not fill the disk with it.
+const UNREADABLE_KEPT: u64 = 1000;
+
+/// One agent's protocol, as a pure state machine: the same calls give the same turnout.
+pub trait Translator: Send {
+    /// The child runs: what to say to it first. Where nothing needs to be said, it may be [`Turnout::ready`] now.
+    fn start(&mut self, out: &mut Turnout);
+
+    /// The agent wrote this line. Whatever it is, this must not fail: what cannot be read goes to
+    /// [`Turnout::unreadable`], what is not known to [`Turnout::unknown`].
+    fn line(&mut self, line: &str, out: &mut Turnout);
+
+    /// The session wants this. Settle each with [`Turnout::consumed`] or [`Turnout::rejected`], now or after the
+    /// agent's own answer. That it is written is reported by the driver, for [`Turnout::write_for`].
+    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout);
+
+    /// What was to be written for this instruction did not reach the agent.
+    fn undelivered(&mut self, ticket: Ticket, why: &str, out: &mut Turnout) {
+        out.rejected(ticket, why);
+    }
+
+    /// A timer that was set with [`Turnout::set_timer`] ran out.
+    fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
+        let _ = (timer, out);
+    }
+
+    /// The agent will be stopped: last words to it, such as an interrupt. Its input is closed after
+    /// [`Turnout::close_input`], or when the patience of the stop ladder's first rung is over.
+    fn farewell(&mut self, out: &mut Turnout) {
+        out.close_input();
+    }
+}
+
+/// Names a timer of a translator. Setting it again moves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timer(pub u64);
+
+/// Something to write to the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// The bytes, line end included.
+    pub bytes: Vec<u8>,
+    /// The instruction that is delivered once they are written.
+    pub ticket: Option<Ticket>,
+}
+
+/// What a translator makes of something.
+#[derive(Debug, Default, PartialEq)]
+pub struct Turnout {
+    /// For the session, in order.
+    pub reports: Vec<Report>,
+    /// For the agent, in order.
+    pub writes: Vec<Write>,
+    /// Timers to set, and to clear where there is no time.
+    pub timers: Vec<(Timer, Option<Duration>)>,
+    /// The agent's input may be closed once everything is written.
+    pub closes_input: bool,
+    /// The agent cannot be worked with: why.
+    pub fault: Option<String>,
+    /// How many lines of this agent could not be read so far.
+    pub unreadable: u64,
+}
+
+impl Turnout {
+    /// Tells the session.
+    pub fn report(&mut self, report: Report) {
+        self.reports.push(report);
+    }
+
+    /// Tells the session what happened.
+    pub fn event(&mut self, event: Event) {
+        self.report(Report::Event { event, raw: None });
+    }
+
+    /// Tells the session what happened, and keeps what the agent really said.
+    pub fn event_with_raw(&mut self, event: Event, line: &str) {
+        self.report(Report::Event { event, raw: Some(Bytes::copy_from_slice(line.as_bytes())) });
+    }
+
+    /// The agent takes instructions from now on.
+    pub fn ready(&mut self) {
+        self.report(Report::Ready);
+    }
+
+    /// The agent took an instruction up.
+    pub fn consumed(&mut self, ticket: Ticket, result: Option<serde_json::Value>) {
+        self.report(Report::Consumed { ticket, result });
+    }
+
+    /// The agent would not.
+    pub fn rejected(&mut self, ticket: Ticket, error: impl Into<String>) {
+        self.report(Report::Rejected { ticket, error: error.into() });
+    }
+
+    /// A message of a kind that we do not know: kept, with its raw text.
+    pub fn unknown(&mut self, source: &str, kind: &str, line: &str) {
+        counters::UNKNOWN.add(1);
+        self.event_with_raw(Event::Unknown { source: source.into(), kind: kind.into() }, line);
+    }
+
+    /// A line that cannot be read: kept as a notice, with its raw text.
+    pub fn unreadable(&mut self, source: &str, line: &[u8], why: &str) {
+        counters::UNREADABLE.add(1);
+        self.unreadable += 1;
+        if self.unreadable > UNREADABLE_KEPT {
+            return;
+        }
+        let text = format!(
+            "{source} sent a line we cannot read ({} bytes, {why}): {}",
+            line.len(),
+            ndjson::head(line)
+        );
+        let event = Event::Notice { level: Level::Warning, text };
+        self.report(Report::Event { event, raw: Some(Bytes::copy_from_slice(line)) });
+    }
+
+    /// Writes a message to the agent, as one line.
+    pub fn write(&mut self, message: &impl Serialize) {
+        self.write_line(message, None);
+    }
+
+    /// Writes a message to the agent; once that is done, the instruction is delivered.
+    pub fn write_for(&mut self, ticket: Ticket, message: &impl Serialize) {
+        self.write_line(message, Some(ticket));
+    }
+
+    fn write_line(&mut self, message: &impl Serialize, ticket: Option<Ticket>) {
+        match serde_json::to_vec(message) {
+            Ok(mut bytes) => {
+                bytes.push(b'\n');
+                self.writes.push(Write { bytes, ticket });
+            }
+            // Our own types serialise; should one ever not, its sender is told.
+            Err(error) => match ticket {
+                Some(ticket) => self.rejected(ticket, error.to_string()),
+                None => self.fault = Some(error.to_string()),
+            },
+        }
+    }
+
+    /// Calls [`Translator::timeout`] after so long.
+    pub fn set_timer(&mut self, timer: Timer, after: Duration) {
+        self.timers.push((timer, Some(after)));
+    }
+
+    /// Or not.
+    pub fn clear_timer(&mut self, timer: Timer) {
+        self.timers.push((timer, None));
+    }
+
+    /// The agent's input may be closed once everything is written.
+    pub fn close_input(&mut self) {
+        self.closes_input = true;
+    }
+
+    /// The agent cannot be worked with.
+    pub fn give_up(&mut self, why: impl Into<String>) {
+        self.fault = Some(why.into());
+    }
+}
+
+/// An agent to start and run.
+pub struct Job {
+    /// The agent's kind.
+    pub agent: String,
+    /// What it was started for.
+    pub launch: Launch,
+    /// What to start, or why that is refused.
+    pub program: Result<Program, RefusedVariable>,
+    /// The agent's version, where known before it is asked.
+    pub version: Option<String>,
+    /// How it is spoken to.
+    pub protocol: NativeProtocol,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Its protocol.
+    pub translator: Box<dyn Translator>,
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job")
+            .field("agent", &self.agent)
+            .field("launch", &self.launch)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Starts an agent and runs it until its end. Returns at once; must be called within a runtime.
+pub fn start(job: Job, supervision: Arc<Supervision>) -> AgentLink {
+    let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
+    let (told, reports) = mpsc::channel(REPORTS);
+    let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
+    let span = tracing::info_span!("agent", kind = job.agent, session = %job.launch.session);
+    let tokens = run::Tokens { stop: stop.clone(), kill: kill.clone() };
+    tokio::spawn(supervise(job, supervision, wanted, told, tokens).instrument(span));
+    AgentLink { instructions, reports, stop, kill }
+}
+
+async fn supervise(
+    job: Job,
+    supervision: Arc<Supervision>,
+    wanted: mpsc::Receiver<Instruction>,
+    told: mpsc::Sender<Report>,
+    tokens: run::Tokens,
+) {
+    let started = match job.program {
+        Ok(program) => {
+            Child::start(program, &supervision.home_key, job.launch.session).await.map_err(|error| {
+                // The cause is told too: "no such file" is of no use without its "which".
+                let cause =
+                    std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+                format!("{error}{cause}")
+            })
+        }
+        Err(refused) => Err(refused.to_string()),
+    };
+    let exit = match started {
+        Err(message) => {
+            tracing::warn!(message, "agent not started");
+            Exit { reason: ExitReason::NotStarted, code: None, signal: None, message, stderr: String::new() }
+        }
+        Ok((child, pipes)) => {
+            tracing::info!(pid = child.pid(), generation = %job.launch.generation, "agent started");
+            let started = Report::Started {
+                pid: Some(child.pid()),
+                version: job.version,
+                protocol: job.protocol,
+                capabilities: Box::new(job.capabilities),
+            };
+            let driver = run::Driver::new(job.agent, job.translator, &supervision, told.clone(), started);
+            driver.run(child, pipes, wanted, tokens).await
+        }
+    };
+    tracing::info!(reason = ?exit.reason, code = exit.code, signal = exit.signal, "agent exited");
+    // A session that is gone wants no report.
+    let _ = told.send(Report::Exited(exit)).await;
+}

@@ -1,0 +1,428 @@
+//! One agent's life: from its start to its last report.
+
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+};
+
+use portolan_core::{
+    Event,
+    event::{Exit, ExitReason, Level},
+    ports::{Instruction, Order, Report},
+};
+use portolan_wire::{
+    limits,
+    ndjson::{Line, Lines},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
+    process::ChildStdin,
+    sync::mpsc::{self, error::TrySendError},
+    time::{Duration, Instant, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Translator, Turnout, UNREADABLE_KEPT, Write, ending::Rung, timers::Timers};
+use crate::{
+    Supervision,
+    child::{Child, Ladder, Pipes, environment, processes::Process},
+    counters,
+};
+
+/// Bytes that wait to be written to the agent. More means that it does not read; no further instruction is taken
+/// until it does.
+const UNWRITTEN: usize = 1024 * 1024;
+
+/// A line that goes on for this long is not a mistake but a flood: the agent is ended.
+const FLOOD: u64 = 256 * 1024 * 1024;
+
+/// An agent that has closed its output says nothing more; one that then goes on running is ended.
+const SILENT: Duration = Duration::from_secs(5);
+
+/// Once the agent and all it started are gone, what is left in the pipe is there at once.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// At most this much is left in a pipe.
+const LARGEST_PIPE: usize = 1024 * 1024;
+
+/// The waiter notices an end at once; should it ever miss one, this look finds it.
+const LIVENESS: Duration = Duration::from_secs(30);
+
+/// How a session ends its agent.
+#[derive(Clone, Debug)]
+pub(super) struct Tokens {
+    pub(super) stop: CancellationToken,
+    pub(super) kill: CancellationToken,
+}
+
+/// Everything about a running agent but its process and its output.
+pub(super) struct Driver {
+    pub(super) agent: String,
+    pub(super) translator: Box<dyn Translator>,
+    pub(super) turnout: Turnout,
+    /// Reports that wait for room. While there is one, the agent's output is not read.
+    pub(super) outbox: VecDeque<Report>,
+    pub(super) reports: mpsc::Sender<Report>,
+    /// The session is gone: nobody wants reports.
+    pub(super) abandoned: bool,
+    pub(super) writes: VecDeque<Write>,
+    /// How much of the first write is written.
+    pub(super) written: usize,
+    pub(super) unwritten: usize,
+    pub(super) input: Option<ChildStdin>,
+    pub(super) timers: Timers,
+    pub(super) ladder: Ladder,
+    pub(super) rung: Rung,
+    pub(super) next_rung: Option<Instant>,
+    pub(super) close_when_written: bool,
+    pub(super) ready_within: Duration,
+    pub(super) ready_by: Option<Instant>,
+    pub(super) was_ready: bool,
+    pub(super) silent_until: Option<Instant>,
+    /// Why we end it, where we do.
+    pub(super) ending: Option<(ExitReason, String)>,
+    pub(super) max_line: usize,
+    /// What it started, as seen before it was told to end.
+    pub(super) stragglers: Vec<Process>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        agent: String,
+        translator: Box<dyn Translator>,
+        supervision: &Arc<Supervision>,
+        reports: mpsc::Sender<Report>,
+        started: Report,
+    ) -> Self {
+        Self {
+            agent,
+            translator,
+            turnout: Turnout::default(),
+            outbox: [started].into(),
+            reports,
+            abandoned: false,
+            writes: VecDeque::new(),
+            written: 0,
+            unwritten: 0,
+            input: None,
+            timers: Timers::default(),
+            ladder: supervision.ladder,
+            rung: Rung::Running,
+            next_rung: None,
+            close_when_written: false,
+            ready_within: supervision.ready,
+            ready_by: None,
+            was_ready: false,
+            silent_until: None,
+            ending: None,
+            max_line: supervision.max_line,
+            stragglers: vec![],
+        }
+    }
+
+    /// Runs the agent until its end; everything but the last report is sent.
+    pub(super) async fn run(
+        mut self,
+        child: Child,
+        pipes: Pipes,
+        mut instructions: mpsc::Receiver<Instruction>,
+        tokens: Tokens,
+    ) -> Exit {
+        counters::STARTED.add(1);
+        self.input = Some(pipes.input);
+        self.ready_by = Some(Instant::now() + self.ready_within);
+        let mut lines = Lines::new(pipes.output, self.max_line);
+        self.consult(|translator, out| translator.start(out));
+        self.supervise(&child, &mut lines, &mut instructions, tokens).await;
+
+        let stragglers = std::mem::take(&mut self.stragglers);
+        let (status, stderr) = child.end(stragglers).await;
+        self.drain(&mut lines).await;
+        self.refuse_rest(&mut instructions).await;
+        self.exit(status.ok(), stderr)
+    }
+
+    /// Until the process has ended.
+    async fn supervise(
+        &mut self,
+        child: &Child,
+        lines: &mut Lines<impl AsyncRead + Unpin>,
+        instructions: &mut mpsc::Receiver<Instruction>,
+        tokens: Tokens,
+    ) {
+        let (reports, mut more_wanted) = (self.reports.clone(), true);
+        // Made once: each of these would else be made anew for every line.
+        let mut stopped = pin!(tokens.stop.cancelled());
+        let mut killed = pin!(tokens.kill.cancelled());
+        let mut ended = pin!(child.ended());
+        let mut gone = pin!(reports.closed());
+        let mut alive_at = Instant::now() + LIVENESS;
+        loop {
+            self.deliver();
+            while self.outbox.is_empty()
+                && let Some(line) = lines.buffered()
+            {
+                self.take_line(line);
+                self.deliver();
+            }
+            self.flood_check(lines.skipped());
+            self.close_input_when_written();
+            let wake = self.next_wake().unwrap_or(alive_at).min(alive_at);
+            let accepting = more_wanted
+                && self.rung == Rung::Running
+                && self.unwritten < UNWRITTEN
+                && !self.timers.is_full();
+            // Every arm is cancel-safe: what is not finished is not begun.
+            tokio::select! {
+                biased;
+                () = &mut ended => return,
+                () = &mut killed, if self.rung < Rung::Killed => {
+                    self.end_for(ExitReason::Stopped, "it was killed");
+                    self.climb(Rung::Killed, child).await;
+                }
+                () = &mut stopped, if self.rung == Rung::Running => {
+                    self.end_for(ExitReason::Stopped, "it was asked to stop");
+                    self.climb(Rung::Asked, child).await;
+                }
+                () = &mut gone, if !self.abandoned => {
+                    self.abandoned = true;
+                    self.outbox.clear();
+                    self.end_for(ExitReason::Stopped, "its session is gone");
+                    self.climb(Rung::Asked, child).await;
+                }
+                permit = reports.reserve(), if !self.outbox.is_empty() && !self.abandoned => {
+                    if let (Ok(permit), Some(report)) = (permit, self.outbox.pop_front()) {
+                        permit.send(report);
+                    }
+                }
+                written = write_some(&mut self.input, &self.writes, self.written), if !self.writes.is_empty() => {
+                    self.wrote(written);
+                }
+                () = sleep_until(wake) => {
+                    self.on_time(child).await;
+                    if Instant::now() >= alive_at {
+                        alive_at += LIVENESS;
+                        if child.has_ended() {
+                            return;
+                        }
+                    }
+                }
+                instruction = instructions.recv(), if accepting => match instruction {
+                    Some(instruction) => self.instruct(instruction),
+                    None => more_wanted = false,
+                },
+                filled = lines.fill(), if self.outbox.is_empty() && self.silent_until.is_none() => {
+                    if !matches!(filled, Ok(true)) {
+                        if let Some(line) = lines.finish() {
+                            self.take_line(line);
+                        }
+                        self.silent_until = Some(Instant::now() + SILENT);
+                    }
+                }
+            }
+            if let Some(rung) = self.due_rung() {
+                self.climb(rung, child).await;
+            }
+        }
+    }
+
+    // -------------------------------------------------------------------------------- what comes in
+
+    /// Lets the translator work, and takes over what it turned out.
+    pub(super) fn consult(&mut self, work: impl FnOnce(&mut dyn Translator, &mut Turnout)) {
+        let (translator, turnout) = (&mut self.translator, &mut self.turnout);
+        // A fault in one translator ends that agent, and with it is told; it must not take the report of its end.
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut **translator, turnout)));
+        if outcome.is_err() {
+            self.end_for(ExitReason::Failed, "a fault of ours in reading it; please report it");
+        }
+        self.absorb();
+    }
+
+    fn absorb(&mut self) {
+        for report in self.turnout.reports.drain(..) {
+            if report == Report::Ready {
+                self.was_ready = true;
+                self.ready_by = None;
+            }
+            self.outbox.push_back(report);
+        }
+        for write in self.turnout.writes.drain(..) {
+            self.unwritten += write.bytes.len();
+            self.writes.push_back(write);
+        }
+        for (timer, after) in self.turnout.timers.drain(..) {
+            self.timers.change(timer, after);
+        }
+        self.close_when_written |= std::mem::take(&mut self.turnout.closes_input);
+        if let Some(fault) = self.turnout.fault.take() {
+            self.end_for(ExitReason::Misbehaved, &fault);
+        }
+        if self.input.is_none() {
+            self.refuse_writes("the agent does not read its input any more");
+        }
+    }
+
+    fn take_line(&mut self, line: Line<'_>) {
+        counters::LINES.add(1);
+        match line {
+            Line::Text(text) => match limits::check_depth(text.as_bytes(), limits::MAX_DEPTH) {
+                Ok(()) => self.consult(|translator, out| translator.line(text, out)),
+                Err(error) => self.unreadable(text.as_bytes(), &error.to_string()),
+            },
+            Line::NotUtf8(bytes) => self.unreadable(bytes, "it is not UTF-8"),
+            Line::TooLong { length, .. } => {
+                counters::TOO_LONG.add(1);
+                let text = format!(
+                    "{} sent a line of {length} bytes, which was skipped; at most {} are taken. It begins: {}",
+                    self.agent,
+                    self.max_line,
+                    line.head()
+                );
+                self.turnout.event(Event::Notice { level: Level::Warning, text });
+                self.absorb();
+            }
+        }
+    }
+
+    fn unreadable(&mut self, line: &[u8], why: &str) {
+        self.turnout.unreadable(&self.agent, line, why);
+        self.absorb();
+    }
+
+    fn instruct(&mut self, instruction: Instruction) {
+        if let Order::SetEnvironment(variables) = &instruction.order
+            && let Err(refused) =
+                variables.iter().try_for_each(|(name, value)| environment::admit(name, value))
+        {
+            self.turnout.rejected(instruction.ticket, refused.to_string());
+            self.absorb();
+            return;
+        }
+        self.consult(|translator, out| translator.instruct(instruction, out));
+    }
+
+    fn flood_check(&mut self, skipped: u64) {
+        if skipped > FLOOD {
+            self.end_for(
+                ExitReason::Misbehaved,
+                &format!("it wrote a line of more than {} MiB", FLOOD >> 20),
+            );
+        }
+    }
+
+    // ------------------------------------------------------------------------------ what goes out
+
+    /// Sends reports for as long as there is room.
+    fn deliver(&mut self) {
+        while let Some(report) = self.outbox.pop_front() {
+            match self.reports.try_send(report) {
+                Ok(()) => {}
+                Err(TrySendError::Full(report)) => {
+                    self.outbox.push_front(report);
+                    return;
+                }
+                Err(TrySendError::Closed(_)) => {
+                    self.outbox.clear();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn wrote(&mut self, written: std::io::Result<usize>) {
+        let Ok(count @ 1..) = written else {
+            self.input = None;
+            self.refuse_writes("the agent does not read its input any more");
+            return;
+        };
+        self.written += count;
+        self.unwritten -= count;
+        if let Some(write) = self.writes.pop_front_if(|write| write.bytes.len() <= self.written) {
+            self.written = 0;
+            self.outbox.extend(write.ticket.map(Report::Delivered));
+        }
+    }
+
+    fn refuse_writes(&mut self, why: &str) {
+        (self.written, self.unwritten) = (0, 0);
+        for ticket in std::mem::take(&mut self.writes).into_iter().filter_map(|write| write.ticket) {
+            self.consult(|translator, out| translator.undelivered(ticket, why, out));
+        }
+    }
+
+    fn close_input_when_written(&mut self) {
+        if self.close_when_written
+            && self.writes.is_empty()
+            && self.input.take().is_some()
+            && self.rung == Rung::Asked
+        {
+            self.rung = Rung::InputClosed;
+            self.next_rung = Some(Instant::now() + self.ladder.close);
+        }
+    }
+
+    // ------------------------------------------------------------------------------------ the rest
+
+    /// The agent is gone: what it had still said, and what of it waits for room.
+    async fn drain(&mut self, lines: &mut Lines<impl AsyncRead + Unpin>) {
+        self.input = None;
+        self.refuse_writes("the agent has ended");
+        let mut left = LARGEST_PIPE;
+        loop {
+            while let Some(line) = lines.buffered() {
+                self.take_line(line);
+                self.send_all().await;
+            }
+            let open = self.silent_until.is_none() && left > 0;
+            if !open || !matches!(timeout(DRAIN, lines.fill()).await, Ok(Ok(true))) {
+                break;
+            }
+            left = left.saturating_sub(4096);
+        }
+        if let Some(line) = lines.finish() {
+            self.take_line(line);
+        }
+        let dropped = self.turnout.unreadable.saturating_sub(UNREADABLE_KEPT);
+        if dropped > 0 {
+            let text =
+                format!("{} sent {dropped} more lines that we cannot read; they were not kept", self.agent);
+            self.turnout.event(Event::Notice { level: Level::Warning, text });
+            self.absorb();
+        }
+        self.send_all().await;
+    }
+
+    /// What never came to be written is refused, so that nobody has to wonder whether it was.
+    async fn refuse_rest(&mut self, instructions: &mut mpsc::Receiver<Instruction>) {
+        instructions.close();
+        while let Ok(Instruction { ticket, .. }) = instructions.try_recv() {
+            self.turnout.rejected(ticket, "the agent has ended");
+        }
+        self.absorb();
+        self.send_all().await;
+    }
+
+    async fn send_all(&mut self) {
+        self.deliver();
+        while let Some(report) = self.outbox.pop_front() {
+            if self.reports.send(report).await.is_err() {
+                self.outbox.clear();
+            }
+        }
+    }
+}
+
+/// Writes as much of the first write as the agent takes now. Cancel-safe: one write, or none.
+async fn write_some(
+    input: &mut Option<impl AsyncWrite + Unpin>,
+    writes: &VecDeque<Write>,
+    written: usize,
+) -> std::io::Result<usize> {
+    match (input, writes.front()) {
+        (Some(input), Some(write)) => input.write(write.bytes.get(written..).unwrap_or_default()).await,
+        _ => Ok(0),
+    }
+}
