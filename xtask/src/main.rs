@@ -1,2 +1,60 @@
-//! (being written)
-fn main() {}
+//! The project's own commands, run as `cargo xtask ...`. `up` and `test` are the two in the README.
+//!
+//! It only calls other programs and reads the tree. It knows nothing of Portolan's insides, so that it builds in
+//! seconds and cannot break with them.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its terminal")]
+
+mod audit;
+mod coverage;
+mod generated;
+mod links;
+mod project;
+mod stages;
+mod suite;
+mod tools;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask", about = "The project's own commands", disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Build everything and run `portolan up` in the foreground
+    Up(up::Options),
+    /// The quick look before a commit: fmt, clippy, unit tests
+    Check,
+    /// Everything that CI runs, with the minutes of each stage
+    Test(suite::Options),
+    /// Licences, banned crates, duplicates and sources of all dependencies (cargo-deny)
+    Audit,
+    /// Which rows of coverage/seeds.tsv no test names
+    Coverage(coverage::Options),
+    /// Write schemas/ and the generated pages of docs/ anew
+    Schemas,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Up(options) => up::run(&options),
+        Command::Check => suite::check(),
+        Command::Test(options) => suite::test(&options),
+        Command::Audit => audit::run(),
+        Command::Coverage(options) => coverage::run(&options),
+        Command::Schemas => generated::write(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The scanner: finds the comments above tests that name rows of the ledger.
+//!
+//! It reads lines, not syntax: good for Rust, TypeScript and Svelte alike. Between the comment and its test
+//! only other comments and attributes may stand; a comment that names rows above anything else is reported,
+//! since it would count for nothing while looking as if it did.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::ledger::is_id;
+use crate::project::{files, read};
+
+/// What the comment says before the ids.
+pub(super) const MARK: &str = "covers:";
+
+/// What was found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// Ids that a test names, with the place, such as `a.rs:12`.
+    pub(super) named: Vec<(String, String)>,
+    /// What cannot be right, with the place.
+    pub(super) strays: Vec<String>,
+}
+
+/// Looks through all our sources.
+pub(super) fn tree(root: &Path) -> Result<Scan> {
+    let mut scan = Scan::default();
+    for path in files(root, &["rs", "ts", "tsx", "svelte"])? {
+        text(&path.display().to_string(), &read(&root.join(&path))?, &mut scan);
+    }
+    Ok(scan)
+}
+
+fn text(file: &str, source: &str, scan: &mut Scan) {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    for (index, line) in lines.iter().enumerate() {
+        let Some(ids) = comment(line).and_then(|words| words.trim_start().strip_prefix(MARK)) else {
+            continue;
+        };
+        let place = format!("{file}:{}", index + 1);
+        if !above_test(&lines, index) {
+            scan.strays.push(format!("{place}: `{MARK}` stands above no test"));
+            continue;
+        }
+        let mut any = false;
+        for id in ids.trim_end_matches("*/").split(',').map(str::trim).filter(|id| !id.is_empty()) {
+            any = true;
+            if is_id(id) {
+                scan.named.push((id.to_owned(), place.clone()));
+            } else {
+                scan.strays.push(format!("{place}: `{id}` is no id of a row"));
+            }
+        }
+        if !any {
+            scan.strays.push(format!("{place}: `{MARK}` names no row"));
+        }
+    }
+}
+
+/// The words of a line that is a comment.
+fn comment(line: &str) -> Option<&str> {
+    ["///", "//", "/**", "/*", "*"].iter().find_map(|mark| line.strip_prefix(mark))
+}
+
+/// Does a test follow, with only comments and attributes (or an attribute above the comment) around?
+fn above_test(lines: &[&str], comment_at: usize) -> bool {
+    let preamble = |line: &&&str| comment(line).is_some() || line.starts_with("#[");
+    let mut tested =
+        lines[..comment_at].iter().rev().take_while(preamble).any(|line| is_test_attribute(line));
+    let mut open = 0_i32; // an attribute may run over several lines
+    for line in &lines[comment_at + 1..] {
+        if open > 0 || line.starts_with("#[") {
+            tested |= open == 0 && is_test_attribute(line);
+            open += line.matches('[').count() as i32 - line.matches(']').count() as i32;
+        } else if comment(line).is_none() {
+            return (tested && is_rust_function(line)) || is_script_test(line);
+        }
+    }
+    false
+}
+
+/// `#[test]`, `#[tokio::test(...)]` and their like.
+fn is_test_attribute(line: &str) -> bool {
+    let path = line.strip_prefix("#[").unwrap_or_default();
+    let path = path.split(['(', ']', ' ']).next().unwrap_or_default();
+    path.rsplit("::").next() == Some("test")
+}
+
+fn is_rust_function(line: &str) -> bool {
+    let line = line.strip_prefix("pub ").unwrap_or(line);
+    line.strip_prefix("async ").unwrap_or(line).starts_with("fn ")
+}
+
+/// `test("...")`, `it("...")` and their `.each` forms; one that is skipped shows nothing.
+fn is_script_test(line: &str) -> bool {
+    ["test(", "it(", "test.each(", "it.each(", "test.each`", "it.each`"]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mark is put in here, so that this file has none that the scanner would find.
+    fn scanned(source: &str) -> Scan {
+        let mut scan = Scan::default();
+        text("a", &source.replace("MARK", MARK), &mut scan);
+        scan
+    }
+
+    fn named(ids: &[&str], place: &str) -> Scan {
+        Scan { named: ids.iter().map(|id| ((*id).to_owned(), place.to_owned())).collect(), strays: vec![] }
+    }
+
+    #[test]
+    fn ids_above_a_rust_test_are_named() {
+        let expected = named(&["000-001", "003-151"], "a:1");
+        for source in [
+            "// MARK 000-001, 003-151\n#[test]\nfn a() {}",
+            "/// MARK 000-001, 003-151\n#[tokio::test(start_paused = true)]\nasync fn a() {}",
+            "// MARK 000-001,003-151,\n// why\n#[test]\n#[expect(\n  a,\n  reason = \"b\"\n)]\npub fn a() {}",
+        ] {
+            assert_eq!(scanned(source), expected, "{source}");
+        }
+        assert_eq!(scanned("#[test]\n// MARK 000-001\nfn a() {}"), named(&["000-001"], "a:2"));
+    }
+
+    #[test]
+    fn ids_above_a_typescript_test_are_named() {
+        assert_eq!(scanned("  // MARK 000-001\n  it(\"works\", () => {"), named(&["000-001"], "a:1"));
+        assert_eq!(scanned("/* MARK 000-001 */\ntest.each([1])(\"works\""), named(&["000-001"], "a:1"));
+    }
+
+    #[test]
+    fn a_comment_above_anything_else_is_a_stray() {
+        for source in [
+            "// MARK 000-001\nfn not_a_test() {}",
+            "// MARK 000-001\n\n#[test]\nfn a() {}",
+            "// MARK 000-001\nit.skip(\"works\", () => {",
+            "// MARK 000-001",
+        ] {
+            assert_eq!(
+                scanned(source),
+                Scan { named: vec![], strays: vec![format!("a:1: `{MARK}` stands above no test")] },
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_id_is_reported() {
+        let strays = |ids: &str| scanned(&format!("// MARK{ids}\n#[test]\nfn a() {{}}")).strays;
+        assert_eq!(strays(" 1-2"), ["a:1: `1-2` is no id of a row"]);
+        assert_eq!(strays(""), [format!("a:1: `{MARK}` names no row")]);
+    }
+
+    #[test]
+    fn the_word_in_code_or_in_running_text_is_not_a_mark() {
+        assert_eq!(scanned("let a = \"MARK 000-001\";\n// this MARK 000-001"), Scan::default());
+    }
+}

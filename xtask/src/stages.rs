@@ -1,0 +1,135 @@
+//! Stages: a long run cut into named parts, each timed, with a table at the end.
+//!
+//! A stage that fails does not stop the ones after it, so that one run shows everything that is wrong. A stage
+//! that others cannot do without blocks the rest.
+
+use std::{
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail};
+
+/// What the stages after a failed one do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterFailure {
+    /// They run all the same.
+    GoOn,
+    /// They are skipped: without this one they would only fail in ways that tell nothing.
+    SkipRest,
+}
+
+/// One part of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stage {
+    /// What the table calls it.
+    pub(crate) name: &'static str,
+    /// What its failure means for the rest.
+    pub(crate) after_failure: AfterFailure,
+    /// What it does.
+    pub(crate) work: fn() -> Result<()>,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    Passed(Duration),
+    Failed(Duration, String),
+    Skipped,
+}
+
+type Done = (&'static str, Outcome);
+
+/// Runs the stages and prints the table. An error names those that failed.
+pub(crate) fn run(stages: &[&Stage]) -> Result<()> {
+    let done = outcomes(stages);
+    println!("\n{}", table(&done));
+    let failed: Vec<_> =
+        done.iter().filter(|(_, o)| matches!(o, Outcome::Failed(..))).map(|(n, _)| *n).collect();
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn outcomes(stages: &[&Stage]) -> Vec<Done> {
+    let (mut done, mut blocked) = (Vec::new(), false);
+    for stage in stages {
+        if blocked {
+            done.push((stage.name, Outcome::Skipped));
+            continue;
+        }
+        println!("\n== {}", stage.name);
+        let began = Instant::now();
+        let result = (stage.work)();
+        let took = began.elapsed();
+        println!("== {}: {} min", stage.name, minutes(took));
+        let outcome = match result {
+            Ok(()) => Outcome::Passed(took),
+            Err(error) => {
+                eprintln!("== {} FAILED: {error:#}", stage.name);
+                blocked = stage.after_failure == AfterFailure::SkipRest;
+                Outcome::Failed(took, format!("{error:#}"))
+            }
+        };
+        done.push((stage.name, outcome));
+    }
+    done
+}
+
+fn table(done: &[Done]) -> String {
+    let mut table = String::from("stage         minutes  result\n");
+    let mut total = Duration::ZERO;
+    for (name, outcome) in done {
+        let (took, result) = match outcome {
+            Outcome::Passed(took) => (*took, "ok".to_owned()),
+            Outcome::Failed(took, why) => {
+                (*took, format!("FAILED: {}", why.lines().next().unwrap_or_default()))
+            }
+            Outcome::Skipped => (Duration::ZERO, "skipped".to_owned()),
+        };
+        total += took;
+        let _ = writeln!(table, "{name:<12} {:>8}  {result}", minutes(took));
+    }
+    let _ = write!(table, "{:<12} {:>8}", "total", minutes(total));
+    table
+}
+
+fn minutes(duration: Duration) -> String {
+    format!("{:.1}", duration.as_secs_f64() / 60.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILS: fn() -> Result<()> = || bail!("does not compile\nfor a long reason");
+    const PASSES: fn() -> Result<()> = || Ok(());
+
+    #[test]
+    fn a_failure_is_named_and_the_stages_after_it_still_run() {
+        let fmt = Stage { name: "fmt", after_failure: AfterFailure::GoOn, work: FAILS };
+        let links = Stage { name: "links", after_failure: AfterFailure::GoOn, work: PASSES };
+        assert_eq!(
+            table(&outcomes(&[&fmt, &links])),
+            "stage         minutes  result\n\
+             fmt               0.0  FAILED: does not compile\n\
+             links             0.0  ok\n\
+             total             0.0"
+        );
+        assert_eq!(run(&[&links, &fmt]).unwrap_err().to_string(), "failed: fmt");
+    }
+
+    #[test]
+    fn a_failure_that_others_depend_on_skips_the_rest() {
+        let build = Stage { name: "build", after_failure: AfterFailure::SkipRest, work: FAILS };
+        let tests =
+            Stage { name: "tests", after_failure: AfterFailure::GoOn, work: || unreachable!("skipped") };
+        assert_eq!(
+            table(&outcomes(&[&build, &tests])),
+            "stage         minutes  result\n\
+             build             0.0  FAILED: does not compile\n\
+             tests             0.0  skipped\n\
+             total             0.0"
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! The two runs of checks: `check` before a commit, `test` for everything that CI runs.
+
+use std::process::Command;
+
+use anyhow::Result;
+use clap::{Args, builder::PossibleValuesParser};
+
+use crate::{
+    audit, coverage, generated, links,
+    project::{cargo, root, run},
+    stages::{
+        self,
+        AfterFailure::{GoOn, SkipRest},
+        Stage,
+    },
+    tools::{self, NEXTEST},
+};
+
+/// The quick look before a commit: what most often goes wrong, in under three minutes once built.
+const CHECK: [Stage; 3] = [
+    Stage { name: "fmt", after_failure: GoOn, work: fmt },
+    Stage { name: "clippy", after_failure: SkipRest, work: clippy },
+    Stage {
+        name: "unit-tests",
+        after_failure: GoOn,
+        work: || tests(&["--workspace", "--lib", "--bins"], "default"),
+    },
+];
+
+/// Everything. The cheap stages come first: most mistakes show within the first minute.
+const TEST: [Stage; 11] = [
+    Stage { name: "tools", after_failure: SkipRest, work: tools::prepare },
+    Stage { name: "fmt", after_failure: GoOn, work: fmt },
+    Stage { name: "links", after_failure: GoOn, work: links::check },
+    Stage { name: "coverage", after_failure: GoOn, work: coverage::summarise },
+    Stage { name: "build", after_failure: SkipRest, work: build },
+    Stage { name: "clippy", after_failure: GoOn, work: clippy_all },
+    Stage { name: "tests", after_failure: GoOn, work: || tests(&["--workspace"], "ci") },
+    Stage { name: "doctests", after_failure: GoOn, work: doctests },
+    Stage { name: "docs", after_failure: GoOn, work: docs },
+    Stage { name: "generated", after_failure: GoOn, work: generated::check },
+    Stage { name: "audit", after_failure: GoOn, work: audit::run },
+];
+
+/// What `test` takes.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Only this stage; may be given more than once
+    #[arg(long = "stage", value_name = "NAME", value_parser = PossibleValuesParser::new(TEST.map(|s| s.name)))]
+    stages: Vec<String>,
+}
+
+/// Runs the quick look.
+pub(crate) fn check() -> Result<()> {
+    stages::run(&CHECK.each_ref())
+}
+
+/// Runs everything, or the stages that were asked for.
+pub(crate) fn test(options: &Options) -> Result<()> {
+    let wanted =
+        |stage: &&Stage| options.stages.is_empty() || options.stages.iter().any(|name| name == stage.name);
+    stages::run(&TEST.iter().filter(wanted).collect::<Vec<_>>())
+}
+
+fn build() -> Result<()> {
+    run(&mut cargo(["build", "--workspace", "--all-targets", "--locked"]))
+}
+
+fn doctests() -> Result<()> {
+    run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))
+}
+
+fn fmt() -> Result<()> {
+    run(&mut cargo(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<()> {
+    run(&mut cargo(["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
+}
+
+/// With and without our optional features: each hides code from the other.
+fn clippy_all() -> Result<()> {
+    clippy()?;
+    run(&mut cargo([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--quiet",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+/// Runs tests with nextest where there is one: a process each, timeouts, groups. Else with cargo itself.
+fn tests(scope: &[&str], profile: &str) -> Result<()> {
+    match NEXTEST.found() {
+        Some(nextest) => run(Command::new(nextest)
+            .args(["nextest", "run", "--profile", profile])
+            .args(scope)
+            .current_dir(root())),
+        None => run(cargo(["test"]).args(scope)),
+    }
+}
+
+/// The code's own documentation. Links to private items are fine in it: its readers read the code.
+fn docs() -> Result<()> {
+    run(cargo(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
+        .env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"))
+}

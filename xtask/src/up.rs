@@ -1,0 +1,34 @@
+//! `cargo xtask up`: from a fresh clone to a running Portolan.
+
+use std::os::unix::process::CommandExt as _;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::project::{self, cargo};
+
+/// What `up` takes.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Build with optimisations. Off by default: the first such build takes many minutes on a small machine, and
+    /// for one person's sessions the difference cannot be felt
+    #[arg(long)]
+    release: bool,
+    /// Passed on to `portolan up`, such as `-- --listen 127.0.0.1:0`
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+/// Builds, then becomes `portolan up`.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let profile: &[&str] = if options.release { &["--release"] } else { &[] };
+    project::run(cargo(["build", "--package", "portolan", "--bins"]).args(profile))?;
+    // Cargo knows where it put the program, and both cargo and we are replaced by it, so that Ctrl-C and signals
+    // reach the daemon itself.
+    let error = cargo(["run", "--quiet", "--package", "portolan", "--bin", "portolan"])
+        .args(profile)
+        .args(["--", "up"])
+        .args(&options.arguments)
+        .exec();
+    Err(error).context("cannot start `portolan up`")
+}
