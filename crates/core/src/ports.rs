@@ -60,6 +60,12 @@ pub trait Agent: fmt::Debug + Send + Sync {
     /// What it can do, without a session.
     fn capabilities(&self) -> Capabilities;
 
+    /// Would it start with this? The reason when not, so that a session is refused instead of failing later.
+    fn admit(&self, spec: &SessionSpec) -> Result<(), String> {
+        let _ = spec;
+        Ok(())
+    }
+
     /// Looks whether it is installed and usable, without starting a turn.
     fn probe(&self) -> Boxed<'_, Probe>;
 

@@ -465,9 +465,34 @@ async fn secrets_of_a_session_do_not_stand_in_its_log() {
     assert_eq!((&*environment["API_KEY"], &*environment["OTHER"]), ("hunter2", "hunter3"));
 }
 
+// covers: 002-047
+#[tokio::test]
+async fn a_session_works_only_where_it_may_and_links_do_not_help() {
+    let inside = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), inside.path().join("link")).unwrap();
+    let policy = Policy { roots: [inside.path().to_path_buf()].into(), ..Policy::default() };
+    let world = World::over(Arc::new(MemoryStore::new()), policy).await;
+    for (folder, fine) in [
+        (inside.path().to_path_buf(), true),
+        (outside.path().to_path_buf(), false),
+        (inside.path().join("link"), false),
+        (inside.path().join(".."), false),
+    ] {
+        let asked = SessionSpec { cwd: folder.clone(), ..spec() };
+        let made = world.registry.create(&owner(), CommandId::random(), asked).await;
+        assert_eq!(made.is_ok(), fine, "{}: {made:?}", folder.display());
+    }
+    let missing = SessionSpec { cwd: inside.path().join("nowhere"), ..spec() };
+    let refusal = world.registry.create(&owner(), CommandId::random(), missing).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Invalid);
+    let agent = world.puppet().await;
+    assert_eq!(agent.launch.spec.cwd, inside.path().canonicalize().unwrap());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_request_is_denied_when_its_time_is_up() {
-    let policy = Policy { request_deadline: Some(Duration::from_millis(300)) };
+    let policy = Policy { request_deadline: Some(Duration::from_millis(300)), ..Policy::default() };
     let begin = tokio::time::Instant::now();
     let clock = Clock::new(move || Millis(begin.elapsed().as_millis() as i64));
     let world = World::at(clock, Arc::new(MemoryStore::new()), policy).await;

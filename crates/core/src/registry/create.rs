@@ -1,6 +1,9 @@
 //! Making sessions: new ones, and forks of old ones.
 
-use std::sync::PoisonError;
+use std::{
+    path::{Path, PathBuf},
+    sync::PoisonError,
+};
 
 use super::{Registry, broken, gone};
 use crate::{
@@ -102,10 +105,12 @@ impl Registry {
             return Err(Refusal::new(RefusalCode::Invalid, "name the folder to work in (`cwd`)"));
         }
         let mut spec = spec.admit(&capabilities)?;
-        spec.cwd = folder(&spec.cwd)?;
+        let roots = &self.shared.policy.roots;
+        spec.cwd = folder(&spec.cwd, roots)?;
         for extra in &mut spec.extra_dirs {
-            *extra = folder(extra)?;
+            *extra = folder(extra, roots)?;
         }
+        agent.admit(&spec).map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         Ok((spec, fork))
     }
 
@@ -171,7 +176,7 @@ impl Registry {
         let at_message = fork.and_then(|fork| fork.at_message);
         let birth = Birth { spec, at_message };
         book.also(birth.record(session));
-        let mut machine = Machine::new(self.shared.policy);
+        let mut machine = Machine::new(self.shared.policy.clone());
         let prompt = birth.spec.prompt.clone();
         if !prompt.is_empty() {
             let key = CommandKey { token: who.token.clone(), id: CommandId::random() };
@@ -253,8 +258,8 @@ impl Fork {
     }
 }
 
-/// A folder that exists, by its real path.
-fn folder(path: &std::path::Path) -> Result<std::path::PathBuf, Refusal> {
+/// A folder that exists, by its real path: where a link leads is what counts.
+fn folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Refusal> {
     let invalid = |why: String| Refusal::new(RefusalCode::Invalid, why);
     if !path.is_absolute() {
         return Err(invalid(format!("`{}` is not an absolute path", path.display())));
@@ -263,6 +268,11 @@ fn folder(path: &std::path::Path) -> Result<std::path::PathBuf, Refusal> {
         path.canonicalize().map_err(|error| invalid(format!("folder `{}`: {error}", path.display())))?;
     if real.to_str().is_none() {
         return Err(invalid(format!("the path of folder `{}` is not UTF-8", path.display())));
+    }
+    let inside = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    if !roots.is_empty() && !roots.iter().any(inside) {
+        let message = format!("`{}` is outside the folders that sessions may work in", path.display());
+        return Err(Refusal::new(RefusalCode::Forbidden, message));
     }
     if real.is_dir() { Ok(real) } else { Err(invalid(format!("`{}` is not a folder", path.display()))) }
 }

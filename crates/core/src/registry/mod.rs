@@ -178,8 +178,12 @@ impl Registry {
         }
         let mut page = self.shared.store.sessions(query).await.map_err(broken)?;
         for summary in &mut page {
-            // One that is awake knows better than its row.
-            if let Some(handle) = self.shared.shelf.awake(summary.session) {
+            // One that is awake knows better than its row; one that a crash left open is settled first.
+            let awake = match self.shared.shelf.awake(summary.session) {
+                None if summary.is_live() => self.wake(summary.session).await.ok(),
+                awake => awake,
+            };
+            if let Some(handle) = awake {
                 *summary = handle.log.book().state().summary.clone();
             }
         }

@@ -117,7 +117,7 @@ impl Registry {
         let birth = self.birth(id).await?;
         let state = self.fold_stored(id, &birth, &head).await?;
         let mut book = Book::new(log, head.last.max(head.reserved), state);
-        let mut machine = Machine::new(self.shared.policy);
+        let mut machine = Machine::new(self.shared.policy.clone());
         machine.recover(&mut book, self.shared.clock.now(), &head.open_items);
         Ok(self.spawn(id, book, machine, birth))
     }

@@ -40,11 +40,13 @@ const RECENT_COMMANDS: usize = 1024;
 /// How often an agent that failed is started again before its session stays down.
 const RESTARTS: u32 = 3;
 
-/// What a session does about requests.
-#[derive(Clone, Copy, Debug, Default)]
+/// What sessions may do, and what is done about requests.
+#[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// After this time a request is denied by itself; `None` waits for ever.
     pub request_deadline: Option<Duration>,
+    /// The folders that sessions may work in, and all below them; empty is any.
+    pub roots: std::sync::Arc<[std::path::PathBuf]>,
 }
 
 /// Something for the task to do that is neither an entry nor an instruction.

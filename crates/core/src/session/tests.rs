@@ -42,7 +42,7 @@ fn capabilities() -> Capabilities {
 }
 
 fn policy() -> Policy {
-    Policy { request_deadline: Some(std::time::Duration::from_mins(1)) }
+    Policy { request_deadline: Some(std::time::Duration::from_mins(1)), ..Policy::default() }
 }
 
 impl World {
