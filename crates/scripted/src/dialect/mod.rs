@@ -1,0 +1,89 @@
+//! Dialects: how one model API is spoken. The seam between a script and its bytes.
+//!
+//! A dialect is pure. It reads a request into [`Asked`], and writes a [`Message`] or a [`Failure`] as the real API
+//! would; it knows nothing of sockets, of waiting, of rules. A further API is one more folder here and one more line
+//! in `all`.
+
+mod anthropic;
+
+use std::{fmt, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use serde_json::Value;
+
+use crate::{
+    asked::Asked,
+    record::Credential,
+    step::{Failure, Message},
+};
+
+/// The APIs that are spoken. The first also answers for paths that are none's.
+pub(crate) fn all() -> &'static [&'static dyn Dialect] {
+    &[&anthropic::Anthropic]
+}
+
+/// What a path is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// A turn of the model.
+    Reply,
+    /// How many tokens a request has.
+    Count,
+    /// Which models there are.
+    Models,
+}
+
+/// Gives new ids that begin with the given prefix.
+pub type Mint<'a> = &'a mut dyn FnMut(&str) -> String;
+
+/// A piece of a stream, and what is waited before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Waited before.
+    pub wait: Duration,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// A streamed turn, in two parts: a stream that is to break off ends between them, inside its last block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// From the first byte to the last delta.
+    pub opening: Vec<Beat>,
+    /// What brings it to its end.
+    pub closing: Vec<Beat>,
+}
+
+/// An error response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its body.
+    pub body: Value,
+}
+
+/// One model API.
+pub trait Dialect: Send + Sync + fmt::Debug {
+    /// What this method and path are for, if they are this API's.
+    fn route(&self, method: &Method, path: &str) -> Option<Route>;
+    /// The key a request carries, and of which kind it is.
+    fn credential<'a>(&self, headers: &'a HeaderMap) -> (Credential, Option<&'a str>);
+    /// What is asked, or why that cannot be read.
+    fn read(&self, path: &str, headers: &HeaderMap, body: &Value) -> Result<Asked, String>;
+    /// A turn as a stream.
+    fn stream(&self, asked: &Asked, message: &Message, mint: Mint<'_>) -> Stream;
+    /// A turn as one body.
+    fn whole(&self, asked: &Asked, message: &Message, mint: Mint<'_>) -> Value;
+    /// A token count.
+    fn count(&self, tokens: u64) -> Value;
+    /// A list of models; the dialect's own if `models` is empty.
+    fn models(&self, models: &[String]) -> Value;
+    /// An error in place of an answer.
+    fn refusal(&self, failure: &Failure, request_id: &str) -> Refusal;
+    /// An error inside a stream.
+    fn broken(&self, failure: &Failure, request_id: &str) -> Bytes;
+    /// The header in which the API names a request, and what such a name begins with.
+    fn request_id(&self) -> (&'static str, &'static str);
+}
