@@ -6,13 +6,16 @@
 //! [`catalogue`]. The [`driver`] runs any of them over a supervised [`child`] process.
 
 pub mod child;
+pub mod claude;
 pub mod counters;
 pub mod demo;
+pub mod dial_in;
 pub mod driver;
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
-use portolan_core::ports::Agent;
+use indexmap::IndexMap;
+use portolan_core::{ports::Agent, spec::MASK};
 
 use crate::child::Ladder;
 pub use crate::child::{
@@ -26,6 +29,10 @@ pub const READY: Duration = Duration::from_secs(30);
 
 /// How long an agent may take to answer an instruction that it should answer at once.
 pub const ANSWER: Duration = Duration::from_secs(30);
+
+/// How long the connection to an agent that dialled in may stay down. An agent that tries again does so after 1, 3, 7,
+/// 16, 32 and 69 seconds; one that has not come back by then will not.
+pub const LINK_DOWN: Duration = Duration::from_secs(90);
 
 /// What holds for every agent's process.
 #[derive(Clone, Debug)]
@@ -43,6 +50,8 @@ pub struct Supervision {
     pub answer: Duration,
     /// The longest line it may write, in bytes.
     pub max_line: usize,
+    /// How long its connection may stay down, where it dials in.
+    pub link_down: Duration,
 }
 
 impl Supervision {
@@ -55,7 +64,23 @@ impl Supervision {
             ready: READY,
             answer: ANSWER,
             max_line: portolan_wire::ndjson::MAX_LINE,
+            link_down: LINK_DOWN,
         }
+    }
+
+    /// The environment that an agent gets when its session asks for these variables, as an owner may see it: the
+    /// value of what looks like a secret is masked. Or why it would not start.
+    pub fn shown_environment(
+        &self,
+        asked: &IndexMap<String, String>,
+    ) -> Result<IndexMap<String, String>, String> {
+        let all = environment(&self.environment, asked).map_err(|refused| refused.to_string())?;
+        let shown = all.variables.iter().map(|(name, value)| {
+            let name = name.to_string_lossy().into_owned();
+            let value = if looks_secret(&name) { MASK.into() } else { value.to_string_lossy().into_owned() };
+            (name, value)
+        });
+        Ok(shown.collect())
     }
 }
 
@@ -66,10 +91,17 @@ pub struct Settings {
     pub supervision: Arc<Supervision>,
     /// The command line that plays the demo agent: this program itself, and its hidden subcommand.
     pub demo: Vec<OsString>,
+    /// What the user configured for Claude Code.
+    pub claude: claude::Config,
+    /// Where agents that dial in are expected.
+    pub dial_in: dial_in::DialIn,
 }
 
 /// Every agent there is.
 pub fn catalogue(settings: &Settings) -> Vec<Arc<dyn Agent>> {
     let supervision = &settings.supervision;
-    vec![Arc::new(demo::Demo::new(settings.demo.clone(), Arc::clone(supervision)))]
+    vec![
+        Arc::new(claude::Claude::new(settings.claude.clone(), Arc::clone(supervision), settings.dial_in.clone())),
+        Arc::new(demo::Demo::new(settings.demo.clone(), Arc::clone(supervision))),
+    ]
 }

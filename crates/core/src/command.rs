@@ -281,6 +281,8 @@ impl Stage {
 pub enum RefusalCode {
     /// There is no such session, request, agent or entry, or you may not know of it.
     NotFound,
+    /// No token, or none that opens the door.
+    Unauthenticated,
     /// Your role or token does not allow it.
     Forbidden,
     /// This agent cannot do it.

@@ -60,10 +60,10 @@ pub trait Agent: fmt::Debug + Send + Sync {
     /// What it can do, without a session.
     fn capabilities(&self) -> Capabilities;
 
-    /// Would it start with this? The reason when not, so that a session is refused instead of failing later.
-    fn admit(&self, spec: &SessionSpec) -> Result<(), String> {
-        let _ = spec;
-        Ok(())
+    /// The environment it would start with, as an owner may see it; or why it would not start, so that a session is
+    /// refused instead of failing later.
+    fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
+        Ok(spec.env.clone())
     }
 
     /// Looks whether it is installed and usable, without starting a turn.

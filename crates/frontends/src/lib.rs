@@ -2,3 +2,6 @@
 
 pub mod door;
 pub mod native;
+
+#[cfg(feature = "schema")]
+pub use native::schema;

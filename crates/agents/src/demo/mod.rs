@@ -12,8 +12,9 @@ mod wire;
 
 use std::{ffi::OsString, sync::Arc};
 
+use indexmap::IndexMap;
 use portolan_core::{
-    Capabilities,
+    Capabilities, SessionSpec,
     capabilities::{CommandInfo, ModelInfo, NativeProtocol, PromptQueue},
     ports::{Agent, AgentLink, Boxed, Launch, Probe},
     spec::SpecOption,
@@ -55,6 +56,10 @@ impl Agent for Demo {
         capabilities()
     }
 
+    fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
+        self.supervision.shown_environment(&spec.env)
+    }
+
     fn probe(&self) -> Boxed<'_, Probe> {
         let version = Some(env!("CARGO_PKG_VERSION").to_owned());
         let message = "built in; no account, no network".to_owned();
@@ -66,7 +71,8 @@ impl Agent for Demo {
         let hello = launch::hello(&launch);
         let job = driver::Job {
             agent: KIND.into(),
-            program,
+            program: program.map_err(|refused| refused.to_string()),
+            transport: driver::Transport::Pipes,
             launch,
             version: Some(env!("CARGO_PKG_VERSION").into()),
             protocol: NativeProtocol::Demo,

@@ -123,10 +123,9 @@ impl<F: Folded> Cursor<F> {
             let book = self.log.book();
             (book.state().merged(since, upto), book.at())
         };
-        let pieces: Vec<_> = merged
-            .into_iter()
-            .map(|(seq, event)| Piece::Live(Arc::new(Entry::new(id, seq, at, None, event))))
-            .collect();
+        // They bring the reader up to `upto`, so that is their number: numbers never go back.
+        let piece = |event| Piece::Live(Arc::new(Entry::new(id, upto, at, None, event)));
+        let pieces: Vec<_> = merged.into_iter().map(piece).collect();
         Ok((!pieces.is_empty()).then_some(Delivery::Entries(pieces)))
     }
 

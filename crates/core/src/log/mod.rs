@@ -46,8 +46,8 @@ pub trait Folded: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     fn apply(&mut self, seq: Seq, at: Millis, by: Option<&Actor>, event: &Self::Event);
 
     /// For a reader that saw everything up to `after` but is to skip the streamed entries up to `upto`: what they
-    /// added to items that are still open, as few merged entries as there are such items, oldest first.
-    fn merged(&self, after: Seq, upto: Seq) -> Vec<(Seq, Self::Event)>;
+    /// added to items that are still open, merged, oldest first.
+    fn merged(&self, after: Seq, upto: Seq) -> Vec<Self::Event>;
 }
 
 /// How far readers may read.

@@ -110,7 +110,7 @@ impl Registry {
         for extra in &mut spec.extra_dirs {
             *extra = folder(extra, roots)?;
         }
-        agent.admit(&spec).map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
+        agent.environment(&spec).map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         Ok((spec, fork))
     }
 

@@ -85,7 +85,7 @@ impl Folded for DaemonState {
         }
     }
 
-    fn merged(&self, _: Seq, _: Seq) -> Vec<(Seq, DaemonEvent)> {
+    fn merged(&self, _: Seq, _: Seq) -> Vec<DaemonEvent> {
         Vec::new()
     }
 }

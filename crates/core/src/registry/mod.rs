@@ -333,14 +333,16 @@ impl Registry {
         self.shared.store.raw(LogId::Session(session), seq).await.map_err(broken)
     }
 
-    /// The environment variables a session was given, by name and value. For owners.
+    /// The environment that a session's agent is started with. For owners.
     pub async fn environment(
         &self,
         who: &Principal,
         session: SessionId,
     ) -> Result<indexmap::IndexMap<String, String>, Refusal> {
         who.may(Role::Owner, session)?;
-        Ok(self.birth(session).await?.spec.env)
+        let spec = self.birth(session).await?.spec;
+        let Some(agent) = self.agent(&spec.agent) else { return Ok(spec.env) };
+        agent.environment(&spec).map_err(|why| Refusal::new(RefusalCode::Invalid, why))
     }
 
     async fn birth(&self, session: SessionId) -> Result<Birth, Refusal> {

@@ -353,7 +353,7 @@ impl Folded for State {
         self.summary.queued = queued as u32;
     }
 
-    fn merged(&self, after: Seq, upto: Seq) -> Vec<(Seq, Event)> {
+    fn merged(&self, after: Seq, upto: Seq) -> Vec<Event> {
         let mut merged = Vec::new();
         for open in &self.items {
             if open.started > upto {
@@ -388,7 +388,7 @@ impl Folded for State {
             merged.push((self.activity_since, Event::Activity { activity: self.activity.clone() }));
         }
         merged.sort_by_key(|(seq, _)| *seq);
-        merged
+        merged.into_iter().map(|(_, event)| event).collect()
     }
 }
 

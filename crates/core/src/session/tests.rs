@@ -445,9 +445,9 @@ fn a_slow_reader_is_given_just_the_text_it_lacks() {
     world.report(delta("two "));
     world.report(delta("three"));
     let head = world.book.head();
-    let text = |text: &str, seq| vec![(seq, Event::Delta { item: "i".into(), text: text.into() })];
-    assert_eq!(world.book.state().merged(after_one, head), text("two three", head));
-    assert_eq!(world.book.state().merged(before, after_one), text("one ", after_one));
+    let text = |text: &str| vec![Event::Delta { item: "i".into(), text: text.into() }];
+    assert_eq!(world.book.state().merged(after_one, head), text("two three"));
+    assert_eq!(world.book.state().merged(before, after_one), text("one "));
     assert_eq!(world.book.state().merged(head, head), []);
     assert_eq!(
         world.book.state().merged(Seq::ZERO, head).len(),

@@ -1,1 +1,43 @@
-//! The door: the one listener and its keeper.
+//! The door: the one listener and its keeper. Every frontend stands behind it.
+//!
+//! It owns the sockets, TLS, tokens, tickets, and the checks of `Host` and `Origin`, in that it decides *who* someone is
+//! and whether a page may talk to us at all. It does not decide what someone may do: that is core's.
+//!
+//! A request passes, in this order: a place for its connection; its head within bounds; the name by which it calls us;
+//! the page it comes from; who sends it; how often; its body within bounds. Only `/healthz`, the page's static files and
+//! the login are open without a token, and those too only under a name of ours.
+
+mod authority;
+mod bind;
+mod body;
+mod denied;
+mod guard;
+mod keeper;
+mod lockout;
+mod login;
+mod owner_file;
+mod places;
+mod secret;
+mod serve;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod tickets;
+mod tls;
+mod tokens;
+
+pub use bind::{Door, DoorError, Listening};
+pub use body::{JsonBody, json_depth_exceeds};
+pub use denied::Denied;
+pub use guard::{CONTENT_SECURITY_POLICY, Guest, Visitor, guard};
+pub use keeper::{
+    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, OpenPaths, WEBSOCKET_PATH,
+};
+pub use login::LOGOUT_PATH;
+pub use owner_file::OwnerFileError;
+pub use secret::{Digest, Secret, SecretKind, mask};
+pub use serve::{Serving, serve};
+pub use settings::{DoorLimits, DoorSettings, FRAME_BYTES, JSON_DEPTH, ListenAddress, PeerCheck, TlsFiles};
+pub use tickets::{BROWSER_IDLE_MS, BrowserSession, HalfGuest, TICKET_MS, Tickets};
+pub use tls::TlsError;
+pub use tokens::{Authenticator, Credential, Standing, TokenInfo, Tokens};

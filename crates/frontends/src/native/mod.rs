@@ -1,3 +1,69 @@
-//! The native protocol: the full surface, by WebSocket and REST.
+//! The native protocol: the full surface, by WebSocket and REST, with events by SSE, and a minimal page that uses it.
+//!
+//! docs/protocol.md specifies it. Who someone is was found out by the door before anything here runs; what that
+//! allows is core's to decide.
 
+mod answer;
+mod connection;
+pub mod metrics;
+mod page;
+pub mod parse;
+mod rest;
+mod routes;
+#[cfg(feature = "schema")]
+pub mod schema;
+mod socket;
+mod sse;
+#[cfg(test)]
+mod tests;
 pub mod wire;
+
+use std::sync::Arc;
+
+use axum::Router;
+use portolan_core::{Millis, Principal, Refusal, registry::Registry};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use self::{metrics::Metrics, page::is_open};
+use crate::door::{Keeper, Tokens};
+
+/// Everything the native protocol needs. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Native {
+    /// The sessions.
+    pub registry: Registry,
+    /// The door-keeper: browsers and rates.
+    pub keeper: Arc<Keeper>,
+    /// The tokens.
+    pub tokens: Arc<Tokens>,
+    /// The version told to clients.
+    pub version: String,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Cancel it once the registry has shut down: connections then say so, and close.
+    pub stopping: CancellationToken,
+    /// Every connection and event stream that is open.
+    pub connections: TaskTracker,
+}
+
+impl Native {
+    /// Returns once every connection and event stream has ended; for after [`Native::stopping`].
+    pub async fn closed(&self) {
+        self.connections.close();
+        self.connections.wait().await;
+    }
+
+    /// A one-time ticket with which a browser logs in as `who`, and until when it holds.
+    fn ticket(&self, who: &Principal) -> Result<(String, Millis), Refusal> {
+        self.keeper.tickets().create(who)
+    }
+}
+
+/// Every route of the native protocol. The door stands before them: no handler here checks a token.
+pub fn routes(native: Native) -> Router {
+    let router = routes::TABLE.iter().fold(Router::new(), |router, route| match route.serve {
+        Some(serve) => router.route(route.path, serve()),
+        None => router,
+    });
+    router.with_state(native)
+}

@@ -1,23 +1,9 @@
-//! The native protocol's frames: one JSON object per WebSocket text frame. docs/protocol.md specifies them.
-//!
-//! Entries, daemon entries and snapshots are not here: their frames are made by core, once, and passed through.
-//! Readers must ignore fields, frame types and enum values they do not know: additions are not a new version.
+//! What clients send: frames by WebSocket, bodies by REST.
 
 use std::collections::BTreeSet;
 
-use indexmap::IndexMap;
-use portolan_core::{
-    Action, CommandId, Millis, Refusal, Role, Seq, SessionId, SessionSpec, TokenId,
-    command::Receipt,
-    log::delivery::{Closed, Presence, Start},
-    registry::AgentDescription,
-    session::state::{State, Summary},
-};
+use portolan_core::{Action, CommandId, Role, Seq, SessionId, SessionSpec, TokenId, log::delivery::Start};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-
-/// The version of the protocol. It changes only when an older client can no longer work.
-pub const PROTOCOL: u32 = 1;
 
 /// From the client. Every frame but `hello` has an id made by the client, which the reply repeats. For
 /// `command` and `create` the id is also the key under which the thing is done at most once.
@@ -204,6 +190,84 @@ pub enum ClientFrame {
     },
 }
 
+impl ClientFrame {
+    /// Every frame's name on the wire, in the order of the enum.
+    pub const NAMES: [&'static str; 20] = [
+        "hello",
+        "list",
+        "resolve",
+        "create",
+        "delete",
+        "attach",
+        "detach",
+        "subscribe",
+        "unsubscribe",
+        "command",
+        "state",
+        "history",
+        "raw",
+        "environment",
+        "agents",
+        "token_create",
+        "token_list",
+        "token_revoke",
+        "ticket_create",
+        "ping",
+    ];
+
+    /// Its id; `hello` has none.
+    pub fn id(&self) -> Option<&CommandId> {
+        match self {
+            Self::Hello { .. } => None,
+            Self::List { id, .. }
+            | Self::Resolve { id, .. }
+            | Self::Create { id, .. }
+            | Self::Delete { id, .. }
+            | Self::Attach { id, .. }
+            | Self::Detach { id, .. }
+            | Self::Subscribe { id, .. }
+            | Self::Unsubscribe { id }
+            | Self::Command { id, .. }
+            | Self::State { id, .. }
+            | Self::History { id, .. }
+            | Self::Raw { id, .. }
+            | Self::Environment { id, .. }
+            | Self::Agents { id, .. }
+            | Self::TokenCreate { id, .. }
+            | Self::TokenList { id }
+            | Self::TokenRevoke { id, .. }
+            | Self::TicketCreate { id }
+            | Self::Ping { id } => Some(id),
+        }
+    }
+
+    /// The session it is about, where it is about one.
+    pub fn session(&self) -> Option<SessionId> {
+        match self {
+            Self::Delete { session, .. }
+            | Self::Attach { session, .. }
+            | Self::Detach { session, .. }
+            | Self::Command { session, .. }
+            | Self::State { session, .. }
+            | Self::History { session, .. }
+            | Self::Raw { session, .. }
+            | Self::Environment { session, .. } => Some(*session),
+            Self::Hello { .. }
+            | Self::List { .. }
+            | Self::Resolve { .. }
+            | Self::Create { .. }
+            | Self::Subscribe { .. }
+            | Self::Unsubscribe { .. }
+            | Self::Agents { .. }
+            | Self::TokenCreate { .. }
+            | Self::TokenList { .. }
+            | Self::TokenRevoke { .. }
+            | Self::TicketCreate { .. }
+            | Self::Ping { .. } => None,
+        }
+    }
+}
+
 /// Who a client is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
@@ -215,110 +279,35 @@ pub struct ClientInfo {
     pub version: String,
 }
 
-/// From the server, beside the frames of core (`entry`, `daemon`, `snapshot`, `daemon_snapshot`).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The body of a REST request for a new session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum ServerFrame {
-    /// The answer to `hello`.
-    Welcome {
-        /// The version both speak.
-        protocol: u32,
-        /// The server.
-        server: ServerInfo,
-        /// Who the server takes you for.
-        you: You,
-        /// What the server will not exceed or accept.
-        limits: Limits,
-    },
-    /// The answer to a frame.
-    Reply {
-        /// Of the frame.
-        id: CommandId,
-        /// What it asked for.
-        #[serde(flatten)]
-        body: Box<ReplyBody>,
-    },
-    /// A frame that could not be answered as asked.
-    Error {
-        /// Of the frame, where it could be read.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
-        id: Option<CommandId>,
-        /// Why.
-        #[serde(flatten)]
-        refusal: Refusal,
-    },
-    /// Who reads a session now: after attaching, and whenever it changes.
-    Presence {
-        /// Which session.
-        session: SessionId,
-        /// Everyone.
-        present: Vec<Presence>,
-    },
-    /// No more entries of a session (or, without one, of the daemon) will come.
-    Ended {
-        /// Which session.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
-        session: Option<SessionId>,
-        /// Why.
-        reason: Closed,
-    },
-    /// The last frame before the server closes the connection.
-    Closing {
-        /// Why.
-        reason: ClosingReason,
-        /// In words.
-        message: String,
-        /// Coming back with the last numbers seen goes on where this ended.
-        resumable: bool,
-    },
+pub struct CreateSession {
+    /// Sent twice, it makes one session; `Idempotency-Key` does the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub id: Option<CommandId>,
+    /// What it is made of.
+    pub spec: Box<SessionSpec>,
 }
 
-/// Why the server closes a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The body of a REST request that asks something of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
-#[serde(rename_all = "snake_case")]
-pub enum ClosingReason {
-    /// The daemon stops.
-    Stopping,
-    /// The client did not read for too long.
-    TooSlow,
-    /// The token was revoked or has expired.
-    TokenGone,
-    /// The client broke the protocol or its limits.
-    Protocol,
+pub struct SendCommand {
+    /// Sent twice, it is done once; `Idempotency-Key` does the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub id: Option<CommandId>,
+    /// What.
+    #[serde(flatten)]
+    pub command: Action,
 }
 
-impl ClosingReason {
-    /// The WebSocket close code.
-    pub fn code(self) -> u16 {
-        match self {
-            Self::Stopping => 1012,
-            Self::TooSlow => 4008,
-            Self::TokenGone => 4001,
-            Self::Protocol => 1008,
-        }
-    }
-}
-
-/// The server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The body of a REST request for a new token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
-pub struct ServerInfo {
-    /// `portolan`.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-}
-
-/// Who the server takes a client for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
-pub struct You {
-    /// The token's public name.
-    pub token: TokenId,
+pub struct CreateToken {
     /// What people call it.
     pub name: String,
     /// What it may do.
@@ -327,123 +316,8 @@ pub struct You {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub sessions: Option<BTreeSet<SessionId>>,
-}
-
-/// What the server will not exceed or accept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
-pub struct Limits {
-    /// Bytes of one frame from the client.
-    pub frame_bytes: u32,
-    /// Sessions one connection may be attached to at once.
-    pub attachments: u32,
-}
-
-/// What a frame asked for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
-#[serde(tag = "reply", rename_all = "snake_case")]
-pub enum ReplyBody {
-    /// It is done.
-    Done,
-    /// Entries follow.
-    Attached {
-        /// Of this session.
-        session: SessionId,
-    },
-    /// Entries follow.
-    Subscribed,
-    /// It is in the log.
-    Receipt {
-        /// Where, and how far it is.
-        receipt: Receipt,
-    },
-    /// One session.
-    Session {
-        /// What it is.
-        session: Summary,
-    },
-    /// Sessions.
-    Sessions {
-        /// Newest first.
-        sessions: Vec<Summary>,
-    },
-    /// The one that was meant.
-    Resolved {
-        /// Which.
-        session: SessionId,
-    },
-    /// A session's state.
-    State {
-        /// The last entry in it.
-        seq: Seq,
-        /// The state.
-        state: Box<State>,
-    },
-    /// A page of history.
-    History {
-        /// The entries' frames, oldest first.
-        #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>"), ts(type = "Array<EntryFrame>"))]
-        entries: Vec<Box<RawValue>>,
-    },
-    /// What the agent really said.
-    Raw {
-        /// The text, where any was kept.
-        text: Option<String>,
-    },
-    /// A session's environment.
-    Environment {
-        /// By name.
-        variables: IndexMap<String, String>,
-    },
-    /// Agents.
-    Agents {
-        /// All of them.
-        agents: Vec<AgentDescription>,
-    },
-    /// A new token.
-    Token {
-        /// What it is.
-        token: TokenInfo,
-        /// Its secret, told this once.
-        secret: String,
-    },
-    /// Tokens.
-    Tokens {
-        /// All of them.
-        tokens: Vec<TokenInfo>,
-    },
-    /// A ticket.
-    Ticket {
-        /// Its secret; single use.
-        ticket: String,
-        /// Until when.
-        expires_at: Millis,
-    },
-    /// Here I am.
-    Pong,
-}
-
-/// A token, without its secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
-#[cfg_attr(feature = "schema", ts(optional_fields))]
-pub struct TokenInfo {
-    /// Its public name.
-    pub token: TokenId,
-    /// What people call it.
-    pub name: String,
-    /// What it may do.
-    pub role: Role,
-    /// The sessions it is bound to; all when absent.
+    /// For how many seconds it opens the door; for ever when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sessions: Option<BTreeSet<SessionId>>,
-    /// When it was made.
-    pub created_at: Millis,
-    /// Until when it opens the door; for ever when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Millis>,
-    /// When it last did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used_at: Option<Millis>,
+    #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+    pub expires_in_seconds: Option<u64>,
 }

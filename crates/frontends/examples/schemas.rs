@@ -1,0 +1,11 @@
+//! Writes the files under `schemas/` anew: `cargo run -p portolan-frontends --features schema --example schemas`.
+
+use std::{error::Error, fs, path::Path};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (path, text) in portolan_frontends::schema::generate() {
+        fs::write(root.join(path), text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Binding: takes the addresses before anything is served, or says plainly why not.
+
+use std::{
+    io,
+    net::SocketAddr,
+    os::{
+        fd::OwnedFd,
+        unix::{
+            fs::{FileTypeExt as _, PermissionsExt as _},
+            net::UnixStream as BlockingUnixStream,
+        },
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::Mode,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+};
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, UnixListener};
+
+use super::{
+    settings::{DoorSettings, ListenAddress},
+    tls::{TlsError, configure, is_local},
+};
+
+/// Connections that wait to be accepted, per listener; the usual number.
+const BACKLOG: i32 = 128;
+
+/// The door cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// Others could listen in.
+    #[error(
+        "`{0}` can be reached from other machines, and without TLS they could read your token; set `tls_cert` and `tls_key` under [listen], or `self_signed = true`, or listen on 127.0.0.1 and put a TLS proxy in front (`behind_proxy = true`)"
+    )]
+    PlainBeyondLoopback(SocketAddr),
+    /// Someone else has the address.
+    #[error(
+        "`{0}` is taken, perhaps by another Portolan (`portolan status`); choose another with `--listen`, port 0 picks a free one"
+    )]
+    Taken(ListenAddress),
+    /// The system does not let us listen there.
+    #[error("cannot listen on `{address}`: {source}")]
+    Io {
+        /// Where.
+        address: ListenAddress,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is something at the socket's path that is no socket.
+    #[error("`{}` is in the way and is no socket; remove it", .0.display())]
+    InTheWay(PathBuf),
+    /// There is nothing to listen on.
+    #[error("there is no address to listen on; set `address` under [listen]")]
+    Nowhere,
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// An address that is ours now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// Which; with the port that was picked.
+    pub address: ListenAddress,
+    /// By TLS.
+    pub secure: bool,
+}
+
+impl Listening {
+    /// What a browser opens; none for a Unix socket. An address that means "all" is reached by loopback from here.
+    pub fn url(&self) -> Option<String> {
+        let ListenAddress::Tcp(mut address) = self.address else { return None };
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        let scheme = if self.secure { "https" } else { "http" };
+        Some(format!("{scheme}://{address}"))
+    }
+}
+
+/// The door, bound but not yet open: connections wait.
+#[derive(Debug)]
+pub struct Door {
+    pub(super) tcp: Vec<(TcpListener, SocketAddr)>,
+    pub(super) unix: Vec<(UnixListener, SocketFile)>,
+    pub(super) tls: Option<Arc<ServerConfig>>,
+    pub(super) settings: DoorSettings,
+}
+
+/// A Unix socket's file, which goes when the door closes.
+#[derive(Debug)]
+pub(super) struct SocketFile(pub(super) PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Door {
+    /// Takes every address, or none.
+    pub async fn bind(settings: &DoorSettings) -> Result<Self, DoorError> {
+        if settings.listen.is_empty() {
+            return Err(DoorError::Nowhere);
+        }
+        let tls = settings.tls.as_ref().map(configure).transpose()?;
+        for address in &settings.listen {
+            if let ListenAddress::Tcp(address) = address
+                && tls.is_none()
+                && !is_local(address.ip())
+            {
+                return Err(DoorError::PlainBeyondLoopback(*address));
+            }
+        }
+        let mut door = Self { tcp: Vec::new(), unix: Vec::new(), tls, settings: settings.clone() };
+        for address in &settings.listen {
+            let io = |source: io::Error| match source.kind() {
+                io::ErrorKind::AddrInUse => DoorError::Taken(address.clone()),
+                _ => DoorError::Io { address: address.clone(), source },
+            };
+            match address {
+                ListenAddress::Tcp(wanted) => {
+                    let listener = TcpListener::bind(wanted).await.map_err(io)?;
+                    let bound = listener.local_addr().map_err(io)?;
+                    door.tcp.push((listener, bound));
+                }
+                ListenAddress::Unix(path) => {
+                    make_way(path, address)?;
+                    let listener = bind_unix(path).map_err(io)?;
+                    door.unix.push((listener, SocketFile(path.clone())));
+                }
+            }
+        }
+        Ok(door)
+    }
+
+    /// The addresses that are ours now.
+    pub fn addresses(&self) -> Vec<Listening> {
+        let secure = self.tls.is_some();
+        let tcp = self.tcp.iter().map(|(_, bound)| Listening { address: ListenAddress::Tcp(*bound), secure });
+        let unix = self
+            .unix
+            .iter()
+            .map(|(_, file)| Listening { address: ListenAddress::Unix(file.0.clone()), secure: false });
+        tcp.chain(unix).collect()
+    }
+}
+
+/// Removes the socket that a killed daemon left behind, and nothing else.
+fn make_way(path: &Path, address: &ListenAddress) -> Result<(), DoorError> {
+    let io = |source| DoorError::Io { address: address.clone(), source };
+    let meta = match std::fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io(error)),
+    };
+    if !meta.file_type().is_socket() {
+        return Err(DoorError::InTheWay(path.to_owned()));
+    }
+    match BlockingUnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(io)
+        }
+        Ok(_) => Err(DoorError::Taken(address.clone())),
+        Err(error) => Err(io(error)),
+    }
+}
+
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket: OwnedFd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Before `bind`: on Linux the file is then made with this mode, and there is no moment in which others could
+    // connect. Elsewhere the second call does it, and the check of the peer's uid holds in between.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    UnixListener::from_std(socket.into())
+}

@@ -1,0 +1,130 @@
+//! Bodies from outside: bounded in bytes, in time and in depth before anything looks at them.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{FromRequest, Request},
+};
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::Limited;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use portolan_core::RefusalCode;
+use serde::de::DeserializeOwned;
+
+use super::{
+    denied::Denied,
+    settings::{DoorLimits, JSON_DEPTH},
+};
+
+/// Puts the bounds around a body. One that says it is too long is refused unread.
+pub(super) fn bounded(headers: &HeaderMap, body: Body, limits: &DoorLimits) -> Result<Body, Denied> {
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > limits.body_bytes as u64) {
+        return Err(too_long());
+    }
+    // Most requests have none; they need no timer.
+    if body.is_end_stream() {
+        return Ok(body);
+    }
+    let in_time = Timed { body, end: Box::pin(tokio::time::sleep(limits.body)) };
+    Ok(Body::new(Limited::new(in_time, limits.body_bytes)))
+}
+
+fn too_long() -> Denied {
+    Denied::new(StatusCode::PAYLOAD_TOO_LARGE, RefusalCode::Invalid, "the request's body is too long")
+}
+
+/// A body that must be complete by a certain time: who sends a byte now and then holds nothing for long.
+struct Timed {
+    body: Body,
+    end: Pin<Box<tokio::time::Sleep>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the request's body took too long")]
+struct TooSlow;
+
+impl HttpBody for Timed {
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        self.end.as_mut().poll(context).map(|()| Some(Err(TooSlow.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A JSON body. Refuses another content type (a foreign page's form could send that), too much depth and nonsense,
+/// each in plain words.
+#[derive(Clone, Copy, Debug)]
+pub struct JsonBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = Denied;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Denied> {
+        let invalid = |status, message: String| Denied::new(status, RefusalCode::Invalid, message);
+        let is_json =
+            request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).is_some_and(|text| {
+                text.split(';')
+                    .next()
+                    .is_some_and(|mime| mime.trim().eq_ignore_ascii_case("application/json"))
+            });
+        if !is_json {
+            let message = "the body must be JSON: send `Content-Type: application/json`";
+            return Err(invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, message.into()));
+        }
+        let bytes = collect(request.into_body()).await?;
+        if json_depth_exceeds(&bytes, JSON_DEPTH) {
+            return Err(invalid(
+                StatusCode::BAD_REQUEST,
+                format!("the body nests deeper than {JSON_DEPTH} levels"),
+            ));
+        }
+        let parsed = serde_json::from_slice(&bytes);
+        parsed
+            .map(Self)
+            .map_err(|error| invalid(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}")))
+    }
+}
+
+async fn collect(body: Body) -> Result<Bytes, Denied> {
+    use http_body_util::{BodyExt as _, LengthLimitError};
+    let error = match body.collect().await {
+        Ok(collected) => return Ok(collected.to_bytes()),
+        Err(error) => error,
+    };
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(error) = cause {
+        if error.is::<LengthLimitError>() {
+            return Err(too_long());
+        }
+        if error.is::<TooSlow>() {
+            return Err(Denied::new(StatusCode::REQUEST_TIMEOUT, RefusalCode::Invalid, TooSlow.to_string()));
+        }
+        cause = error.source();
+    }
+    Err(Denied::new(StatusCode::BAD_REQUEST, RefusalCode::Invalid, "the request's body broke off"))
+}
+
+/// Whether JSON text nests deeper than `levels`. Whether it is JSON at all is for the parser to say.
+pub fn json_depth_exceeds(text: &[u8], levels: usize) -> bool {
+    portolan_wire::limits::check_depth(text, levels).is_err()
+}

@@ -1,0 +1,201 @@
+//! The guard: the layers around every route, so that none can be reached past the keeper.
+//!
+//! Order: name, origin, preflight, identity, body bounds, then the route. What goes out gets the headers that tell a
+//! browser to keep other pages away. One line per request goes to the log, with no query and no secret in it.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{DefaultBodyLimit, FromRequestParts, Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
+use portolan_core::{Principal, RefusalCode};
+use tracing::Instrument as _;
+
+use super::{
+    body::bounded,
+    denied::Denied,
+    keeper::{Admission, Arrival, Keeper, Seen},
+    login,
+    secret::mask,
+    tickets::HalfGuest,
+};
+
+/// Whoever sent a request. As an argument of a route it is there, or the route is not reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest(pub Principal);
+
+impl<S: Send + Sync> FromRequestParts<S> for Guest {
+    type Rejection = Denied;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Denied> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(Denied::unauthenticated)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for HalfGuest {
+    type Rejection = Denied;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Denied> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(Denied::unauthenticated)
+    }
+}
+
+/// Who comes by WebSocket: known, or with a cookie whose key follows in the hello frame.
+#[derive(Clone, Debug)]
+pub enum Visitor {
+    /// Known.
+    Known(Guest),
+    /// To be completed with [`Keeper::complete`].
+    Half(HalfGuest),
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Denied;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Denied> {
+        match Guest::from_request_parts(parts, state).await {
+            Ok(guest) => Ok(Self::Known(guest)),
+            Err(_) => HalfGuest::from_request_parts(parts, state).await.map(Self::Half),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Arrival {
+    type Rejection = Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or(Self::Unknown))
+    }
+}
+
+/// Puts the keeper around a router, and adds the routes of login and logout. [`super::serve()`] does this itself; it is
+/// for programs that serve the router on their own. Those put an [`Arrival`] on each request, too.
+pub fn guard(router: Router, keeper: Arc<Keeper>) -> Router {
+    // Layers put on a router cover its fallback too: an unknown path and a wrong method are checked like any other.
+    router
+        .merge(login::routes(keeper.clone()))
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(keeper, check))
+}
+
+async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let arrival = parts.extensions.get::<Arrival>().cloned().unwrap_or(Arrival::Unknown);
+    // Only what we put there counts from here on.
+    parts.extensions.remove::<Guest>();
+    parts.extensions.remove::<HalfGuest>();
+    let (method, path) = (parts.method.clone(), mask(parts.uri.path()).into_owned());
+    let mut log = LogLine { peer: None, token: None };
+    let mut configured = None;
+    let mut response = match examine(&keeper, &mut parts, &arrival, &mut log, &mut configured) {
+        Ok(Step::Preflight) => preflight(),
+        Ok(Step::Route) => match bounded(&parts.headers, body, &keeper.limits) {
+            Ok(body) => {
+                let span = tracing::info_span!("request", %method, path, token = log.token);
+                next.run(Request::from_parts(parts, body)).instrument(span).await
+            }
+            Err(denied) => denied.into_response(),
+        },
+        Err(denied) => denied.into_response(),
+    };
+    protect(response.headers_mut());
+    if let Some(origin) = configured {
+        share(response.headers_mut(), origin);
+    }
+    let status = response.status().as_u16();
+    tracing::debug!(%method, path, status, peer = log.peer, token = log.token, "request");
+    response
+}
+
+struct LogLine {
+    peer: Option<String>,
+    token: Option<String>,
+}
+
+enum Step {
+    Preflight,
+    Route,
+}
+
+fn examine(
+    keeper: &Keeper,
+    parts: &mut Parts,
+    arrival: &Arrival,
+    log: &mut LogLine,
+    configured: &mut Option<HeaderValue>,
+) -> Result<Step, Denied> {
+    log.peer = Some(match arrival {
+        Arrival::Tcp { peer, .. } => peer.to_string(),
+        Arrival::Unix => "unix".into(),
+        Arrival::Unknown => "unknown".into(),
+    });
+    let seen: Seen = keeper.see(parts, arrival)?;
+    if let Some(address) = seen.address {
+        log.peer = Some(address.to_string());
+    }
+    *configured = keeper.check_origin(parts, arrival, &seen)?;
+    if parts.method == Method::OPTIONS && parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
+        return match configured {
+            Some(_) => Ok(Step::Preflight),
+            None => Err(Denied::new(
+                StatusCode::FORBIDDEN,
+                RefusalCode::Forbidden,
+                "pages of this origin may not talk to this server",
+            )),
+        };
+    }
+    let admission = keeper.admit(parts, arrival, &seen)?;
+    parts.extensions.insert(login::From { address: seen.address, scheme: seen.scheme });
+    match admission {
+        Admission::Open => {}
+        Admission::Guest(principal) => {
+            log.token = Some(principal.token.as_str().to_owned());
+            parts.extensions.insert(Guest(principal));
+        }
+        Admission::Half(half) => {
+            parts.extensions.insert(half);
+        }
+    }
+    Ok(Step::Route)
+}
+
+fn preflight() -> Response {
+    const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
+    const HEADERS: HeaderValue =
+        HeaderValue::from_static("authorization, content-type, last-event-id, x-portolan-key");
+    const TEN_MINUTES: HeaderValue = HeaderValue::from_static("600");
+    let headers = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS),
+        (header::ACCESS_CONTROL_MAX_AGE, TEN_MINUTES),
+    ];
+    (StatusCode::NO_CONTENT, headers, Body::empty()).into_response()
+}
+
+/// Lets a page of a configured origin read the answer. Never with cookies: such pages bring a token.
+fn share(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+}
+
+/// What the page may load and do: only what we serve, nothing inline, in no frame.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+     img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+fn protect(headers: &mut HeaderMap) {
+    const SET: [(HeaderName, &str); 7] = [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (HeaderName::from_static("permissions-policy"), "camera=(), microphone=(), geolocation=()"),
+    ];
+    for (name, value) in SET {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // The page's files may say otherwise; answers of the API never do.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}

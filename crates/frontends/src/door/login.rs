@@ -1,0 +1,97 @@
+//! Login and logout of browsers: a ticket becomes a cookie and a key.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    Extension, Json, Router,
+    extract::State,
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use portolan_core::{Refusal, RefusalCode};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    authority::Scheme,
+    body::JsonBody,
+    denied::Denied,
+    guard::Guest,
+    keeper::{COOKIE, KEY_HEADER, Keeper, LOGIN_PATH, cookies},
+    secret::Secret,
+    tickets::BROWSER_IDLE_MS,
+};
+
+/// Ends a login.
+pub const LOGOUT_PATH: &str = "/api/v1/logout";
+
+/// The body of a login.
+#[derive(Deserialize)]
+struct Login {
+    ticket: String,
+}
+
+/// The answer to it.
+#[derive(Serialize)]
+struct LoggedIn {
+    key: String,
+}
+
+/// From where a request came and by which scheme, as the guard saw it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct From {
+    pub(super) address: Option<IpAddr>,
+    pub(super) scheme: Scheme,
+}
+
+pub(super) fn routes(keeper: Arc<Keeper>) -> Router {
+    Router::new().route(LOGIN_PATH, post(login)).route(LOGOUT_PATH, post(logout)).with_state(keeper)
+}
+
+async fn login(
+    State(keeper): State<Arc<Keeper>>,
+    Extension(from): Extension<From>,
+    JsonBody(Login { ticket }): JsonBody<Login>,
+) -> Result<Response, Denied> {
+    // A locked address does not even get to use up a ticket.
+    keeper.may_try(from.address)?;
+    let session = keeper.tickets().redeem(&ticket).await?;
+    let session = keeper.judge(session, from.address).map_err(|denied| match denied.status {
+        StatusCode::UNAUTHORIZED => Denied::new(
+            StatusCode::UNAUTHORIZED,
+            RefusalCode::Unauthenticated,
+            "the ticket is used, expired or unknown; it works once, within a minute: ask for a new one",
+        ),
+        _ => denied,
+    })?;
+    let cookie = cookie(session.cookie.expose(), from.scheme, BROWSER_IDLE_MS / 1000)?;
+    let body = LoggedIn { key: session.key.expose().to_owned() };
+    Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
+}
+
+async fn logout(
+    State(keeper): State<Arc<Keeper>>,
+    Extension(from): Extension<From>,
+    Guest(_): Guest,
+    headers: HeaderMap,
+) -> Result<Response, Denied> {
+    if let Some(key) = headers.get(KEY_HEADER).and_then(|v| v.to_str().ok()).map(Secret::sent) {
+        for cookie in cookies(&headers) {
+            keeper.tickets().forget(&cookie, &key).await?;
+        }
+    }
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie("", from.scheme, 0)?)]).into_response())
+}
+
+fn cookie(value: &str, scheme: Scheme, seconds: i64) -> Result<HeaderValue, Refusal> {
+    let secure = match scheme {
+        Scheme::Https => "; Secure",
+        Scheme::Http => "",
+    };
+    let text = format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    let mut header = HeaderValue::try_from(text).map_err(|error| {
+        Refusal::new(RefusalCode::Internal, format!("the cookie cannot be written: {error}"))
+    })?;
+    header.set_sensitive(true);
+    Ok(header)
+}

@@ -1,0 +1,192 @@
+//! Where the door listens, what it believes, and every limit it keeps, each with its reason.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
+
+/// Bytes of one WebSocket frame from a client. A prompt may hold images: the agents take pictures of about
+/// 5 MiB, which base64 makes 6.7 MiB; 8 MiB holds one with its prompt and still bounds what a client makes us keep.
+pub const FRAME_BYTES: usize = 8 * 1024 * 1024;
+
+/// How deep JSON from outside may nest, clients' as well as agents'.
+pub const JSON_DEPTH: usize = portolan_wire::limits::MAX_DEPTH;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// An address and port; port 0 picks a free one.
+    Tcp(SocketAddr),
+    /// A Unix socket, for the same user only.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl FromStr for ListenAddress {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path {
+                "" => Err("`unix:` needs a path after it".into()),
+                path => Ok(Self::Unix(path.into())),
+            };
+        }
+        let literal = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+        literal.as_deref().unwrap_or(text).parse().map(Self::Tcp).map_err(|_| {
+            format!("`{text}` is no address; use IP:PORT such as 127.0.0.1:7420 or [::1]:7420, or unix:PATH")
+        })
+    }
+}
+
+/// A certificate and its key, PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, followed by those that vouch for it.
+    pub certificate: PathBuf,
+    /// Its private key, which only the owner may read.
+    pub key: PathBuf,
+}
+
+/// Whether a process (by its pid) may use the Unix socket. The binary refuses those inside an agent's tree.
+pub type PeerCheck = Arc<dyn Fn(u32) -> bool + Send + Sync>;
+
+/// Everything about the door that a user configures.
+#[derive(Clone)]
+pub struct DoorSettings {
+    /// Where to listen. Anything but loopback takes `tls`.
+    pub listen: Vec<ListenAddress>,
+    /// Speak TLS on every TCP address. The Unix socket stays as it is.
+    pub tls: Option<TlsFiles>,
+    /// More names by which we may be called, `name` or `name:port`, beside the loopback names and the address
+    /// a connection came in on. Without a port: the listener's port or the scheme's own.
+    pub hosts: Vec<String>,
+    /// More origins whose pages may talk to us, such as `https://example.org`.
+    pub origins: Vec<String>,
+    /// A reverse proxy stands before us, terminates TLS for the world, and connects from loopback or from one of
+    /// `proxies`. From those addresses alone are `X-Forwarded-For`, `-Proto` and `-Host` believed: the first
+    /// for limits per address, the others to know our own page's origin. Both `Host` and `X-Forwarded-Host` must
+    /// be names of ours. This changes nothing about where we may listen: a proxy on another machine reaches
+    /// us by TLS.
+    pub behind_proxy: bool,
+    /// The proxies that are not on loopback.
+    pub proxies: Vec<IpAddr>,
+    /// Which processes may use the Unix socket.
+    pub peer_check: PeerCheck,
+    /// The bounds.
+    pub limits: DoorLimits,
+}
+
+impl Default for DoorSettings {
+    fn default() -> Self {
+        Self {
+            listen: vec![ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)))],
+            tls: None,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            behind_proxy: false,
+            proxies: Vec::new(),
+            peer_check: Arc::new(|_| true),
+            limits: DoorLimits::default(),
+        }
+    }
+}
+
+impl fmt::Debug for DoorSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DoorSettings")
+            .field("listen", &self.listen)
+            .field("tls", &self.tls)
+            .field("hosts", &self.hosts)
+            .field("origins", &self.origins)
+            .field("behind_proxy", &self.behind_proxy)
+            .field("proxies", &self.proxies)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The bounds of the door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoorLimits {
+    /// TCP connections at once. A thousand readers with a connection each fit; file descriptors still suffice.
+    pub connections: usize,
+    /// Of those, from one address that is not loopback: more than a household behind one router needs.
+    pub connections_per_address: usize,
+    /// Unix connections at once. Counted apart, so that a flood over TCP never locks the owner out.
+    pub unix_connections: usize,
+    /// Time for a request's head, and for an idle connection. A client that dribbles holds a place no longer.
+    pub head: Duration,
+    /// Time for a request's body: the longest one, over a slow phone.
+    pub body: Duration,
+    /// Time for a TLS handshake.
+    pub handshake: Duration,
+    /// Time for open requests when we stop.
+    pub drain: Duration,
+    /// Bytes of a request's head. Our own stay under 4 KiB; browsers bring the cookies of every local port.
+    pub head_bytes: usize,
+    /// Header lines of a request.
+    pub headers: usize,
+    /// Bytes of a request's body: the same prompt fits as in a frame.
+    pub body_bytes: usize,
+    /// Wrong credentials from one address within a minute before it is locked out.
+    pub failures: u32,
+    /// How long the first lockout lasts; each one after it twice as long, up to [`DoorLimits::LONGEST_LOCKOUT`].
+    pub lockout: Duration,
+    /// Requests per second of one token, lasting. A page or a script at full speed stays below.
+    pub requests_per_second: u32,
+    /// Requests of one token in one burst.
+    pub request_burst: u32,
+}
+
+impl DoorLimits {
+    /// No lockout is longer: who was locked out by mistake comes back within a quarter of an hour.
+    pub const LONGEST_LOCKOUT: Duration = Duration::from_mins(15);
+}
+
+impl Default for DoorLimits {
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            connections_per_address: 256,
+            unix_connections: 1024,
+            head: Duration::from_secs(15),
+            body: Duration::from_mins(2),
+            handshake: Duration::from_secs(10),
+            drain: Duration::from_secs(5),
+            head_bytes: 32 * 1024,
+            headers: 64,
+            body_bytes: FRAME_BYTES,
+            failures: 10,
+            lockout: Duration::from_mins(1),
+            requests_per_second: 200,
+            request_burst: 1000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_reads_back_and_nonsense_is_explained() {
+        for text in ["127.0.0.1:7420", "[::1]:0", "unix:/run/portolan.sock"] {
+            assert_eq!(text.parse::<ListenAddress>().unwrap().to_string(), text);
+        }
+        assert_eq!("localhost:80".parse(), Ok(ListenAddress::Tcp("127.0.0.1:80".parse().unwrap())));
+        assert!("unix:".parse::<ListenAddress>().is_err());
+        assert!("7420".parse::<ListenAddress>().unwrap_err().contains("use IP:PORT"));
+    }
+}

@@ -1,0 +1,190 @@
+//! Tickets, browsers, and the halves of a login.
+
+use super::*;
+
+impl Stand {
+    fn ticket(&self) -> String {
+        let owner = self.tokens.standing(&Tokens::owner_id()).unwrap().principal;
+        self.keeper.tickets().create(&owner).unwrap().0
+    }
+
+    async fn login(&self, ticket: &str) -> Answer {
+        self.post(LOGIN_PATH, &[], &format!(r#"{{"ticket":"{ticket}"}}"#)).await
+    }
+}
+
+#[tokio::test]
+async fn a_ticket_works_once() {
+    let stand = Stand::new().await;
+    let ticket = stand.ticket();
+    let answer = stand.login(&ticket).await;
+    let cookie = answer.header("set-cookie").unwrap();
+    let (value, attributes) = cookie.split_once("; ").unwrap();
+    assert!(value.starts_with("portolan=ptc_"), "{cookie}");
+    assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000");
+    assert_eq!(answer.json().as_object().unwrap().keys().collect::<Vec<_>>(), ["key"]);
+    let again = stand.login(&ticket).await;
+    assert_eq!((again.refused(), again.header("set-cookie")), (forbidden(401), None));
+}
+
+#[tokio::test]
+async fn a_ticket_expires_after_a_minute() {
+    let stand = Stand::new().await;
+    let (early, late) = (stand.ticket(), stand.ticket());
+    stand.pass(TICKET_MS - 1);
+    assert_eq!(stand.login(&early).await.status, 200);
+    stand.pass(1);
+    assert_eq!(stand.login(&late).await.refused(), forbidden(401));
+}
+
+#[tokio::test]
+async fn a_ticket_too_many_makes_the_oldest_useless() {
+    let stand = Stand::new().await;
+    let tickets: Vec<_> = (0..9).map(|_| stand.ticket()).collect();
+    assert_eq!(stand.login(&tickets[0]).await.status, 401);
+    assert_eq!(stand.login(&tickets[1]).await.status, 200);
+    assert_eq!(stand.login(&tickets[8]).await.status, 200);
+}
+
+#[tokio::test]
+async fn wrong_tickets_count_as_wrong_credentials() {
+    let stand = Stand::with(|settings| settings.limits.failures = 2).await;
+    for _ in 0..2 {
+        assert_eq!(stand.login("ptt_wrong").await.status, 401);
+    }
+    assert_eq!(stand.login("ptt_wrong").await.status, 429);
+    assert_eq!(stand.login(&stand.ticket()).await.status, 200, "a right one, from loopback");
+}
+
+#[tokio::test]
+async fn a_login_that_is_no_json_is_refused() {
+    let stand = Stand::new().await;
+    let host = format!("Host: {}", stand.address);
+    let form = [host.as_str(), "Content-Type: application/x-www-form-urlencoded", "Content-Length: 8"];
+    assert_eq!(stand.ask_raw("POST /api/v1/login", &form, "ticket=x").await.refused(), invalid(415));
+    assert_eq!(stand.ask_raw("POST /api/v1/login", &[&host], "").await.refused(), invalid(415));
+    for body in ["", "{", "[]", "{}", r#"{"ticket":7}"#, &"[".repeat(100_000)] {
+        assert_eq!(stand.post(LOGIN_PATH, &[], body).await.refused(), invalid(400), "{body:.20}");
+    }
+}
+
+#[tokio::test]
+async fn neither_half_of_a_login_opens_anything() {
+    let stand = Stand::new().await;
+    let (cookie, key) = stand.browser().await;
+    let (other_cookie, other_key) = stand.browser().await;
+    assert_eq!(stand.ask("GET /api/v1/who", &[&cookie, &key]).await.body, "owner owner page");
+    let halves: [&[&str]; 5] =
+        [&[&cookie], &[&key], &[&cookie, &other_key], &[&other_cookie, &key], &[&cookie, "X-Portolan-Key: "]];
+    for lines in halves {
+        for request in ["GET /api/v1/who", "GET /metrics"] {
+            assert_eq!(stand.ask(request, lines).await.refused(), forbidden(401), "{lines:?}");
+        }
+    }
+    let upgrade = [cookie.as_str(), "Upgrade: websocket"];
+    assert_eq!(stand.ask("GET /metrics", &upgrade).await.status, 401, "an upgrade elsewhere opens nothing");
+}
+
+#[tokio::test]
+async fn a_websocket_may_bring_its_key_in_the_hello() {
+    let stand = Stand::new().await;
+    let (cookie, key) = stand.browser().await;
+    let upgrade = "Upgrade: WebSocket";
+    assert_eq!(stand.ask("GET /ws", &[&cookie, upgrade]).await.body, "half");
+    assert_eq!(stand.ask("GET /ws", &[&cookie, &key, upgrade]).await.body, "known page");
+    assert_eq!(stand.ask_as_owner("GET /ws", &[upgrade]).await.body, "known api");
+    assert_eq!(stand.ask("GET /ws", &["Cookie: portolan=ptc_wrong", upgrade]).await.status, 401);
+    assert_eq!(stand.ask("GET /ws", &[upgrade]).await.status, 401);
+    assert_eq!(stand.ask("GET /ws", &[&cookie]).await.status, 401, "no upgrade, no half");
+
+    let secret = |line: &str, mark: char| Secret::sent(line.split_once(mark).unwrap().1);
+    let half = stand.keeper.tickets().half(&secret(&cookie, '='), None).unwrap();
+    assert_eq!(stand.keeper.complete(&half, "wrong"), None);
+    let principal = stand.keeper.complete(&half, key.split(' ').nth(1).unwrap()).unwrap();
+    assert_eq!((principal.name.as_str(), principal.via.as_str()), ("owner", "page"));
+}
+
+#[tokio::test]
+async fn among_cookies_of_the_same_name_ours_is_found() {
+    let stand = Stand::new().await;
+    let (cookie, key) = stand.browser().await;
+    let ours = cookie.strip_prefix("Cookie: ").unwrap();
+    let mixed = format!("Cookie: a=b; portolan=of-another-port; {ours}; c");
+    assert_eq!(stand.ask("GET /api/v1/who", &[&mixed, &key]).await.status, 200);
+    let longer = cookie.replace("portolan=", "xportolan=");
+    assert_eq!(stand.ask("GET /api/v1/who", &[&longer, &key]).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_logout_ends_the_login_everywhere() {
+    let stand = Stand::new().await;
+    let (cookie, key) = stand.browser().await;
+    let half = stand.keeper.tickets().half(&Secret::sent(cookie.split_once('=').unwrap().1), None).unwrap();
+    let answer = stand.post(LOGOUT_PATH, &[&cookie, &key], "").await;
+    assert_eq!(answer.status, 204);
+    assert_eq!(answer.header("set-cookie"), Some("portolan=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"));
+    half.until_logged_out().await;
+    assert_eq!(stand.ask("GET /api/v1/who", &[&cookie, &key]).await.status, 401);
+    let (store, home) = stand.close().await;
+    let stand = Stand::again(store, home, |_| {}).await;
+    assert_eq!(stand.ask("GET /api/v1/who", &[&cookie, &key]).await.status, 401, "nor after a restart");
+}
+
+#[tokio::test]
+async fn a_restart_does_not_log_the_page_out() {
+    let stand = Stand::new().await;
+    let (cookie, key) = stand.browser().await;
+    let (store, home) = stand.close().await;
+    let kept = format!("{:?}", store.0.lock().unwrap());
+    assert!(
+        !kept.contains(cookie.split_once('=').unwrap().1) && !kept.contains(key.split(' ').nth(1).unwrap())
+    );
+    let stand = Stand::again(store, home, |_| {}).await;
+    assert_eq!(stand.ask("GET /api/v1/who", &[&cookie, &key]).await.body, "owner owner page");
+}
+
+#[tokio::test]
+async fn a_browser_goes_with_the_token_that_let_it_in() {
+    let stand = Stand::new().await;
+    let (info, _) = stand.tokens.create("ada", portolan_core::Role::Viewer, None, None).await.unwrap();
+    let ada = stand.tokens.standing(&info.token).unwrap().principal;
+    let (ticket, _) = stand.keeper.tickets().create(&ada).unwrap();
+    let (unused, _) = stand.keeper.tickets().create(&ada).unwrap();
+    let session = stand.keeper.tickets().redeem(&ticket).await.unwrap().unwrap();
+    let principal = stand.keeper.tickets().authenticate(&session.cookie, &session.key).unwrap();
+    assert_eq!((principal.name.as_str(), principal.via.as_str()), ("ada", "page"));
+    stand.tokens.revoke(&info.token).await.unwrap();
+    assert_eq!(stand.keeper.tickets().authenticate(&session.cookie, &session.key), None);
+    assert!(stand.keeper.tickets().redeem(&unused).await.unwrap().is_none());
+    stand.keeper.tidy().await;
+    let kept = stand.store.0.lock().unwrap().keys().filter(|(c, _)| *c == "browsers").count();
+    assert_eq!(kept, 0, "nothing is left of it");
+}
+
+#[tokio::test]
+async fn a_browser_not_seen_for_a_month_is_logged_out() {
+    let stand = Stand::new().await;
+    let (cookie, key) = stand.browser().await;
+    stand.pass(BROWSER_IDLE_MS);
+    assert_eq!(stand.ask("GET /api/v1/who", &[&cookie, &key]).await.status, 200, "seen just in time");
+    stand.pass(BROWSER_IDLE_MS + 1);
+    assert_eq!(stand.ask("GET /api/v1/who", &[&cookie, &key]).await.status, 401);
+}
+
+#[tokio::test]
+async fn one_browser_too_many_logs_out_the_one_not_seen_for_longest() {
+    let stand = Stand::new().await;
+    let mut browsers = Vec::new();
+    for _ in 0..33 {
+        browsers.push(stand.browser().await);
+        stand.pass(1);
+    }
+    let statuses = [&browsers[0], &browsers[1], &browsers[32]];
+    let mut seen = Vec::new();
+    for (cookie, key) in statuses {
+        seen.push(stand.ask("GET /api/v1/who", &[cookie, key]).await.status);
+    }
+    assert_eq!(seen, [401, 200, 200]);
+    let kept = stand.store.0.lock().unwrap().keys().filter(|(c, _)| *c == "browsers").count();
+    assert_eq!(kept, 32);
+}

@@ -1,0 +1,291 @@
+//! Tests of the door as a whole, over real sockets on loopback.
+
+mod connections;
+mod credentials;
+mod embedding;
+mod hostile_page;
+mod local_socket;
+mod login;
+mod proxy;
+mod tls;
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use axum::{
+    Router,
+    routing::{get, post},
+};
+use bytes::Bytes;
+use portolan_core::{
+    LogId, Millis, Seq, SessionId, Stored,
+    command::CommandKey,
+    ports::{
+        Boxed, Clock, CommandRow, LogHead, Op, Page, SessionQuery, Store, StoreError, StoreHealth, Write,
+    },
+    session::state::Summary,
+};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::watch,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+/// A store that keeps records only, in memory.
+#[derive(Debug, Default)]
+struct Records(Mutex<BTreeMap<(&'static str, String), Bytes>>);
+
+impl Store for Records {
+    fn write(&self, write: Write) -> Boxed<'_, Result<(), StoreError>> {
+        let mut records = self.0.lock().unwrap();
+        for op in write.ops {
+            match op {
+                Op::Put { collection, key, value } => {
+                    records.insert((collection, key), value);
+                }
+                Op::Remove { collection, key } => {
+                    records.remove(&(collection, key));
+                }
+                other => panic!("the door writes records only, not {other:?}"),
+            }
+        }
+        if let Some(done) = write.done {
+            done();
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn records(&self, collection: &'static str) -> Boxed<'_, Result<Vec<(String, Bytes)>, StoreError>> {
+        let records = self.0.lock().unwrap();
+        let found = records.iter().filter(|((c, _), _)| *c == collection);
+        let found = found.map(|((_, key), value)| (key.clone(), value.clone())).collect();
+        Box::pin(std::future::ready(Ok(found)))
+    }
+    fn health(&self) -> watch::Receiver<StoreHealth> {
+        unimplemented!()
+    }
+    fn read(&self, _: LogId, _: Seq, _: Seq, _: Page) -> Boxed<'_, Result<Vec<Stored>, StoreError>> {
+        unimplemented!()
+    }
+    fn tail(&self, _: LogId, _: Seq, _: u32) -> Boxed<'_, Result<Seq, StoreError>> {
+        unimplemented!()
+    }
+    fn raw(&self, _: LogId, _: Seq) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
+        unimplemented!()
+    }
+    fn load(&self, _: LogId) -> Boxed<'_, Result<Option<LogHead>, StoreError>> {
+        unimplemented!()
+    }
+    fn command(&self, _: LogId, _: CommandKey) -> Boxed<'_, Result<Option<CommandRow>, StoreError>> {
+        unimplemented!()
+    }
+    fn sessions(&self, _: SessionQuery) -> Boxed<'_, Result<Vec<Summary>, StoreError>> {
+        unimplemented!()
+    }
+    fn matching(&self, _: String, _: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>> {
+        unimplemented!()
+    }
+    fn record(&self, _: &'static str, _: String) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
+        unimplemented!()
+    }
+    fn size(&self) -> Boxed<'_, Result<u64, StoreError>> {
+        unimplemented!()
+    }
+    fn flush(&self) -> Boxed<'_, Result<(), StoreError>> {
+        unimplemented!()
+    }
+}
+
+/// A door with routes behind it, open on loopback.
+struct Stand {
+    address: SocketAddr,
+    tokens: Arc<Tokens>,
+    keeper: Arc<Keeper>,
+    owner: Secret,
+    time: Arc<AtomicI64>,
+    store: Arc<Records>,
+    home: tempfile::TempDir,
+    shutdown: CancellationToken,
+    serving: Option<Serving>,
+}
+
+impl Stand {
+    async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(change: impl FnOnce(&mut DoorSettings)) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        Self::again(Arc::default(), home, change).await
+    }
+
+    /// A daemon on what another one left behind.
+    async fn again(
+        store: Arc<Records>,
+        home: tempfile::TempDir,
+        change: impl FnOnce(&mut DoorSettings),
+    ) -> Self {
+        let time = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let now = time.clone();
+        let clock = Clock::new(move || Millis(now.load(Ordering::Relaxed)));
+        let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
+        let owner = tokens.owner_secret_file(&home.path().join("token")).await.unwrap();
+        let tickets = Tickets::open(store.clone(), clock.clone(), tokens.clone()).await.unwrap();
+        let mut settings =
+            DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
+        change(&mut settings);
+        let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap();
+        let keeper = Arc::new(keeper.with_open_paths(|path| path == "/" || path.starts_with("/assets/")));
+        let shutdown = CancellationToken::new();
+        let serving = serve(&settings, keeper.clone(), routes(), shutdown.clone()).await.unwrap();
+        let address = serving.addresses.iter().find_map(|listening| match listening.address {
+            ListenAddress::Tcp(address) => Some(address),
+            ListenAddress::Unix(_) => None,
+        });
+        let address = address.unwrap_or_else(|| "127.0.0.1:1".parse().unwrap());
+        Self { address, tokens, keeper, owner, time, store, home, shutdown, serving: Some(serving) }
+    }
+
+    fn pass(&self, ms: i64) {
+        self.time.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Millis {
+        Millis(self.time.load(Ordering::Relaxed))
+    }
+
+    /// A request with the usual Host; `lines` are further header lines.
+    async fn ask(&self, request: &str, lines: &[&str]) -> Answer {
+        let host = format!("Host: {}", self.address);
+        self.ask_raw(request, &[&[host.as_str()], lines].concat(), "").await
+    }
+
+    /// A request as the owner.
+    async fn ask_as_owner(&self, request: &str, lines: &[&str]) -> Answer {
+        let bearer = self.bearer();
+        self.ask(request, &[&[bearer.as_str()], lines].concat()).await
+    }
+
+    async fn post(&self, path: &str, lines: &[&str], body: &str) -> Answer {
+        let host = format!("Host: {}", self.address);
+        let length = format!("Content-Length: {}", body.len());
+        let own = [host.as_str(), "Content-Type: application/json", length.as_str()];
+        self.ask_raw(&format!("POST {path}"), &[&own[..], lines].concat(), body).await
+    }
+
+    async fn ask_raw(&self, request: &str, lines: &[&str], body: &str) -> Answer {
+        exchange(TcpStream::connect(self.address).await.unwrap(), request, lines, body).await
+    }
+
+    fn bearer(&self) -> String {
+        format!("Authorization: Bearer {}", self.owner.expose())
+    }
+
+    /// Logs a browser in as the owner: its cookie and key lines.
+    async fn browser(&self) -> (String, String) {
+        let owner = self.tokens.standing(&Tokens::owner_id()).unwrap().principal;
+        let (ticket, _) = self.keeper.tickets().create(&owner).unwrap();
+        let answer = self.post(LOGIN_PATH, &[], &format!(r#"{{"ticket":"{ticket}"}}"#)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let cookie = answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        let key = answer.json()["key"].as_str().unwrap().to_owned();
+        (format!("Cookie: {cookie}"), format!("X-Portolan-Key: {key}"))
+    }
+
+    async fn close(mut self) -> (Arc<Records>, tempfile::TempDir) {
+        self.shutdown.cancel();
+        self.serving.take().unwrap().closed().await;
+        (self.store, self.home)
+    }
+}
+
+fn routes() -> Router {
+    Router::new()
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/", get(|| async { "page" }))
+        .route(
+            "/api/v1/who",
+            get(|Guest(who): Guest| async move { format!("{} {} {}", who.name, who.role, who.via) }),
+        )
+        // Asks for nobody itself: only the guard stands before it.
+        .route("/metrics", get(|| async { "figures" }))
+        .route("/api/v1/echo", post(|JsonBody(body): JsonBody<Value>| async move { axum::Json(body) }))
+        .route(
+            "/ws",
+            get(|visitor: Visitor| async move {
+                match visitor {
+                    Visitor::Known(Guest(who)) => format!("known {}", who.via),
+                    Visitor::Half(_) => "half".to_owned(),
+                }
+            }),
+        )
+}
+
+/// What came back.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// Its status and, where it is an error of ours, its code.
+    fn refused(&self) -> (u16, String) {
+        (self.status, self.json()["error"]["code"].as_str().unwrap().to_owned())
+    }
+}
+
+async fn exchange<S>(mut stream: S, request: &str, lines: &[&str], body: &str) -> Answer
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut text = format!("{request} HTTP/1.1\r\n");
+    for line in lines.iter().chain(&["Connection: close"]) {
+        text.push_str(line);
+        text.push_str("\r\n");
+    }
+    text.push_str("\r\n");
+    text.push_str(body);
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    // A server that refused a body unread may reset the connection after its answer.
+    let _ = stream.read_to_end(&mut bytes).await;
+    parse(&bytes)
+}
+
+fn parse(bytes: &[u8]) -> Answer {
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+    let mut lines = head.lines();
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let headers = lines.map(|line| line.split_once(": ").unwrap());
+    let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
+    Answer { status, headers, body: body.to_owned() }
+}
+
+fn forbidden(status: u16) -> (u16, String) {
+    let code = if status == 401 { "unauthenticated" } else { "forbidden" };
+    (status, code.to_owned())
+}
+
+fn invalid(status: u16) -> (u16, String) {
+    (status, "invalid".to_owned())
+}

@@ -1,0 +1,101 @@
+//! Behind a reverse proxy, and before one that is none.
+
+use super::*;
+
+fn behind(settings: &mut DoorSettings) {
+    settings.behind_proxy = true;
+    settings.hosts = vec!["portolan.example".into()];
+    settings.limits.failures = 2;
+}
+
+#[tokio::test]
+async fn our_page_behind_a_tls_proxy_is_known_by_its_public_origin() {
+    let stand = Stand::with(behind).await;
+    let proto = "X-Forwarded-Proto: https";
+    let host = "X-Forwarded-Host: portolan.example";
+    let origin = "Origin: https://portolan.example";
+    assert_eq!(stand.ask_as_owner("GET /api/v1/who", &[proto, host, origin]).await.status, 200);
+    assert_eq!(
+        stand.ask_as_owner("GET /api/v1/who", &[host, origin]).await.status,
+        403,
+        "not told to be https"
+    );
+    assert_eq!(
+        stand.ask_as_owner("GET /api/v1/who", &[proto, origin]).await.status,
+        403,
+        "called by another name"
+    );
+    let passed_on = ["Host: portolan.example", proto, origin, &stand.bearer()];
+    assert_eq!(
+        stand.ask_raw("GET /api/v1/who", &passed_on, "").await.status,
+        200,
+        "the Host itself passed on"
+    );
+    let ticket =
+        stand.keeper.tickets().create(&stand.tokens.standing(&Tokens::owner_id()).unwrap().principal);
+    let body = format!(r#"{{"ticket":"{}"}}"#, ticket.unwrap().0);
+    let answer = stand.post(LOGIN_PATH, &[proto, host, origin], &body).await;
+    assert!(answer.header("set-cookie").unwrap().ends_with("; Secure"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn both_the_host_and_the_forwarded_host_must_be_ours() {
+    let stand = Stand::with(behind).await;
+    let bearer = stand.bearer();
+    // A page that rebinds its own name to us can set the header, but not the Host.
+    let rebound = ["Host: evil.example", "X-Forwarded-Host: portolan.example", &bearer];
+    assert_eq!(stand.ask_raw("GET /api/v1/who", &rebound, "").await.status, 421);
+    assert_eq!(stand.ask_as_owner("GET /api/v1/who", &["X-Forwarded-Host: evil.example"]).await.status, 421);
+    assert_eq!(stand.ask_as_owner("GET /api/v1/who", &["X-Forwarded-Proto: gopher"]).await.status, 400);
+    let two = ["X-Forwarded-Host: portolan.example", "X-Forwarded-Host: portolan.example"];
+    assert_eq!(stand.ask_as_owner("GET /api/v1/who", &two).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_client_behind_the_proxy_is_locked_out_alone_and_even_with_the_right_token() {
+    let stand = Stand::with(behind).await;
+    let bad = "X-Forwarded-For: 198.51.100.1, 203.0.113.5";
+    for _ in 0..2 {
+        assert_eq!(stand.ask("GET /api/v1/who", &[bad, "Authorization: Bearer wrong"]).await.status, 401);
+    }
+    let answer = stand.ask_as_owner("GET /api/v1/who", &[bad]).await;
+    assert_eq!((answer.refused(), answer.header("retry-after")), ((429, "busy".into()), Some("60")));
+    let ticket =
+        stand.keeper.tickets().create(&stand.tokens.standing(&Tokens::owner_id()).unwrap().principal);
+    let body = format!(r#"{{"ticket":"{}"}}"#, ticket.unwrap().0);
+    assert_eq!(stand.post(LOGIN_PATH, &[bad], &body).await.status, 429);
+    for other in ["X-Forwarded-For: 203.0.113.6", "X-Forwarded-For: 203.0.113.5, 203.0.113.6"] {
+        assert_eq!(stand.ask_as_owner("GET /api/v1/who", &[other]).await.status, 200, "{other}");
+    }
+    assert_eq!(stand.post(LOGIN_PATH, &[], &body).await.status, 200, "the ticket is not used up");
+}
+
+#[tokio::test]
+async fn without_a_proxy_its_headers_are_not_believed() {
+    let stand = Stand::with(|settings| settings.limits.failures = 2).await;
+    let wrong = "Authorization: Bearer wrong";
+    for n in 0..2 {
+        let forged = format!("X-Forwarded-For: 203.0.113.{n}");
+        assert_eq!(stand.ask("GET /api/v1/who", &[&forged, wrong]).await.status, 401);
+    }
+    assert_eq!(stand.ask("GET /api/v1/who", &["X-Forwarded-For: 203.0.113.9", wrong]).await.status, 429);
+    let forged = [&format!("Origin: https://{}", stand.address), "X-Forwarded-Proto: https"];
+    assert_eq!(stand.ask_as_owner("GET /api/v1/who", &forged).await.status, 403);
+    let forged = ["X-Forwarded-Host: evil.example", "Origin: http://evil.example"];
+    assert_eq!(stand.ask_as_owner("GET /api/v1/who", &forged).await.status, 403);
+}
+
+#[tokio::test]
+async fn settings_that_are_no_names_are_refused() {
+    let stand = Stand::new().await;
+    let make = |settings: DoorSettings| {
+        Keeper::new(&settings, stand.tokens.clone(), stand.keeper.tickets().clone(), Clock::system()).err()
+    };
+    let hosts = |host: &str| DoorSettings { hosts: vec![host.into()], ..DoorSettings::default() };
+    let origins = |origin: &str| DoorSettings { origins: vec![origin.into()], ..DoorSettings::default() };
+    assert_eq!(make(hosts("http://a.example")), Some(BadName::Host("http://a.example".into())));
+    assert_eq!(make(hosts("*.example")), Some(BadName::Host("*.example".into())));
+    assert_eq!(make(origins("*")), Some(BadName::Origin("*".into())));
+    assert_eq!(make(origins("null")), Some(BadName::Origin("null".into())));
+    assert_eq!(make(origins("https://a.example/")), None);
+}

@@ -1,0 +1,310 @@
+//! Tickets and browsers: how a web page comes in without ever seeing a token.
+//!
+//! A ticket works once, within a minute. It becomes a cookie, which page script cannot read, and a key, which
+//! lives in the storage of the page's own origin. Only both together open anything: cookies ignore ports, so a page
+//! on another local port would send the cookie too, but it cannot know the key. Browsers are kept as digests in
+//! the store, so that a restart does not log the page out. Each hangs on the token that made its ticket.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use portolan_core::{
+    Millis, Principal, Refusal, TokenId,
+    ports::{Clock, Op, Store, StoreError},
+};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    secret::{Digest, Secret, SecretKind},
+    tokens::{Authenticator, commit, record_op},
+};
+
+/// The records of browsers, by the digest of their cookie.
+const BROWSERS: &str = "browsers";
+/// How long a ticket can be used: the way from a terminal to a browser.
+pub const TICKET_MS: i64 = 60 * 1000;
+/// Unused tickets of one token. One more makes the oldest useless.
+const TICKETS_PER_TOKEN: usize = 8;
+/// Unused tickets of all tokens together.
+const MAX_TICKETS: usize = 256;
+/// Browsers logged in by one token. One more logs out the one not seen for the longest time.
+const BROWSERS_PER_TOKEN: usize = 32;
+/// Browsers of all tokens together; looking one up goes through all of them.
+const MAX_BROWSERS: usize = 1024;
+/// A browser not seen for so long is logged out.
+pub const BROWSER_IDLE_MS: i64 = 30 * 24 * 3600 * 1000;
+/// When a browser was last seen is written down this often: it only has to be right by days.
+const SEEN_STEP_MS: i64 = 3600 * 1000;
+
+/// What a browser gets for a ticket.
+#[derive(Clone, Debug)]
+pub struct BrowserSession {
+    /// For the cookie.
+    pub cookie: Secret,
+    /// For the page's own storage.
+    pub key: Secret,
+}
+
+/// Someone who showed a cookie but no key yet: a WebSocket before its hello. Nothing is open to it.
+#[derive(Clone)]
+pub struct HalfGuest {
+    pub(super) cookie: Digest,
+    pub(super) address: Option<std::net::IpAddr>,
+    gone: CancellationToken,
+}
+
+impl HalfGuest {
+    /// Returns when this browser is logged out.
+    pub async fn until_logged_out(&self) {
+        self.gone.cancelled().await;
+    }
+}
+
+impl fmt::Debug for HalfGuest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HalfGuest").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Ticket {
+    digest: Digest,
+    token: TokenId,
+    made_at: Millis,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Record {
+    cookie: Digest,
+    key: Digest,
+    token: TokenId,
+    made_at: Millis,
+    seen_at: Millis,
+}
+
+#[derive(Debug)]
+struct Browser {
+    record: Record,
+    seen_written: Millis,
+    gone: CancellationToken,
+}
+
+impl Browser {
+    fn new(record: Record) -> Self {
+        Self { seen_written: record.seen_at, record, gone: CancellationToken::new() }
+    }
+}
+
+/// Tickets that can still be used, and the browsers that are logged in.
+#[derive(Debug)]
+pub struct Tickets {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    authenticator: Arc<dyn Authenticator>,
+    unused: Mutex<Vec<Ticket>>,
+    browsers: Mutex<Vec<Browser>>,
+}
+
+impl Tickets {
+    /// Reads the browsers that were logged in.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        authenticator: Arc<dyn Authenticator>,
+    ) -> Result<Arc<Self>, StoreError> {
+        let records = store.records(BROWSERS).await?;
+        let browsers = records.iter().filter_map(|(_, value)| {
+            // A record we cannot read is a browser that logs in again.
+            serde_json::from_slice(value).ok().map(Browser::new)
+        });
+        let browsers = Mutex::new(browsers.take(MAX_BROWSERS).collect());
+        Ok(Arc::new(Self { store, clock, authenticator, unused: Mutex::default(), browsers }))
+    }
+
+    /// A ticket with which a browser logs in as `principal`, and until when.
+    pub fn create(&self, principal: &Principal) -> Result<(String, Millis), Refusal> {
+        let secret = Secret::random(SecretKind::Ticket)?;
+        let now = self.clock.now();
+        let mut tickets = lock(&self.unused);
+        tickets.retain(|ticket| is_fresh(ticket, now));
+        if tickets.iter().filter(|ticket| ticket.token == principal.token).count() >= TICKETS_PER_TOKEN
+            && let Some(oldest) = tickets.iter().position(|ticket| ticket.token == principal.token)
+        {
+            tickets.remove(oldest);
+        }
+        if tickets.len() >= MAX_TICKETS {
+            return Err(Refusal::busy(
+                "too many logins are under way; try again in a minute",
+                TICKET_MS as u32,
+            ));
+        }
+        tickets.push(Ticket { digest: secret.digest(), token: principal.token.clone(), made_at: now });
+        Ok((secret.expose().to_owned(), Millis(now.0 + TICKET_MS)))
+    }
+
+    /// Exchanges a ticket. It works once, whatever comes of it.
+    pub async fn redeem(&self, ticket: &str) -> Result<Option<BrowserSession>, Refusal> {
+        let now = self.clock.now();
+        let Some(token) = self.take_ticket(&Secret::sent(ticket).digest(), now) else { return Ok(None) };
+        let session = BrowserSession {
+            cookie: Secret::random(SecretKind::Cookie)?,
+            key: Secret::random(SecretKind::Key)?,
+        };
+        let record = Record {
+            cookie: session.cookie.digest(),
+            key: session.key.digest(),
+            token,
+            made_at: now,
+            seen_at: now,
+        };
+        let mut ops = vec![record_op(BROWSERS, record.cookie.to_hex(), &record)?];
+        ops.extend(self.admit(Browser::new(record)).into_iter().map(remove));
+        commit(&self.store, ops).await?;
+        Ok(Some(session))
+    }
+
+    /// Who shows this cookie with this key.
+    pub fn authenticate(&self, cookie: &Secret, key: &Secret) -> Option<Principal> {
+        self.open_with(&cookie.digest(), &key.digest())
+    }
+
+    /// The browser behind a cookie. It still has to show its key.
+    pub(super) fn half(&self, cookie: &Secret, address: Option<std::net::IpAddr>) -> Option<HalfGuest> {
+        let cookie = cookie.digest();
+        let mut browsers = lock(&self.browsers);
+        let browser = find(&mut browsers, &cookie)?;
+        self.principal_of(&browser.record)?;
+        Some(HalfGuest { cookie, address, gone: browser.gone.clone() })
+    }
+
+    /// Who a half guest is, with its key.
+    pub(super) fn complete(&self, half: &HalfGuest, key: &Secret) -> Option<Principal> {
+        self.open_with(&half.cookie, &key.digest())
+    }
+
+    /// Logs a browser out. Its connections are told.
+    pub async fn forget(&self, cookie: &Secret, key: &Secret) -> Result<(), Refusal> {
+        let (cookie, key) = (cookie.digest(), key.digest());
+        let gone = {
+            let mut browsers = lock(&self.browsers);
+            let fits = |b: &Browser| bool::from(b.record.cookie.same(&cookie) & b.record.key.same(&key));
+            browsers.iter().position(fits).map(|place| browsers.swap_remove(place))
+        };
+        match gone {
+            Some(browser) => {
+                browser.gone.cancel();
+                commit(&self.store, vec![remove(browser.record)]).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets what has expired, and writes down when browsers were last seen.
+    pub(super) async fn tidy(&self) {
+        let now = self.clock.now();
+        lock(&self.unused).retain(|ticket| is_fresh(ticket, now));
+        let mut ops = Vec::new();
+        lock(&self.browsers).retain_mut(|browser| {
+            if self.principal_of(&browser.record).is_none() {
+                browser.gone.cancel();
+                ops.push(remove(browser.record.clone()));
+                return false;
+            }
+            if browser.record.seen_at.0 - browser.seen_written.0 >= SEEN_STEP_MS
+                && let Ok(op) = record_op(BROWSERS, browser.record.cookie.to_hex(), &browser.record)
+            {
+                browser.seen_written = browser.record.seen_at;
+                ops.push(op);
+            }
+            true
+        });
+        if !ops.is_empty()
+            && let Err(error) = commit(&self.store, ops).await
+        {
+            tracing::debug!(%error, "when browsers were last seen is not written down");
+        }
+    }
+
+    fn take_ticket(&self, digest: &Digest, now: Millis) -> Option<TokenId> {
+        let mut tickets = lock(&self.unused);
+        tickets.retain(|ticket| is_fresh(ticket, now));
+        let mut place = None;
+        for (index, ticket) in tickets.iter().enumerate() {
+            if bool::from(ticket.digest.same(digest)) {
+                place = Some(index);
+            }
+        }
+        let ticket = tickets.remove(place?);
+        let standing = self.authenticator.standing(&ticket.token)?;
+        (standing.since <= ticket.made_at).then_some(ticket.token)
+    }
+
+    /// Lets a browser in, and gives those that had to go for it.
+    fn admit(&self, browser: Browser) -> Vec<Record> {
+        let mut browsers = lock(&self.browsers);
+        let mut gone = Vec::new();
+        let mut oldest_of = |browsers: &mut Vec<Browser>, token: Option<&TokenId>| {
+            let of_token =
+                browsers.iter().enumerate().filter(|(_, b)| token.is_none_or(|t| b.record.token == *t));
+            if let Some((place, _)) = of_token.min_by_key(|(_, b)| b.record.seen_at) {
+                let browser = browsers.swap_remove(place);
+                browser.gone.cancel();
+                gone.push(browser.record);
+            }
+        };
+        let token = &browser.record.token;
+        if browsers.iter().filter(|b| b.record.token == *token).count() >= BROWSERS_PER_TOKEN {
+            oldest_of(&mut browsers, Some(token));
+        }
+        if browsers.len() >= MAX_BROWSERS {
+            oldest_of(&mut browsers, None);
+        }
+        browsers.push(browser);
+        gone
+    }
+
+    fn open_with(&self, cookie: &Digest, key: &Digest) -> Option<Principal> {
+        let mut browsers = lock(&self.browsers);
+        let browser = find(&mut browsers, cookie)?;
+        if !bool::from(browser.record.key.same(key)) {
+            return None;
+        }
+        let principal = self.principal_of(&browser.record)?;
+        browser.record.seen_at = self.clock.now();
+        Some(principal)
+    }
+
+    fn principal_of(&self, record: &Record) -> Option<Principal> {
+        if self.clock.now().0 - record.seen_at.0 > BROWSER_IDLE_MS {
+            return None;
+        }
+        let standing = self.authenticator.standing(&record.token)?;
+        (standing.since <= record.made_at).then(|| Principal { via: "page".into(), ..standing.principal })
+    }
+}
+
+fn is_fresh(ticket: &Ticket, now: Millis) -> bool {
+    (0..TICKET_MS).contains(&(now.0 - ticket.made_at.0))
+}
+
+/// Goes through all of them, whichever fits: the time tells nothing.
+fn find<'a>(browsers: &'a mut [Browser], cookie: &Digest) -> Option<&'a mut Browser> {
+    let mut found = None;
+    for browser in browsers {
+        if bool::from(browser.record.cookie.same(cookie)) {
+            found = Some(browser);
+        }
+    }
+    found
+}
+
+fn remove(record: Record) -> Op {
+    Op::Remove { collection: BROWSERS, key: record.cookie.to_hex() }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,397 @@
+//! Tokens: who may come in by a secret, and since when.
+//!
+//! Only digests are kept, as records in the store; all of them also in memory, so that asking costs no read. A
+//! token that is revoked, rotated or expired ends everything that was let in by it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::Path,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use portolan_core::{
+    LogId, Millis, Principal, Refusal, RefusalCode, Role, SessionId, TokenId,
+    ports::{Boxed, Clock, Op, Store, StoreError, Write},
+};
+use serde::{Deserialize, Serialize};
+use subtle::Choice;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    owner_file::{OwnerFileError, read_or_create, replace},
+    secret::{Digest, Secret, SecretKind},
+};
+pub use crate::native::wire::TokenInfo;
+
+/// The records of tokens, by id.
+const TOKENS: &str = "tokens";
+/// When each token was last used, by id. Apart from the tokens, so that noting a use can never bring back a
+/// token that was revoked at the same moment.
+const USES: &str = "token_uses";
+/// More tokens than this are a loop in someone's script.
+const MAX_TOKENS: usize = 1000;
+/// The longest name a token may have, in characters.
+const MAX_NAME: usize = 64;
+/// How long a change waits for the disk before its sender is told.
+pub(super) const COMMIT_WAIT: Duration = Duration::from_secs(10);
+/// An expiry far away is looked at again this often: the machine's clock can be set.
+const EXPIRY_CHECK: Duration = Duration::from_mins(1);
+
+/// What someone shows at the door.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Credential {
+    /// A secret from the `Authorization` header.
+    Bearer(Secret),
+}
+
+/// Where a token stands now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whom it lets in.
+    pub principal: Principal,
+    /// Since when its present secret is valid. What was let in by it earlier no longer counts.
+    pub since: Millis,
+}
+
+/// Who finds out who someone is. [`Tokens`] is ours; an embedding program may bring its own.
+pub trait Authenticator: fmt::Debug + Send + Sync {
+    /// Who shows this; `None` where nobody is known by it. Called for every request: it must not wait.
+    fn authenticate(&self, credential: &Credential) -> Option<Principal>;
+
+    /// Where a token stands now; `None` where it no longer lets anyone in. Logins of browsers hang on it.
+    fn standing(&self, token: &TokenId) -> Option<Standing>;
+
+    /// Returns when the token no longer lets anyone in: revoked, rotated, or expired. Also asked about
+    /// [`Tokens::owner_id`], as which people come by the Unix socket.
+    fn until_gone(&self, token: &TokenId) -> Boxed<'static, ()>;
+
+    /// Called every few minutes and before the end: a moment to write down what can wait.
+    fn tidy(&self) -> Boxed<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    #[serde(flatten)]
+    info: TokenInfo,
+    digest: Digest,
+}
+
+#[derive(Debug)]
+struct Held {
+    info: TokenInfo,
+    digest: Digest,
+    gone: CancellationToken,
+    use_written: Option<Millis>,
+}
+
+impl Held {
+    fn new(record: Record) -> Self {
+        let Record { info, digest } = record;
+        Self { use_written: info.used_at, info, digest, gone: CancellationToken::new() }
+    }
+
+    fn is_valid(&self, now: Millis) -> bool {
+        self.info.expires_at.is_none_or(|end| now < end)
+    }
+
+    fn principal(&self) -> Principal {
+        Principal {
+            token: self.info.token.clone(),
+            name: self.info.name.clone(),
+            role: self.info.role,
+            sessions: self.info.sessions.clone(),
+            via: "api".into(),
+        }
+    }
+}
+
+/// The tokens of this daemon: the default [`Authenticator`].
+#[derive(Debug)]
+pub struct Tokens {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    held: RwLock<BTreeMap<TokenId, Held>>,
+}
+
+impl Tokens {
+    /// Reads the tokens there are.
+    pub async fn open(store: Arc<dyn Store>, clock: Clock) -> Result<Arc<Self>, StoreError> {
+        let mut held = BTreeMap::new();
+        for (key, value) in store.records(TOKENS).await? {
+            match serde_json::from_slice::<Record>(&value) {
+                Ok(record) => {
+                    held.insert(record.info.token.clone(), Held::new(record));
+                }
+                // One bad record must not lock everybody out. Its token opens nothing.
+                Err(error) => tracing::warn!(token = key, %error, "the record of a token cannot be read"),
+            }
+        }
+        for (key, value) in store.records(USES).await? {
+            let used = serde_json::from_slice::<Millis>(&value).ok();
+            if let (Ok(id), Some(used)) = (key.parse::<TokenId>(), used)
+                && let Some(token) = held.get_mut(&id)
+            {
+                token.info.used_at = Some(used);
+                token.use_written = Some(used);
+            }
+        }
+        Ok(Arc::new(Self { store, clock, held: RwLock::new(held) }))
+    }
+
+    /// The id of the owner's own token, whose secret lies in a file.
+    pub fn owner_id() -> TokenId {
+        OWNER.clone()
+    }
+
+    /// Makes sure that the owner's token exists, and gives its secret: read from the file at `path` where there is
+    /// one, else made and written there with mode 0600. The file is the truth: what the store knows follows it.
+    pub async fn owner_secret_file(&self, path: &Path) -> Result<Secret, OwnerFileError> {
+        let secret = read_or_create(path)?;
+        let digest = secret.digest();
+        let known = self.read().get(&OWNER).is_some_and(|held| bool::from(held.digest.same(&digest)));
+        if !known {
+            self.register_owner(digest).await?;
+        }
+        Ok(secret)
+    }
+
+    /// Gives the owner's token a new secret, in the file too. Whoever came in by the old one is put out.
+    pub async fn rotate_owner(&self, path: &Path) -> Result<Secret, OwnerFileError> {
+        let secret = Secret::random(SecretKind::Token)?;
+        replace(path, &secret)?;
+        self.register_owner(secret.digest()).await?;
+        Ok(secret)
+    }
+
+    async fn register_owner(&self, digest: Digest) -> Result<(), Refusal> {
+        let info = TokenInfo {
+            token: OWNER.clone(),
+            name: "owner".into(),
+            role: Role::Owner,
+            sessions: None,
+            created_at: self.clock.now(),
+            expires_at: None,
+            used_at: None,
+        };
+        let record = Record { info, digest };
+        let put = put(&record)?;
+        let before = self.write().insert(OWNER.clone(), Held::new(record));
+        if let Some(before) = before {
+            before.gone.cancel();
+        }
+        commit(&self.store, vec![put]).await
+    }
+
+    /// Makes a token. The secret is told this once.
+    pub async fn create(
+        &self,
+        name: &str,
+        role: Role,
+        sessions: Option<BTreeSet<SessionId>>,
+        expires_at: Option<Millis>,
+    ) -> Result<(TokenInfo, String), Refusal> {
+        let name = name.trim();
+        let invalid = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
+        if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+            return invalid(format!(
+                "a token's name has 1 to {MAX_NAME} characters and no control characters"
+            ));
+        }
+        if sessions.as_ref().is_some_and(BTreeSet::is_empty) {
+            return invalid(
+                "a token bound to no session opens nothing; name one, or leave the sessions out".into(),
+            );
+        }
+        let now = self.clock.now();
+        if expires_at.is_some_and(|end| end <= now) {
+            return invalid("the token would have expired already".into());
+        }
+        if self.read().len() >= MAX_TOKENS {
+            return Err(Refusal::new(
+                RefusalCode::Busy,
+                format!("there are {MAX_TOKENS} tokens; revoke some with `portolan token revoke`"),
+            ));
+        }
+        let secret = Secret::random(SecretKind::Token)?;
+        let info = TokenInfo {
+            token: TokenId::random(),
+            name: name.to_owned(),
+            role,
+            sessions,
+            created_at: now,
+            expires_at,
+            used_at: None,
+        };
+        let record = Record { info: info.clone(), digest: secret.digest() };
+        commit(&self.store, vec![put(&record)?]).await?;
+        self.write().insert(info.token.clone(), Held::new(record));
+        Ok((info, secret.expose().to_owned()))
+    }
+
+    /// All tokens, oldest first; expired ones too.
+    pub fn list(&self) -> Vec<TokenInfo> {
+        let mut all: Vec<_> = self.read().values().map(|held| held.info.clone()).collect();
+        all.sort_by(|a, b| (a.created_at, &a.token).cmp(&(b.created_at, &b.token)));
+        all
+    }
+
+    /// Makes a token useless, at once.
+    pub async fn revoke(&self, token: &TokenId) -> Result<(), Refusal> {
+        if *token == *OWNER {
+            return Err(Refusal::new(
+                RefusalCode::Invalid,
+                "the owner's own token cannot be revoked, only replaced: remove the file `token` in PORTOLAN_HOME and restart",
+            ));
+        }
+        // Out of memory first: whatever the disk does, it opens nothing from here on.
+        let Some(held) = self.write().remove(token) else {
+            return Err(Refusal::new(
+                RefusalCode::NotFound,
+                format!("no token `{token}`; `portolan token list` shows what there is"),
+            ));
+        };
+        held.gone.cancel();
+        let remove = |collection| Op::Remove { collection, key: token.as_str().to_owned() };
+        commit(&self.store, vec![remove(TOKENS), remove(USES)]).await
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<TokenId, Held>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<TokenId, Held>> {
+        self.held.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_use(&self, token: &TokenId, now: Millis) {
+        if let Some(held) = self.write().get_mut(token) {
+            held.info.used_at = Some(now);
+        }
+    }
+}
+
+static OWNER: std::sync::LazyLock<TokenId> = std::sync::LazyLock::new(|| {
+    // A constant that fits; a random id could only mean that nobody ever is the owner.
+    "owner".parse().unwrap_or_else(|_| TokenId::random())
+});
+
+/// Uses of a token closer together than this are one: noting them takes the write lock.
+const USE_STEP_MS: i64 = 1000;
+
+impl Authenticator for Tokens {
+    fn authenticate(&self, credential: &Credential) -> Option<Principal> {
+        let Credential::Bearer(secret) = credential;
+        let digest = secret.digest();
+        let now = self.clock.now();
+        let found = {
+            let held = self.read();
+            // Every token is looked at, whichever fits: the time tells nothing.
+            let mut found = None;
+            for token in held.values() {
+                let same: Choice = token.digest.same(&digest);
+                if bool::from(same) {
+                    found = Some(token);
+                }
+            }
+            let token = found.filter(|token| token.is_valid(now))?;
+            let stale = token.info.used_at.is_none_or(|used| now.0 - used.0 >= USE_STEP_MS);
+            (token.principal(), stale)
+        };
+        let (principal, stale) = found;
+        if stale {
+            self.note_use(&principal.token, now);
+        }
+        Some(principal)
+    }
+
+    fn standing(&self, token: &TokenId) -> Option<Standing> {
+        let now = self.clock.now();
+        let held = self.read();
+        let token = held.get(token).filter(|token| token.is_valid(now))?;
+        Some(Standing { principal: token.principal(), since: token.info.created_at })
+    }
+
+    fn until_gone(&self, token: &TokenId) -> Boxed<'static, ()> {
+        let Some((gone, expires_at)) =
+            self.read().get(token).map(|held| (held.gone.clone(), held.info.expires_at))
+        else {
+            return Box::pin(std::future::ready(()));
+        };
+        let clock = self.clock.clone();
+        Box::pin(async move {
+            let Some(end) = expires_at else { return gone.cancelled().await };
+            while let Ok(left @ 1..) = u64::try_from(end.0 - clock.now().0) {
+                let nap = Duration::from_millis(left).min(EXPIRY_CHECK);
+                if tokio::time::timeout(nap, gone.cancelled()).await.is_ok() {
+                    return;
+                }
+            }
+        })
+    }
+
+    fn tidy(&self) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            let mut ops = Vec::new();
+            for held in self.write().values_mut() {
+                if let Some(used) = held.info.used_at.filter(|used| held.use_written != Some(*used)) {
+                    held.use_written = Some(used);
+                    let value = Bytes::from(used.0.to_string());
+                    ops.push(Op::Put { collection: USES, key: held.info.token.as_str().to_owned(), value });
+                }
+            }
+            if !ops.is_empty()
+                && let Err(error) = commit(&self.store, ops).await
+            {
+                tracing::debug!(%error, "when tokens were last used is not written down");
+            }
+        })
+    }
+}
+
+fn put(record: &Record) -> Result<Op, Refusal> {
+    record_op(TOKENS, record.info.token.as_str().to_owned(), record)
+}
+
+/// A record as JSON, ready to be written.
+pub(super) fn record_op(
+    collection: &'static str,
+    key: String,
+    record: &impl Serialize,
+) -> Result<Op, Refusal> {
+    match serde_json::to_vec(record) {
+        Ok(value) => Ok(Op::Put { collection, key, value: value.into() }),
+        Err(error) => {
+            Err(Refusal::new(RefusalCode::Internal, format!("a record cannot be written: {error}")))
+        }
+    }
+}
+
+/// Writes records and waits until they are committed.
+pub(super) async fn commit(store: &Arc<dyn Store>, ops: Vec<Op>) -> Result<(), Refusal> {
+    let failing = |message: String| Refusal::new(RefusalCode::StoreFailing, message);
+    let (done, committed) = oneshot::channel();
+    let write = Write {
+        log: LogId::Daemon,
+        ops,
+        done: Some(Box::new(move || {
+            // The sender may have stopped waiting.
+            let _ = done.send(());
+        })),
+    };
+    let written = async {
+        store.write(write).await.map_err(|error| failing(error.to_string()))?;
+        committed.await.map_err(|_| failing("the store ended before it wrote this".into()))
+    };
+    tokio::time::timeout(COMMIT_WAIT, written).await.unwrap_or_else(|_| {
+        Err(failing(
+            "the disk does not take this at the moment; it is written when the disk does again".into(),
+        ))
+    })
+}

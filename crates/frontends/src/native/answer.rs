@@ -1,0 +1,259 @@
+//! What a frame asks for, found out. The WebSocket and REST answer alike, because both answer here.
+
+use bytes::Bytes;
+use portolan_core::{
+    CommandId, DaemonEvent, Millis, Principal, Refusal, RefusalCode, Role, SessionId, Stored,
+    log::delivery::Mode,
+    ports::SessionQuery,
+    registry::{DaemonReader, SessionReader},
+};
+use serde::Serialize;
+
+use super::{
+    Native,
+    wire::{ClientFrame, ReplyBody, ServerFrame},
+};
+
+/// Sessions in a list when nobody says how many, and at most.
+const LIST: (u32, u32) = (100, 1000);
+
+/// Entries in a page of history when nobody says how many, and at most.
+const PAGE: (u32, u32) = (256, 1000);
+
+/// Bytes of entries in a page of history, but for a first entry that is larger by itself: what one connection is
+/// given at once.
+const PAGE_BYTES: usize = 256 * 1024;
+
+/// The shortest beginning of an id that may stand for it.
+const PREFIX: usize = 4;
+
+/// What was asked for.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It is all in the reply.
+    Reply(Box<ReplyBody>),
+    /// A page of entries, whose frames are ready-made.
+    History(Vec<Stored>),
+    /// A reader of this session.
+    Attached(SessionId, Box<SessionReader>),
+    /// No reader of this session any more.
+    Detached(SessionId),
+    /// A reader of the daemon's log.
+    Subscribed(Box<DaemonReader>),
+    /// No reader of it any more.
+    Unsubscribed,
+}
+
+/// Does what a frame asks for. Roles are checked by core, and here for what is the door's.
+pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame) -> Result<Answer, Refusal> {
+    let registry = &native.registry;
+    let body = match frame {
+        ClientFrame::Hello { .. } => return Err(invalid("hello has been said already")),
+        ClientFrame::List { archived, before, limit, .. } => {
+            let limit = limit.unwrap_or(LIST.0).min(LIST.1);
+            let query = SessionQuery { archived, live: false, before, limit };
+            ReplyBody::Sessions { sessions: registry.list(who, query).await? }
+        }
+        ClientFrame::Resolve { prefix, .. } => {
+            if prefix.len() < PREFIX || prefix.len() > 36 {
+                return Err(invalid(format!(
+                    "a session is named by its id, or by its first {PREFIX} to 36 characters"
+                )));
+            }
+            ReplyBody::Resolved { session: registry.resolve(who, &prefix).await? }
+        }
+        ClientFrame::Create { id, spec } => {
+            ReplyBody::Session { session: registry.create(who, id, *spec).await? }
+        }
+        ClientFrame::Delete { session, .. } => {
+            registry.delete(who, session).await?;
+            ReplyBody::Done
+        }
+        ClientFrame::Attach { session, start, items_only, .. } => {
+            let mode = if items_only { Mode::Items } else { Mode::Every };
+            let reader = registry.attach(who, session, start, mode).await?;
+            return Ok(Answer::Attached(session, Box::new(reader)));
+        }
+        ClientFrame::Detach { session, .. } => return Ok(Answer::Detached(session)),
+        ClientFrame::Subscribe { start, .. } => {
+            return Ok(Answer::Subscribed(Box::new(registry.watch(who, start).await?)));
+        }
+        ClientFrame::Unsubscribe { .. } => return Ok(Answer::Unsubscribed),
+        ClientFrame::Command { id, session, command } => {
+            ReplyBody::Receipt { receipt: registry.submit(who, session, id, command).await? }
+        }
+        ClientFrame::State { session, .. } => {
+            let snapshot = registry.snapshot(who, session).await?;
+            ReplyBody::State { seq: snapshot.seq, state: Box::new((*snapshot.state).clone()) }
+        }
+        ClientFrame::History { session, after, upto, limit, .. } => {
+            let limit = limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+            let entries = registry.history(who, session, after, upto, limit).await?;
+            return Ok(Answer::History(first_bytes(entries)));
+        }
+        ClientFrame::Raw { session, seq, .. } => {
+            let raw = registry.raw(who, session, seq).await?;
+            ReplyBody::Raw { text: raw.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()) }
+        }
+        ClientFrame::Environment { session, .. } => {
+            ReplyBody::Environment { variables: registry.environment(who, session).await? }
+        }
+        ClientFrame::Agents { probe: false, .. } => ReplyBody::Agents { agents: registry.agents() },
+        ClientFrame::Agents { probe: true, .. } => {
+            // Looking starts programs; a viewer reads.
+            who.may_daemon(Role::Operator)?;
+            ReplyBody::Agents { agents: registry.probe().await }
+        }
+        ClientFrame::TokenCreate { name, role, sessions, expires_in_seconds, .. } => {
+            who.may_daemon(Role::Owner)?;
+            let expires_at = expires_in_seconds.map(|seconds| {
+                let span = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+                Millis(Millis::now().0.saturating_add(span))
+            });
+            let (token, secret) = native.tokens.create(&name, role, sessions, expires_at).await?;
+            let (id, name) = (token.token.clone(), token.name.clone());
+            note(native, who, DaemonEvent::TokenCreated { token: id, name, role }).await;
+            ReplyBody::Token { token, secret }
+        }
+        ClientFrame::TokenList { .. } => {
+            who.may_daemon(Role::Owner)?;
+            ReplyBody::Tokens { tokens: native.tokens.list() }
+        }
+        ClientFrame::TokenRevoke { token, .. } => {
+            who.may_daemon(Role::Owner)?;
+            native.tokens.revoke(&token).await?;
+            note(native, who, DaemonEvent::TokenRevoked { token }).await;
+            ReplyBody::Done
+        }
+        ClientFrame::TicketCreate { .. } => {
+            let (ticket, expires_at) = native.ticket(who)?;
+            ReplyBody::Ticket { ticket, expires_at }
+        }
+        ClientFrame::Ping { .. } => ReplyBody::Pong,
+    };
+    Ok(Answer::Reply(Box::new(body)))
+}
+
+/// The token is made or gone whether or not the log can take a line about it.
+async fn note(native: &Native, who: &Principal, event: DaemonEvent) {
+    if let Err(refusal) = native.registry.note(Some(who), event).await {
+        tracing::warn!(%refusal, "what happened to a token is not in the log");
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalCode::Invalid, message)
+}
+
+/// The first entries, up to the bytes of a page.
+fn first_bytes(mut entries: Vec<Stored>) -> Vec<Stored> {
+    let mut bytes = 0;
+    let fitting = entries.iter().take_while(|entry| {
+        bytes += entry.frame.len();
+        bytes <= PAGE_BYTES
+    });
+    let fitting = fitting.count().max(1);
+    entries.truncate(fitting);
+    entries
+}
+
+/// The reply to a frame.
+pub(crate) fn reply_frame(id: &CommandId, answer: &Answer) -> Bytes {
+    // An id has no character that JSON would have to escape.
+    answer_text(format!(r#"{{"type":"reply","id":"{id}","#), answer)
+}
+
+/// The same as the body of an HTTP response: without `type` and `id`.
+pub(crate) fn reply_body(answer: &Answer) -> Bytes {
+    answer_text("{".into(), answer)
+}
+
+fn answer_text(head: String, answer: &Answer) -> Bytes {
+    let mut out = head.into_bytes();
+    let body = match answer {
+        Answer::Reply(body) => &**body,
+        Answer::Attached(session, _) => &ReplyBody::Attached { session: *session },
+        Answer::Subscribed(_) => &ReplyBody::Subscribed,
+        Answer::Detached(_) | Answer::Unsubscribed => &ReplyBody::Done,
+        Answer::History(entries) => {
+            // The entries are JSON already: they are put in as they lie in the store.
+            out.extend_from_slice(br#""reply":"history","entries":["#);
+            for (index, entry) in entries.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(&entry.frame);
+            }
+            out.extend_from_slice(b"]}");
+            return out.into();
+        }
+    };
+    // The head is an open object already: the body goes on in it, without its own brace.
+    out.extend_from_slice(json(body).get(1..).unwrap_or(b"}"));
+    out.into()
+}
+
+/// The frame that says that something could not be answered as asked.
+pub(crate) fn error_frame(id: Option<&CommandId>, refusal: &Refusal) -> Bytes {
+    frame_of(&ServerFrame::Error { id: id.cloned(), refusal: refusal.clone() })
+}
+
+/// A frame of the server as text.
+pub(crate) fn frame_of(frame: &ServerFrame) -> Bytes {
+    json(frame).into()
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_else(|error| {
+        // Our own types serialise; should one ever not, the client is told instead of left waiting.
+        tracing::error!(%error, "a frame cannot be written");
+        br#"{"type":"error","code":"internal","message":"the answer cannot be written"}"#.to_vec()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::Seq;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(bytes: &Bytes) -> Value {
+        serde_json::from_slice(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_reply_is_the_same_by_websocket_and_by_rest() {
+        let id: CommandId = "c-1".parse().unwrap();
+        let answers = [
+            (Answer::Reply(Box::new(ReplyBody::Done)), json!({"reply": "done"})),
+            (Answer::Reply(Box::new(ReplyBody::Raw { text: None })), json!({"reply": "raw", "text": null})),
+            (Answer::Unsubscribed, json!({"reply": "done"})),
+            (Answer::History(vec![]), json!({"reply": "history", "entries": []})),
+            (
+                Answer::History(vec![
+                    Stored { seq: Seq(1), frame: Bytes::from_static(b"{\"seq\":1}") },
+                    Stored { seq: Seq(2), frame: Bytes::from_static(b"{\"seq\":2}") },
+                ]),
+                json!({"reply": "history", "entries": [{"seq": 1}, {"seq": 2}]}),
+            ),
+        ];
+        for (answer, mut expected) in answers {
+            assert_eq!(read(&reply_body(&answer)), expected);
+            let frame = reply_frame(&id, &answer);
+            expected["type"] = "reply".into();
+            expected["id"] = "c-1".into();
+            assert_eq!(read(&frame), expected);
+            assert!(serde_json::from_slice::<ServerFrame>(&frame).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_page_of_history_ends_at_its_bytes_but_is_never_empty() {
+        let entry = |seq, size| Stored { seq: Seq(seq), frame: Bytes::from(vec![b' '; size]) };
+        let seqs = |entries| first_bytes(entries).iter().map(|entry| entry.seq.0).collect::<Vec<_>>();
+        assert_eq!(seqs(vec![entry(1, PAGE_BYTES - 1), entry(2, 1), entry(3, 1)]), [1, 2]);
+        assert_eq!(seqs(vec![entry(1, PAGE_BYTES + 1), entry(2, 1)]), [1]);
+        assert_eq!(seqs(vec![]), [0; 0]);
+    }
+}

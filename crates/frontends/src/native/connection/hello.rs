@@ -1,0 +1,82 @@
+//! The beginning of a connection: hello, and who says it.
+
+use portolan_core::{Principal, Refusal, RefusalCode};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{ATTACHMENTS, farewell::Ending};
+use crate::{
+    door::{FRAME_BYTES, Guest, Visitor},
+    native::{
+        Native,
+        answer::{error_frame, frame_of},
+        parse::{client_name, parse},
+        socket::{Received, Socket},
+        wire::{ClientFrame, ClosingReason, Limits, PROTOCOL, ServerFrame, ServerInfo, You},
+    },
+};
+
+/// Who the visitor is, now that its key (where it needs one) is known.
+fn enter(native: &Native, visitor: &Visitor, key: Option<&str>) -> Option<Principal> {
+    match visitor {
+        Visitor::Known(Guest(principal)) => Some(principal.clone()),
+        Visitor::Half(half) => native.keeper.complete(half, key?),
+    }
+}
+
+/// Waits for hello and answers it. What cannot be taken for one is answered, too; the caller's clock runs on.
+pub(super) async fn hello<S>(
+    native: &Native,
+    visitor: &Visitor,
+    socket: &mut Socket<S>,
+) -> Result<Principal, Ending>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        let frame = match socket.receive().await? {
+            Received::Message(text) => parse(&text),
+            Received::Ping(payload) => {
+                socket.feed_pong(payload);
+                socket.flush().await.map_err(|_| Ending::Gone)?;
+                continue;
+            }
+            Received::Pong => continue,
+            Received::Close(code) => return Err(Ending::Closed(code)),
+        };
+        let refusal = match frame {
+            Ok(ClientFrame::Hello { protocol: 0, .. }) => {
+                let refusal = Refusal::new(RefusalCode::Invalid, "this server speaks protocol 1");
+                socket.feed(error_frame(None, &refusal));
+                return Err(Ending::Close(ClosingReason::Protocol));
+            }
+            Ok(ClientFrame::Hello { protocol, client, key }) => {
+                let Some(mut who) = enter(native, visitor, key.as_deref()) else {
+                    let why = "the key does not go with the cookie; log in again with a new ticket";
+                    socket.feed(error_frame(None, &Refusal::new(RefusalCode::Unauthenticated, why)));
+                    return Err(Ending::Close(ClosingReason::TokenGone));
+                };
+                who.via = client_name(&client.name);
+                tracing::debug!(token = %who.token, via = who.via, "client connected");
+                socket.feed(frame_of(&ServerFrame::Welcome {
+                    protocol: protocol.min(PROTOCOL),
+                    server: ServerInfo { name: "portolan".into(), version: native.version.clone() },
+                    you: You {
+                        token: who.token.clone(),
+                        name: who.name.clone(),
+                        role: who.role,
+                        sessions: who.sessions.clone(),
+                    },
+                    limits: Limits { frame_bytes: FRAME_BYTES as u32, attachments: ATTACHMENTS as u32 },
+                }));
+                return Ok(who);
+            }
+            Ok(other) => {
+                let refusal = Refusal::new(RefusalCode::Invalid, "the first frame is `hello`");
+                error_frame(other.id(), &refusal)
+            }
+            Err(unreadable) => error_frame(unreadable.id.as_ref(), &unreadable.refusal),
+        };
+        socket.feed(refusal);
+        socket.flush().await.map_err(|_| Ending::Gone)?;
+    }
+}

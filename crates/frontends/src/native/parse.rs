@@ -1,0 +1,184 @@
+//! Inbound text into a frame. Pure, and total: any bytes give a frame or an error that says what is wrong.
+//!
+//! A text that cannot be read costs its sender an `error` frame, never the connection: the next frame may be fine.
+
+use portolan_core::{CommandId, Refusal, RefusalCode};
+use serde_json::Value;
+
+use super::wire::ClientFrame;
+use crate::door::{JSON_DEPTH, json_depth_exceeds};
+
+/// A text that is no frame.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{refusal}")]
+pub struct Unreadable {
+    /// The frame's id, where that much could be read.
+    pub id: Option<CommandId>,
+    /// What is wrong with it; always `invalid`.
+    pub refusal: Refusal,
+}
+
+/// Reads one frame.
+pub fn parse(text: &[u8]) -> Result<ClientFrame, Unreadable> {
+    if json_depth_exceeds(text, JSON_DEPTH) {
+        let message = format!("JSON nested deeper than {JSON_DEPTH} levels is not taken");
+        return Err(Unreadable { id: None, refusal: Refusal::new(RefusalCode::Invalid, message) });
+    }
+    serde_json::from_slice(text).map_err(|error| explain(text, &error))
+}
+
+/// Says what is wrong with a text that is no frame. Reads it a second time, without any expectation.
+fn explain(text: &[u8], error: &serde_json::Error) -> Unreadable {
+    let invalid =
+        |id, message: String| Unreadable { id, refusal: Refusal::new(RefusalCode::Invalid, message) };
+    let Ok(value) = serde_json::from_slice::<Value>(text) else {
+        return invalid(None, format!("this is no JSON that can be read: {error}"));
+    };
+    let Value::Object(fields) = value else {
+        return invalid(None, "a frame is a JSON object with a `type`".into());
+    };
+    let id = fields.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    let message = match fields.get("type") {
+        None => "a frame needs a `type`".into(),
+        Some(Value::String(name)) if ClientFrame::NAMES.contains(&name.as_str()) => {
+            format!("a frame `{name}` that cannot be read: {error}")
+        }
+        Some(Value::String(name)) => format!("unknown frame type `{}`", shorten(name)),
+        Some(_) => "the `type` of a frame is a string".into(),
+    };
+    invalid(id, message)
+}
+
+/// The beginning of a text from outside, fit to be repeated in a message.
+fn shorten(text: &str) -> String {
+    text.chars().take(40).flat_map(char::escape_debug).collect()
+}
+
+/// A client's name as others see it: at most 32 visible characters.
+pub(crate) fn client_name(name: &str) -> String {
+    let plain: String = name.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(32).collect();
+    let plain = plain.trim();
+    if plain.is_empty() { "native".into() } else { plain.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::{Action, SessionId, command::DAEMON_ACTIONS};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(text: &str) -> (Option<String>, String) {
+        let unreadable = parse(text.as_bytes()).unwrap_err();
+        assert_eq!(unreadable.refusal.code, RefusalCode::Invalid);
+        (unreadable.id.map(String::from), unreadable.refusal.message)
+    }
+
+    #[test]
+    fn an_unknown_frame_type_is_named_and_its_id_kept() {
+        let (id, message) = refused(r#"{"type":"dance","id":"7"}"#);
+        assert_eq!((id.as_deref(), message.as_str()), (Some("7"), "unknown frame type `dance`"));
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        assert_eq!(refused(r#"{"id":"7"}"#).1, "a frame needs a `type`");
+        assert_eq!(refused(r#"{"type":3}"#).1, "the `type` of a frame is a string");
+        assert_eq!(refused("[]").1, "a frame is a JSON object with a `type`");
+        assert!(refused("{").1.starts_with("this is no JSON"));
+        assert!(refused(r#"{"type":"detach","id":"7"}"#).1.contains("`session`"));
+        let unknown = r#"{"type":"command","id":"7","session":"00000000-0000-0000-0000-000000000001","command":{"name":"fly"}}"#;
+        assert!(refused(unknown).1.contains("`fly`"), "{:?}", refused(unknown));
+    }
+
+    #[test]
+    fn an_option_that_a_session_does_not_have_is_named() {
+        let (id, message) = refused(r#"{"type":"create","id":"7","spec":{"agent":"demo","colour":"red"}}"#);
+        assert!(id.as_deref() == Some("7") && message.contains("`colour`"), "{message}");
+    }
+
+    // covers: 003-173
+    #[test]
+    fn a_field_we_do_not_know_is_ignored() {
+        let frame = parse(br#"{"type":"ping","id":"7","colour":"red"}"#).unwrap();
+        assert_eq!(frame, ClientFrame::Ping { id: "7".parse().unwrap() });
+    }
+
+    #[test]
+    fn json_that_is_nested_too_deep_is_refused_without_a_stack_overflow() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let frame = |body: String| format!(r#"{{"type":"ping","id":"7","x":{body}}}"#);
+        assert!(parse(frame(nested(JSON_DEPTH - 1)).as_bytes()).is_ok());
+        assert!(parse(frame(nested(JSON_DEPTH)).as_bytes()).is_err());
+        assert!(parse(nested(1_000_000).as_bytes()).is_err());
+        assert!(
+            parse(frame(format!("{:?}", "\\\"[".repeat(1000))).as_bytes()).is_ok(),
+            "brackets in a string"
+        );
+    }
+
+    #[test]
+    fn a_foreign_type_is_repeated_short_and_without_control_characters() {
+        let text = json!({"type": format!("\u{1b}[31m{}", "x".repeat(1000))}).to_string();
+        let message = refused(&text).1;
+        assert!(message.len() < 120 && !message.contains('\u{1b}'), "{message}");
+    }
+
+    #[test]
+    fn every_action_of_core_has_a_wire_form() {
+        let session = SessionId::from_u128(1);
+        let body = json!({
+            "content": [], "request": 1, "answer": {"kind": "deny"}, "to": "n", "archived": true, "mode": "plan",
+            "variables": {}, "server": "s", "enabled": true, "servers": {}, "message": null, "task": "t",
+            "prompt": 1, "command": 1, "tool_name": "Bash", "body": null,
+        });
+        for name in Action::NAMES.into_iter().chain([Action::NATIVE]) {
+            let mut command = body.clone();
+            command["name"] = name.into();
+            if name == "rewind" {
+                command["to"] = 1.into();
+            }
+            let text =
+                json!({"type": "command", "id": "7", "session": session, "command": command}).to_string();
+            let ClientFrame::Command { command, .. } = parse(text.as_bytes()).unwrap() else {
+                panic!("`{name}` is no command")
+            };
+            assert_eq!(command.name(), name);
+        }
+        for name in DAEMON_ACTIONS {
+            assert!(ClientFrame::NAMES.contains(&name), "`{name}` has no frame");
+        }
+    }
+
+    #[test]
+    fn the_list_of_frame_names_is_complete() {
+        // The reader names all types it knows when it meets one that it does not.
+        let error = serde_json::from_str::<ClientFrame>(r#"{"type":"?"}"#).unwrap_err().to_string();
+        let known: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+        assert_eq!(known, ClientFrame::NAMES);
+    }
+
+    #[test]
+    fn a_client_name_is_short_and_visible() {
+        assert_eq!(client_name(&"é\n ab\u{7f}c".repeat(40)), "abc abc abc abc abc abc abc abc");
+        assert_eq!(client_name("\u{1b}\u{0}"), "native");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_frame_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&bytes);
+        }
+
+        #[test]
+        fn any_change_of_a_frame_gives_a_frame_or_an_error(at in 0_usize..150, byte in any::<u8>()) {
+            let mut text = br#"{"type":"command","id":"7","session":"00000000-0000-0000-0000-000000000001","command":{"name":"answer","request":1,"answer":{"kind":"allow","scope":"once"}}}"#.to_vec();
+            let at = at % text.len();
+            text[at] = byte;
+            if let Err(unreadable) = parse(&text) {
+                prop_assert!(!unreadable.refusal.message.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! REST: the same questions as by WebSocket, one request each. An answer's body is the reply of docs/protocol.md
+//! without `type` and `id`; a refusal is `{"error": {...}}` with the status that [`Denied`] gives it.
+
+use axum::{
+    extract::{Path, Query, Request, State},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, StatusCode, header};
+use portolan_core::{
+    CommandId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, TokenId,
+    ports::{SessionQuery, StoreHealth},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use tracing::Instrument as _;
+
+use super::{
+    Native,
+    answer::{answer, reply_body},
+    connection,
+    socket::Upgrade,
+    wire::{ClientFrame, CreateSession, CreateToken, ReplyBody, SendCommand},
+};
+use crate::door::{Denied, Guest, JsonBody, Visitor};
+
+/// Names the command or session that a request makes, so that sending it again does it only once.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+type Answered = Result<Response, Denied>;
+
+/// Answers a frame's question with a response.
+async fn ask(native: &Native, who: &Principal, frame: ClientFrame) -> Answered {
+    let result = answer(native, who, frame).await;
+    native.metrics.answered(result.as_ref().err().map(|refusal| refusal.code));
+    let body = reply_body(&result?);
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+fn some_id() -> CommandId {
+    CommandId::random()
+}
+
+/// The session that a path names, by its id or by the beginning of it.
+pub(super) async fn session_of(native: &Native, who: &Principal, text: &str) -> Result<SessionId, Denied> {
+    if let Ok(session) = text.parse() {
+        return Ok(session);
+    }
+    Ok(native.registry.resolve(who, text).await?)
+}
+
+/// The id under which a request is done once: from its body, else from its header, else a new one.
+fn id_of(body: Option<CommandId>, headers: &HeaderMap) -> Result<CommandId, Denied> {
+    if let Some(id) = body {
+        return Ok(id);
+    }
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(some_id()) };
+    let key = key.to_str().ok().and_then(|key| key.parse().ok());
+    key.ok_or_else(|| {
+        let message = "an Idempotency-Key has 1 to 64 characters from A-Z a-z 0-9 . _ : -";
+        Refusal::new(RefusalCode::Invalid, message).into()
+    })
+}
+
+/// Says that a query makes no sense, in the same form as every refusal.
+pub(super) fn query_of<T: DeserializeOwned>(uri: &http::Uri) -> Result<T, Denied> {
+    Query::try_from_uri(uri).map(|Query(query)| query).map_err(|error| {
+        Refusal::new(RefusalCode::Invalid, format!("the query cannot be read: {}", error.body_text())).into()
+    })
+}
+
+#[derive(Deserialize)]
+struct ListQuery {
+    archived: Option<bool>,
+    before: Option<SessionId>,
+    limit: Option<u32>,
+}
+
+pub(super) async fn list(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
+    let ListQuery { archived, before, limit } = query_of(&uri)?;
+    ask(&native, &who, ClientFrame::List { id: some_id(), archived, before, limit }).await
+}
+
+pub(super) async fn create(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    headers: HeaderMap,
+    JsonBody(CreateSession { id, spec }): JsonBody<CreateSession>,
+) -> Answered {
+    let id = id_of(id, &headers)?;
+    let mut response = ask(&native, &who, ClientFrame::Create { id, spec }).await?;
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+pub(super) async fn show(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(session): Path<String>,
+) -> Answered {
+    let session = session_of(&native, &who, &session).await?;
+    let snapshot = native.registry.snapshot(&who, session).await?;
+    let body = ReplyBody::Session { session: snapshot.state.summary.clone() };
+    native.metrics.answered(None);
+    Ok(axum::Json(body).into_response())
+}
+
+pub(super) async fn delete(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(session): Path<String>,
+) -> Answered {
+    // Never by a beginning: what is deleted is gone for good.
+    let session = session.parse().map_err(|_| {
+        Refusal::new(RefusalCode::Invalid, "a session is deleted by its full id, not by the beginning of it")
+    })?;
+    ask(&native, &who, ClientFrame::Delete { id: some_id(), session }).await
+}
+
+pub(super) async fn state(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(session): Path<String>,
+) -> Answered {
+    let session = session_of(&native, &who, &session).await?;
+    ask(&native, &who, ClientFrame::State { id: some_id(), session }).await
+}
+
+#[derive(Deserialize)]
+struct EntriesQuery {
+    #[serde(default)]
+    after: Seq,
+    upto: Option<Seq>,
+    limit: Option<u32>,
+}
+
+pub(super) async fn entries(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(session): Path<String>,
+    uri: http::Uri,
+) -> Answered {
+    let EntriesQuery { after, upto, limit } = query_of(&uri)?;
+    let session = session_of(&native, &who, &session).await?;
+    ask(&native, &who, ClientFrame::History { id: some_id(), session, after, upto, limit }).await
+}
+
+pub(super) async fn raw(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path((session, seq)): Path<(String, String)>,
+) -> Answered {
+    let seq = seq
+        .parse()
+        .map(Seq)
+        .map_err(|_| Refusal::new(RefusalCode::Invalid, "an entry is named by its number"))?;
+    let session = session_of(&native, &who, &session).await?;
+    ask(&native, &who, ClientFrame::Raw { id: some_id(), session, seq }).await
+}
+
+pub(super) async fn environment(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(session): Path<String>,
+) -> Answered {
+    let session = session_of(&native, &who, &session).await?;
+    ask(&native, &who, ClientFrame::Environment { id: some_id(), session }).await
+}
+
+pub(super) async fn command(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(session): Path<String>,
+    headers: HeaderMap,
+    JsonBody(SendCommand { id, command }): JsonBody<SendCommand>,
+) -> Answered {
+    let id = id_of(id, &headers)?;
+    let session = session_of(&native, &who, &session).await?;
+    let mut response = ask(&native, &who, ClientFrame::Command { id, session, command }).await?;
+    *response.status_mut() = StatusCode::ACCEPTED;
+    Ok(response)
+}
+
+#[derive(Deserialize)]
+struct AgentsQuery {
+    #[serde(default)]
+    probe: bool,
+}
+
+pub(super) async fn agents(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
+    let AgentsQuery { probe } = query_of(&uri)?;
+    ask(&native, &who, ClientFrame::Agents { id: some_id(), probe }).await
+}
+
+pub(super) async fn tokens(State(native): State<Native>, Guest(who): Guest) -> Answered {
+    ask(&native, &who, ClientFrame::TokenList { id: some_id() }).await
+}
+
+pub(super) async fn create_token(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    JsonBody(CreateToken { name, role, sessions, expires_in_seconds }): JsonBody<CreateToken>,
+) -> Answered {
+    let frame = ClientFrame::TokenCreate { id: some_id(), name, role, sessions, expires_in_seconds };
+    let mut response = ask(&native, &who, frame).await?;
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+pub(super) async fn revoke_token(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(token): Path<String>,
+) -> Answered {
+    let token: TokenId = token.parse().map_err(|_| Refusal::new(RefusalCode::NotFound, "no such token"))?;
+    ask(&native, &who, ClientFrame::TokenRevoke { id: some_id(), token }).await
+}
+
+pub(super) async fn create_ticket(State(native): State<Native>, Guest(who): Guest) -> Answered {
+    let mut response = ask(&native, &who, ClientFrame::TicketCreate { id: some_id() }).await?;
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// Says only that someone is there: who asks may be anyone.
+pub(super) async fn health() -> &'static str {
+    "ok\n"
+}
+
+pub(super) async fn openapi(Guest(_): Guest) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], super::routes::OPENAPI).into_response()
+}
+
+pub(super) async fn metrics(State(native): State<Native>, Guest(who): Guest) -> Answered {
+    who.may_daemon(Role::Viewer)?;
+    let live = SessionQuery { archived: None, live: true, before: None, limit: 1000 };
+    let sessions = native.registry.list(&who, live).await?.len();
+    let healthy = *native.registry.store().health().borrow() == StoreHealth::Good;
+    let text = native.metrics.text(sessions, healthy);
+    Ok(([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
+        .into_response())
+}
+
+/// The WebSocket: the request is checked, answered, and what it becomes is served on a task of its own.
+pub(super) async fn websocket(State(native): State<Native>, visitor: Visitor, request: Request) -> Answered {
+    let (mut parts, _) = request.into_parts();
+    let upgrade = Upgrade::of(&mut parts)
+        .map_err(|(status, message)| Denied::new(status, RefusalCode::Invalid, message))?;
+    let (response, upgraded) = upgrade.accept();
+    let span = tracing::debug_span!("native connection");
+    let tracker = native.connections.clone();
+    let serve = async move {
+        if let Some(io) = upgraded.await {
+            connection::serve(native, visitor, io).await;
+        }
+    };
+    tracker.spawn(serve.instrument(span));
+    Ok(response)
+}

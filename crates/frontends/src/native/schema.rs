@@ -1,0 +1,291 @@
+//! JSON Schema, TypeScript and OpenAPI of the native protocol, written from the types and the table of routes.
+//!
+//! The files under `schemas/` are checked in; a test fails when they are not what this writes.
+
+use std::{
+    any::TypeId,
+    collections::{BTreeMap, HashSet},
+};
+
+use portolan_core::{Refusal, command::Stage};
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+use ts_rs::{Config, TS, TypeVisitor};
+
+use super::{
+    routes::{Gives, Method, Needs, Parameter, Route, TABLE},
+    wire::{
+        ClientFrame, CreateSession, CreateToken, LogFrame, PROTOCOL, ReplyBody, SendCommand, ServerFrame,
+    },
+};
+
+/// Every generated file: its path from the root of the repository, and its text.
+pub fn generate() -> Vec<(&'static str, String)> {
+    vec![
+        ("schemas/protocol.schema.json", pretty(&json_schema())),
+        ("schemas/protocol.ts", typescript()),
+        ("schemas/openapi.json", pretty(&openapi())),
+    ]
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+fn json_schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let [client, server, log] = [
+        generator.subschema_for::<ClientFrame>(),
+        generator.subschema_for::<ServerFrame>(),
+        generator.subschema_for::<LogFrame>(),
+    ];
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The native protocol of Portolan",
+        "description": "One frame. docs/protocol.md says what they mean. Readers ignore what they do not know.",
+        "x-protocol": PROTOCOL,
+        "anyOf": [client, server, log],
+        "$defs": generator.take_definitions(true),
+    })
+}
+
+// ------------------------------------------------------------------------------------ TypeScript
+
+struct Declarations {
+    config: Config,
+    seen: HashSet<TypeId>,
+    by_name: BTreeMap<String, String>,
+}
+
+impl TypeVisitor for Declarations {
+    fn visit<T: TS + 'static + ?Sized>(&mut self) {
+        if !self.seen.insert(TypeId::of::<T>()) {
+            return;
+        }
+        if T::output_path().is_some() {
+            let name = T::ident(&self.config);
+            let docs = T::docs().unwrap_or_default();
+            self.by_name.insert(name, format!("{docs}export {}", T::decl(&self.config)));
+        }
+        T::visit_dependencies(self);
+        T::visit_generics(self);
+    }
+}
+
+fn typescript() -> String {
+    let config = Config::new().with_large_int("number");
+    let mut all = Declarations { config, seen: HashSet::new(), by_name: BTreeMap::new() };
+    all.visit::<ClientFrame>();
+    all.visit::<ServerFrame>();
+    all.visit::<LogFrame>();
+    // Part of other types' text only, and worth a name of their own.
+    all.visit::<ReplyBody>();
+    all.visit::<Refusal>();
+    all.visit::<Stage>();
+    all.visit::<CreateSession>();
+    all.visit::<SendCommand>();
+    all.visit::<CreateToken>();
+    let mut text = format!(
+        "// The native protocol of Portolan, version {PROTOCOL}. Generated; docs/protocol.md says what it means.\n\
+         // Readers ignore fields, frame types and enum values they do not know.\n\n\
+         /** An entry of a session. */\n\
+         export type EntryFrame = Extract<LogFrame, {{ type: \"entry\" }}>;\n\n\
+         /** An entry of the daemon. */\n\
+         export type DaemonFrame = Extract<LogFrame, {{ type: \"daemon\" }}>;\n\n\
+         /** The state of a session. */\n\
+         export type SnapshotFrame = Extract<LogFrame, {{ type: \"snapshot\" }}>;\n\n\
+         /** The state of the daemon. */\n\
+         export type DaemonSnapshotFrame = Extract<LogFrame, {{ type: \"daemon_snapshot\" }}>;\n"
+    );
+    for declaration in all.by_name.values() {
+        text.push('\n');
+        // The generator leaves blanks at line ends.
+        for line in declaration.lines() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+// --------------------------------------------------------------------------------------- OpenAPI
+
+fn openapi() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+    });
+    let mut generator = settings.into_generator();
+    component::<CreateSession>(&mut generator);
+    component::<SendCommand>(&mut generator);
+    component::<CreateToken>(&mut generator);
+    component::<ReplyBody>(&mut generator);
+    component::<Refusal>(&mut generator);
+    let mut schemas = generator.take_definitions(true);
+    let replies = schemas.remove("ReplyBody").unwrap_or_default();
+    for reply in replies["oneOf"].as_array().into_iter().flatten() {
+        if let Some(name) = reply["properties"]["reply"]["const"].as_str() {
+            schemas.insert(reply_name(name), reply.clone());
+        }
+    }
+    schemas.insert("Login".into(), object(&[("ticket", "The ticket; it is used up by this.")]));
+    schemas.insert("Key".into(), object(&[("key", "Goes into origin storage and with every request.")]));
+    schemas.insert(
+        "Error".into(),
+        json!({"type": "object", "required": ["error"], "properties": {"error": reference("Refusal")}}),
+    );
+    let mut paths = Map::new();
+    for route in TABLE {
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[method(route.method)] = operation(route);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Portolan",
+            "version": PROTOCOL.to_string(),
+            "description": "The native protocol by REST and SSE. The same commands go by WebSocket; docs/protocol.md \
+                            in the repository specifies both.",
+            "license": {"name": "MIT OR Apache-2.0"},
+        },
+        "security": [{"bearer": []}, {"cookie": [], "key": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": crate::door::COOKIE},
+                "key": {"type": "apiKey", "in": "header", "name": crate::door::KEY_HEADER},
+            },
+            "schemas": schemas,
+        },
+    })
+}
+
+fn component<T: JsonSchema>(generator: &mut SchemaGenerator) {
+    // What it gives is only a reference; the schema itself stays with the generator.
+    let _ = generator.subschema_for::<T>();
+}
+
+fn object(fields: &[(&str, &str)]) -> Value {
+    let properties: Map<String, Value> = fields
+        .iter()
+        .map(|(name, about)| ((*name).to_owned(), json!({"type": "string", "description": about})))
+        .collect();
+    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    json!({"type": "object", "required": required, "properties": properties})
+}
+
+fn method(method: Method) -> &'static str {
+    match method {
+        Method::Get => "get",
+        Method::Post => "post",
+        Method::Delete => "delete",
+    }
+}
+
+/// `token_list` gives `TokenListReply`.
+fn reply_name(name: &str) -> String {
+    let words = name.split('_').map(|word| {
+        let (first, rest) = word.split_at(1);
+        format!("{}{rest}", first.to_ascii_uppercase())
+    });
+    format!("{}Reply", words.collect::<String>())
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn operation(route: &Route) -> Value {
+    let content = |kind: &str, schema: Value| json!({kind: {"schema": schema}});
+    let answer = match route.gives {
+        Gives::Reply(name) => {
+            json!({"description": "As asked.", "content": content("application/json", reference(&reply_name(name)))})
+        }
+        Gives::Key => {
+            json!({"description": "Logged in.", "content": content("application/json", reference("Key"))})
+        }
+        Gives::Text(kind) => {
+            json!({"description": "As asked.", "content": content(kind, json!({"type": "string"}))})
+        }
+        Gives::Nothing => json!({"description": "Done."}),
+        Gives::Switch => json!({"description": "The connection is a WebSocket now."}),
+    };
+    let role = match route.needs {
+        Needs::Nobody => "No token is needed.",
+        Needs::Viewer => "A token of any role.",
+        Needs::Operator => "A token with the role operator or owner.",
+        Needs::Owner => "A token with the role owner.",
+    };
+    let refused =
+        json!({"description": "Refused.", "content": content("application/json", reference("Error"))});
+    let mut operation = json!({
+        "summary": route.summary,
+        "description": role,
+        "responses": {route.status.to_string(): answer, "default": refused},
+    });
+    if route.needs == Needs::Nobody {
+        operation["security"] = json!([]);
+    }
+    if !route.parameters.is_empty() {
+        operation["parameters"] = route.parameters.iter().map(parameter).collect();
+    }
+    if let Some(name) = route.takes {
+        let body = content("application/json", reference(name));
+        operation["requestBody"] = json!({"required": true, "content": body});
+    }
+    operation
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    json!({
+        "name": parameter.name,
+        "in": parameter.place,
+        "required": parameter.place == "path",
+        "description": parameter.about,
+        "schema": {"type": parameter.kind},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    // covers: 003-173
+    #[test]
+    fn the_files_in_the_repository_are_what_the_types_say() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (path, text) in generate() {
+            if std::env::var_os("UPDATE").is_some() {
+                fs::write(root.join(path), &text).unwrap();
+            }
+            let found = fs::read_to_string(root.join(path)).unwrap_or_default();
+            assert!(
+                found == text,
+                "{path} is not up to date; run this test with UPDATE=1 and look at the diff"
+            );
+        }
+    }
+
+    #[test]
+    fn every_type_that_the_routes_name_is_in_the_document() {
+        let document = openapi();
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let text = document.to_string();
+        for name in text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            assert!(schemas.contains_key(name), "no schema `{name}`");
+        }
+    }
+
+    #[test]
+    fn no_type_in_the_typescript_is_left_undeclared() {
+        let text = typescript();
+        for name in
+            ["ClientFrame", "ServerFrame", "LogFrame", "ReplyBody", "Event", "DaemonEvent", "State", "Action"]
+        {
+            assert!(text.contains(&format!("export type {name} =")), "no `{name}`");
+        }
+        assert!(!text.contains("bigint"), "a number on the wire is a JavaScript number");
+    }
+}

@@ -1,0 +1,277 @@
+//! Events by SSE: the same entries as by WebSocket, as a stream that a browser's `EventSource` or `curl` reads.
+//!
+//! The id of an event is the number of its entry, so `Last-Event-ID` goes on where a stream broke off. One task per
+//! stream; what it made waits in no queue but the one chunk on its way.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::{Path, State},
+    response::{IntoResponse, Response},
+};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Uri, header};
+use portolan_core::{
+    Principal, Refusal, RefusalCode, Seq,
+    log::delivery::{Closed, Delivery, Mode, Piece, Presence, Start},
+    registry::{DaemonReader, SessionReader},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until, timeout},
+};
+use tracing::Instrument as _;
+
+use super::{
+    Native,
+    rest::{query_of, session_of},
+    wire::ClosingReason,
+};
+use crate::door::{Denied, Guest};
+
+/// A comment after so long without an event keeps proxies from closing the stream.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// A client that takes nothing for so long is closed; it can come back with its last id.
+const STALLED: Duration = Duration::from_secs(10);
+
+#[derive(Deserialize)]
+struct StreamQuery {
+    after: Option<Seq>,
+    tail: Option<u32>,
+    #[serde(default)]
+    items_only: bool,
+}
+
+impl StreamQuery {
+    /// Where to begin: what a reconnecting client saw last counts before what its address says.
+    fn start(&self, headers: &HeaderMap) -> Result<Start, Denied> {
+        let invalid = |message| Err(Refusal::new(RefusalCode::Invalid, message).into());
+        if let Some(last) = headers.get("last-event-id") {
+            return match last.to_str().ok().and_then(|last| last.parse().ok()) {
+                Some(last) => Ok(Start::After(Seq(last))),
+                None => invalid("Last-Event-ID is the number of an entry"),
+            };
+        }
+        match (self.after, self.tail) {
+            (Some(_), Some(_)) => invalid("`after` and `tail` exclude each other"),
+            (Some(after), None) => Ok(Start::After(after)),
+            (None, Some(tail)) => Ok(Start::Tail(tail)),
+            (None, None) => Ok(Start::After(Seq::ZERO)),
+        }
+    }
+}
+
+pub(super) async fn session(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(session): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Denied> {
+    let query: StreamQuery = query_of(&uri)?;
+    let start = query.start(&headers)?;
+    let session = session_of(&native, &who, &session).await?;
+    let mode = if query.items_only { Mode::Items } else { Mode::Every };
+    let reader = native.registry.attach(&who, session, start, mode).await?;
+    Ok(stream_of(native, who, reader))
+}
+
+pub(super) async fn daemon(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Denied> {
+    let query: StreamQuery = query_of(&uri)?;
+    let reader = native.registry.watch(&who, query.start(&headers)?).await?;
+    Ok(stream_of(native, who, reader))
+}
+
+/// A reader of either log, as chunks of an event stream.
+trait Source: Send + 'static {
+    /// What comes next as text, with how many entries are in it. Cancel-safe.
+    fn next_chunk(&mut self) -> impl Future<Output = (Chunk, usize)> + Send;
+}
+
+enum Chunk {
+    More(Bytes),
+    Last(Bytes),
+}
+
+impl Source for SessionReader {
+    async fn next_chunk(&mut self) -> (Chunk, usize) {
+        chunk_of(self.next().await, "entry", "snapshot")
+    }
+}
+
+impl Source for DaemonReader {
+    async fn next_chunk(&mut self) -> (Chunk, usize) {
+        chunk_of(self.next().await, "daemon", "daemon_snapshot")
+    }
+}
+
+#[derive(Serialize)]
+struct PresenceData<'a> {
+    present: &'a [Presence],
+}
+
+#[derive(Serialize)]
+struct EndedData {
+    reason: Closed,
+}
+
+fn chunk_of<E, S>(delivery: Delivery<E, S>, entry: &str, snapshot: &str) -> (Chunk, usize)
+where
+    E: Serialize + Clone + DeserializeOwned,
+{
+    match delivery {
+        Delivery::Entries(entries) => {
+            let mut out = BytesMut::new();
+            for piece in &entries {
+                event(&mut out, entry, Some(piece.seq()), &Piece::frame(piece));
+            }
+            (Chunk::More(out.freeze()), entries.len())
+        }
+        Delivery::Snapshot(state) => (Chunk::More(one(snapshot, Some(state.seq), &state.frame)), 0),
+        Delivery::Presence(present) => {
+            (Chunk::More(one("presence", None, &json(&PresenceData { present: &present }))), 0)
+        }
+        Delivery::Closed(reason) => (Chunk::Last(one("ended", None, &json(&EndedData { reason }))), 0),
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    // Our own types serialise; should one ever not, the event still arrives, without its data.
+    serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
+}
+
+fn one(name: &str, id: Option<Seq>, data: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(data.len() + 64);
+    event(&mut out, name, id, data);
+    out.freeze()
+}
+
+/// Adds one event. `data` is JSON on one line: our JSON never has a line end in it.
+fn event(out: &mut BytesMut, name: &str, id: Option<Seq>, data: &[u8]) {
+    if let Some(id) = id {
+        out.put_slice(format!("id: {id}\n").as_bytes());
+    }
+    out.put_slice(b"event: ");
+    out.put_slice(name.as_bytes());
+    out.put_slice(b"\ndata: ");
+    out.put_slice(data);
+    out.put_slice(b"\n\n");
+}
+
+fn stream_of(native: Native, who: Principal, source: impl Source) -> Response {
+    let (chunks, body) = mpsc::channel::<Bytes>(1);
+    let span = tracing::debug_span!("native stream");
+    let tracker = native.connections.clone();
+    tracker.spawn(pump(native, who, source, chunks).instrument(span));
+    let body = stream::unfold(body, |mut body| async {
+        let chunk = body.recv().await?;
+        Some((Ok::<_, Infallible>(chunk), body))
+    });
+    let mut response = Body::from_stream(body).into_response();
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        // Without it nginx would gather the events up.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[derive(Serialize)]
+struct ClosingData {
+    reason: ClosingReason,
+}
+
+/// Carries chunks from the reader to the response until one of them ends.
+async fn pump(native: Native, who: Principal, mut source: impl Source, chunks: mpsc::Sender<Bytes>) {
+    let _counted = native.metrics.streaming();
+    let keeper = std::sync::Arc::clone(&native.keeper);
+    let gone = keeper.until_gone(&who.token);
+    tokio::pin!(gone);
+    // An answer at once, even where nothing has happened yet: the client knows that it is connected.
+    let mut next = Bytes::from_static(b": portolan\n\n");
+    loop {
+        match timeout(STALLED, chunks.send(next)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return,
+            Err(_) => {
+                native.metrics.closed(ClosingReason::TooSlow);
+                return;
+            }
+        }
+        let closing = tokio::select! {
+            (chunk, entries) = source.next_chunk() => {
+                native.metrics.delivered(entries);
+                match chunk {
+                    Chunk::More(bytes) => {
+                        next = bytes;
+                        continue;
+                    }
+                    Chunk::Last(bytes) => {
+                        let _ = timeout(STALLED, chunks.send(bytes)).await;
+                        return;
+                    }
+                }
+            }
+            () = sleep_until(Instant::now() + HEARTBEAT) => {
+                next = Bytes::from_static(b":\n\n");
+                continue;
+            }
+            () = chunks.closed() => return,
+            () = &mut gone => ClosingReason::TokenGone,
+            () = native.stopping.cancelled() => ClosingReason::Stopping,
+        };
+        native.metrics.closed(closing);
+        let last = one("closing", None, &json(&ClosingData { reason: closing }));
+        let _ = timeout(STALLED, chunks.send(last)).await;
+        return;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(query: &str, last: Option<&str>) -> Result<Start, Denied> {
+        let mut headers = HeaderMap::new();
+        if let Some(last) = last {
+            headers.insert("last-event-id", HeaderValue::from_str(last).unwrap());
+        }
+        query_of::<StreamQuery>(&format!("/x?{query}").parse().unwrap())?.start(&headers)
+    }
+
+    #[test]
+    fn what_a_client_saw_last_counts_before_what_its_address_says() {
+        assert_eq!(start("after=3", Some("9")), Ok(Start::After(Seq(9))));
+        assert_eq!(start("after=3", None), Ok(Start::After(Seq(3))));
+        assert_eq!(start("tail=5", None), Ok(Start::Tail(5)));
+        assert_eq!(start("", None), Ok(Start::After(Seq::ZERO)));
+    }
+
+    #[test]
+    fn a_start_that_makes_no_sense_is_refused() {
+        for (query, last) in
+            [("after=x", None), ("after=1&tail=2", None), ("", Some("abc")), ("tail=-1", None)]
+        {
+            let denied = start(query, last).unwrap_err();
+            assert_eq!(denied.refusal.code, RefusalCode::Invalid, "{query} {last:?}");
+        }
+    }
+
+    #[test]
+    fn an_event_has_the_number_of_its_entry_as_id() {
+        assert_eq!(one("entry", Some(Seq(7)), b"{}"), "id: 7\nevent: entry\ndata: {}\n\n");
+        assert_eq!(one("presence", None, b"[]"), "event: presence\ndata: []\n\n");
+    }
+}

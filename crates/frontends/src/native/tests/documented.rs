@@ -1,0 +1,127 @@
+//! docs/protocol.md against the types: its examples can be read, and nothing on the wire is missing from it.
+
+use portolan_core::{Action, DaemonEvent, Event, RefusalCode, request::Outcome, session::state::Status};
+use serde::de::DeserializeOwned;
+
+use super::*;
+use crate::native::{
+    parse::parse,
+    routes::TABLE,
+    wire::{ClientFrame, ClosingReason, LogFrame, ReplyBody, ServerFrame},
+};
+
+const PAGE: &str = include_str!("../../../../../docs/protocol.md");
+
+/// The JSON values in the code blocks that are tagged so.
+fn examples(tag: &str) -> Vec<Value> {
+    let open = format!("```json {tag}\n");
+    let blocks = PAGE.split(&open).skip(1).map(|rest| rest.split("```").next().unwrap());
+    let values = blocks.flat_map(|block| {
+        serde_json::Deserializer::from_str(block).into_iter::<Value>().map(|value| value.expect(block))
+    });
+    values.collect()
+}
+
+/// Reads an example, and checks that no field of it was ignored as unknown.
+fn reads<T: DeserializeOwned + serde::Serialize>(example: &Value) -> T {
+    let read: T =
+        serde_json::from_value(example.clone()).unwrap_or_else(|error| panic!("{error}: {example}"));
+    let again = serde_json::to_value(&read).unwrap();
+    assert_eq!(missing(example, &again), None, "{example}");
+    read
+}
+
+/// The first field of `told` that `known` lacks.
+fn missing(told: &Value, known: &Value) -> Option<String> {
+    match (told, known) {
+        (Value::Object(told), Value::Object(known)) => {
+            told.iter().find_map(|(key, value)| match known.get(key) {
+                Some(other) => missing(value, other),
+                None => Some(key.clone()),
+            })
+        }
+        (Value::Array(told), Value::Array(known)) => {
+            told.iter().zip(known).find_map(|(told, known)| missing(told, known))
+        }
+        _ => None,
+    }
+}
+
+/// The names that a tagged enum knows: its reader tells them when it meets another one.
+fn names<T: DeserializeOwned>(tag: &str) -> Vec<String> {
+    let stranger = if tag.is_empty() { json!("?") } else { json!({tag: "?"}) };
+    let Err(error) = serde_json::from_value::<T>(stranger) else { panic!("a stranger was read") };
+    error.to_string().split('`').skip(3).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_example_on_the_page_can_be_read() {
+    let client = examples("client");
+    let server = examples("server");
+    let log = examples("log");
+    assert!(client.len() >= 20 && server.len() >= 10 && log.len() >= 4);
+    for example in &client {
+        reads::<ClientFrame>(example);
+        assert!(parse(example.to_string().as_bytes()).is_ok());
+    }
+    for example in &server {
+        reads::<ServerFrame>(example);
+    }
+    for example in &log {
+        reads::<LogFrame>(example);
+    }
+    let tagged = PAGE.matches("```json ").count();
+    assert_eq!(PAGE.matches("```json").count(), tagged, "a block of JSON without a tag is checked by nobody");
+}
+
+#[test]
+fn every_frame_of_the_client_has_an_example() {
+    let shown: Vec<Value> = examples("client").iter().map(|example| example["type"].clone()).collect();
+    for name in ClientFrame::NAMES {
+        assert!(shown.contains(&json!(name)), "no example of `{name}`");
+    }
+}
+
+// covers: 003-173
+#[test]
+fn everything_on_the_wire_is_named_on_the_page() {
+    let all = [
+        ClientFrame::NAMES.map(str::to_owned).to_vec(),
+        ServerFrame::NAMES.map(str::to_owned).to_vec(),
+        LogFrame::NAMES.map(str::to_owned).to_vec(),
+        Action::NAMES.map(str::to_owned).to_vec(),
+        vec![Action::NATIVE.to_owned()],
+        names::<ServerFrame>("type"),
+        names::<ReplyBody>("reply"),
+        names::<Event>("type"),
+        names::<DaemonEvent>("type"),
+        names::<RefusalCode>(""),
+        names::<ClosingReason>(""),
+        names::<Status>(""),
+    ];
+    for name in all.iter().flatten() {
+        assert!(PAGE.contains(&format!("`{name}`")), "docs/protocol.md says nothing of `{name}`");
+    }
+    for name in names::<Outcome>("how") {
+        assert!(PAGE.contains(&format!("\"how\": \"{name}\"")), "docs/protocol.md says nothing of `{name}`");
+    }
+    assert!(all.iter().all(|names| !names.is_empty()));
+}
+
+#[test]
+fn every_route_is_on_the_page() {
+    for route in TABLE {
+        assert!(
+            PAGE.contains(&format!("`{}", route.path)),
+            "docs/protocol.md says nothing of {}",
+            route.path
+        );
+    }
+}
+
+#[test]
+fn the_lists_of_names_are_complete() {
+    assert_eq!(names::<ServerFrame>("type"), ServerFrame::NAMES);
+    assert_eq!(names::<LogFrame>("type"), LogFrame::NAMES);
+    assert_eq!(names::<ClientFrame>("type"), ClientFrame::NAMES);
+}

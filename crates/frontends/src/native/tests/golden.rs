@@ -1,0 +1,138 @@
+//! Every frame of the server as text: a change of the wire shows here first.
+
+use portolan_core::{
+    Actor, CommandId, Millis, Refusal, RefusalCode, RequestId, Seq, TokenId,
+    command::{Receipt, Stage},
+    log::delivery::{Closed, Presence},
+    request::{Answer, Outcome},
+    session::state::{Status, Summary},
+};
+
+use super::*;
+use crate::native::{
+    answer::frame_of,
+    wire::{ClosingReason, Limits, PROTOCOL, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You},
+};
+
+const GOLDEN: &str = include_str!("server_frames.jsonl");
+
+fn summary() -> Summary {
+    Summary {
+        session: SessionId::from_u128(1),
+        agent: "demo".into(),
+        name: "a name".into(),
+        cwd: "/home/ada".into(),
+        status: Status::Idle,
+        error: None,
+        archived: false,
+        created_at: Millis(1),
+        active_at: Millis(2),
+        agent_session: None,
+        model: None,
+        mode: None,
+        waiting: 0,
+        queued: 0,
+        turns: 1,
+        cost_usd: Some(0.25),
+        forked_from: None,
+    }
+}
+
+fn one_of_each() -> Vec<ServerFrame> {
+    let (session, token): (_, TokenId) = (SessionId::from_u128(1), "owner".parse().unwrap());
+    let id: CommandId = "c-1".parse().unwrap();
+    let ada = Actor::Person { token: token.clone(), name: "ada".into(), via: "cli".into() };
+    let info = TokenInfo {
+        token: token.clone(),
+        name: "ada".into(),
+        role: Role::Owner,
+        sessions: None,
+        created_at: Millis(1),
+        expires_at: Some(Millis(2)),
+        used_at: None,
+    };
+    let you =
+        You { token: token.clone(), name: "ada".into(), role: Role::Owner, sessions: Some([session].into()) };
+    let mut frames = vec![
+        ServerFrame::Welcome {
+            protocol: PROTOCOL,
+            server: ServerInfo { name: "portolan".into(), version: "0.1.0".into() },
+            you,
+            limits: Limits { frame_bytes: 8_388_608, attachments: 256 },
+        },
+        ServerFrame::Error {
+            id: None,
+            refusal: Refusal::new(RefusalCode::Invalid, "unknown frame type `dance`"),
+        },
+        ServerFrame::Error { id: Some(id.clone()), refusal: Refusal::busy("try again", 250) },
+        ServerFrame::Error {
+            id: Some(id.clone()),
+            refusal: Refusal::already_closed(
+                RequestId(7),
+                Outcome::Answered { answer: Answer::allow(), by: ada },
+            ),
+        },
+        ServerFrame::Presence {
+            session,
+            present: vec![Presence {
+                token,
+                name: "ada".into(),
+                role: Role::Owner,
+                via: "cli".into(),
+                since: Millis(3),
+            }],
+        },
+        ServerFrame::Ended { session: Some(session), reason: Closed::Deleted },
+        ServerFrame::Ended { session: None, reason: Closed::Stopping },
+        ServerFrame::Closing {
+            reason: ClosingReason::TooSlow,
+            message: "nothing was read".into(),
+            resumable: true,
+        },
+    ];
+    let replies = [
+        ReplyBody::Done,
+        ReplyBody::Attached { session },
+        ReplyBody::Subscribed,
+        ReplyBody::Receipt { receipt: Receipt { seq: Seq(9), stage: Stage::Accepted } },
+        ReplyBody::Session { session: summary() },
+        ReplyBody::Sessions { sessions: vec![summary()] },
+        ReplyBody::Resolved { session },
+        ReplyBody::History { entries: vec![json!({"type": "entry"})] },
+        ReplyBody::Raw { text: Some("raw".into()) },
+        ReplyBody::Environment { variables: [("A".to_owned(), "1".to_owned())].into_iter().collect() },
+        ReplyBody::Agents { agents: vec![] },
+        ReplyBody::Token { token: info.clone(), secret: "secret".into() },
+        ReplyBody::Tokens { tokens: vec![info] },
+        ReplyBody::Ticket { ticket: "ticket".into(), expires_at: Millis(60_000) },
+        ReplyBody::Pong,
+    ];
+    frames.extend(replies.map(|body| ServerFrame::Reply { id: id.clone(), body: Box::new(body) }));
+    frames
+}
+
+#[test]
+fn the_frames_of_the_server_are_what_they_were() {
+    let lines: Vec<String> =
+        one_of_each().iter().map(|frame| String::from_utf8(frame_of(frame).to_vec()).unwrap()).collect();
+    if std::env::var_os("UPDATE").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/native/tests/server_frames.jsonl");
+        std::fs::write(path, lines.join("\n") + "\n").unwrap();
+    }
+    assert_eq!(lines, GOLDEN.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn every_frame_of_the_server_reads_back() {
+    for line in GOLDEN.lines() {
+        let frame: ServerFrame = serde_json::from_str(line).unwrap();
+        assert_eq!(frame_of(&frame), line);
+    }
+}
+
+#[test]
+fn the_close_codes_are_what_they_were() {
+    let codes =
+        [ClosingReason::Stopping, ClosingReason::TooSlow, ClosingReason::TokenGone, ClosingReason::Protocol];
+    assert_eq!(codes.map(ClosingReason::code), [1012, 4008, 4001, 1008]);
+}

@@ -1,0 +1,491 @@
+//! REST, SSE, the page and the upgrade, behind the door.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use ::http::{Request, StatusCode, header};
+use axum::{Router, body::Body, response::Response};
+use http_body_util::BodyExt as _;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::{
+    door::{Arrival, COOKIE, KEY_HEADER, guard},
+    native::{
+        routes,
+        routes::{Method, OPENAPI, TABLE},
+    },
+};
+
+/// Requests to the routes behind the guard, without a socket.
+struct Http {
+    stand: Stand,
+    router: Router,
+    secret: String,
+}
+
+impl Http {
+    async fn new() -> Self {
+        let stand = Stand::new().await;
+        let router = guard(crate::native::routes(stand.native.clone()), stand.native.keeper.clone());
+        let secret = stand.native.tokens.create("ada", Role::Owner, None, None).await.unwrap().1;
+        Self { stand, router, secret }
+    }
+
+    async fn token(&self, role: Role) -> String {
+        self.stand.native.tokens.create("other", role, None, None).await.unwrap().1
+    }
+
+    async fn send(&self, request: ::http::request::Builder, body: impl Into<Body>) -> Response {
+        let address: SocketAddr = "127.0.0.1:7420".parse().unwrap();
+        let arrival = Arrival::Tcp { peer: address, local: address, secure: false };
+        let request = request.header(header::HOST, "127.0.0.1:7420").extension(arrival);
+        self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap()
+    }
+
+    fn request(&self, method: &str, path: &str) -> ::http::request::Builder {
+        let request = Request::builder().method(method).uri(path);
+        request.header(header::AUTHORIZATION, format!("Bearer {}", self.secret))
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        read(self.send(self.request("GET", path), Body::empty()).await).await
+    }
+
+    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        let request = self.request("POST", path).header(header::CONTENT_TYPE, "application/json");
+        read(self.send(request, body.to_string()).await).await
+    }
+
+    async fn delete(&self, path: &str) -> (u16, Value) {
+        read(self.send(self.request("DELETE", path), Body::empty()).await).await
+    }
+
+    async fn create(&self, prompt: &str) -> String {
+        let spec = json!({"agent": "obedient", "cwd": "/", "prompt": text(prompt)});
+        let (status, body) = self.post("/api/v1/sessions", json!({"spec": spec})).await;
+        assert_eq!(status, 201, "{body}");
+        body["session"]["session"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until a turn of the session has ended.
+    async fn turn_ended(&self, session: &str) {
+        let mut events = self.stream(&format!("/api/v1/sessions/{session}/events"), None).await;
+        while events.next().await.unwrap().data["event"]["type"] != "turn_ended" {}
+    }
+
+    async fn stream(&self, path: &str, last: Option<&str>) -> Events {
+        let mut request = self.request("GET", path);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = self.send(request, Body::empty()).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
+        Events { body: response.into_body(), text: String::new(), heartbeats: 0 }
+    }
+}
+
+async fn read(response: Response) -> (u16, Value) {
+    let status = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes))))
+}
+
+/// A reader of an event stream.
+struct Events {
+    body: Body,
+    text: String,
+    heartbeats: usize,
+}
+
+#[derive(Debug)]
+struct SentEvent {
+    id: Option<u64>,
+    name: String,
+    data: Value,
+}
+
+impl Events {
+    async fn next(&mut self) -> Option<SentEvent> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let field =
+                    |name: &str| event.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+                let sent = field("event").map(|name| SentEvent {
+                    id: field("id").map(|id| id.parse().unwrap()),
+                    name: name.to_owned(),
+                    data: serde_json::from_str(field("data").unwrap()).unwrap(),
+                });
+                self.text = rest.to_owned();
+                match sent {
+                    Some(sent) => return Some(sent),
+                    None => self.heartbeats += 1,
+                }
+                continue;
+            }
+            let frame = self.body.frame().await?.unwrap();
+            self.text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+    }
+}
+
+fn name(method: Method) -> &'static str {
+    match method {
+        Method::Get => "GET",
+        Method::Post => "POST",
+        Method::Delete => "DELETE",
+    }
+}
+
+#[test]
+fn the_openapi_document_names_every_route_and_no_other() {
+    let document: Value = serde_json::from_str(OPENAPI).unwrap();
+    let documented: BTreeSet<(String, String)> = document["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(|method| (method.to_uppercase(), path.clone()))
+        })
+        .collect();
+    let served = TABLE.iter().map(|route| (name(route.method).to_owned(), route.path.to_owned())).collect();
+    assert_eq!(documented, served);
+}
+
+// covers: 002-005, 003-153
+#[tokio::test]
+async fn every_route_is_served_and_all_but_the_open_ones_take_a_token() {
+    let http = Http::new().await;
+    for route in TABLE {
+        let path = route.path.replace("{id}", "00000000-0000-0000-0000-000000000001").replace("{seq}", "1");
+        let bare = Request::builder().method(name(route.method)).uri(&path);
+        let (status, body) = read(http.send(bare, Body::empty()).await).await;
+        if route.needs == routes::Needs::Nobody {
+            assert!(status < 300 || status == 415, "{path}: {status}");
+            continue;
+        }
+        assert_eq!(
+            (status, &body["error"]["code"]),
+            (401, &json!("unauthenticated")),
+            "{} {path}",
+            name(route.method)
+        );
+        let response = http.send(http.request(name(route.method), &path), Body::empty()).await;
+        if response.status() == StatusCode::OK {
+            continue;
+        }
+        let (status, body) = read(response).await;
+        let answered = status < 300 || body["error"]["code"].is_string();
+        assert!(answered && status != 405, "{} {path}: {status} {body}", name(route.method));
+    }
+    assert_eq!(http.get("/api/v1/nothing").await.0, 404);
+}
+
+#[tokio::test]
+async fn health_says_only_ok_and_the_page_is_there_for_anyone() {
+    let http = Http::new().await;
+    let open = |path: &'static str| Request::builder().uri(path);
+    assert_eq!(read(http.send(open("/healthz"), Body::empty()).await).await, (200, json!("ok\n")));
+    for (path, kind) in [
+        ("/", "text/html; charset=utf-8"),
+        ("/app.js", "text/javascript; charset=utf-8"),
+        ("/style.css", "text/css; charset=utf-8"),
+    ] {
+        let response = http.send(open(path), Body::empty()).await;
+        assert_eq!(
+            (response.status().as_u16(), response.headers()[header::CONTENT_TYPE].to_str().unwrap()),
+            (200, kind)
+        );
+        let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
+    }
+}
+
+// covers: 002-038, 002-041
+#[tokio::test]
+async fn a_session_lives_its_whole_life_by_rest() {
+    let http = Http::new().await;
+    let session = http.create("say one two").await;
+    http.turn_ended(&session).await;
+    let (_, listed) = http.get("/api/v1/sessions?limit=10").await;
+    assert_eq!(listed["sessions"][0]["session"], session.as_str());
+    let prefix = &session[..35];
+    assert_eq!(http.get(&format!("/api/v1/sessions/{prefix}")).await.1["session"]["agent"], "obedient");
+    assert_eq!(
+        http.get(&format!("/api/v1/sessions/{session}/state")).await.1["state"]["summary"]["turns"],
+        1
+    );
+    let (_, page) = http.get(&format!("/api/v1/sessions/{session}/entries?limit=1")).await;
+    assert_eq!(page["entries"][0]["event"]["type"], "session_created");
+    let after = page["entries"][0]["seq"].as_u64().unwrap();
+    let (_, next) = http.get(&format!("/api/v1/sessions/{session}/entries?after={after}&limit=1")).await;
+    assert!(next["entries"][0]["seq"].as_u64().unwrap() > after);
+    let (status, receipt) = http
+        .post(&format!("/api/v1/sessions/{session}/commands"), json!({"name": "rename", "to": "new name"}))
+        .await;
+    assert_eq!((status, receipt["reply"].as_str()), (202, Some("receipt")), "{receipt}");
+    assert_eq!(http.get(&format!("/api/v1/sessions/{session}")).await.1["session"]["name"], "new name");
+    assert_eq!(http.delete(&format!("/api/v1/sessions/{prefix}")).await.0, 400, "never by a beginning");
+    assert_eq!(http.delete(&format!("/api/v1/sessions/{session}")).await, (200, json!({"reply": "done"})));
+    assert_eq!(http.get(&format!("/api/v1/sessions/{session}")).await.0, 404);
+}
+
+#[tokio::test]
+async fn an_idempotency_key_or_an_id_makes_one_session_and_one_command() {
+    let http = Http::new().await;
+    let spec = json!({"spec": {"agent": "obedient", "cwd": "/"}});
+    let mut made = BTreeSet::new();
+    for _ in 0..2 {
+        let request =
+            http.request("POST", "/api/v1/sessions").header(header::CONTENT_TYPE, "application/json");
+        let request = request.header("idempotency-key", "k-1");
+        let (_, body) = read(http.send(request, spec.to_string()).await).await;
+        made.insert(body["session"]["session"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(made.len(), 1);
+    let session = made.pop_first().unwrap();
+    let command = json!({"id": "c-1", "name": "rename", "to": "x"});
+    let path = format!("/api/v1/sessions/{session}/commands");
+    let first = http.post(&path, command.clone()).await.1["receipt"]["seq"].clone();
+    assert_eq!(http.post(&path, command).await.1["receipt"]["seq"], first);
+    let request = http.request("POST", &path).header(header::CONTENT_TYPE, "application/json");
+    let bad = request.header("idempotency-key", "not allowed");
+    assert_eq!(read(http.send(bad, r#"{"name":"interrupt"}"#).await).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_refusal_has_the_status_of_its_kind_and_says_why() {
+    let mut http = Http::new().await;
+    let session = http.create("").await;
+    let nowhere = "/api/v1/sessions/00000000-0000-0000-0000-000000000001";
+    let bad_spec = json!({"spec": {"agent": "obedient", "colour": "red"}});
+    for ((status, body), expected, code) in [
+        (http.get(nowhere).await, 404, "not_found"),
+        (http.get("/api/v1/sessions/zzzz").await, 400, "invalid"),
+        (http.get("/api/v1/sessions?limit=many").await, 400, "invalid"),
+        (http.get(&format!("/api/v1/sessions/{session}/entries/x/raw")).await, 400, "invalid"),
+        (http.post("/api/v1/sessions", bad_spec).await, 400, "invalid"),
+        (http.post("/api/v1/sessions", json!({"spec": {"agent": "nobody"}})).await, 404, "not_found"),
+        (
+            http.post("/api/v1/sessions", json!({"spec": {"agent": "obedient", "cwd": "/", "model": "m"}}))
+                .await,
+            422,
+            "unsupported",
+        ),
+        (
+            http.post(&format!("/api/v1/sessions/{session}/commands"), json!({"name": "fly"})).await,
+            400,
+            "invalid",
+        ),
+        (http.delete("/api/v1/tokens/nobody").await, 404, "not_found"),
+    ] {
+        assert_eq!((status, body["error"]["code"].as_str()), (expected, Some(code)), "{body}");
+        assert!(body["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
+    }
+    http.secret = http.token(Role::Viewer).await;
+    assert_eq!(http.get("/api/v1/tokens").await.0, 403);
+    assert_eq!(http.get("/metrics").await.0, 200);
+}
+
+#[tokio::test]
+async fn tokens_are_made_listed_and_revoked_by_rest_and_the_log_tells() {
+    let mut http = Http::new().await;
+    let body = json!({"name": "phone", "role": "operator", "expires_in_seconds": 3600});
+    let (status, made) = http.post("/api/v1/tokens", body).await;
+    assert_eq!(status, 201, "{made}");
+    let id = made["token"]["token"].as_str().unwrap();
+    let (_, listed) = http.get("/api/v1/tokens").await;
+    assert!(listed["tokens"].as_array().unwrap().iter().any(|token| token["token"] == id));
+    assert!(!listed.to_string().contains(made["secret"].as_str().unwrap()));
+    let mut events = http.stream("/api/v1/events", None).await;
+    loop {
+        let event = events.next().await.unwrap();
+        if event.data["event"]["type"] == "token_created" {
+            assert_eq!((event.name.as_str(), event.data["event"]["token"].as_str()), ("daemon", Some(id)));
+            break;
+        }
+    }
+    assert_eq!(http.delete(&format!("/api/v1/tokens/{id}")).await.0, 200);
+    http.secret = made["secret"].as_str().unwrap().to_owned();
+    assert_eq!(http.get("/api/v1/sessions").await.0, 401);
+}
+
+#[tokio::test]
+async fn events_come_by_sse_and_last_event_id_goes_on_where_they_broke_off() {
+    let http = Http::new().await;
+    let session = http.create("say one two").await;
+    let path = format!("/api/v1/sessions/{session}/events");
+    http.turn_ended(&session).await;
+    let mut events = http.stream(&path, None).await;
+    let mut seen = Vec::new();
+    loop {
+        let event = events.next().await.unwrap();
+        if event.name == "snapshot" {
+            assert_eq!(event.data["seq"].as_u64(), event.id);
+            break;
+        }
+        if event.name == "entry" {
+            assert_eq!(event.data["seq"].as_u64(), event.id);
+            seen.push(event.id.unwrap());
+        }
+    }
+    assert!(seen.len() > 3 && seen.is_sorted_by(|a, b| a < b), "{seen:?}");
+    let middle = seen[seen.len() / 2];
+    let mut rest = http.stream(&format!("{path}?after=0"), Some(&middle.to_string())).await;
+    let mut again = Vec::new();
+    loop {
+        let event = rest.next().await.unwrap();
+        match event.name.as_str() {
+            "entry" => again.push(event.id.unwrap()),
+            "snapshot" => break,
+            _ => assert_eq!((event.name.as_str(), event.id), ("presence", None)),
+        }
+    }
+    assert_eq!(again, seen[seen.len() / 2 + 1..]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_stream_beats_and_ends_with_its_token() {
+    let mut http = Http::new().await;
+    let session = http.create("").await;
+    let (info, secret) = http.stand.native.tokens.create("bob", Role::Viewer, None, None).await.unwrap();
+    http.secret = secret;
+    let mut events = http.stream(&format!("/api/v1/sessions/{session}/events?tail=0"), None).await;
+    let quiet = tokio::time::timeout(Duration::from_secs(50), async {
+        while events.next().await.is_some_and(|event| event.name != "closing") {}
+    });
+    assert!(quiet.await.is_err());
+    assert!(events.heartbeats >= 3, "{}", events.heartbeats);
+    http.stand.native.tokens.revoke(&info.token).await.unwrap();
+    let last = events.next().await.unwrap();
+    assert_eq!((last.name.as_str(), &last.data), ("closing", &json!({"reason": "token_gone"})));
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_nobody_reads_is_closed() {
+    let http = Http::new().await;
+    let session = http.create("flood 100").await;
+    http.turn_ended(&session).await;
+    let unread = http.stream(&format!("/api/v1/sessions/{session}/events"), None).await;
+    let session = session.parse().unwrap();
+    let present = || http.stand.native.registry.presence(session).len();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(present(), 1);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(present(), 0);
+    assert!(
+        http.get("/metrics")
+            .await
+            .1
+            .as_str()
+            .unwrap()
+            .contains("portolan_closed_total{reason=\"too_slow\"} 1\n")
+    );
+    drop(unread);
+}
+
+#[tokio::test]
+async fn metrics_count_what_happens() {
+    let http = Http::new().await;
+    let session = http.create("say one").await;
+    http.turn_ended(&session).await;
+    let (status, text) = http.get("/metrics").await;
+    let text = text.as_str().unwrap();
+    assert_eq!(status, 200);
+    assert!(
+        text.contains("portolan_sessions_live 1\n") && text.contains("portolan_store_healthy 1\n"),
+        "{text}"
+    );
+    assert!(text.contains("portolan_answers_total{outcome=\"ok\"} 1\n"), "{text}");
+}
+
+// ------------------------------------------------------------------------------ over real sockets
+
+struct Daemon {
+    stand: Stand,
+    address: SocketAddr,
+    secret: String,
+    shutdown: CancellationToken,
+}
+
+impl Daemon {
+    async fn new() -> Self {
+        let stand = Stand::new().await;
+        let secret = stand.native.tokens.create("ada", Role::Owner, None, None).await.unwrap().1;
+        let shutdown = CancellationToken::new();
+        let router = crate::native::routes(stand.native.clone());
+        let keeper = stand.native.keeper.clone();
+        let serving = crate::door::serve(&stand.settings, keeper, router, shutdown.clone()).await.unwrap();
+        let address = serving.addresses.iter().find_map(|listening| match &listening.address {
+            crate::door::ListenAddress::Tcp(address) => Some(*address),
+            crate::door::ListenAddress::Unix(_) => None,
+        });
+        Self { stand, address: address.unwrap(), secret, shutdown }
+    }
+
+    async fn upgrade(&self, headers: &[(&'static str, String)]) -> Result<Client<TcpStream>, u16> {
+        let mut request = format!("ws://{}/ws", self.address).into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        let io = TcpStream::connect(self.address).await.unwrap();
+        match tokio_tungstenite::client_async(request, io).await {
+            Ok((socket, _)) => Ok(Client { socket, early: VecDeque::new(), next_id: 0 }),
+            Err(tokio_tungstenite::tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+#[tokio::test]
+async fn a_client_with_a_token_comes_in_over_tcp_and_streams() {
+    let daemon = Daemon::new().await;
+    assert_eq!(daemon.upgrade(&[]).await.err(), Some(401));
+    let mut client = daemon.upgrade(&[("authorization", format!("Bearer {}", daemon.secret))]).await.unwrap();
+    client.hello().await;
+    let session = client.create("").await;
+    client.attach(session, json!({"tail": 0})).await;
+    client.command(session, json!({"name": "prompt", "content": text("flood 3000")})).await;
+    let frames = client.until_event("turn_ended").await;
+    let whole = frames.iter().find(|frame| frame["event"]["type"] == "message").unwrap();
+    assert_eq!(whole["event"]["content"][0]["text"].as_str().unwrap().len(), 3000 * 1024);
+}
+
+#[tokio::test]
+async fn a_browser_comes_in_by_ticket_cookie_and_key_and_by_nothing_less() {
+    let daemon = Daemon::new().await;
+    let who = daemon.stand.someone("ada", Role::Operator).await;
+    let (ticket, _) = daemon.stand.native.keeper.tickets().create(&who).unwrap();
+    let browser = daemon.stand.native.keeper.tickets().redeem(&ticket).await.unwrap().unwrap();
+    let cookie = format!("{COOKIE}={}", browser.cookie.expose());
+    let origin = format!("http://{}", daemon.address);
+    let headers = [("cookie", cookie), ("origin", origin)];
+
+    let mut without = daemon.upgrade(&headers).await.unwrap();
+    without.send(json!({"type": "hello", "protocol": 1, "client": {"name": "page"}})).await;
+    let (frames, code) = without.closed().await;
+    assert_eq!((frames[0]["code"].as_str(), code), (Some("unauthenticated"), Some(4001)));
+
+    let mut client = daemon.upgrade(&headers).await.unwrap();
+    let key = browser.key.expose();
+    client.send(json!({"type": "hello", "protocol": 1, "client": {"name": "page"}, "key": key})).await;
+    assert_eq!(client.next().await["you"]["name"], "ada");
+    assert_eq!(client.ask(json!({"type": "ping"})).await["reply"], "pong");
+
+    daemon.stand.native.keeper.tickets().forget(&browser.cookie, &browser.key).await.unwrap();
+    assert_eq!(client.closed().await.1, Some(4001));
+    assert_eq!(KEY_HEADER, "x-portolan-key", "the page sends it by this name");
+}

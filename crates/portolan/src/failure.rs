@@ -1,0 +1,114 @@
+//! How a command ends: its exit code, and the words on stderr when it did not work.
+//!
+//! Every error a user can meet passes through [`Failure`], so that the exit codes stay one small table
+//! (docs/cli.md shows it) and every message says what is wrong and the way out.
+
+use std::fmt;
+
+use portolan_core::{Refusal, RefusalCode};
+
+/// What the process tells its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It was refused, or it failed.
+    Failed = 1,
+    /// The command line or the configuration makes no sense.
+    Usage = 2,
+    /// No daemon runs, or it cannot be reached.
+    Unreachable = 3,
+    /// There is no such session, request, agent or token.
+    NotFound = 4,
+    /// The turn that was waited for failed.
+    TurnFailed = 5,
+    /// The turn that was waited for was interrupted.
+    TurnInterrupted = 6,
+    /// What was waited for did not come in time; nobody knows yet what came of it.
+    Uncertain = 7,
+}
+
+impl Exit {
+    /// Every code with its meaning, for docs/cli.md.
+    pub(crate) const TABLE: [(u8, &'static str); 8] = [
+        (0, "done"),
+        (Self::Failed as u8, "refused, or failed"),
+        (Self::Usage as u8, "the command line or the configuration makes no sense"),
+        (Self::Unreachable as u8, "no daemon runs, or it cannot be reached"),
+        (Self::NotFound as u8, "no such session, request, agent or token"),
+        (Self::TurnFailed as u8, "the turn that was waited for failed"),
+        (Self::TurnInterrupted as u8, "the turn that was waited for was interrupted"),
+        (Self::Uncertain as u8, "what was waited for did not come in time, or nobody knows what came of it"),
+    ];
+}
+
+/// Why a command did not work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// For the caller.
+    pub(crate) exit: Exit,
+    /// For people: what is wrong, then what to do.
+    pub(crate) message: String,
+}
+
+/// What a command gives back.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// It failed.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, message: message.into() }
+    }
+    /// The command line or the configuration makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, message: message.into() }
+    }
+    /// The daemon cannot be reached.
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Unreachable, message: message.into() }
+    }
+    /// There is no such thing.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self { exit: Exit::NotFound, message: message.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let exit = match refusal.code {
+            RefusalCode::NotFound => Exit::NotFound,
+            RefusalCode::Invalid => Exit::Usage,
+            RefusalCode::ShuttingDown => Exit::Unreachable,
+            RefusalCode::Unauthenticated
+            | RefusalCode::Forbidden
+            | RefusalCode::Unsupported
+            | RefusalCode::Busy
+            | RefusalCode::AlreadyClosed
+            | RefusalCode::Stale
+            | RefusalCode::NotRunning
+            | RefusalCode::AgentRefused
+            | RefusalCode::Ended
+            | RefusalCode::StoreFailing
+            | RefusalCode::Internal => Exit::Failed,
+        };
+        Self { exit, message: refusal.message }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(format!("unreadable JSON: {error}"))
+    }
+}
