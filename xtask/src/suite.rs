@@ -28,7 +28,7 @@ const CHECK: [Stage; 3] = [
 ];
 
 /// Everything. The cheap stages come first: most mistakes show within the first minute.
-const TEST: [Stage; 11] = [
+const TEST: [Stage; 12] = [
     Stage { name: "tools", after_failure: SkipRest, work: tools::prepare },
     Stage { name: "fmt", after_failure: GoOn, work: fmt },
     Stage { name: "links", after_failure: GoOn, work: links::check },
@@ -36,6 +36,7 @@ const TEST: [Stage; 11] = [
     Stage { name: "build", after_failure: SkipRest, work: build },
     Stage { name: "clippy", after_failure: GoOn, work: clippy_all },
     Stage { name: "tests", after_failure: GoOn, work: || tests(&["--workspace"], "ci") },
+    Stage { name: "browser", after_failure: GoOn, work: browser },
     Stage { name: "doctests", after_failure: GoOn, work: doctests },
     Stage { name: "docs", after_failure: GoOn, work: docs },
     Stage { name: "generated", after_failure: GoOn, work: generated::check },
@@ -102,6 +103,13 @@ fn tests(scope: &[&str], profile: &str) -> Result<()> {
             .current_dir(root())),
         None => run(cargo(["test"]).args(scope)),
     }
+}
+
+/// The page and hostile pages, in a real browser against the binary that was just built.
+fn browser() -> Result<()> {
+    let folder = root().join("tests/browser");
+    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
+    run(Command::new("npm").arg("test").current_dir(&folder))
 }
 
 /// The code's own documentation. Links to private items are fine in it: its readers read the code.

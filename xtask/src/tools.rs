@@ -28,9 +28,11 @@ pub(crate) const NEXTEST: Tool = Tool { name: "cargo-nextest", version: "0.9.143
 pub(crate) const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 
 /// Debian packages that tests use, with the program by which we see that they are there.
-const PACKAGES: [(&str, &str); 1] = [
+const PACKAGES: [(&str, &str); 2] = [
     // The demo agent leaves a process behind with it, to show that nothing outlives a session.
     ("util-linux", "setsid"),
+    // Shows our page, and pages that would like to be ours.
+    ("chromium", "chromium"),
 ];
 
 impl Tool {

@@ -26,7 +26,7 @@ pub(super) struct Scan {
 /// Looks through all our sources.
 pub(super) fn tree(root: &Path) -> Result<Scan> {
     let mut scan = Scan::default();
-    for path in files(root, &["rs", "ts", "tsx", "svelte"])? {
+    for path in files(root, &["rs", "ts", "tsx", "svelte", "mjs"])? {
         text(&path.display().to_string(), &read(&root.join(&path))?, &mut scan);
     }
     Ok(scan)
