@@ -1,2 +1,95 @@
-//! (being written)
-fn main() {}
+//! The binary: reads the command line, refuses what an agent must not do, and runs one command.
+
+mod arguments;
+mod client;
+mod commands;
+mod config;
+mod daemon;
+mod failure;
+mod home;
+mod output;
+mod reference;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use arguments::{Arguments, Verb};
+use failure::{Failure, Outcome};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // The library knows which stream its words belong on.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    if let Verb::DemoAgent { .. } = arguments.verb {
+        return portolan_agents::demo::run(std::io::stdin(), std::io::stdout());
+    }
+    let json = arguments.global.json;
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(&failure, json);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+fn complain(failure: &Failure, json: bool) {
+    if failure.message.is_empty() {
+        return;
+    }
+    if json {
+        let error = serde_json::json!({"error": {"exit": failure.exit as u8, "message": failure.message}});
+        output::note(error.to_string());
+    } else {
+        output::note(format!("portolan: {}", failure.message));
+    }
+}
+
+fn run(arguments: Arguments) -> Outcome {
+    if !is_harmless(&arguments.verb) {
+        refuse_agents()?;
+    }
+    // The daemon serves many; a client waits for one.
+    let mut builder = match arguments.verb {
+        Verb::Up(_) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let outcome = runtime.block_on(commands::run(arguments));
+    // A thread that waits for stdin or a browser must not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Verbs that touch no session and no daemon.
+fn is_harmless(verb: &Verb) -> bool {
+    matches!(verb, Verb::Completions { .. } | Verb::Reference { .. } | Verb::DemoAgent { .. })
+}
+
+/// An agent that may use this program could approve its own requests. What it can do by other ways, as the user it
+/// runs as, the security model tells.
+fn refuse_agents() -> Outcome {
+    let marked = std::env::var_os(portolan_agents::child::environment::MARKER).is_some();
+    let descends = || {
+        home::Home::find().is_ok_and(|home| {
+            portolan_agents::descends_from_agent(std::process::id(), &daemon::assembly::home_key(&home))
+        })
+    };
+    if marked || descends() {
+        return Err(Failure::new(
+            "an agent of Portolan started this, and agents may not use Portolan: they could approve their own \
+             requests; run it from your own terminal",
+        ));
+    }
+    Ok(())
+}

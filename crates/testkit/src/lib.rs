@@ -1,1 +1,4 @@
-//! (being written)
+//! Development only: what tests of several crates share.
+
+pub mod daemon;
+pub mod terminal;

@@ -4,6 +4,7 @@
 //! that a holder process that outlives the daemon could take its place. Knows no protocol, and no shell: programs
 //! are started by argument vectors.
 
+pub(crate) mod ask;
 pub mod environment;
 mod kernel;
 pub mod mask;

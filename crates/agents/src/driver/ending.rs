@@ -70,7 +70,8 @@ impl Driver {
     pub(super) fn next_wake(&self) -> Option<Instant> {
         let silent = self.silent_until.filter(|_| self.rung == Rung::Running);
         let ready = self.ready_by.filter(|_| self.rung == Rung::Running);
-        [self.next_rung, silent, ready, self.timers.next()].into_iter().flatten().min()
+        let link = self.link_by.filter(|_| self.rung == Rung::Running);
+        [self.next_rung, silent, ready, link, self.timers.next()].into_iter().flatten().min()
     }
 
     pub(super) async fn on_time(&mut self, child: &Child) {
@@ -80,6 +81,11 @@ impl Driver {
             self.ready_by = None;
             let within = self.ready_within.as_secs_f32();
             self.end_for(ExitReason::NotReady, &format!("it was not ready within {within} s"));
+        }
+        if passed(self.link_by) {
+            self.link_by = None;
+            let within = self.link_within.as_secs_f32();
+            self.end_for(ExitReason::LinkDown, &format!("its connection stayed down for {within} s"));
         }
         if self.rung == Rung::Running && passed(self.silent_until) {
             self.end_for(ExitReason::Misbehaved, "it closed its output and went on running");

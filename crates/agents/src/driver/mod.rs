@@ -5,6 +5,7 @@
 //! limits, the stop ladder, and the promise that the last report is always [`Report::Exited`].
 
 mod ending;
+mod link;
 mod run;
 mod timers;
 
@@ -12,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use portolan_core::{
-    Capabilities, Event,
+    Capabilities, Event, SessionId,
     capabilities::NativeProtocol,
     event::{Exit, ExitReason, Level},
     ports::{AgentLink, INSTRUCTIONS, Instruction, Launch, REPORTS, Report, Ticket},
@@ -23,9 +24,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+pub use self::link::Transport;
 use crate::{
     Supervision,
-    child::{Child, Program, environment::RefusedVariable},
+    child::{Child, Program},
     counters,
 };
 
@@ -56,6 +58,16 @@ pub trait Translator: Send {
         let _ = (timer, out);
     }
 
+    /// The connection to the agent was lost; it goes on running. What was asked and not answered never will be.
+    fn link_lost(&mut self, out: &mut Turnout) {
+        let _ = out;
+    }
+
+    /// The connection is back. What is written from now on goes over the new one.
+    fn link_restored(&mut self, out: &mut Turnout) {
+        let _ = out;
+    }
+
     /// The agent will be stopped: last words to it, such as an interrupt. Its input is closed after
     /// [`Turnout::close_input`], or when the patience of the stop ladder's first rung is over.
     fn farewell(&mut self, out: &mut Turnout) {
@@ -74,6 +86,18 @@ pub struct Write {
     pub bytes: Vec<u8>,
     /// The instruction that is delivered once they are written.
     pub ticket: Option<Ticket>,
+    /// What else is true of it then.
+    pub settles: Settles,
+}
+
+/// What becomes of an instruction once it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Settles {
+    /// It is delivered; the agent will say more.
+    #[default]
+    Later,
+    /// It is consumed too: the agent says nothing about it.
+    Now,
 }
 
 /// What a translator makes of something.
@@ -148,19 +172,24 @@ impl Turnout {
 
     /// Writes a message to the agent, as one line.
     pub fn write(&mut self, message: &impl Serialize) {
-        self.write_line(message, None);
+        self.write_line(message, None, Settles::Later);
     }
 
     /// Writes a message to the agent; once that is done, the instruction is delivered.
     pub fn write_for(&mut self, ticket: Ticket, message: &impl Serialize) {
-        self.write_line(message, Some(ticket));
+        self.write_line(message, Some(ticket), Settles::Later);
     }
 
-    fn write_line(&mut self, message: &impl Serialize, ticket: Option<Ticket>) {
+    /// Writes a message to the agent that it does not answer; once that is done, the instruction is consumed.
+    pub fn write_and_consume(&mut self, ticket: Ticket, message: &impl Serialize) {
+        self.write_line(message, Some(ticket), Settles::Now);
+    }
+
+    fn write_line(&mut self, message: &impl Serialize, ticket: Option<Ticket>, settles: Settles) {
         match serde_json::to_vec(message) {
             Ok(mut bytes) => {
                 bytes.push(b'\n');
-                self.writes.push(Write { bytes, ticket });
+                self.writes.push(Write { bytes, ticket, settles });
             }
             // Our own types serialise; should one ever not, its sender is told.
             Err(error) => match ticket {
@@ -198,7 +227,9 @@ pub struct Job {
     /// What it was started for.
     pub launch: Launch,
     /// What to start, or why that is refused.
-    pub program: Result<Program, RefusedVariable>,
+    pub program: Result<Program, String>,
+    /// How it is reached.
+    pub transport: Transport,
     /// The agent's version, where known before it is asked.
     pub version: Option<String>,
     /// How it is spoken to.
@@ -220,12 +251,24 @@ impl std::fmt::Debug for Job {
 
 /// Starts an agent and runs it until its end. Returns at once; must be called within a runtime.
 pub fn start(job: Job, supervision: Arc<Supervision>) -> AgentLink {
+    let (kind, session) = (job.agent.clone(), job.launch.session);
+    start_prepared(&kind, session, supervision, std::future::ready(job))
+}
+
+/// Like [`start`], for an agent that must be looked at before it can be started. The look must be bounded.
+pub fn start_prepared(
+    kind: &str,
+    session: SessionId,
+    supervision: Arc<Supervision>,
+    prepare: impl Future<Output = Job> + Send + 'static,
+) -> AgentLink {
     let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
     let (told, reports) = mpsc::channel(REPORTS);
     let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-    let span = tracing::info_span!("agent", kind = job.agent, session = %job.launch.session);
+    let span = tracing::info_span!("agent", kind, session = %session);
     let tokens = run::Tokens { stop: stop.clone(), kill: kill.clone() };
-    tokio::spawn(supervise(job, supervision, wanted, told, tokens).instrument(span));
+    let life = async move { supervise(prepare.await, supervision, wanted, told, tokens).await };
+    tokio::spawn(life.instrument(span));
     AgentLink { instructions, reports, stop, kill }
 }
 
@@ -245,7 +288,7 @@ async fn supervise(
                 format!("{error}{cause}")
             })
         }
-        Err(refused) => Err(refused.to_string()),
+        Err(refused) => Err(refused),
     };
     let exit = match started {
         Err(message) => {
@@ -261,7 +304,7 @@ async fn supervise(
                 capabilities: Box::new(job.capabilities),
             };
             let driver = run::Driver::new(job.agent, job.translator, &supervision, told.clone(), started);
-            driver.run(child, pipes, wanted, tokens).await
+            driver.run(child, pipes, job.transport, wanted, tokens).await
         }
     };
     tracing::info!(reason = ?exit.reason, code = exit.code, signal = exit.signal, "agent exited");

@@ -12,19 +12,22 @@ use portolan_core::{
     event::{Exit, ExitReason, Level},
     ports::{Instruction, Order, Report},
 };
-use portolan_wire::{
-    limits,
-    ndjson::{Line, Lines},
-};
+use bytes::Bytes;
+use portolan_wire::{limits, ndjson::Line};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
-    process::ChildStdin,
+    io::AsyncReadExt as _,
+    process::ChildStdout,
     sync::mpsc::{self, error::TrySendError},
     time::{Duration, Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Translator, Turnout, UNREADABLE_KEPT, Write, ending::Rung, timers::Timers};
+use super::{
+    Settles, Translator, Turnout, UNREADABLE_KEPT, Write,
+    ending::Rung,
+    link::{Filled, Input, Source, Transport},
+    timers::Timers,
+};
 use crate::{
     Supervision,
     child::{Child, Ladder, Pipes, environment, processes::Process},
@@ -71,7 +74,10 @@ pub(super) struct Driver {
     /// How much of the first write is written.
     pub(super) written: usize,
     pub(super) unwritten: usize,
-    pub(super) input: Option<ChildStdin>,
+    pub(super) input: Option<Input>,
+    /// When a lost connection must be back.
+    pub(super) link_by: Option<Instant>,
+    pub(super) link_within: Duration,
     pub(super) timers: Timers,
     pub(super) ladder: Ladder,
     pub(super) rung: Rung,
@@ -107,6 +113,8 @@ impl Driver {
             written: 0,
             unwritten: 0,
             input: None,
+            link_by: None,
+            link_within: supervision.link_down,
             timers: Timers::default(),
             ladder: supervision.ladder,
             rung: Rung::Running,
@@ -127,13 +135,24 @@ impl Driver {
         mut self,
         child: Child,
         pipes: Pipes,
+        transport: Transport,
         mut instructions: mpsc::Receiver<Instruction>,
         tokens: Tokens,
     ) -> Exit {
         counters::STARTED.add(1);
-        self.input = Some(pipes.input);
         self.ready_by = Some(Instant::now() + self.ready_within);
-        let mut lines = Lines::new(pipes.output, self.max_line);
+        let mut lines = match transport {
+            Transport::Pipes => {
+                self.input = Some(Input::Pipe(pipes.input));
+                Source::pipe(pipes.output, self.max_line)
+            }
+            Transport::DialIn(expected) => {
+                self.input = Some(Input::Socket(None));
+                // It has nothing to say there, but a full pipe would stop it.
+                tokio::spawn(swallow(pipes.output));
+                Source::socket(expected, self.max_line)
+            }
+        };
         self.consult(|translator, out| translator.start(out));
         self.supervise(&child, &mut lines, &mut instructions, tokens).await;
 
@@ -148,7 +167,7 @@ impl Driver {
     async fn supervise(
         &mut self,
         child: &Child,
-        lines: &mut Lines<impl AsyncRead + Unpin>,
+        lines: &mut Source,
         instructions: &mut mpsc::Receiver<Instruction>,
         tokens: Tokens,
     ) {
@@ -197,7 +216,7 @@ impl Driver {
                         permit.send(report);
                     }
                 }
-                written = write_some(&mut self.input, &self.writes, self.written), if !self.writes.is_empty() => {
+                written = write_some(&mut self.input, &self.writes, self.written), if self.can_write() => {
                     self.wrote(written);
                 }
                 () = sleep_until(wake) => {
@@ -213,14 +232,17 @@ impl Driver {
                     Some(instruction) => self.instruct(instruction),
                     None => more_wanted = false,
                 },
-                filled = lines.fill(), if self.outbox.is_empty() && self.silent_until.is_none() => {
-                    if !matches!(filled, Ok(true)) {
+                filled = lines.fill(), if self.outbox.is_empty() && self.silent_until.is_none() => match filled {
+                    Filled::More => {}
+                    Filled::Connected(outgoing) => self.connected(outgoing),
+                    Filled::Lost => self.link_lost(),
+                    Filled::Ended => {
                         if let Some(line) = lines.finish() {
                             self.take_line(line);
                         }
                         self.silent_until = Some(Instant::now() + SILENT);
                     }
-                }
+                },
             }
             if let Some(rung) = self.due_rung() {
                 self.climb(rung, child).await;
@@ -343,7 +365,42 @@ impl Driver {
         if let Some(write) = self.writes.pop_front_if(|write| write.bytes.len() <= self.written) {
             self.written = 0;
             self.outbox.extend(write.ticket.map(Report::Delivered));
+            if let (Some(ticket), Settles::Now) = (write.ticket, write.settles) {
+                self.outbox.push_back(Report::Consumed { ticket, result: None });
+            }
         }
+    }
+
+    fn can_write(&self) -> bool {
+        // Where the input is closed for good, the attempt says so.
+        !self.writes.is_empty() && self.input.as_ref().is_none_or(Input::is_open)
+    }
+
+    // ------------------------------------------------------------------------------ the connection
+
+    fn connected(&mut self, outgoing: mpsc::Sender<Bytes>) {
+        let Some(Input::Socket(connection)) = &mut self.input else { return };
+        let was_there = connection.replace(outgoing).is_some();
+        if was_there {
+            // It knew of the loss before we did.
+            self.tell_lost("it connected anew");
+        }
+        if was_there || self.link_by.take().is_some() {
+            self.outbox.push_back(Report::LinkRestored);
+            self.consult(|translator, out| translator.link_restored(out));
+        }
+    }
+
+    fn link_lost(&mut self) {
+        let Some(Input::Socket(connection)) = &mut self.input else { return };
+        *connection = None;
+        self.link_by = Some(Instant::now() + self.link_within);
+        self.tell_lost("its connection was lost");
+    }
+
+    fn tell_lost(&mut self, reason: &str) {
+        self.outbox.push_back(Report::LinkLost { reason: reason.into() });
+        self.consult(|translator, out| translator.link_lost(out));
     }
 
     fn refuse_writes(&mut self, why: &str) {
@@ -367,7 +424,7 @@ impl Driver {
     // ------------------------------------------------------------------------------------ the rest
 
     /// The agent is gone: what it had still said, and what of it waits for room.
-    async fn drain(&mut self, lines: &mut Lines<impl AsyncRead + Unpin>) {
+    async fn drain(&mut self, lines: &mut Source) {
         self.input = None;
         self.refuse_writes("the agent has ended");
         let mut left = LARGEST_PIPE;
@@ -377,7 +434,7 @@ impl Driver {
                 self.send_all().await;
             }
             let open = self.silent_until.is_none() && left > 0;
-            if !open || !matches!(timeout(DRAIN, lines.fill()).await, Ok(Ok(true))) {
+            if !open || !matches!(timeout(DRAIN, lines.fill()).await, Ok(Filled::More)) {
                 break;
             }
             left = left.saturating_sub(4096);
@@ -417,7 +474,7 @@ impl Driver {
 
 /// Writes as much of the first write as the agent takes now. Cancel-safe: one write, or none.
 async fn write_some(
-    input: &mut Option<impl AsyncWrite + Unpin>,
+    input: &mut Option<Input>,
     writes: &VecDeque<Write>,
     written: usize,
 ) -> std::io::Result<usize> {
@@ -425,4 +482,10 @@ async fn write_some(
         (Some(input), Some(write)) => input.write(write.bytes.get(written..).unwrap_or_default()).await,
         _ => Ok(0),
     }
+}
+
+/// Reads what nobody wants, until its end.
+async fn swallow(mut output: ChildStdout) {
+    let mut nowhere = vec![0; 4096];
+    while matches!(output.read(&mut nowhere).await, Ok(1..)) {}
 }

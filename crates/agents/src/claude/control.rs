@@ -1,0 +1,342 @@
+//! Control requests of ours: asked under an id of their own, answered while a turn runs, or given up after a while.
+
+use std::{collections::HashMap, time::Duration};
+
+use portolan_core::{
+    Event,
+    event::{AgentInfo, Level, McpServer},
+    ports::{Order, Ticket},
+};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    KIND, names,
+    translate::Translate,
+    wire::{self, Answered, Envelope},
+};
+use crate::driver::{Timer, Turnout};
+
+/// How long the session's own MCP servers may keep it from being ready. They can connect later too.
+const SERVERS: Duration = Duration::from_secs(15);
+
+/// What we asked and have no answer to.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    asked: u64,
+    pending: HashMap<String, Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    timer: Timer,
+    ticket: Option<Ticket>,
+    what: What,
+}
+
+/// What an answer is the answer to.
+#[derive(Clone, Debug, PartialEq)]
+enum What {
+    Initialize,
+    /// The session's own MCP servers, before it is ready.
+    Servers,
+    Model,
+    Mode(String),
+    McpStatus,
+    /// Something about MCP servers that changes their state.
+    McpChange,
+    Rewind,
+    /// The answer is passed on as it is.
+    Plain,
+}
+
+impl Control {
+    /// The one with this id, which is no longer waited for.
+    fn settle(&mut self, id: &str, out: &mut Turnout) -> Option<Pending> {
+        let pending = self.pending.remove(id)?;
+        out.clear_timer(pending.timer);
+        Some(pending)
+    }
+
+    pub(super) fn forget(&mut self, ticket: Ticket, out: &mut Turnout) {
+        let id = self.pending.iter().find(|(_, it)| it.ticket == Some(ticket)).map(|(id, _)| id.clone());
+        if let Some(id) = id {
+            self.settle(&id, out);
+        }
+    }
+
+    /// None of them will be answered any more.
+    pub(super) fn give_up(&mut self, why: &str, out: &mut Turnout) {
+        let mut pending: Vec<_> = self.pending.drain().map(|(_, pending)| pending).collect();
+        pending.sort_by_key(|pending| pending.timer);
+        for pending in pending {
+            out.clear_timer(pending.timer);
+            if let Some(ticket) = pending.ticket {
+                out.rejected(ticket, why);
+            }
+        }
+    }
+
+    pub(super) fn is_setting_model(&self) -> bool {
+        self.pending.values().any(|pending| pending.what == What::Model)
+    }
+
+    pub(super) fn is_setting_mode(&self, mode: &str) -> bool {
+        self.pending.values().any(|pending| matches!(&pending.what, What::Mode(to) if to == mode))
+    }
+}
+
+impl Translate {
+    fn ask(&mut self, ticket: Option<Ticket>, what: What, request: Value, out: &mut Turnout) {
+        self.control.asked += 1;
+        let number = self.control.asked;
+        let id = names::request(self.setup.session, self.setup.generation, number);
+        let timer = Timer(number);
+        let patience = if what == What::Servers { SERVERS } else { self.setup.patience };
+        let message = json!({ "type": "control_request", "request_id": id, "request": request });
+        self.control.pending.insert(id, Pending { timer, ticket, what });
+        out.set_timer(timer, patience);
+        match ticket {
+            Some(ticket) => out.write_for(ticket, &message),
+            None => out.write(&message),
+        }
+    }
+
+    pub(super) fn initialize(&mut self, out: &mut Turnout) {
+        let request = self.setup.initialize.clone();
+        self.ask(None, What::Initialize, request, out);
+    }
+
+    pub(super) fn send_interrupt(&mut self, out: &mut Turnout) {
+        self.ask(None, What::Plain, json!({ "subtype": "interrupt" }), out);
+    }
+
+    pub(super) fn instruct_control(&mut self, ticket: Ticket, order: Order, out: &mut Turnout) {
+        let (what, request) = match order {
+            Order::Interrupt => {
+                if let Some(turn) = &mut self.turn {
+                    turn.interrupted = true;
+                }
+                self.ask(Some(ticket), What::Plain, json!({ "subtype": "interrupt" }), out);
+                return self.release_all(out);
+            }
+            Order::SetModel(model) => {
+                let mut request = json!({ "subtype": "set_model" });
+                if let Some(model) = model {
+                    request["model"] = json!(model);
+                }
+                (What::Model, request)
+            }
+            Order::SetMode(mode) => {
+                // Older versions take any word and then do who knows what.
+                if !self.setup.modes.contains(&mode) {
+                    let known = self.setup.modes.join(", ");
+                    return out.rejected(ticket, format!("unknown mode `{mode}`; this version has {known}"));
+                }
+                let request = json!({ "subtype": "set_permission_mode", "mode": mode });
+                (What::Mode(mode), request)
+            }
+            Order::SetThinking(tokens) => {
+                (What::Plain, json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens }))
+            }
+            Order::SetEnvironment(variables) => {
+                let message = json!({ "type": "update_environment_variables", "variables": variables });
+                // Never answered.
+                return out.write_and_consume(ticket, &message);
+            }
+            Order::Rewind { prompt, dry_run } => {
+                let id = names::prompt(self.setup.session, prompt);
+                (What::Rewind, json!({ "subtype": "rewind_files", "user_message_id": id, "dry_run": dry_run }))
+            }
+            Order::McpStatus => (What::McpStatus, json!({ "subtype": "mcp_status" })),
+            Order::McpReconnect(server) => {
+                (What::McpChange, json!({ "subtype": "mcp_reconnect", "serverName": server }))
+            }
+            Order::McpToggle { server, enabled } => {
+                (What::McpChange, json!({ "subtype": "mcp_toggle", "serverName": server, "enabled": enabled }))
+            }
+            Order::McpSet(servers) => {
+                // What is set replaces all that was set before: those of the session stay.
+                let mut all = self.setup.servers.clone();
+                all.extend(servers);
+                (What::McpChange, json!({ "subtype": "mcp_set_servers", "servers": all }))
+            }
+            Order::McpMessage { server, message } => {
+                (What::Plain, json!({ "subtype": "mcp_message", "server_name": server, "message": message }))
+            }
+            Order::Context => (What::Plain, json!({ "subtype": "get_context_usage" })),
+            Order::StopTask(task) => (What::Plain, json!({ "subtype": "stop_task", "task_id": task })),
+            Order::Native(body) => return self.native(ticket, body, out),
+            Order::Prompt { .. } | Order::Answer { .. } => return,
+        };
+        self.ask(Some(ticket), what, request, out);
+    }
+
+    /// A message of the CLI's own protocol. A control request gets an id of ours, so that its answer finds back.
+    fn native(&mut self, ticket: Ticket, body: Value, out: &mut Turnout) {
+        match body.get("type").and_then(Value::as_str) {
+            Some("control_request") if body["request"].is_object() => {
+                self.ask(Some(ticket), What::Plain, body["request"].clone(), out);
+            }
+            Some("control_request") => out.rejected(ticket, "a control request needs a `request`"),
+            Some(_) => out.write_and_consume(ticket, &body),
+            None => out.rejected(ticket, "a message of Claude Code has a `type`"),
+        }
+    }
+
+    // -------------------------------------------------------------------------------------- answers
+
+    pub(super) fn answered(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
+        let answer = message.response.and_then(|raw| serde_json::from_str::<Answered<'_>>(raw.get()).ok());
+        let Some(answer) = answer else { return out.unknown(KIND, "control_response", line) };
+        let Some(pending) = self.control.settle(&answer.request_id, out) else {
+            // Late: it was given up, and whoever asked was told so.
+            return;
+        };
+        let succeeded = answer.subtype == "success";
+        let error = || answer.error.clone().unwrap_or_else(|| "the agent refused without a word".into());
+        match pending.what {
+            What::Initialize => self.initialized(&answer, succeeded, line, out),
+            What::Servers => self.servers_set(answer.response, out),
+            _ if !succeeded => {
+                if let Some(ticket) = pending.ticket {
+                    out.rejected(ticket, error());
+                }
+            }
+            what => self.succeeded(pending.ticket, what, answer.response, out),
+        }
+    }
+
+    fn succeeded(&mut self, ticket: Option<Ticket>, what: What, response: Option<&RawValue>, out: &mut Turnout) {
+        let mut result = response.map(|raw| wire::value(Some(raw)));
+        let mut after = None;
+        match what {
+            What::Model => {
+                // The default has a name only here.
+                let model = result.as_ref().and_then(|it| it["model"].as_str()).map(str::to_owned);
+                after = model.map(|model| {
+                    let info = Box::new(AgentInfo { model: Some(model), ..AgentInfo::default() });
+                    Event::AgentInfo { info }
+                });
+            }
+            What::Mode(mode) => self.known.mode = Some(mode),
+            What::McpStatus => {
+                let servers = servers(response);
+                result = None;
+                after = Some(Event::McpServers { servers });
+            }
+            What::McpChange => self.ask(None, What::McpStatus, json!({ "subtype": "mcp_status" }), out),
+            What::Rewind => {
+                if let (Some(ticket), Some(refused)) = (ticket, result.as_ref().and_then(cannot_rewind)) {
+                    return out.rejected(ticket, refused);
+                }
+            }
+            What::Plain | What::Initialize | What::Servers => {}
+        }
+        if let Some(ticket) = ticket {
+            out.consumed(ticket, result);
+        }
+        if let Some(event) = after {
+            out.event(event);
+        }
+    }
+
+    fn initialized(&mut self, answer: &Answered<'_>, succeeded: bool, line: &str, out: &mut Turnout) {
+        if succeeded {
+            self.take_initialize(answer.response, line, out);
+        } else if !self.is_ready && answer.error.as_deref() != Some("Already initialized") {
+            let error = answer.error.as_deref().unwrap_or("no reason told");
+            return out.give_up(format!("it would not begin: {error}"));
+        }
+        if let Some(pending) = answer.pending_permission_requests.filter(|_| self.is_ready) {
+            self.recover_requests(pending, out);
+        }
+        if self.is_ready {
+            return;
+        }
+        if self.setup.servers.is_empty() {
+            self.become_ready(out);
+        } else {
+            let request = json!({ "subtype": "mcp_set_servers", "servers": self.setup.servers });
+            self.ask(None, What::Servers, request, out);
+        }
+    }
+
+    fn become_ready(&mut self, out: &mut Turnout) {
+        if !self.is_ready {
+            self.is_ready = true;
+            out.ready();
+        }
+    }
+
+    /// The session's own MCP servers are there, or some are not: it goes on without those.
+    fn servers_set(&mut self, response: Option<&RawValue>, out: &mut Turnout) {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Set {
+            errors: indexmap::IndexMap<String, String>,
+        }
+        let set: Set = wire::open(response).unwrap_or_default();
+        for (server, error) in set.errors {
+            let text = format!("the MCP server `{server}` is not there: {error}");
+            out.event(Event::Notice { level: Level::Warning, text });
+        }
+        self.become_ready(out);
+    }
+
+    pub(super) fn overdue(&mut self, timer: Timer, out: &mut Turnout) {
+        let id = self.control.pending.iter().find(|(_, it)| it.timer == timer).map(|(id, _)| id.clone());
+        let Some(pending) = id.and_then(|id| self.control.pending.remove(&id)) else { return };
+        let patience = self.setup.patience.as_secs_f32();
+        match (pending.ticket, pending.what) {
+            (Some(ticket), _) => out.rejected(ticket, format!("claude did not answer within {patience} s")),
+            (None, What::Servers) => {
+                let text = "the session's MCP servers take long; it begins without them".to_owned();
+                out.event(Event::Notice { level: Level::Warning, text });
+                self.become_ready(out);
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// The CLI is still at it: the wait begins anew.
+    pub(super) fn still_at(&mut self, id: &str, out: &mut Turnout) {
+        if let Some(pending) = self.control.pending.get(id) {
+            out.set_timer(pending.timer, self.setup.patience);
+        }
+    }
+}
+
+/// The state of MCP servers. Their configuration, which can hold secrets, stays here.
+fn servers(response: Option<&RawValue>) -> Vec<McpServer> {
+    #[derive(Deserialize)]
+    struct Status {
+        #[serde(rename = "mcpServers", default)]
+        servers: Vec<Server>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Server {
+        name: String,
+        status: String,
+        error: Option<String>,
+        scope: Option<String>,
+        tools: Vec<Value>,
+    }
+    let status: Option<Status> = wire::open(response);
+    let named = |tool: &Value| tool["name"].as_str().or(tool.as_str()).map(str::to_owned);
+    let server = |server: Server| McpServer {
+        name: server.name,
+        status: server.status,
+        error: server.error,
+        tools: server.tools.iter().filter_map(named).collect(),
+        scope: server.scope,
+    };
+    status.map(|status| status.servers.into_iter().map(server).collect()).unwrap_or_default()
+}
+
+/// A rewind that succeeded in saying that it cannot.
+fn cannot_rewind(result: &Value) -> Option<String> {
+    (result["canRewind"] == false)
+        .then(|| result["error"].as_str().unwrap_or("there is no checkpoint of that prompt").to_owned())
+}

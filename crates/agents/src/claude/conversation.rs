@@ -1,0 +1,435 @@
+//! Messages and streams: what the model writes, and what comes back to it.
+//!
+//! A message of the model arrives in pieces: its stream, and one `assistant` message per block, *before* that block's
+//! end in the stream, all under the same message id. `user` messages are not the user's: they carry results of
+//! tools, echoes, summaries, output of commands and marks of an interrupt.
+
+use std::collections::{BTreeMap, HashMap};
+
+use portolan_core::{
+    Event, Generation,
+    event::{Content, ItemKind, Level, TurnOrigin},
+    usage::TokenUsage,
+};
+use serde_json::Value;
+
+use super::{
+    KIND,
+    errors::Trouble,
+    tools,
+    translate::Translate,
+    wire::{self, Block, Envelope, Message, MessageStart, StreamDelta, StreamEvent, Usage},
+};
+use crate::driver::Turnout;
+
+/// The model's name on what the CLI itself wrote.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// What the CLI says where a command said nothing.
+const NOTHING: &str = "(no content)";
+
+/// How the CLI marks an interrupted turn. What follows differs.
+const INTERRUPTED: &str = "[Request interrupted by user";
+
+/// Streams that are open, and the names of items.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    generation: Generation,
+    items: u64,
+    /// By the subagent that writes.
+    streams: HashMap<Option<String>, Stream>,
+}
+
+/// A message while it is written.
+#[derive(Debug, Default)]
+struct Stream {
+    message: Option<String>,
+    model: Option<String>,
+    usage: Usage,
+    blocks: BTreeMap<u64, OpenBlock>,
+}
+
+#[derive(Debug)]
+struct OpenBlock {
+    item: String,
+    /// The block's own word for what it is.
+    kind: String,
+    /// The call, where it is one.
+    tool: Option<String>,
+    text: String,
+}
+
+impl Conversation {
+    pub(super) fn new(generation: Generation) -> Self {
+        Self { generation, items: 0, streams: HashMap::new() }
+    }
+
+    /// A name that no other item of the session has.
+    fn next_item(&mut self) -> String {
+        self.items += 1;
+        format!("{}.{}", self.generation, self.items)
+    }
+
+    /// The open block that this finished one ends.
+    fn finish(&mut self, parent: Option<&str>, message: Option<&str>, block: &Block) -> Option<String> {
+        let stream = self.streams.get_mut(&parent.map(str::to_owned))?;
+        if stream.message.as_deref() != message {
+            return None;
+        }
+        let fits = |open: &OpenBlock| open.kind == block.kind && (open.tool.is_none() || open.tool == block.id);
+        let index = stream.blocks.iter().find(|(_, open)| fits(open)).map(|(index, _)| *index)?;
+        stream.blocks.remove(&index).map(|open| open.item)
+    }
+}
+
+impl Translate {
+    // --------------------------------------------------------------------------------- the stream
+
+    pub(super) fn stream_event(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
+        let event = message.event.and_then(|raw| serde_json::from_str::<StreamEvent<'_>>(raw.get()).ok());
+        let Some(event) = event else { return out.unknown(KIND, "stream_event", line) };
+        let parent = message.parent_tool_use_id.as_deref().map(str::to_owned);
+        match &*event.kind {
+            "content_block_delta" => self.more(&parent, &event, line, out),
+            "content_block_start" => self.block_starts(parent, &event, out),
+            // The finished block has come already, or never will.
+            "content_block_stop" | "ping" => {}
+            "message_start" => {
+                if parent.is_none() {
+                    self.turn_begins(out);
+                    self.set_activity(None, out);
+                }
+                self.abandon(&parent, out);
+                let start: MessageStart = wire::open(event.message).unwrap_or_default();
+                let stream =
+                    Stream { message: start.id, model: start.model, usage: start.usage, blocks: BTreeMap::new() };
+                self.conversation.streams.insert(parent, stream);
+            }
+            "message_delta" => self.message_used(parent, &event, out),
+            "message_stop" => {
+                self.abandon(&parent, out);
+                self.conversation.streams.remove(&parent);
+            }
+            other => out.unknown(KIND, &format!("stream_event {other}"), line),
+        }
+    }
+
+    fn block_starts(&mut self, parent: Option<String>, event: &StreamEvent<'_>, out: &mut Turnout) {
+        let block: Block = wire::open(event.content_block).unwrap_or_default();
+        let kind = match block.kind.as_str() {
+            "text" => ItemKind::Text,
+            "thinking" => ItemKind::Thinking,
+            "tool_use" => ItemKind::ToolInput,
+            // Comes whole.
+            _ => return,
+        };
+        let item = self.conversation.next_item();
+        let stream = self.conversation.streams.entry(parent.clone()).or_default();
+        let message = stream.message.clone();
+        let open = OpenBlock { item: item.clone(), kind: block.kind, tool: block.id, text: String::new() };
+        stream.blocks.insert(event.index, open);
+        out.event(Event::ItemStarted { item, kind, message, parent });
+    }
+
+    fn more(&mut self, parent: &Option<String>, event: &StreamEvent<'_>, line: &str, out: &mut Turnout) {
+        let delta = event.delta.and_then(|raw| serde_json::from_str::<StreamDelta<'_>>(raw.get()).ok());
+        let Some(delta) = delta else { return out.unknown(KIND, "content_block_delta", line) };
+        let text = match &*delta.kind {
+            "text_delta" => delta.text,
+            "thinking_delta" => delta.thinking,
+            "input_json_delta" => delta.partial_json,
+            // Nothing for people.
+            "signature_delta" | "citations_delta" => return,
+            other => return out.unknown(KIND, &format!("content_block_delta {other}"), line),
+        };
+        let open = self.conversation.streams.get_mut(parent).and_then(|it| it.blocks.get_mut(&event.index));
+        let (Some(open), Some(text)) = (open, text.filter(|text| !text.is_empty())) else { return };
+        open.text.push_str(&text);
+        out.event(Event::Delta { item: open.item.clone(), text: text.into_owned() });
+    }
+
+    fn message_used(&mut self, parent: Option<String>, event: &StreamEvent<'_>, out: &mut Turnout) {
+        let Some(stream) = self.conversation.streams.get_mut(&parent) else { return };
+        let told: Usage = wire::open(event.usage).unwrap_or_default();
+        let begun = stream.usage;
+        let usage = Usage {
+            input_tokens: told.input_tokens.or(begun.input_tokens),
+            output_tokens: told.output_tokens.or(begun.output_tokens),
+            cache_creation_input_tokens: told
+                .cache_creation_input_tokens
+                .or(begun.cache_creation_input_tokens),
+            cache_read_input_tokens: told.cache_read_input_tokens.or(begun.cache_read_input_tokens),
+        };
+        let model = stream.model.clone();
+        let context_window = model.as_ref().and_then(|model| self.tally.window(model));
+        out.event(Event::Usage { usage: tokens(usage), model, parent, context_window });
+    }
+
+    /// Blocks that streamed and were never finished: the request was cut off, and is made anew or given up.
+    fn abandon(&mut self, parent: &Option<String>, out: &mut Turnout) {
+        let Some(stream) = self.conversation.streams.get_mut(parent) else { return };
+        for (_, open) in std::mem::take(&mut stream.blocks) {
+            let content = match open.kind.as_str() {
+                "text" => Content::Text { text: open.text },
+                "thinking" => Content::Thinking { text: open.text },
+                _ => Content::Other { body: serde_json::json!({ "tool_input": open.text }) },
+            };
+            out.event(Event::Message {
+                item: open.item,
+                message: stream.message.clone(),
+                parent: parent.clone(),
+                model: stream.model.clone(),
+                content: vec![content],
+                interrupted: true,
+                stop_reason: None,
+            });
+        }
+    }
+
+    /// A turn has ended: what its streams left is closed by the session, with what there was of it.
+    pub(super) fn close_streams(&mut self) {
+        self.conversation.streams.remove(&None);
+        self.subagents.forget_finished();
+        let subagents = &self.subagents;
+        self.conversation.streams.retain(|parent, _| parent.as_ref().is_some_and(|it| subagents.runs(it)));
+    }
+
+    // -------------------------------------------------------------------------- finished messages
+
+    pub(super) fn assistant(&mut self, envelope: &Envelope<'_>, line: &str, out: &mut Turnout) {
+        let message = envelope.message.and_then(|raw| serde_json::from_str::<Message<'_>>(raw.get()).ok());
+        let Some(message) = message else { return out.unknown(KIND, "assistant", line) };
+        let parent = envelope.parent_tool_use_id.as_deref().map(str::to_owned);
+        if let (Some(agent), Some(parent)) = (&envelope.agent_id, &parent) {
+            self.subagents.met(agent, parent);
+        }
+        let text = wire::open::<String>(message.content);
+        let raw_blocks = wire::blocks(message.content);
+        let mut blocks: Vec<(Block, Value)> = raw_blocks
+            .into_iter()
+            .map(|raw| (wire::open(Some(raw)).unwrap_or_default(), wire::value(Some(raw))))
+            .collect();
+        if let Some(text) = text {
+            blocks.push((Block { kind: "text".into(), text: Some(text), ..Block::default() }, Value::Null));
+        }
+        if parent.is_none() {
+            self.turn_begins(out);
+            self.set_activity(None, out);
+        }
+        if let Some(word) = wire::open::<String>(envelope.error) {
+            let said: Vec<_> = blocks.iter().filter_map(|(block, _)| block.text.clone()).collect();
+            let status = wire::open(envelope.api_error_status);
+            let trouble =
+                Trouble { word: Some(word), status, text: said.join("\n"), ..Trouble::default() };
+            return self.trouble(parent, trouble, out);
+        }
+        let model = message.model.filter(|model| model != SYNTHETIC);
+        if let (Some(parent), Some(model)) = (&parent, &model) {
+            self.subagents.writes_with(parent, model);
+        }
+        let synthetic = model.is_none();
+        for (block, body) in blocks {
+            if synthetic && block.text.as_deref() == Some(NOTHING) {
+                continue;
+            }
+            let item = self.conversation.finish(parent.as_deref(), message.id.as_deref(), &block);
+            if block.kind == "tool_use" {
+                self.tool_call(block, item, message.id.clone(), parent.clone(), out);
+                continue;
+            }
+            let item = item.unwrap_or_else(|| self.conversation.next_item());
+            out.event(Event::Message {
+                item,
+                message: message.id.clone(),
+                parent: parent.clone(),
+                model: model.clone(),
+                content: vec![said(block, body)],
+                interrupted: envelope.aborted == Some(true),
+                stop_reason: message.stop_reason.clone(),
+            });
+        }
+    }
+
+    /// A request to the model failed for good. The turn's end tells it, where it is the turn's.
+    fn trouble(&mut self, parent: Option<String>, trouble: Trouble, out: &mut Turnout) {
+        match (&parent, &mut self.turn) {
+            (None, Some(turn)) => turn.trouble = Some(trouble),
+            _ => out.event(Event::Failure { error: trouble.info(), recoverable: true }),
+        }
+    }
+
+    fn tool_call(
+        &mut self,
+        block: Block,
+        item: Option<String>,
+        message: Option<String>,
+        parent: Option<String>,
+        out: &mut Turnout,
+    ) {
+        let (tool, name) = (block.id.unwrap_or_default(), block.name.unwrap_or_default());
+        let input = block.input.unwrap_or_default();
+        self.subagents.called(&tool, &name, &input, parent.as_deref());
+        let steps = if name == "TodoWrite" { tools::todo(&input) } else { None };
+        let begun = self.subagents.begun(&tool, &name, &input, parent.as_deref());
+        out.event(Event::ToolCall {
+            tool,
+            item,
+            message,
+            parent: parent.clone(),
+            kind: tools::kind(&name),
+            title: tools::title(&input),
+            changes: tools::changes_asked(&name, &input),
+            name,
+            input,
+        });
+        if let Some(steps) = steps {
+            out.event(Event::Plan { steps, parent });
+        }
+        out.reports.extend(begun);
+    }
+
+    // ------------------------------------------------------------------------------ `user` messages
+
+    pub(super) fn user(&mut self, envelope: &Envelope<'_>, line: &str, out: &mut Turnout) {
+        let message = envelope.message.and_then(|raw| serde_json::from_str::<Message<'_>>(raw.get()).ok());
+        let Some(message) = message else { return out.unknown(KIND, "user", line) };
+        let parent = envelope.parent_tool_use_id.as_deref().map(str::to_owned);
+        if let (Some(agent), Some(parent)) = (&envelope.agent_id, &parent) {
+            self.subagents.met(agent, parent);
+        }
+        if let Some(text) = wire::open::<String>(message.content) {
+            return self.user_text(&text, parent.as_deref(), envelope, out);
+        }
+        let blocks: Vec<Block> =
+            wire::blocks(message.content).into_iter().filter_map(|raw| wire::open(Some(raw))).collect();
+        let results = blocks.iter().filter(|block| block.kind == "tool_result").count();
+        if envelope.is_replay == Some(true) && results == 0 {
+            let text = blocks.iter().filter_map(|block| block.text.as_deref()).collect::<Vec<_>>().join("\n");
+            return self.user_text(&text, parent.as_deref(), envelope, out);
+        }
+        for block in blocks {
+            match block.kind.as_str() {
+                "tool_result" => {
+                    // The structured result is the message's; with several results nobody knows whose.
+                    let structured =
+                        if results == 1 { wire::value(envelope.tool_use_result) } else { Value::Null };
+                    let meta = wire::value(envelope.tool_result_meta);
+                    self.tool_result(block, parent.clone(), &structured, &meta, out);
+                }
+                "text" => {
+                    let text = block.text.unwrap_or_default();
+                    self.user_text(&text, parent.as_deref(), envelope, out);
+                }
+                // What a prompt held, said again.
+                _ => {}
+            }
+        }
+    }
+
+    fn user_text(
+        &mut self,
+        text: &str,
+        parent: Option<&str>,
+        envelope: &Envelope<'_>,
+        out: &mut Turnout,
+    ) {
+        // A subagent's prompt, known from its call.
+        if parent.is_some() {
+            return;
+        }
+        if text.starts_with(INTERRUPTED) {
+            if let Some(turn) = &mut self.turn {
+                turn.interrupted = true;
+            }
+            return;
+        }
+        if let Some(said) = between(text, "local-command-stdout") {
+            return self.command_said(said, out);
+        }
+        if let Some(said) = between(text, "local-command-stderr") {
+            let text = said.to_owned();
+            return out.event(Event::Notice { level: Level::Warning, text });
+        }
+        if envelope.is_replay == Some(true) {
+            if let Some(uuid) = &envelope.uuid {
+                self.prompt_echoed(uuid, out);
+            }
+            return;
+        }
+        if !text.is_empty() {
+            out.event(Event::Notice { level: Level::Info, text: text.to_owned() });
+        }
+    }
+
+    /// A command of the CLI printed something.
+    fn command_said(&mut self, said: &str, out: &mut Turnout) {
+        // The answer to `set_model` tells the same.
+        if said.is_empty() || said == NOTHING || self.control.is_setting_model() {
+            return;
+        }
+        if self.turn.as_ref().is_none_or(|turn| turn.origin == TurnOrigin::Agent) {
+            return out.event(Event::Notice { level: Level::Info, text: said.to_owned() });
+        }
+        let item = self.conversation.next_item();
+        let content = vec![Content::text(said)];
+        out.event(Event::Message {
+            item,
+            message: None,
+            parent: None,
+            model: None,
+            content,
+            interrupted: false,
+            stop_reason: None,
+        });
+    }
+}
+
+/// What a finished block says.
+fn said(block: Block, body: Value) -> Content {
+    match block.kind.as_str() {
+        "text" => Content::Text { text: block.text.unwrap_or_default() },
+        "thinking" => match block.thinking.filter(|text| !text.is_empty()) {
+            Some(text) => Content::Thinking { text },
+            // Thought, but only its signature is shown.
+            None => Content::RedactedThinking,
+        },
+        "redacted_thinking" => Content::RedactedThinking,
+        "image" => picture(block.source.as_ref()).unwrap_or(Content::Other { body }),
+        _ => Content::Other { body },
+    }
+}
+
+/// The content of a tool's result: plain text, or blocks.
+pub(super) fn result_content(content: Value) -> Vec<Content> {
+    match content {
+        Value::Null => vec![],
+        Value::String(text) if text.is_empty() => vec![],
+        Value::String(text) => vec![Content::Text { text }],
+        Value::Array(blocks) => blocks
+            .into_iter()
+            .map(|body| said(serde_json::from_value(body.clone()).unwrap_or_default(), body))
+            .collect(),
+        body => vec![Content::Other { body }],
+    }
+}
+
+fn picture(source: Option<&Value>) -> Option<Content> {
+    let text = |key: &str| source?.get(key)?.as_str().map(str::to_owned);
+    Some(Content::Image { media_type: text("media_type")?, data: text("data")? })
+}
+
+/// The text between the opening and the closing tag.
+fn between<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
+    let rest = text.trim_start().strip_prefix('<')?.strip_prefix(tag)?.strip_prefix('>')?;
+    Some(rest.split_once(&format!("</{tag}>")).map_or(rest, |(said, _)| said).trim())
+}
+
+/// Tokens in our words.
+pub(super) fn tokens(usage: Usage) -> TokenUsage {
+    TokenUsage {
+        input: usage.input_tokens.unwrap_or(0),
+        output: usage.output_tokens.unwrap_or(0),
+        cache_creation: usage.cache_creation_input_tokens.unwrap_or(0),
+        cache_read: usage.cache_read_input_tokens.unwrap_or(0),
+    }
+}

@@ -1,0 +1,292 @@
+//! What to start for a Claude Code session: arguments, environment, and the first message.
+//!
+//! A command line is there for everyone on the machine to read: prompts, subagents, hooks and secrets of MCP servers
+//! go over the line instead.
+
+use std::ffi::OsString;
+
+use indexmap::IndexMap;
+use portolan_core::{
+    ports::Launch,
+    spec::{SystemPrompt, mask_server},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Config, KIND, Version, Way, history, names,
+    prices::Prices,
+    translate::{Repeats, Setup},
+    version,
+};
+use crate::{
+    Environment, Supervision,
+    child::{Program, environment as variables},
+    dial_in::Expected,
+};
+
+/// The mode in which nothing is asked.
+const BYPASS: &str = "bypassPermissions";
+
+/// Lifts the CLI's refusal to bypass permissions as root: only who has set up a sandbox may say so.
+const SANDBOX: &str = "IS_SANDBOX";
+
+/// Marks of another Claude Code around us, which would change how this one behaves.
+const OUTER: &[&str] = &["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", SECRET];
+
+/// Where the CLI takes the bearer of its connection from.
+const SECRET: &str = "CLAUDE_CODE_SESSION_ACCESS_TOKEN";
+
+/// What we set for every session, and why.
+const OURS: &[(&str, &str)] = &[
+    // The CLI behaves as under the vendor's own SDK, whose protocol this is.
+    ("CLAUDE_CODE_ENTRYPOINT", "sdk-ts"),
+    // Without it no file can be taken back.
+    ("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "1"),
+];
+
+/// The program and its first arguments.
+pub(super) fn command(config: &Config) -> Vec<OsString> {
+    if config.command.is_empty() { vec!["claude".into()] } else { config.command.clone() }
+}
+
+/// The user's environment less marks of an outer Claude Code, plus what the session asks for and what we set.
+pub(super) fn environment(
+    supervision: &Supervision,
+    asked: &IndexMap<String, String>,
+) -> Result<Environment, String> {
+    let mut environment =
+        variables::environment(&supervision.environment, asked).map_err(|refused| refused.to_string())?;
+    environment.variables.retain(|(name, _)| {
+        let name = name.to_string_lossy();
+        let ours = OURS.iter().any(|(ours, _)| *ours == name) && !asked.contains_key(&*name);
+        !ours && !OUTER.contains(&&*name)
+    });
+    for (name, value) in OURS {
+        if !asked.contains_key(*name) {
+            environment.variables.push((name.into(), value.into()));
+        }
+    }
+    environment.variables.sort();
+    Ok(environment)
+}
+
+/// As root the CLI bypasses permissions only in a sandbox, and ends with an error otherwise.
+pub(super) fn may_bypass(
+    mode: Option<&str>,
+    asked: &IndexMap<String, String>,
+    supervision: &Supervision,
+) -> Result<(), String> {
+    let is_set = |value: &str| value == "1";
+    let sandboxed = asked.get(SANDBOX).is_some_and(|value| is_set(value))
+        || supervision.environment.iter().any(|(name, value)| name == SANDBOX && value == "1");
+    if mode != Some(BYPASS) || !rustix::process::geteuid().is_root() || sandboxed {
+        return Ok(());
+    }
+    Err(format!(
+        "Claude Code does not take the mode `{BYPASS}` as root; run the daemon as another user, or set `{SANDBOX}=1` \
+         where this is a sandbox"
+    ))
+}
+
+/// Everything a start follows from.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) launch: &'a Launch,
+    pub(super) version: Option<Version>,
+    pub(super) config: &'a Config,
+    pub(super) supervision: &'a Supervision,
+}
+
+impl Plan<'_> {
+    /// The program to start.
+    pub(super) async fn program(&self, expected: Option<&Expected>) -> Result<Program, String> {
+        let spec = &self.launch.spec;
+        may_bypass(spec.mode.as_deref(), &spec.env, self.supervision)?;
+        let mut environment = environment(self.supervision, &spec.env)?;
+        if let Some(expected) = expected {
+            environment.variables.push((SECRET.into(), expected.secret.clone().into()));
+            environment.variables.sort();
+        }
+        let at = self.fork_point(&environment).await?;
+        let mut command = command(self.config);
+        command.extend(self.arguments(expected.map(|expected| expected.url.as_str()), at));
+        Ok(Program { agent: KIND.into(), command, folder: spec.cwd.clone(), environment })
+    }
+
+    /// The CLI forks at one of its own uuids, which only its file has; the log knows messages by the model's id.
+    async fn fork_point(&self, environment: &Environment) -> Result<Option<String>, String> {
+        let Some(point) = &self.launch.resume else { return Ok(None) };
+        let Some(message) = point.at_message.clone() else { return Ok(None) };
+        let (home, session) = (history::home(&environment.variables), point.agent_session.clone());
+        let found = tokio::task::spawn_blocking(move || home.and_then(|home| home.line_of(&session, &message)));
+        let found = found.await.ok().flatten();
+        found.map(Some).ok_or_else(|| "the conversation to fork does not hold that message any more".into())
+    }
+
+    fn arguments(&self, dial: Option<&str>, at: Option<String>) -> Vec<OsString> {
+        let spec = &self.launch.spec;
+        let mut arguments = Arguments::default();
+        match dial {
+            Some(url) => arguments.pair("--sdk-url", url).flag("--print"),
+            None => arguments.pair("--permission-prompt-tool", "stdio"),
+        };
+        arguments.pair("--output-format", "stream-json").pair("--input-format", "stream-json");
+        arguments.flag("--verbose").flag("--include-partial-messages");
+        if !self.version.is_some_and(Version::tells_of_prompts) {
+            arguments.flag("--replay-user-messages");
+        }
+        arguments.optional("--model", spec.model.as_deref()).optional("--permission-mode", spec.mode.as_deref());
+        if spec.mode.as_deref() == Some(BYPASS) {
+            arguments.flag("--allow-dangerously-skip-permissions");
+        }
+        arguments.list("--allowedTools", &spec.allowed_tools).list("--disallowedTools", &spec.disallowed_tools);
+        let servers = self.open_servers();
+        if !servers.is_empty() {
+            arguments.pair("--mcp-config", json!({ "mcpServers": servers }).to_string());
+        }
+        if let Some(sources) = &spec.setting_sources {
+            arguments.pair("--setting-sources", sources.join(","));
+        }
+        for folder in &spec.extra_dirs {
+            arguments.pair("--add-dir", folder);
+        }
+        arguments.optional("--max-turns", spec.max_turns.map(|turns| turns.to_string()));
+        arguments.optional("--max-budget-usd", spec.max_budget_usd.map(|budget| budget.to_string()));
+        arguments.optional("--json-schema", spec.json_schema.as_ref().map(Value::to_string));
+        let own = names::conversation(self.launch.session, self.launch.generation);
+        match &self.launch.resume {
+            None => {
+                arguments.pair("--session-id", own);
+            }
+            Some(point) => {
+                arguments.pair("--resume", &point.agent_session);
+                if point.fork {
+                    arguments.flag("--fork-session").pair("--session-id", own);
+                }
+                arguments.optional("--resume-session-at", at);
+            }
+        }
+        if dial.is_some() {
+            // Ignored, but without it the CLI would wait for a prompt on stdin.
+            arguments.pair("-p", "");
+        }
+        arguments.0
+    }
+
+    /// MCP servers whose configuration anyone may see.
+    fn open_servers(&self) -> IndexMap<&String, &Value> {
+        let servers = self.launch.spec.mcp_servers.iter();
+        servers.filter(|(_, server)| !is_served(server) && !holds_secrets(server)).collect()
+    }
+
+    /// What the conversation begins with.
+    pub(super) fn setup(&self, way: Way) -> Setup {
+        let spec = &self.launch.spec;
+        let of = |wanted: fn(&Value) -> bool| spec.mcp_servers.iter().filter(move |(_, server)| wanted(server));
+        let secret = of(|server| !is_served(server) && holds_secrets(server));
+        Setup {
+            session: self.launch.session,
+            generation: self.launch.generation,
+            version: self.version,
+            initialize: self.initialize(),
+            servers: secret.map(|(name, server)| (name.clone(), server.clone())).collect(),
+            served: of(is_served).map(|(name, _)| name.clone()).collect(),
+            modes: version::modes(self.version),
+            prices: Prices::new(self.config.prices.clone()),
+            patience: self.supervision.answer,
+            repeats: match way {
+                Way::Stdio => Repeats::Never,
+                Way::Websocket => Repeats::AfterReconnect,
+            },
+        }
+    }
+
+    /// The first message: what must not stand on a command line, or cannot.
+    fn initialize(&self) -> Value {
+        let spec = &self.launch.spec;
+        // Without it a subagent's words would be seen by nobody but its caller.
+        let mut request = json!({ "subtype": "initialize", "forwardSubagentText": true });
+        match &spec.system_prompt {
+            None => {}
+            Some(SystemPrompt::Append(text)) => request["appendSystemPrompt"] = json!(text),
+            Some(SystemPrompt::Replace(text)) => {
+                let in_pieces = self.version.is_none_or(Version::takes_system_prompt_in_pieces);
+                request["systemPrompt"] = if in_pieces { json!([text]) } else { json!(text) };
+            }
+        }
+        if !spec.subagents.is_empty() {
+            request["agents"] = json!(spec.subagents);
+        }
+        let mut hooks: IndexMap<&str, Vec<Value>> = IndexMap::new();
+        for (number, hook) in spec.hooks.iter().enumerate() {
+            let mut entry = json!({ "hookCallbackIds": [format!("hook-{number}")] });
+            if let Some(matcher) = &hook.matcher {
+                entry["matcher"] = json!(matcher);
+            }
+            if let Some(seconds) = hook.timeout_seconds {
+                entry["timeout"] = json!(seconds);
+            }
+            hooks.entry(&hook.event).or_default().push(entry);
+        }
+        if !hooks.is_empty() {
+            request["hooks"] = json!(hooks);
+        }
+        let served: Vec<_> = spec.mcp_servers.iter().filter(|(_, server)| is_served(server)).collect();
+        if !served.is_empty() {
+            request["sdkMcpServers"] = served.into_iter().map(|(name, _)| json!(name)).collect();
+        }
+        request
+    }
+}
+
+/// A server that lives with whoever answers requests, not in a process or behind an address.
+fn is_served(server: &Value) -> bool {
+    server["type"] == "sdk"
+}
+
+fn holds_secrets(server: &Value) -> bool {
+    let mut masked = server.clone();
+    mask_server(&mut masked);
+    masked != *server
+}
+
+/// A command line in the making.
+#[derive(Debug, Default)]
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn flag(&mut self, name: &str) -> &mut Self {
+        self.0.push(name.into());
+        self
+    }
+
+    fn pair(&mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> &mut Self {
+        let value = value.as_ref();
+        let looks_like_a_flag = value.as_encoded_bytes().starts_with(b"-") && name.starts_with("--");
+        if looks_like_a_flag {
+            // A value must never be read as a flag: it is bound to its name.
+            let mut bound = OsString::from(name);
+            bound.push("=");
+            bound.push(value);
+            self.0.push(bound);
+        } else {
+            self.0.push(name.into());
+            self.0.push(value.into());
+        }
+        self
+    }
+
+    fn optional(&mut self, name: &str, value: Option<impl AsRef<std::ffi::OsStr>>) -> &mut Self {
+        if let Some(value) = value {
+            self.pair(name, value);
+        }
+        self
+    }
+
+    fn list(&mut self, name: &str, values: &[String]) -> &mut Self {
+        if !values.is_empty() {
+            self.pair(name, values.join(","));
+        }
+        self
+    }
+}

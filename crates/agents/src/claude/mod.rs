@@ -1,0 +1,201 @@
+//! Claude Code: the real CLI, over its pipes or, for old versions, over a connection that it makes to us.
+//!
+//! Both ways carry the same messages, so one codec serves both. Which one is used follows from the installed version,
+//! unless the configuration says otherwise: pipes, and a connection for those up to 2.1.120.
+
+mod control;
+mod conversation;
+mod errors;
+pub mod history;
+mod launch;
+mod names;
+pub mod prices;
+pub mod probe;
+mod prompts;
+mod requests;
+mod results;
+mod subagents;
+mod system;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod translate;
+mod version;
+mod wire;
+
+use std::{ffi::OsString, sync::Arc};
+
+use indexmap::IndexMap;
+use portolan_core::{
+    Capabilities, SessionSpec,
+    capabilities::{NativeProtocol, PromptQueue},
+    ports::{Agent, AgentLink, Boxed, Launch, Probe},
+    spec::SpecOption,
+};
+use serde::Deserialize;
+
+pub use self::version::Version;
+use self::{
+    prices::Price,
+    probe::{Found, Prober},
+};
+use crate::{Supervision, dial_in::DialIn, driver};
+
+/// Its name.
+pub const KIND: &str = "claude";
+
+/// What the user configures: `agents.claude`.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The program and arguments before ours; `claude` where empty.
+    pub command: Vec<OsString>,
+    /// How to speak to it; by its version when absent.
+    pub transport: Option<Way>,
+    /// What models cost, by name or its beginning, before the list prices.
+    pub prices: IndexMap<String, Price>,
+}
+
+/// How Claude Code is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// Over its stdin and stdout.
+    Stdio,
+    /// It dials in over a WebSocket; versions up to 2.1.120.
+    Websocket,
+}
+
+impl Way {
+    fn protocol(self) -> NativeProtocol {
+        match self {
+            Self::Stdio => NativeProtocol::AgentSdk,
+            Self::Websocket => NativeProtocol::NdjsonWs,
+        }
+    }
+}
+
+/// Claude Code.
+#[derive(Clone, Debug)]
+pub struct Claude {
+    config: Config,
+    supervision: Arc<Supervision>,
+    dial_in: DialIn,
+    prober: Arc<Prober>,
+}
+
+impl Claude {
+    /// As it is configured.
+    pub fn new(config: Config, supervision: Arc<Supervision>, dial_in: DialIn) -> Self {
+        let prober = Prober::new(&config, Arc::clone(&supervision), dial_in.clone());
+        Self { config, supervision, dial_in, prober: Arc::new(prober) }
+    }
+
+    /// Looks for the program: which, which version, how it will be spoken to and why, logged in or not.
+    pub async fn look(&self) -> Result<Found, String> {
+        self.prober.look().await
+    }
+}
+
+impl Agent for Claude {
+    fn kind(&self) -> &str {
+        KIND
+    }
+
+    fn title(&self) -> String {
+        "Claude Code".into()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(self.prober.known(), self.config.transport.unwrap_or(Way::Stdio))
+    }
+
+    fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
+        launch::may_bypass(spec.mode.as_deref(), &spec.env, &self.supervision)?;
+        self.supervision.shown_environment(&spec.env)
+    }
+
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(async {
+            match self.look().await {
+                Ok(found) => Probe {
+                    available: true,
+                    version: found.version.map(|version| version.to_string()),
+                    message: found.to_string(),
+                },
+                Err(message) => Probe { available: false, version: None, message },
+            }
+        })
+    }
+
+    fn start(&self, launch: Launch) -> AgentLink {
+        let (this, session) = (self.clone(), launch.session);
+        let prepare = async move { this.job(launch).await };
+        driver::start_prepared(KIND, session, Arc::clone(&self.supervision), prepare)
+    }
+}
+
+impl Claude {
+    async fn job(&self, launch: Launch) -> driver::Job {
+        // Without an answer the program is started all the same: it will say itself what is wrong.
+        let found = self.prober.version().await;
+        let version = found.as_ref().ok().copied().flatten();
+        let (way, expected) = match self.prober.way(version).0 {
+            Way::Stdio => (Way::Stdio, None),
+            Way::Websocket => match self.dial_in.expect(launch.session) {
+                Some(expected) => (Way::Websocket, Some(expected)),
+                None => (Way::Stdio, None),
+            },
+        };
+        let plan = launch::Plan { launch: &launch, version, config: &self.config, supervision: &self.supervision };
+        let program = match found {
+            Ok(_) => plan.program(expected.as_ref()).await,
+            Err(why) => Err(why),
+        };
+        let setup = plan.setup(way);
+        driver::Job {
+            agent: KIND.into(),
+            program,
+            transport: expected.map_or(driver::Transport::Pipes, driver::Transport::DialIn),
+            version: version.map(|version| version.to_string()),
+            protocol: way.protocol(),
+            capabilities: capabilities(version, way),
+            translator: Box::new(translate::Translate::new(setup)),
+            launch,
+        }
+    }
+}
+
+/// What a version can do; the most where it is not known.
+fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
+    let since = |first: Version| version.is_none_or(|version| version >= first);
+    Capabilities {
+        streaming: true,
+        interrupt: true,
+        session_resume: true,
+        model_switching: true,
+        permission_modes: true,
+        permission_mode_switching_mid_session: true,
+        slash_commands: true,
+        mcp: true,
+        structured_output: true,
+        image_input: true,
+        file_checkpointing: true,
+        cost_tracking: true,
+        // Teams are files of an experiment that newer versions do not have any more.
+        agent_teams: false,
+        session_fork: true,
+        session_fork_at: true,
+        session_archive: true,
+        thinking_budget: true,
+        environment: true,
+        context_usage: since(Version(2, 1, 120)),
+        background_tasks: true,
+        passthrough: true,
+        prompt_queue: PromptQueue::Agent,
+        native_protocol: way.protocol(),
+        options: SpecOption::ALL.to_vec(),
+        supported_models: None,
+        supported_permission_modes: Some(version::modes(version)),
+        supported_commands: None,
+    }
+}

@@ -1,0 +1,50 @@
+//! Names that are given to the CLI. Pure and repeatable: the same session and number give the same name, so that a
+//! prompt can be spoken of after a restart, and no two of anything ever share one.
+
+use portolan_core::{Generation, SessionId, ports::Ticket};
+use sha2::{Digest as _, Sha256};
+
+/// The uuid under which a prompt is sent. The CLI swallows a uuid that it has seen before, and takes files back by it.
+pub(super) fn prompt(session: SessionId, ticket: Ticket) -> String {
+    uuid(&format!("prompt {session} {}", ticket.0))
+}
+
+/// The id of a control request.
+pub(super) fn request(session: SessionId, generation: Generation, number: u64) -> String {
+    uuid(&format!("request {session} {generation} {number}"))
+}
+
+/// The CLI's own session id for a start that takes up no earlier conversation. The first start has the session's
+/// own id, so that people find it again with `claude --resume`; an id that is in use already would be refused.
+pub(super) fn conversation(session: SessionId, generation: Generation) -> String {
+    if generation.0 <= 1 { session.to_string() } else { uuid(&format!("conversation {session} {generation}")) }
+}
+
+fn uuid(of: &str) -> String {
+    let digest = Sha256::digest(of.as_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_repeatable_and_belongs_to_one_thing() {
+        let (here, there) = (SessionId::from_u128(1), SessionId::from_u128(2));
+        assert_eq!(prompt(here, Ticket(7)), prompt(here, Ticket(7)));
+        let all = [
+            prompt(here, Ticket(7)),
+            prompt(here, Ticket(8)),
+            prompt(there, Ticket(7)),
+            request(here, Generation(1), 7),
+            request(here, Generation(2), 7),
+            conversation(here, Generation(1)),
+            conversation(here, Generation(2)),
+        ];
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+}

@@ -1,0 +1,215 @@
+//! Looking for Claude Code without starting a turn: which program, which version, which transport and why, logged in?
+
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use serde::Deserialize;
+
+use super::{Config, KIND, Version, Way, launch};
+use crate::{
+    Supervision,
+    child::{Program, ask::ask},
+    dial_in::DialIn,
+};
+
+/// How long `claude --version` may take. A cold start of the native program reads 350 MB from disk.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What a look found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The program.
+    pub program: PathBuf,
+    /// Its version, where it is told in a way we know.
+    pub version: Option<Version>,
+    /// How it will be spoken to.
+    pub way: Way,
+    /// Why so.
+    pub why: String,
+    /// Whether it is logged in, and how.
+    pub login: Login,
+}
+
+/// Is it logged in?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// Yes, and how.
+    Yes(String),
+    /// No.
+    No,
+    /// This version does not tell.
+    Unknown,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = match self.way {
+            Way::Stdio => "stdio",
+            Way::Websocket => "WebSocket",
+        };
+        write!(f, "`{}`, over {way} ({})", self.program.display(), self.why)?;
+        match &self.login {
+            Login::Yes(how) => write!(f, "; logged in ({how})"),
+            Login::No => {
+                write!(f, "; not logged in: run `claude /login`, or set ANTHROPIC_API_KEY for the daemon")
+            }
+            Login::Unknown => Ok(()),
+        }
+    }
+}
+
+/// Looks, and remembers the version of a program that has not changed since.
+#[derive(Debug)]
+pub(super) struct Prober {
+    command: Vec<OsString>,
+    transport: Option<Way>,
+    supervision: Arc<Supervision>,
+    dial_in: DialIn,
+    versions: Mutex<HashMap<PathBuf, (Stamp, Option<Version>)>>,
+}
+
+/// When a program was last changed, and how long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp(Option<SystemTime>, u64);
+
+impl Stamp {
+    fn of(program: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(program).ok()?;
+        Some(Self(metadata.modified().ok(), metadata.len()))
+    }
+}
+
+impl Prober {
+    pub(super) fn new(config: &Config, supervision: Arc<Supervision>, dial_in: DialIn) -> Self {
+        let command = launch::command(config);
+        Self { command, transport: config.transport, supervision, dial_in, versions: Mutex::default() }
+    }
+
+    /// The version found last.
+    pub(super) fn known(&self) -> Option<Version> {
+        let program = self.program().ok()?;
+        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        versions.get(&program).and_then(|(_, version)| *version)
+    }
+
+    fn program(&self) -> Result<PathBuf, String> {
+        let name = self.command.first().cloned().unwrap_or_default();
+        let path = self.supervision.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+        which::which_in(&name, path, Path::new("/")).map_err(|_| {
+            format!(
+                "agent `{KIND}` not found: no program `{}`; install it (`npm install -g @anthropic-ai/claude-code`) \
+                 or set `agents.{KIND}.command`",
+                name.to_string_lossy()
+            )
+        })
+    }
+
+    async fn ask(&self, arguments: &[&str]) -> Result<crate::child::ask::Said, String> {
+        let mut command = self.command.clone();
+        command.extend(arguments.iter().map(Into::into));
+        let environment = launch::environment(&self.supervision, &indexmap::IndexMap::new())?;
+        let program = Program { agent: KIND.into(), command, folder: PathBuf::new(), environment };
+        ask(program, &self.supervision.home_key, PATIENCE).await
+    }
+
+    /// The installed version; `None` where the program runs, but tells it in no way we know.
+    pub(super) async fn version(&self) -> Result<Option<Version>, String> {
+        let program = self.program()?;
+        let stamp = Stamp::of(&program);
+        let known = {
+            let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+            versions.get(&program).filter(|(then, _)| Some(*then) == stamp).map(|(_, version)| *version)
+        };
+        if let Some(version) = known {
+            return Ok(version);
+        }
+        let said = self.ask(&["--version"]).await?;
+        if said.code != Some(0) {
+            let code = said.code.map_or_else(|| "by a signal".into(), |code| format!("with exit code {code}"));
+            return Err(format!("`{} --version` ended {code}: {}", program.display(), said.stderr.trim()));
+        }
+        let version = said.output.parse().ok();
+        if let Some(stamp) = stamp {
+            let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+            versions.insert(program, (stamp, version));
+        }
+        Ok(version)
+    }
+
+    /// How a version is spoken to, and why.
+    pub(super) fn way(&self, version: Option<Version>) -> (Way, String) {
+        choose(self.transport, version, self.dial_in.is_open())
+    }
+
+    pub(super) async fn look(&self) -> Result<Found, String> {
+        let program = self.program()?;
+        let version = self.version().await?;
+        let (way, why) = self.way(version);
+        Ok(Found { program, version, way, why, login: self.login().await })
+    }
+
+    async fn login(&self) -> Login {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Status {
+            logged_in: bool,
+            #[serde(default)]
+            auth_method: Option<String>,
+        }
+        let Ok(said) = self.ask(&["auth", "status", "--json"]).await else { return Login::Unknown };
+        match serde_json::from_str::<Status>(&said.output) {
+            Ok(Status { logged_in: true, auth_method }) => {
+                Login::Yes(auth_method.unwrap_or_else(|| "it does not say how".into()))
+            }
+            Ok(Status { logged_in: false, .. }) => Login::No,
+            Err(_) => Login::Unknown,
+        }
+    }
+}
+
+/// By the version, unless the configuration says otherwise: old ones dial in, newer ones refuse to and have pipes.
+fn choose(asked: Option<Way>, version: Option<Version>, can_dial_in: bool) -> (Way, String) {
+    let dials_in = version.is_some_and(Version::dials_in);
+    let last = Version::LAST_TO_DIAL_IN;
+    match (asked, version) {
+        (Some(Way::Stdio), _) => (Way::Stdio, "the configuration says so".into()),
+        (Some(Way::Websocket), Some(version)) if !dials_in => (
+            Way::Stdio,
+            format!("the configuration asks for WebSocket, but {version} refuses it; {last} was the last to take it"),
+        ),
+        (_, None) => (Way::Stdio, "every version has it, and this one does not tell which it is".into()),
+        (None, Some(version)) if !dials_in => (Way::Stdio, format!("version {version}; WebSocket only up to {last}")),
+        (_, Some(version)) if !can_dial_in => {
+            (Way::Stdio, format!("version {version} could dial in, but there is no listener that it reaches"))
+        }
+        (Some(Way::Websocket), _) => (Way::Websocket, "the configuration says so".into()),
+        (None, Some(version)) => (Way::Websocket, format!("version {version}; it still dials in")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: 004-110
+    #[test]
+    fn the_transport_follows_from_the_version_and_the_configuration() {
+        let (old, new) = (Some(Version(2, 1, 120)), Some(Version(2, 1, 121)));
+        let way = |asked, version, listens| choose(asked, version, listens).0;
+        assert_eq!(way(None, new, true), Way::Stdio);
+        assert_eq!(way(None, old, true), Way::Websocket);
+        assert_eq!(way(None, old, false), Way::Stdio);
+        assert_eq!(way(None, None, true), Way::Stdio);
+        assert_eq!(way(Some(Way::Websocket), old, true), Way::Websocket);
+        assert_eq!(way(Some(Way::Websocket), new, true), Way::Stdio);
+        assert_eq!(way(Some(Way::Websocket), old, false), Way::Stdio);
+        assert_eq!(way(Some(Way::Stdio), old, true), Way::Stdio);
+        assert!(choose(Some(Way::Websocket), new, true).1.contains("2.1.121 refuses it"));
+    }
+}

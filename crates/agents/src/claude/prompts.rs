@@ -1,0 +1,173 @@
+//! Prompts on their way: which were written, which the CLI took up, and the turns that they set off.
+//!
+//! The CLI queues prompts itself, merges those that wait, and puts one that comes while a tool runs into the running
+//! turn. So ends of turns say nothing about prompts: each is followed by the uuid it was given.
+
+use std::collections::VecDeque;
+
+use portolan_core::{
+    event::{Content, TurnOrigin},
+    ports::Ticket,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{KIND, names, translate::Translate};
+use crate::driver::Turnout;
+
+/// Prompts that the CLI has not taken up yet, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Prompts {
+    sent: VecDeque<(Ticket, String)>,
+    /// The CLI tells what becomes of each prompt, so nothing needs to be guessed.
+    pub(super) are_told_of: bool,
+    /// One was taken up while no turn ran: the next turn is its.
+    pub(super) set_off: usize,
+}
+
+impl Prompts {
+    /// The one with this uuid, which is no longer on its way.
+    fn take(&mut self, uuid: &str) -> Option<Ticket> {
+        let place = self.sent.iter().position(|(_, sent)| sent == uuid)?;
+        self.sent.remove(place).map(|(ticket, _)| ticket)
+    }
+
+    /// The one with this uuid and all before it: merged prompts are echoed under the last one's uuid.
+    fn take_up_to(&mut self, uuid: &str) -> Vec<Ticket> {
+        match self.sent.iter().position(|(_, sent)| sent == uuid) {
+            Some(place) => self.sent.drain(..=place).map(|(ticket, _)| ticket).collect(),
+            None => vec![],
+        }
+    }
+
+    fn oldest(&mut self) -> Option<Ticket> {
+        self.sent.pop_front().map(|(ticket, _)| ticket)
+    }
+
+    pub(super) fn forget(&mut self, ticket: Ticket) {
+        self.sent.retain(|(sent, _)| *sent != ticket);
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.sent.is_empty()
+    }
+}
+
+impl Translate {
+    pub(super) fn prompt(&mut self, ticket: Ticket, content: &[Content], out: &mut Turnout) {
+        let uuid = names::prompt(self.setup.session, ticket);
+        let message = json!({
+            "type": "user",
+            "message": { "role": "user", "content": blocks(content) },
+            "parent_tool_use_id": null,
+            "session_id": self.known.agent_session.as_deref().unwrap_or_default(),
+            "uuid": uuid,
+        });
+        self.prompts.sent.push_back((ticket, uuid));
+        out.write_for(ticket, &message);
+    }
+
+    fn took(&mut self, tickets: impl IntoIterator<Item = Ticket>, out: &mut Turnout) {
+        for ticket in tickets {
+            out.consumed(ticket, None);
+            match &mut self.turn {
+                Some(turn) => turn.prompts += 1,
+                None => self.prompts.set_off += 1,
+            }
+        }
+    }
+
+    /// The CLI echoes a prompt. Versions that do not tell more do so when they take it up.
+    pub(super) fn prompt_echoed(&mut self, uuid: &str, out: &mut Turnout) {
+        let tickets = self.prompts.take_up_to(uuid);
+        self.took(tickets, out);
+    }
+
+    /// These prompts are in the running turn.
+    pub(super) fn prompts_named(&mut self, uuids: &[String], out: &mut Turnout) {
+        let tickets: Vec<_> = uuids.iter().filter_map(|uuid| self.prompts.take(uuid)).collect();
+        self.took(tickets, out);
+    }
+
+    /// A turn begins: what set it off?
+    pub(super) fn turn_begins(&mut self, out: &mut Turnout) {
+        let waiting = !self.prompts.are_told_of && self.prompts.is_waiting();
+        let origin =
+            if self.prompts.set_off > 0 || waiting { TurnOrigin::Prompt } else { TurnOrigin::Agent };
+        self.ensure_turn(origin, out);
+        if let Some(turn) = &mut self.turn {
+            turn.prompts += std::mem::take(&mut self.prompts.set_off);
+        }
+    }
+
+    /// A turn has ended that a prompt set off, but none was echoed: commands are not. The oldest one it was.
+    pub(super) fn settle_unechoed(&mut self, out: &mut Turnout) {
+        let unnamed = self.turn.as_ref().is_some_and(|turn| turn.origin == TurnOrigin::Prompt && turn.prompts == 0);
+        if unnamed && !self.prompts.are_told_of {
+            let oldest = self.prompts.oldest();
+            self.took(oldest, out);
+        }
+    }
+
+    /// `command_lifecycle`: what becomes of one prompt.
+    pub(super) fn lifecycle(&mut self, line: &str, out: &mut Turnout) {
+        #[derive(Deserialize)]
+        struct Lifecycle {
+            command_uuid: String,
+            state: String,
+        }
+        let Ok(Lifecycle { command_uuid, state }) = serde_json::from_str(line) else {
+            return out.unknown(KIND, "command_lifecycle", line);
+        };
+        self.prompts.are_told_of = true;
+        match state.as_str() {
+            "queued" => {}
+            "started" => {
+                let ticket = self.prompts.take(&command_uuid);
+                self.took(ticket, out);
+                // Within a turn it was put into that one; else it begins one.
+                self.ensure_turn(TurnOrigin::Prompt, out);
+                if let Some(turn) = &mut self.turn {
+                    turn.prompts += std::mem::take(&mut self.prompts.set_off);
+                }
+            }
+            "completed" => {
+                let ticket = self.prompts.take(&command_uuid);
+                self.took(ticket, out);
+                self.prompts.set_off = 0;
+            }
+            "cancelled" => {
+                if let Some(ticket) = self.prompts.take(&command_uuid) {
+                    out.rejected(ticket, "it was taken back before the agent took it up");
+                }
+            }
+            other => out.unknown(KIND, &format!("command_lifecycle {other}"), line),
+        }
+    }
+}
+
+/// Content in the API's own form. Plain text stays plain: only then the CLI sees a command such as `/compact`.
+fn blocks(content: &[Content]) -> Value {
+    if let [Content::Text { text }] = content {
+        return json!(text);
+    }
+    let block = |piece: &Content| match piece {
+        Content::Text { text } | Content::Thinking { text } => json!({ "type": "text", "text": text }),
+        Content::Image { media_type, data } => json!({
+            "type": "image",
+            "source": { "type": "base64", "media_type": media_type, "data": data },
+        }),
+        Content::Resource { uri, name, text } => {
+            let name = name.as_deref().unwrap_or(uri);
+            let text = text.as_ref().map_or_else(
+                || format!("@{}", uri.strip_prefix("file://").unwrap_or(uri)),
+                |text| format!("{name} ({uri}):\n{text}"),
+            );
+            json!({ "type": "text", "text": text })
+        }
+        Content::Data { data } => json!({ "type": "text", "text": data.to_string() }),
+        Content::RedactedThinking => json!({ "type": "text", "text": "" }),
+        Content::Other { body } => body.clone(),
+    };
+    content.iter().map(block).collect()
+}

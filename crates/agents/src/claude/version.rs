@@ -1,0 +1,84 @@
+//! The CLI's version, and what it decides.
+
+use std::{fmt, str::FromStr};
+
+/// A version such as `2.1.325`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub u32, pub u32, pub u32);
+
+impl Version {
+    /// The last that dials any host but the vendor's own.
+    pub const LAST_TO_DIAL_IN: Self = Self(2, 1, 120);
+    /// The first seen that tells what becomes of each prompt by its uuid.
+    const TELLS_OF_PROMPTS: Self = Self(2, 1, 325);
+    /// The first seen that has the mode `auto`.
+    const HAS_AUTO: Self = Self(2, 1, 121);
+    /// The first seen that takes the system prompt in pieces.
+    const SYSTEM_PROMPT_IN_PIECES: Self = Self(2, 1, 120);
+
+    /// It still dials in where it is told to.
+    pub fn dials_in(self) -> bool {
+        self <= Self::LAST_TO_DIAL_IN
+    }
+
+    /// Prompts need not be echoed to know what became of them.
+    pub(super) fn tells_of_prompts(self) -> bool {
+        self >= Self::TELLS_OF_PROMPTS
+    }
+
+    pub(super) fn takes_system_prompt_in_pieces(self) -> bool {
+        self >= Self::SYSTEM_PROMPT_IN_PIECES
+    }
+}
+
+/// The permission modes of a version; all there are where it is not known.
+pub(super) fn modes(version: Option<Version>) -> Vec<String> {
+    let mut modes = vec!["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk"];
+    if version.is_none_or(|version| version >= Version::HAS_AUTO) {
+        modes.push("auto");
+    }
+    modes.into_iter().map(Into::into).collect()
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+impl FromStr for Version {
+    type Err = ();
+    /// Reads what `claude --version` prints, such as `2.1.325 (Claude Code)`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let number = text.split_whitespace().next().ok_or(())?.trim_start_matches('v');
+        let number = number.split(['-', '+']).next().ok_or(())?;
+        let mut parts = number.split('.').map(str::parse);
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(Ok(a)), Some(Ok(b)), Some(Ok(c)), None) => Ok(Self(a, b, c)),
+            _ => Err(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_cli_prints_is_a_version() {
+        assert_eq!("2.1.325 (Claude Code)\n".parse(), Ok(Version(2, 1, 325)));
+        assert_eq!("v2.1.42-beta.1".parse(), Ok(Version(2, 1, 42)));
+        for text in ["", "Claude Code", "2.1", "2.1.x", "2.1.3.4"] {
+            assert_eq!(text.parse::<Version>(), Err(()), "{text:?}");
+        }
+    }
+
+    // covers: 004-106
+    #[test]
+    fn each_version_has_its_own_modes() {
+        let old = modes(Some(Version(2, 1, 120)));
+        assert_eq!(old, ["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk"]);
+        assert!(modes(Some(Version(2, 1, 325))).contains(&"auto".into()));
+        assert!(modes(None).contains(&"auto".into()));
+    }
+}

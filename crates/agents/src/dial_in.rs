@@ -1,0 +1,226 @@
+//! Agents that dial in: who is expected, and by which secret it is let in.
+//!
+//! An old Claude Code makes a WebSocket connection to us instead of using its pipes. Here is the list of those that
+//! may: one per start of an agent, each with a random secret of its own. The listener itself is elsewhere; it asks
+//! [`DialIn::admit`] before it answers the upgrade, and then moves frames both ways.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use portolan_core::SessionId;
+use subtle::ConstantTimeEq as _;
+use tokio::sync::mpsc;
+
+/// Frames that wait between a connection and its session, each way. Full means that the other side is slower: the
+/// socket is then not read.
+const FRAMES: usize = 64;
+
+/// Connections of one agent that wait to be taken. It makes one at a time; a second one replaces the first.
+const CONNECTIONS: usize = 4;
+
+/// Close with this code when there is nothing more to send: any other makes the agent dial in again.
+pub const CLOSE_FOR_GOOD: u16 = 4001;
+
+/// Those who may dial in. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct DialIn {
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Where the listener is, such as `ws://127.0.0.1:7433`.
+    base: Option<String>,
+    expected: HashMap<SessionId, Guest>,
+    starts: u64,
+}
+
+#[derive(Debug)]
+struct Guest {
+    start: u64,
+    secret: String,
+    connections: mpsc::Sender<Connection>,
+}
+
+/// One connection, as the agent's driver sees it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) incoming: mpsc::Receiver<Bytes>,
+    pub(crate) outgoing: mpsc::Sender<Bytes>,
+}
+
+impl DialIn {
+    /// Nobody is expected, and nobody can be until [`DialIn::listens_at`] is told.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Shared) -> T) -> T {
+        work(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The listener takes connections at this address, without a path: `ws://127.0.0.1:7433`. It must be one that
+    /// programs of this machine reach without a certificate.
+    pub fn listens_at(&self, base: impl Into<String>) {
+        self.with(|shared| shared.base = Some(base.into()));
+    }
+
+    /// Can an agent dial in?
+    pub fn is_open(&self) -> bool {
+        self.with(|shared| shared.base.is_some())
+    }
+
+    /// Expects a session's agent, with a fresh secret, instead of any that was expected for it before. `None` where
+    /// there is no listener.
+    pub(crate) fn expect(&self, session: SessionId) -> Option<Expected> {
+        let secret = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        let (connections, arrivals) = mpsc::channel(CONNECTIONS);
+        self.with(|shared| {
+            let url = format!("{}/ws/cli/{session}", shared.base.as_deref()?);
+            shared.starts += 1;
+            let start = shared.starts;
+            shared.expected.insert(session, Guest { start, secret: secret.clone(), connections });
+            Some(Expected { dial_in: self.clone(), session, start, url, secret, arrivals })
+        })
+    }
+
+    /// Lets an agent in, where it is expected and brings its secret. Whoever it is, the answer takes equally long.
+    pub fn admit(&self, session: SessionId, bearer: &str) -> Option<Admitted> {
+        let connections = self.with(|shared| {
+            let guest = shared.expected.get(&session)?;
+            let is_it = bool::from(guest.secret.as_bytes().ct_eq(bearer.as_bytes()));
+            is_it.then(|| guest.connections.clone())
+        })?;
+        let (incoming_to, incoming) = mpsc::channel(FRAMES);
+        let (outgoing, outgoing_from) = mpsc::channel(FRAMES);
+        // Full is an agent that dials in faster than it is served; it will try again.
+        connections.try_send(Connection { incoming, outgoing }).ok()?;
+        tracing::info!(%session, "agent dialled in");
+        Some(Admitted { incoming: Incoming(incoming_to), outgoing: Outgoing(outgoing_from) })
+    }
+}
+
+/// An agent that was let in: frames from its socket go here, and frames from here to its socket.
+#[derive(Debug)]
+pub struct Admitted {
+    /// From its socket.
+    pub incoming: Incoming,
+    /// To its socket.
+    pub outgoing: Outgoing,
+}
+
+/// Takes frames from the agent's socket. Drop it when the socket is gone.
+#[derive(Debug)]
+pub struct Incoming(mpsc::Sender<Bytes>);
+
+impl Incoming {
+    /// A text or a binary frame: both are read as text. Waits while the session is slower; `false` when it is gone.
+    /// Cancel-safe: the frame is taken or not.
+    pub async fn frame(&self, frame: Bytes) -> bool {
+        self.0.send(frame).await.is_ok()
+    }
+}
+
+/// Gives frames for the agent's socket.
+#[derive(Debug)]
+pub struct Outgoing(mpsc::Receiver<Bytes>);
+
+impl Outgoing {
+    /// The next text frame to send: whole lines, the newline included, without which the agent does not read it.
+    /// `None`: close with [`CLOSE_FOR_GOOD`]. Cancel-safe.
+    pub async fn frame(&mut self) -> Option<Bytes> {
+        self.0.recv().await
+    }
+}
+
+/// An agent that is expected, for as long as this lives.
+#[derive(Debug)]
+pub struct Expected {
+    dial_in: DialIn,
+    session: SessionId,
+    start: u64,
+    /// Where it is to dial in.
+    pub(crate) url: String,
+    /// What it is to bring.
+    pub(crate) secret: String,
+    arrivals: mpsc::Receiver<Connection>,
+}
+
+impl Expected {
+    /// The next connection it makes. Cancel-safe.
+    pub(crate) async fn connection(&mut self) -> Option<Connection> {
+        self.arrivals.recv().await
+    }
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.dial_in.with(|shared| {
+            if shared.expected.get(&self.session).is_some_and(|guest| guest.start == self.start) {
+                shared.expected.remove(&self.session);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open() -> DialIn {
+        let dial_in = DialIn::new();
+        dial_in.listens_at("ws://127.0.0.1:1");
+        dial_in
+    }
+
+    // covers: 000-076, 000-077
+    #[tokio::test]
+    async fn only_an_expected_agent_with_its_own_secret_is_let_in() {
+        let (dial_in, session) = (open(), SessionId::from_u128(7));
+        assert!(dial_in.admit(session, "").is_none(), "nobody is expected");
+        let expected = dial_in.expect(session).unwrap();
+        assert_eq!(expected.url, format!("ws://127.0.0.1:1/ws/cli/{session}"));
+        assert_eq!(expected.secret.len(), 64);
+        assert!(dial_in.admit(session, "").is_none());
+        assert!(dial_in.admit(session, &expected.secret[1..]).is_none());
+        assert!(dial_in.admit(SessionId::from_u128(8), &expected.secret).is_none());
+        assert!(dial_in.admit(session, &expected.secret).is_some());
+    }
+
+    #[tokio::test]
+    async fn each_start_has_its_own_secret_and_an_ended_one_is_not_expected() {
+        let (dial_in, session) = (open(), SessionId::from_u128(7));
+        let first = dial_in.expect(session).unwrap();
+        let second = dial_in.expect(session).unwrap();
+        assert!(dial_in.admit(session, &first.secret).is_none());
+        drop(first);
+        assert!(dial_in.admit(session, &second.secret).is_some());
+        let secret = second.secret.clone();
+        drop(second);
+        assert!(dial_in.admit(session, &secret).is_none());
+    }
+
+    #[test]
+    fn without_a_listener_nobody_can_be_expected() {
+        assert!(!DialIn::new().is_open());
+        assert!(DialIn::new().expect(SessionId::from_u128(7)).is_none());
+    }
+
+    #[tokio::test]
+    async fn frames_go_both_ways() {
+        let (dial_in, session) = (open(), SessionId::from_u128(7));
+        let mut expected = dial_in.expect(session).unwrap();
+        let mut admitted = dial_in.admit(session, &expected.secret.clone()).unwrap();
+        let mut connection = expected.connection().await.unwrap();
+        assert!(admitted.incoming.frame(Bytes::from_static(b"{}\n")).await);
+        assert_eq!(connection.incoming.recv().await.as_deref(), Some(b"{}\n".as_slice()));
+        connection.outgoing.send(Bytes::from_static(b"[]\n")).await.unwrap();
+        assert_eq!(admitted.outgoing.frame().await.as_deref(), Some(b"[]\n".as_slice()));
+        drop(connection);
+        assert_eq!(admitted.outgoing.frame().await, None);
+        assert!(!admitted.incoming.frame(Bytes::new()).await);
+    }
+}

@@ -1,0 +1,310 @@
+//! The command line: every verb with its options. The doc comments are the help texts and docs/cli.md.
+//!
+//! Only shapes; what a verb does lies in `commands`. Here are the verbs, in [`options`] what each of them takes.
+
+mod options;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+pub(crate) use options::{
+    Answer, Approve, Attach, Config, Down, ExportFormat, Mcp, New, Page, Rule, Send, Service, Set, Switch,
+    Task, Token, Up,
+};
+
+/// Any coding agent, any screen: runs coding agents and shares their live sessions.
+///
+/// A session goes on in a daemon while clients come and go; a command that needs the daemon starts it. Ids of
+/// sessions may be shortened as long as they stay unique.
+#[derive(Debug, Parser)]
+#[command(
+    name = "portolan",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Options that every verb takes.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Global {
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Use the daemon at this address, such as https://host:7420, instead of the local one
+    #[arg(long, global = true, env = "PORTOLAN_URL", value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: Option<String>,
+    /// Take the token from this file; the variable PORTOLAN_TOKEN may hold the token itself
+    #[arg(long, global = true, env = "PORTOLAN_TOKEN_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Trust the certificates in this PEM file, beside those of the system
+    #[arg(long, global = true, env = "PORTOLAN_CA_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run the daemon
+    ///
+    /// SIGTERM, SIGINT and SIGHUP end it in order: no new connections, running turns get a grace time, then every
+    /// agent is ended. A second signal ends everything at once.
+    Up(Up),
+    /// Stop the daemon: running turns get a grace time, then agents end
+    Down(Down),
+    /// Tell whether the daemon runs, where, and what it does
+    Status,
+    /// Open the page in a browser, by a link that works once
+    Open {
+        /// Only print the link
+        #[arg(long)]
+        print: bool,
+    },
+    /// List the agents there are and what they can do
+    Agents {
+        /// Look at each of them anew
+        #[arg(long)]
+        probe: bool,
+    },
+    /// Start a session
+    New(Box<New>),
+    /// List sessions
+    Ls {
+        /// Archived ones too
+        #[arg(long, short)]
+        all: bool,
+        /// Only archived ones
+        #[arg(long, conflicts_with = "all")]
+        archived: bool,
+        /// At most so many
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+    },
+    /// Show a session
+    Show {
+        /// Which session
+        id: String,
+        /// The environment variables its agent gets; owners only
+        #[arg(long)]
+        env: bool,
+        /// Its history, entry by entry
+        #[arg(long, conflicts_with = "env")]
+        entries: bool,
+        /// With --entries: only those after this number
+        #[arg(long, value_name = "SEQ", requires = "entries")]
+        after: Option<u64>,
+        /// What the agent really said at this entry; owners only
+        #[arg(long, value_name = "SEQ", conflicts_with_all = ["env", "entries"])]
+        raw: Option<u64>,
+    },
+    /// Join a session: see it live, prompt, answer
+    ///
+    /// Enter sends, Alt-Enter begins a new line, Esc or Ctrl-C stops the running turn, Ctrl-C twice or Ctrl-D leaves,
+    /// Ctrl-O shows the last call of a tool in full. While a request waits and the line is empty, one key answers
+    /// it: y allows, a allows always, n denies, d denies with a reason, e edits the input in $EDITOR, digits choose.
+    /// Comes back by itself when the connection is lost. Without a terminal it prints plain lines, with --json
+    /// frames.
+    Attach(Attach),
+    /// Say something to the agent
+    Send(Send),
+    /// Allow what the agent asks for
+    Approve(Approve),
+    /// Deny what the agent asks for
+    Deny {
+        /// Which session
+        id: String,
+        /// Which request; the only open one when absent
+        request: Option<u64>,
+        /// Why; the agent is told
+        #[arg(long, short, value_name = "TEXT")]
+        message: Option<String>,
+        /// Stop the turn too
+        #[arg(long)]
+        interrupt: bool,
+        /// One of the agent's own options, by its id
+        #[arg(long, value_name = "OPTION")]
+        option: Option<String>,
+    },
+    /// Answer a question, an elicitation or a hook
+    Answer(Answer),
+    /// Stop the running turn
+    Interrupt {
+        /// Which session
+        id: String,
+    },
+    /// End the agent; the session can be read on and resumed
+    Stop {
+        /// Which session
+        id: String,
+    },
+    /// Start the agent again where it left off
+    Resume {
+        /// Which session
+        id: String,
+    },
+    /// Go on in a copy of a session
+    Fork {
+        /// Which session
+        id: String,
+        /// The last entry both share; the newest when absent
+        #[arg(long, value_name = "SEQ")]
+        at: Option<u64>,
+        /// The copy's name
+        #[arg(long, short)]
+        name: Option<String>,
+        /// Join the copy at once
+        #[arg(long)]
+        attach: bool,
+        /// The copy's first prompt
+        prompt: Vec<String>,
+    },
+    /// Give a session another name
+    Rename {
+        /// Which session
+        id: String,
+        /// The new name
+        #[arg(required = true)]
+        name: Vec<String>,
+    },
+    /// Put a session away
+    Archive {
+        /// Which session
+        id: String,
+        /// Take it out again
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Delete a session and its history for good
+    Delete {
+        /// Which session
+        id: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Write a session's history to a file or to stdout
+    Export {
+        /// Which session
+        id: String,
+        /// In which form
+        #[arg(long, short, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
+        /// Into this file
+        #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        output: Option<PathBuf>,
+    },
+    /// Show the daemon's log, or what a session's agent wrote beside the conversation
+    Logs {
+        /// Which session; the daemon itself when absent
+        id: Option<String>,
+        /// Go on as it grows
+        #[arg(long, short)]
+        follow: bool,
+        /// Only the last so many lines
+        #[arg(long, short = 'n', default_value_t = 200, value_name = "LINES")]
+        lines: usize,
+    },
+    /// Change a setting of a session
+    Set {
+        /// Which session
+        id: String,
+        #[command(subcommand)]
+        setting: Set,
+    },
+    /// Take files back to what they were before a prompt
+    Rewind {
+        /// Which session
+        id: String,
+        /// The prompt's entry
+        #[arg(long, value_name = "SEQ")]
+        to: u64,
+        /// Only tell what would change
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Look at and change a live session's MCP servers
+    Mcp {
+        /// Which session
+        id: String,
+        #[command(subcommand)]
+        verb: Mcp,
+    },
+    /// Tell what fills the context window
+    Context {
+        /// Which session
+        id: String,
+    },
+    /// Background tasks of a session
+    Task {
+        #[command(subcommand)]
+        verb: Task,
+    },
+    /// Take back a prompt that still waits in the queue
+    Withdraw {
+        /// Which session
+        id: String,
+        /// The prompt's entry
+        prompt: u64,
+    },
+    /// Send again what ended as uncertain
+    Resend {
+        /// Which session
+        id: String,
+        /// The command's entry
+        command: u64,
+    },
+    /// Rules that an "always" made
+    Rule {
+        #[command(subcommand)]
+        verb: Rule,
+    },
+    /// Send a message of the agent's own protocol; owners only
+    Native {
+        /// Which session
+        id: String,
+        /// The message: JSON, @FILE, or - for stdin
+        body: String,
+    },
+    /// Tokens: who may come in, and what they may do
+    Token {
+        #[command(subcommand)]
+        verb: Token,
+    },
+    /// Show the configuration in force and where each value comes from
+    Config {
+        #[command(subcommand)]
+        verb: Option<Config>,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Let systemd run the daemon for this user
+    Service {
+        #[command(subcommand)]
+        verb: Service,
+    },
+    /// The built-in agent's own process
+    #[command(hide = true)]
+    DemoAgent {
+        /// Whatever the demo agent takes
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Print the reference pages that are made from the code
+    #[command(hide = true)]
+    Reference {
+        /// Which page
+        #[arg(value_enum)]
+        page: Page,
+    },
+}

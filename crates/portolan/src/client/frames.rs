@@ -1,0 +1,172 @@
+//! Reads the daemon's frames tolerantly: what a newer daemon sends and this program does not know becomes
+//! [`Inbound::Other`] or an unknown event, never an error.
+
+use portolan_core::{
+    CommandId, Event, Millis, Refusal, Seq,
+    entry::Decoded,
+    log::delivery::{Closed, Presence},
+    session::state::State,
+};
+use portolan_frontends::native::wire::{ClientFrame, ReplyBody, ServerFrame, ServerInfo, You};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A frame from the daemon.
+#[derive(Debug)]
+pub(crate) enum Inbound {
+    /// The greeting.
+    Welcome { server: ServerInfo, you: You },
+    /// The answer to a frame.
+    Reply { id: CommandId, body: Reply },
+    /// Why a frame was not answered as asked.
+    Error { id: Option<CommandId>, refusal: Refusal },
+    /// An entry of a session, with the text it came as.
+    Entry { entry: Box<Decoded<Event>>, text: String },
+    /// The state of a session, with the text it came as.
+    Snapshot { seq: Seq, state: Box<State>, text: String },
+    /// Who reads a session now.
+    Presence { present: Vec<Presence>, text: String },
+    /// No more entries of a session will come.
+    Ended { reason: Closed },
+    /// The daemon is about to hang up.
+    Closing { message: String },
+    /// Something this program does not read.
+    Other,
+}
+
+/// What a frame asked for.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// One of the plain replies.
+    Plain(Box<ReplyBody>),
+    /// A page of history: frames as they lie in the log.
+    History(Vec<Box<RawValue>>),
+}
+
+/// The part of a frame by which it is told what it is.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(default, borrow)]
+    reply: Option<std::borrow::Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct UnknownEntry {
+    seq: Seq,
+    at: Millis,
+    #[serde(default)]
+    event: serde_json::Value,
+}
+
+#[derive(Deserialize)]
+struct SnapshotFrame {
+    seq: Seq,
+    state: Box<State>,
+}
+
+// Raw values cannot be read through an internally tagged enum, so this reply has a shape of its own.
+#[derive(Deserialize)]
+struct HistoryFrame {
+    id: CommandId,
+    entries: Vec<Box<RawValue>>,
+}
+
+/// Reads a frame.
+pub(crate) fn read(text: &str) -> Inbound {
+    known(text).unwrap_or(Inbound::Other)
+}
+
+fn known(text: &str) -> Option<Inbound> {
+    let head: Head<'_> = serde_json::from_str(text).ok()?;
+    match head.kind.as_ref() {
+        "entry" => Some(Inbound::Entry { entry: Box::new(entry(text)?), text: text.to_owned() }),
+        "snapshot" => {
+            let SnapshotFrame { seq, state } = serde_json::from_str(text).ok()?;
+            Some(Inbound::Snapshot { seq, state, text: text.to_owned() })
+        }
+        "reply" if head.reply.as_deref() == Some("history") => {
+            let HistoryFrame { id, entries } = serde_json::from_str(text).ok()?;
+            Some(Inbound::Reply { id, body: Reply::History(entries) })
+        }
+        _ => Some(match serde_json::from_str(text).ok()? {
+            ServerFrame::Welcome { server, you, .. } => Inbound::Welcome { server, you },
+            ServerFrame::Reply { id, body } => Inbound::Reply { id, body: Reply::Plain(body) },
+            ServerFrame::Error { id, refusal } => Inbound::Error { id, refusal },
+            ServerFrame::Presence { present, .. } => Inbound::Presence { present, text: text.to_owned() },
+            ServerFrame::Ended { reason, .. } => Inbound::Ended { reason },
+            ServerFrame::Closing { message, .. } => Inbound::Closing { message },
+        }),
+    }
+}
+
+/// Reads the frame of an entry. An event of a newer daemon is kept as unknown.
+pub(crate) fn entry(text: &str) -> Option<Decoded<Event>> {
+    if let Ok(decoded) = serde_json::from_str(text) {
+        return Some(decoded);
+    }
+    let UnknownEntry { seq, at, event } = serde_json::from_str(text).ok()?;
+    let kind = event.get("type").and_then(|kind| kind.as_str()).unwrap_or("?").to_owned();
+    Some(Decoded { seq, at, by: None, event: Event::Unknown { source: "portolan".into(), kind } })
+}
+
+/// The id under which a frame is answered.
+pub(crate) fn id_of(frame: &ClientFrame) -> CommandId {
+    match frame {
+        // The greeting has none and is never waited for in this way.
+        ClientFrame::Hello { .. } => CommandId::random(),
+        ClientFrame::List { id, .. }
+        | ClientFrame::Resolve { id, .. }
+        | ClientFrame::Create { id, .. }
+        | ClientFrame::Delete { id, .. }
+        | ClientFrame::Attach { id, .. }
+        | ClientFrame::Detach { id, .. }
+        | ClientFrame::Subscribe { id, .. }
+        | ClientFrame::Unsubscribe { id }
+        | ClientFrame::Command { id, .. }
+        | ClientFrame::State { id, .. }
+        | ClientFrame::History { id, .. }
+        | ClientFrame::Raw { id, .. }
+        | ClientFrame::Environment { id, .. }
+        | ClientFrame::Agents { id, .. }
+        | ClientFrame::TokenCreate { id, .. }
+        | ClientFrame::TokenList { id }
+        | ClientFrame::TokenRevoke { id, .. }
+        | ClientFrame::TicketCreate { id }
+        | ClientFrame::Ping { id } => id.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_history_is_read_with_its_entries_as_they_came() {
+        let text = r#"{"type":"reply","id":"a","reply":"history","entries":[{"b":1 , "a":2}]}"#;
+        let Inbound::Reply { id, body: Reply::History(entries) } = read(text) else {
+            panic!("{:?}", read(text))
+        };
+        assert_eq!((id.as_str(), entries[0].get()), ("a", r#"{"b":1 , "a":2}"#));
+    }
+
+    // covers: 003-173
+    #[test]
+    fn an_event_of_a_newer_daemon_is_kept_as_unknown() {
+        let session = portolan_core::SessionId::from_u128(1);
+        let text = format!(
+            r#"{{"type":"entry","session":"{session}","seq":7,"at":1,"event":{{"type":"brand_new","x":[]}}}}"#
+        );
+        let Inbound::Entry { entry, .. } = read(&text) else { panic!("{:?}", read(&text)) };
+        assert_eq!(entry.seq, Seq(7));
+        assert_eq!(entry.event, Event::Unknown { source: "portolan".into(), kind: "brand_new".into() });
+    }
+
+    #[test]
+    fn a_frame_of_a_newer_daemon_or_garbage_is_passed_over() {
+        for text in [r#"{"type":"tomorrow","x":1}"#, "garbage", "[]", "\u{0}"] {
+            assert!(matches!(read(text), Inbound::Other), "{text}");
+        }
+    }
+}

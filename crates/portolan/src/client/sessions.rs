@@ -1,0 +1,317 @@
+//! What commands ask of the daemon, each as one call.
+
+use std::time::Duration;
+
+use portolan_core::{
+    Action, CommandId, Millis, Refusal, RefusalCode, Seq, SessionId, SessionSpec,
+    command::{Receipt, Stage},
+    log::delivery,
+    registry::AgentDescription,
+    request::Request,
+    session::state::{State, Summary},
+};
+use portolan_frontends::native::wire::{ClientFrame, ReplyBody, TokenInfo};
+use serde_json::value::RawValue;
+
+use super::{Client, frames::Reply};
+use crate::{
+    failure::{Exit, Failure, Outcome},
+    terminal::clean,
+};
+
+/// How long a command may take until it is settled: the agent's control requests take 30 s at most.
+const SETTLED: Duration = Duration::from_secs(40);
+
+/// Ids shorter than this match too much.
+const SHORTEST_PREFIX: usize = 4;
+
+/// The most entries in one page of history.
+const PAGE: u32 = 1000;
+
+macro_rules! expect_reply {
+    ($reply:expr, $pattern:pat => $value:expr) => {
+        match $reply {
+            Reply::Plain(body) => match *body {
+                $pattern => Ok($value),
+                other => Err(unexpected(&Reply::Plain(Box::new(other)))),
+            },
+            other => Err(unexpected(&other)),
+        }
+    };
+}
+
+fn unexpected(reply: &Reply) -> Failure {
+    Failure::new(format!("the daemon answered something else than was asked: {reply:?}"))
+}
+
+impl Client {
+    /// The session whose id begins with `given`.
+    pub(crate) async fn resolve(&mut self, given: &str) -> Outcome<SessionId> {
+        if let Ok(session) = given.parse() {
+            return Ok(session);
+        }
+        if given.len() < SHORTEST_PREFIX {
+            return Err(Failure::usage(format!(
+                "`{given}` is too short for an id; give at least {SHORTEST_PREFIX} characters (`portolan ls` shows ids)"
+            )));
+        }
+        let frame = ClientFrame::Resolve { id: CommandId::random(), prefix: given.to_owned() };
+        expect_reply!(self.call(frame).await?, ReplyBody::Resolved { session } => session)
+    }
+
+    /// Sessions, newest first.
+    pub(crate) async fn list(&mut self, archived: Option<bool>, limit: u32) -> Outcome<Vec<Summary>> {
+        let mut all: Vec<Summary> = Vec::new();
+        loop {
+            let page = (limit as usize - all.len()).min(PAGE as usize) as u32;
+            let before = all.last().map(|summary| summary.session);
+            let frame = ClientFrame::List { id: CommandId::random(), archived, before, limit: Some(page) };
+            let found = expect_reply!(self.call(frame).await?, ReplyBody::Sessions { sessions } => sessions)?;
+            let was_last = (found.len() as u32) < page;
+            all.extend(found);
+            if was_last || all.len() >= limit as usize {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The state of a session now.
+    pub(crate) async fn state(&mut self, session: SessionId) -> Outcome<(Seq, State)> {
+        let frame = ClientFrame::State { id: CommandId::random(), session };
+        expect_reply!(self.call(frame).await?, ReplyBody::State { seq, state } => (seq, *state))
+    }
+
+    /// Makes a session.
+    pub(crate) async fn create(&mut self, spec: SessionSpec) -> Outcome<Summary> {
+        let frame = ClientFrame::Create { id: CommandId::random(), spec: Box::new(spec) };
+        expect_reply!(self.call(frame).await?, ReplyBody::Session { session } => session)
+    }
+
+    /// Deletes a session for good.
+    pub(crate) async fn delete(&mut self, session: SessionId) -> Outcome {
+        let frame = ClientFrame::Delete { id: CommandId::random(), session };
+        expect_reply!(self.call(frame).await?, ReplyBody::Done => ())
+    }
+
+    /// Asks something of a session: the receipt as soon as it is in the log.
+    pub(crate) async fn submit(
+        &mut self,
+        session: SessionId,
+        id: CommandId,
+        action: Action,
+    ) -> Outcome<Receipt> {
+        let frame = ClientFrame::Command { id, session, command: action };
+        expect_reply!(self.call(frame).await?, ReplyBody::Receipt { receipt } => receipt)
+    }
+
+    /// Asks something of a session and waits until it is settled. The same id again is answered from the log,
+    /// so asking again tells how far the command has come without joining the session.
+    pub(crate) async fn carry_out(&mut self, session: SessionId, action: Action) -> Outcome<Receipt> {
+        let id = CommandId::random();
+        let deadline = tokio::time::Instant::now() + SETTLED;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            let receipt = self.submit(session, id.clone(), action.clone()).await?;
+            match receipt.stage {
+                Stage::Refused { refusal } => return Err(refusal.into()),
+                Stage::Uncertain { reason } => {
+                    return Err(Failure {
+                        exit: Exit::Uncertain,
+                        message: format!(
+                            "nobody knows whether it reached the agent ({reason}); `portolan resend {session} {}` \
+                             sends it again",
+                            receipt.seq
+                        ),
+                    });
+                }
+                Stage::Consumed { .. } => return Ok(receipt),
+                Stage::Accepted | Stage::Sending | Stage::Delivered => {}
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return Err(Failure {
+                    exit: Exit::Uncertain,
+                    message: format!(
+                        "entry {} is not settled after {} s; `portolan show {session}` tells how far it is",
+                        receipt.seq,
+                        SETTLED.as_secs()
+                    ),
+                });
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(500));
+        }
+    }
+
+    /// Joins a session; its frames come by [`Client::next`].
+    pub(crate) async fn attach(&mut self, session: SessionId, start: delivery::Start) -> Outcome {
+        let frame = ClientFrame::Attach { id: CommandId::random(), session, start, items_only: false };
+        expect_reply!(self.call(frame).await?, ReplyBody::Attached { .. } => ())
+    }
+
+    /// A page of history: the entries after `after`, as they lie in the log.
+    pub(crate) async fn history(&mut self, session: SessionId, after: Seq) -> Outcome<Vec<Box<RawValue>>> {
+        let frame =
+            ClientFrame::History { id: CommandId::random(), session, after, upto: None, limit: Some(PAGE) };
+        match self.call(frame).await? {
+            Reply::History(entries) => Ok(entries),
+            other @ Reply::Plain(_) => Err(unexpected(&other)),
+        }
+    }
+
+    /// What the agent really said at an entry.
+    pub(crate) async fn raw(&mut self, session: SessionId, seq: Seq) -> Outcome<Option<String>> {
+        let frame = ClientFrame::Raw { id: CommandId::random(), session, seq };
+        expect_reply!(self.call(frame).await?, ReplyBody::Raw { text } => text)
+    }
+
+    /// The environment a session's agent gets.
+    pub(crate) async fn environment(
+        &mut self,
+        session: SessionId,
+    ) -> Outcome<indexmap::IndexMap<String, String>> {
+        let frame = ClientFrame::Environment { id: CommandId::random(), session };
+        expect_reply!(self.call(frame).await?, ReplyBody::Environment { variables } => variables)
+    }
+
+    /// The agents there are; looked at anew where `probe` says so.
+    pub(crate) async fn agents(&mut self, probe: Probe) -> Outcome<Vec<AgentDescription>> {
+        let frame = ClientFrame::Agents { id: CommandId::random(), probe: probe == Probe::Anew };
+        expect_reply!(self.call(frame).await?, ReplyBody::Agents { agents } => agents)
+    }
+
+    /// Makes a token: what it is, and its secret.
+    pub(crate) async fn token_create(&mut self, frame: ClientFrame) -> Outcome<(TokenInfo, String)> {
+        expect_reply!(self.call(frame).await?, ReplyBody::Token { token, secret } => (token, secret))
+    }
+
+    /// The tokens there are.
+    pub(crate) async fn token_list(&mut self) -> Outcome<Vec<TokenInfo>> {
+        let frame = ClientFrame::TokenList { id: CommandId::random() };
+        expect_reply!(self.call(frame).await?, ReplyBody::Tokens { tokens } => tokens)
+    }
+
+    /// Makes a token useless.
+    pub(crate) async fn token_revoke(&mut self, token: portolan_core::TokenId) -> Outcome {
+        let frame = ClientFrame::TokenRevoke { id: CommandId::random(), token };
+        expect_reply!(self.call(frame).await?, ReplyBody::Done => ())
+    }
+
+    /// A one-time ticket for a browser.
+    pub(crate) async fn ticket(&mut self) -> Outcome<(String, Millis)> {
+        let frame = ClientFrame::TicketCreate { id: CommandId::random() };
+        expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket, expires_at))
+    }
+
+    /// The request meant: the one named, else the only one that waits.
+    pub(crate) async fn request(&mut self, session: SessionId, named: Option<u64>) -> Outcome<Request> {
+        let (_, state) = self.state(session).await?;
+        let named = match named {
+            None if state.requests.len() > 1 => ask_which(&state.requests),
+            named => named,
+        };
+        pick(state.requests, named)
+    }
+}
+
+/// Whether agents are looked at anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// They are.
+    Anew,
+    /// What is known is enough.
+    Known,
+}
+
+/// One line per request.
+fn list(waiting: &[Request]) -> String {
+    let line =
+        |request: &Request| format!("\n  {}  {}", request.request, clean::visible(&request.ask.title()));
+    waiting.iter().map(line).collect::<Vec<_>>().concat()
+}
+
+/// Asks which of several is meant; `None` where nobody can be asked.
+fn ask_which(waiting: &[Request]) -> Option<u64> {
+    use std::io::IsTerminal as _;
+    if !std::io::stdin().is_terminal() {
+        return None;
+    }
+    crate::output::note(format!("which request?{}", list(waiting)));
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).ok()?;
+    line.trim().parse().ok()
+}
+
+/// The request meant: the one named, else the only one that waits. With several, they are listed.
+fn pick(mut waiting: Vec<Request>, named: Option<u64>) -> Outcome<Request> {
+    match named {
+        Some(id) => match waiting.iter().position(|request| request.request.0 == id) {
+            Some(found) => Ok(waiting.swap_remove(found)),
+            None if waiting.is_empty() => Err(Refusal::new(
+                RefusalCode::NotFound,
+                format!("request {id} does not wait for an answer, nor does any other"),
+            )
+            .into()),
+            None => Err(Failure::not_found(format!(
+                "request {id} does not wait for an answer; these do:{}",
+                list(&waiting)
+            ))),
+        },
+        None if waiting.len() > 1 => {
+            Err(Failure::usage(format!("several requests wait; say which by its number:{}", list(&waiting))))
+        }
+        None => {
+            waiting.pop().ok_or_else(|| Failure::not_found("nothing waits for an answer in this session"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::{Generation, RequestId, request::Ask};
+
+    use super::*;
+
+    fn request(id: u64, name: &str) -> Request {
+        Request {
+            request: RequestId(id),
+            generation: Generation(1),
+            ask: Ask::Permission {
+                tool_name: name.into(),
+                input: serde_json::json!({"command": "ls"}),
+                description: None,
+                changes: vec![],
+                reason: None,
+                blocked_path: None,
+                suggestions: vec![],
+                options: vec![],
+            },
+            parent: None,
+            tool: None,
+            digest: String::new(),
+            opened_at: Millis(0),
+            deadline: None,
+        }
+    }
+
+    #[test]
+    fn the_only_request_needs_no_name() {
+        assert_eq!(pick(vec![request(3, "Bash")], None).unwrap().request, RequestId(3));
+        assert_eq!(
+            pick(vec![request(3, "Bash"), request(5, "Edit")], Some(5)).unwrap().request,
+            RequestId(5)
+        );
+    }
+
+    #[test]
+    fn several_requests_without_a_name_are_listed() {
+        let error = pick(vec![request(3, "Bash"), request(5, "Edit")], None).unwrap_err();
+        assert_eq!(
+            error.message,
+            "several requests wait; say which by its number:\n  3  Bash: ls\n  5  Edit: ls"
+        );
+        assert_eq!(error.exit, Exit::Usage);
+        let error = pick(vec![request(3, "Bash")], Some(4)).unwrap_err();
+        assert_eq!(error.message, "request 4 does not wait for an answer; these do:\n  3  Bash: ls");
+        assert_eq!(pick(vec![], None).unwrap_err().exit, Exit::NotFound);
+    }
+}

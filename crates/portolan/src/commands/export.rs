@@ -1,0 +1,206 @@
+//! export: a session's history as JSON lines, or as Markdown for people.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use portolan_core::{Event, Seq, entry::Decoded, event::Content, event::plain_text};
+use serde_json::json;
+
+use super::Context;
+use crate::{
+    arguments::ExportFormat,
+    client::frames,
+    failure::{Failure, Outcome},
+    home::rfc3339,
+    output::{self, Format},
+    terminal::{clean, requests},
+};
+
+pub(super) async fn export(
+    context: &Context,
+    id: &str,
+    format: ExportFormat,
+    file: Option<PathBuf>,
+) -> Outcome {
+    let mut client = context.client().await?;
+    let session = client.resolve(id).await?;
+    let mut sink = Sink::open(file.as_deref())?;
+    let mut after = Seq::ZERO;
+    let mut written = 0u64;
+    loop {
+        let page = client.history(session, after).await?;
+        let Some(last) = page.last() else { break };
+        after = frames::entry(last.get()).ok_or_else(|| Failure::new("an entry without a number"))?.seq;
+        for frame in &page {
+            written += 1;
+            match format {
+                ExportFormat::Jsonl => sink.write(&[frame.get(), "\n"].concat())?,
+                ExportFormat::Markdown => {
+                    if let Some(text) = frames::entry(frame.get()).and_then(|entry| markdown(&entry)) {
+                        sink.write(&text)?;
+                    }
+                }
+            }
+        }
+    }
+    client.close().await;
+    sink.finish()?;
+    if let Some(file) = file {
+        match context.format() {
+            Format::Json => output::json(&json!({"session": session, "file": file, "entries": written}))?,
+            Format::Plain => output::note(format!("{written} entries written to `{}`", file.display())),
+        }
+    }
+    Ok(())
+}
+
+/// Where the history goes: a file that appears only when it is complete, or stdout.
+enum Sink {
+    Stdout,
+    File(tempfile::NamedTempFile, PathBuf),
+}
+
+impl Sink {
+    fn open(file: Option<&Path>) -> Outcome<Self> {
+        let Some(path) = file else { return Ok(Self::Stdout) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let beside = tempfile::NamedTempFile::new_in(folder)
+            .map_err(|error| Failure::new(format!("`{}`: {error}", folder.display())))?;
+        Ok(Self::File(beside, path.to_path_buf()))
+    }
+
+    fn write(&mut self, text: &str) -> Outcome {
+        match self {
+            Self::Stdout => output::raw(text.as_bytes()),
+            Self::File(file, path) => file
+                .write_all(text.as_bytes())
+                .map_err(|error| Failure::new(format!("`{}`: {error}", path.display()))),
+        }
+    }
+
+    fn finish(self) -> Outcome {
+        match self {
+            Self::Stdout => Ok(()),
+            Self::File(file, path) => file
+                .persist(&path)
+                .map(|_| ())
+                .map_err(|error| Failure::new(format!("`{}`: {}", path.display(), error.error))),
+        }
+    }
+}
+
+/// One entry of the conversation; `None` for what is no part of it.
+fn markdown(entry: &Decoded<Event>) -> Option<String> {
+    let by = entry.by.as_ref().map(|by| clean::line(&by.to_string()));
+    Some(match &entry.event {
+        Event::SessionCreated { spec } => {
+            let title = spec.name.as_deref().map_or_else(|| "Session".into(), clean::line);
+            format!(
+                "# {title}\n\n{} in `{}`, {}\n\n",
+                clean::line(&spec.agent),
+                spec.cwd.display(),
+                rfc3339(entry.at)
+            )
+        }
+        Event::Prompt { content, .. } => {
+            let who = by.unwrap_or_else(|| "User".into());
+            format!("## {who}\n\n{}\n\n", pieces(content))
+        }
+        Event::Message { content, interrupted, .. } => {
+            let cut = if *interrupted { "\n\n*cut off here*" } else { "" };
+            format!("{}{cut}\n\n", pieces(content))
+        }
+        Event::ToolCall { name, input, .. } => {
+            let input = serde_json::to_string_pretty(input).unwrap_or_default();
+            format!("**{}**\n\n{}\n\n", clean::line(name), fenced("json", &input))
+        }
+        Event::ToolResult { outcome, content, changes, .. } => {
+            let mut out = format!("*{outcome:?}*\n\n");
+            let text = plain_text(content);
+            if !text.is_empty() {
+                out = format!("{out}{}\n\n", fenced("", &clean::text(&text)));
+            }
+            for diff in changes.iter().filter_map(|change| change.diff.as_deref()) {
+                out = format!("{out}{}\n\n", fenced("diff", &clean::visible(diff)));
+            }
+            out
+        }
+        Event::RequestOpened { request } => format!("> **Asked:** {}\n\n", clean::line(&request.ask.title())),
+        Event::RequestClosed { outcome, .. } => format!("> {}\n\n", requests::outcome(None, outcome).plain()),
+        Event::TurnEnded { result, .. } => {
+            let error = result
+                .error
+                .as_ref()
+                .map(|error| format!(": {}", clean::line(&error.message)))
+                .unwrap_or_default();
+            format!("---\n\n*{:?}{error}*\n\n", result.outcome)
+        }
+        Event::Failure { error, .. } => format!("> **Error:** {}\n\n", clean::line(&error.message)),
+        _ => return None,
+    })
+}
+
+fn pieces(content: &[Content]) -> String {
+    let all: Vec<String> = content
+        .iter()
+        .map(|piece| match piece {
+            Content::Text { text } => clean::text(text),
+            Content::Thinking { text } => {
+                let quoted: Vec<String> = clean::text(text).lines().map(|line| format!("> {line}")).collect();
+                quoted.join("\n")
+            }
+            Content::RedactedThinking => "> (thinking that is not shown)".into(),
+            Content::Image { media_type, .. } => format!("*(picture, {})*", clean::line(media_type)),
+            Content::Resource { uri, .. } => format!("<{}>", clean::visible(uri)),
+            Content::Data { data: body } | Content::Other { body } => {
+                fenced("json", &serde_json::to_string_pretty(body).unwrap_or_default())
+            }
+        })
+        .collect();
+    all.join("\n\n")
+}
+
+/// A block of code whose fence is longer than any within.
+fn fenced(language: &str, text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    format!("{fence}{language}\n{}\n{fence}", text.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::Millis;
+
+    use super::*;
+
+    fn entry(event: Event) -> Decoded<Event> {
+        Decoded { seq: Seq(1), at: Millis(0), by: None, event }
+    }
+
+    #[test]
+    fn code_within_a_result_cannot_end_its_block() {
+        assert_eq!(fenced("", "a\n```\nb\n"), "````\na\n```\nb\n````");
+    }
+
+    #[test]
+    fn a_conversation_reads_as_markdown() {
+        let message = Event::Message {
+            item: "i".into(),
+            message: None,
+            parent: None,
+            model: None,
+            content: vec![
+                Content::Thinking { text: "hm\nso".into() },
+                Content::text("Hello \u{1b}[31mworld"),
+            ],
+            interrupted: true,
+            stop_reason: None,
+        };
+        assert_eq!(markdown(&entry(message)).unwrap(), "> hm\n> so\n\nHello world\n\n*cut off here*\n\n");
+        assert_eq!(markdown(&entry(Event::LinkRestored)), None);
+    }
+}

@@ -1,0 +1,324 @@
+//! up, down, status, open: the daemon as a user sees it.
+
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
+
+use portolan_core::session::state::Status;
+use serde_json::json;
+
+use super::{Context, configuration};
+use crate::{
+    arguments::{Down, Up},
+    client::{
+        Client, VERSION,
+        sessions::Probe,
+        target::{Start, Target},
+    },
+    config::load::{self, Loaded, Override},
+    daemon::{
+        detach, is_alive,
+        lock::Lock,
+        logging::{self, Where},
+        run::{self, Ready},
+    },
+    failure::{Exit, Failure, Outcome},
+    home::{self, Home, Record, rfc3339},
+    output::{self, Format},
+    terminal::clean,
+};
+
+/// How long `status` waits for an answer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// How long `down` waits beyond the grace time: the stop ladder and the closing of everything.
+const STOPPING: Duration = Duration::from_secs(40);
+
+pub(super) async fn up(context: &Context, up: Up) -> Outcome {
+    local_only(context, "up")?;
+    let home = Home::find()?;
+    let overrides = overrides(&up)?;
+    let loaded = load::load(&home.config(), &overrides)?;
+    if up.detach {
+        return up_detached(context, &home, &up).await;
+    }
+    for warning in &loaded.warnings {
+        output::note(format!("warning: {warning}"));
+    }
+    let Loaded { settings, .. } = loaded;
+    home.make()?;
+    let to = if up.log_file { Where::File } else { Where::Foreground };
+    if to == Where::File {
+        // A session of its own: closing the terminal that started it does not end the daemon.
+        let _ = rustix::process::setsid();
+    }
+    logging::start(&settings.log, &home, to)?;
+    let format = context.format();
+    let open = !up.no_open && !up.log_file;
+    let ended = run::run(settings, home, move |ready| announce(&ready, format, open)).await;
+    if let Err(failure) = &ended {
+        tracing::error!("{failure}");
+    }
+    ended
+}
+
+async fn up_detached(context: &Context, home: &Home, up: &Up) -> Outcome {
+    if Lock::holder(home).is_some() {
+        // The same words as in the foreground.
+        Lock::take_or_explain(home).map(drop)?;
+    }
+    let mut arguments = Vec::new();
+    if let Some(address) = &up.listen {
+        arguments.extend(["--listen".to_owned(), address.clone()]);
+    }
+    for set in &up.set {
+        arguments.extend(["--set".to_owned(), set.clone()]);
+    }
+    detach::start_with(home, &arguments).await?;
+    let mut client = Client::connect(&Target::find(&context.global, Start::Never)?).await?;
+    let ticket = client.ticket().await.ok();
+    let agents = client.agents(Probe::Anew).await.unwrap_or_default();
+    client.close().await;
+    let url = Record::read(home).map(|record| record.url).unwrap_or_default();
+    announce(&Ready { url, ticket, agents }, context.format(), !up.no_open);
+    Ok(())
+}
+
+/// What the command line sets.
+fn overrides(up: &Up) -> Outcome<Vec<Override>> {
+    let mut all = Vec::new();
+    for set in &up.set {
+        let (path, value) = set
+            .split_once('=')
+            .ok_or_else(|| Failure::usage(format!("`{set}` has no `=`; use --set KEY=VALUE")))?;
+        all.push(Override { path: path.trim().into(), value: value.trim().into(), flag: "--set".into() });
+    }
+    if let Some(address) = &up.listen {
+        all.push(Override { path: "listen.address".into(), value: address.clone(), flag: "--listen".into() });
+    }
+    Ok(all)
+}
+
+/// Where it listens, how to get in, what it found. Output that cannot be written must not end the daemon.
+fn announce(ready: &Ready, format: Format, open: bool) {
+    let link = ready.ticket.as_ref().map(|(ticket, _)| format!("{}/#ticket={ticket}", ready.url));
+    if format == Format::Json {
+        let found = json!({"url": ready.url, "version": VERSION, "link": link, "agents": ready.agents});
+        output::offer(&format!("{found}\n"));
+        return;
+    }
+    let mut text = format!("Portolan {VERSION} listens at {}\n", ready.url);
+    match &link {
+        // A link that works once is for the person at this terminal, not for a file that others read later.
+        Some(link) if output::is_terminal() => {
+            text = format!(
+                "{text}open   {link}\n       (works once, for a minute; `portolan open` makes another)\n"
+            );
+        }
+        _ => text.push_str("open   `portolan open` makes a link for a browser\n"),
+    }
+    for agent in &ready.agents {
+        let found = match &agent.probe {
+            Some(probe) if probe.available => {
+                let version =
+                    probe.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+                format!("{}{}", clean::line(&agent.kind), clean::text(&version))
+            }
+            Some(probe) => {
+                format!("{} is missing: {}", clean::line(&agent.kind), clean::line(&probe.message))
+            }
+            None => clean::line(&agent.kind),
+        };
+        text = format!("{text}agent  {found}\n");
+    }
+    text.push_str("try    portolan new demo \"show me everything\"\n");
+    output::offer(&text);
+    if open && let Some(link) = link {
+        browse(&link);
+    }
+}
+
+/// Opens a browser where there is a screen for one; `false` where there is none.
+fn browse(link: &str) -> bool {
+    let screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    if !screen || std::env::var_os("SSH_CONNECTION").is_some() || !output::is_terminal() {
+        return false;
+    }
+    let Ok(program) = which::which("xdg-open") else { return false };
+    let link = link.to_owned();
+    // Some browsers keep `xdg-open` waiting until they are closed.
+    std::thread::spawn(move || {
+        let _ = std::process::Command::new(program).arg(link).output();
+    });
+    true
+}
+
+pub(super) async fn open(context: &Context, print: bool) -> Outcome {
+    let target = Target::find(&context.global, Start::IfNeeded)?;
+    let mut client = Client::connect(&target).await?;
+    let (ticket, expires_at) = client.ticket().await?;
+    client.close().await;
+    let url = match target.home() {
+        Some(home) => Record::read(home).map(|record| record.url).unwrap_or_default(),
+        None => context.global.url.clone().unwrap_or_default(),
+    };
+    let link = format!("{}/#ticket={ticket}", url.trim_end_matches('/'));
+    match context.format() {
+        Format::Json => output::json(&json!({"link": link, "expires_at": rfc3339(expires_at)})),
+        Format::Plain => {
+            if !print && browse(&link) {
+                // The browser is started by a thread; give it a moment before this process ends.
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+            output::line(link)?;
+            output::note("works once, for a minute");
+            Ok(())
+        }
+    }
+}
+
+fn local_only(context: &Context, verb: &str) -> Outcome {
+    match context.global.url.as_deref() {
+        Some(url) if !url.is_empty() => {
+            Err(Failure::usage(format!("`{verb}` works on this machine only, not at `{url}`")))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn down(context: &Context, down: Down) -> Outcome {
+    local_only(context, "down")?;
+    let home = Home::find()?;
+    let Some(holder) = Lock::holder(&home) else {
+        if Record::read(&home).is_some() {
+            home::remove(&home.record());
+            home::remove(&home.socket());
+        }
+        return match context.format() {
+            Format::Json => output::json(&json!({"stopped": false, "running": false})),
+            Format::Plain => {
+                output::note("no daemon runs");
+                Ok(())
+            }
+        };
+    };
+    let pid = holder.pid.or_else(|| Record::read(&home).map(|record| record.pid));
+    let Some(process) = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw)
+    else {
+        return Err(Failure::new("a daemon runs, but has not said which process it is; try again"));
+    };
+    let signal = || {
+        rustix::process::kill_process(process, rustix::process::Signal::TERM)
+            .map_err(|error| Failure::new(format!("the daemon (pid {process:?}) cannot be told: {error}")))
+    };
+    signal()?;
+    let mut second = down.now;
+    let grace =
+        configuration::settings(&home).map(|settings| settings.limits.shutdown_grace()).unwrap_or_default();
+    let deadline = Instant::now() + grace + STOPPING;
+    while Lock::holder(&home).is_some() {
+        if second && Record::read(&home).is_some() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            signal()?;
+            second = false;
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::new(format!(
+                "the daemon (pid {}) has not stopped; `portolan down --now` ends it at once",
+                process.as_raw_nonzero()
+            )));
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    match context.format() {
+        Format::Json => output::json(&json!({"stopped": true, "pid": pid})),
+        Format::Plain => Ok(()),
+    }
+}
+
+/// A daemon that hangs must not make those hang who ask how it is.
+async fn in_time(connecting: impl Future<Output = Outcome<Client>>) -> Outcome<Client> {
+    tokio::time::timeout(ANSWER, connecting)
+        .await
+        .unwrap_or_else(|_| Err(Failure::unreachable("the daemon does not answer")))
+}
+
+pub(super) async fn status(context: &Context) -> Outcome {
+    let target = Target::find(&context.global, Start::Never)?;
+    let record = target.home().and_then(Record::read);
+    let held = target.home().is_none_or(|home| Lock::holder(home).is_some());
+    let connected = if held {
+        in_time(Client::connect(&target)).await
+    } else {
+        Err(Failure::unreachable("no daemon runs"))
+    };
+    let answer = match connected {
+        Ok(mut client) => {
+            let sessions = client.list(None, 1000).await.unwrap_or_default();
+            let version = client.server.version.clone();
+            client.close().await;
+            Some((sessions, version))
+        }
+        Err(failure) if target.home().is_none() => return Err(failure),
+        Err(_) => None,
+    };
+    let working =
+        answer.as_ref().map_or(0, |(all, _)| all.iter().filter(|one| one.status == Status::Active).count());
+    let live = answer.as_ref().map_or(0, |(all, _)| all.iter().filter(|one| one.is_live()).count());
+    let waiting = answer.as_ref().map_or(0, |(all, _)| all.iter().map(|one| one.waiting).sum::<u32>());
+    match context.format() {
+        Format::Json => output::json(&json!({
+            "running": held,
+            "answering": answer.is_some(),
+            "home": target.home().map(Home::path),
+            "pid": record.as_ref().filter(|_| held).map(|record| record.pid),
+            "url": record.as_ref().filter(|_| held).map_or(context.global.url.clone(), |record| Some(record.url.clone())),
+            "version": answer.as_ref().map(|(_, version)| version.clone()),
+            "started_at": record.as_ref().filter(|_| held).map(|record| record.started_at.clone()),
+            "heartbeat_at": record.as_ref().filter(|_| held).map(|record| record.heartbeat_at.clone()),
+            "sessions": {"live": live, "working": working, "waiting": waiting},
+        }))?,
+        Format::Plain => {
+            let mut rows = Vec::new();
+            let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+            if let Some(home) = target.home() {
+                row("home", home.path().display().to_string());
+            }
+            match (&record, &answer) {
+                (Some(record), Some(_)) if held => {
+                    row("daemon", format!("runs at {} (pid {})", record.url, record.pid));
+                    row("since", record.started_at.clone());
+                }
+                (Some(record), None) if held => {
+                    row(
+                        "daemon",
+                        format!("does not answer (pid {}); `portolan logs` may tell why", record.pid),
+                    );
+                }
+                (Some(record), _) if !is_alive(record.pid) => {
+                    row("daemon", format!("does not run; pid {} ended without a word", record.pid));
+                }
+                (_, Some(_)) => {
+                    row("daemon", format!("answers at {}", context.global.url.clone().unwrap_or_default()));
+                }
+                _ if held => row("daemon", "is starting or stopping".into()),
+                _ => row("daemon", "does not run; `portolan up` starts it".into()),
+            }
+            if let Some((_, version)) = &answer {
+                row("version", version.clone());
+                row("sessions", format!("{live} live, {working} working, {waiting} requests wait"));
+            }
+            output::raw(output::table(&rows).as_bytes())?;
+        }
+    }
+    if answer.is_some() {
+        return Ok(());
+    }
+    Err(Failure { exit: Exit::Unreachable, message: String::new() })
+}
+
+/// `demo-agent` is handled before anything else; see `main`.
+pub(super) fn demo_agent() -> Outcome {
+    Err(Failure::usage("the demo agent is started by the daemon"))
+}

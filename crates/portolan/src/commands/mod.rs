@@ -1,0 +1,185 @@
+//! What each verb does: one file per group of verbs. [`ACTIONS`] says which verb carries which action of core.
+
+mod act;
+mod agents;
+mod answer;
+mod attach;
+mod configuration;
+mod create;
+mod export;
+mod inputs;
+mod lifecycle;
+mod logs;
+mod screen;
+mod send;
+mod service;
+mod sessions;
+mod tokens;
+
+use crate::{
+    arguments::{Arguments, Global, Verb},
+    client::{
+        Client,
+        target::{Start, Target},
+    },
+    failure::Outcome,
+    output::Format,
+    reference,
+};
+
+/// What every command is told.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) global: Global,
+}
+
+impl Context {
+    /// How to show what was found.
+    pub(crate) fn format(&self) -> Format {
+        if self.global.json { Format::Json } else { Format::Plain }
+    }
+
+    /// A connection; the daemon is started where none runs.
+    pub(crate) async fn client(&self) -> Outcome<Client> {
+        Client::connect(&Target::find(&self.global, Start::IfNeeded)?).await
+    }
+}
+
+/// Every action of core and of the daemon, with a command line that carries it out. docs/cli.md shows it; a test
+/// fails when an action has none.
+pub(crate) const ACTIONS: &[(&str, &str)] = &[
+    ("prompt", "send ID hello"),
+    ("answer", "approve ID"),
+    ("answer", "deny ID"),
+    ("answer", "answer ID yes"),
+    ("interrupt", "interrupt ID"),
+    ("stop", "stop ID"),
+    ("resume", "resume ID"),
+    ("rename", "rename ID name"),
+    ("archive", "archive ID"),
+    ("set_model", "set ID model opus"),
+    ("set_mode", "set ID mode plan"),
+    ("set_thinking", "set ID thinking 4000"),
+    ("set_environment", "set ID env NAME=VALUE"),
+    ("rewind", "rewind ID --to 7"),
+    ("mcp_status", "mcp ID status"),
+    ("mcp_reconnect", "mcp ID reconnect files"),
+    ("mcp_toggle", "mcp ID toggle files off"),
+    ("mcp_set", "mcp ID set {}"),
+    ("mcp_message", "mcp ID message files {}"),
+    ("context", "context ID"),
+    ("stop_task", "task stop ID t1"),
+    ("withdraw", "withdraw ID 7"),
+    ("send_again", "resend ID 7"),
+    ("remove_rule", "rule remove ID Bash"),
+    ("native", "native ID {}"),
+    ("create", "new demo hello"),
+    ("create", "fork ID"),
+    ("delete", "delete ID"),
+    ("token_create", "token create ada"),
+    ("token_revoke", "token revoke ada"),
+];
+
+/// Carries out a command line.
+pub(crate) async fn run(arguments: Arguments) -> Outcome {
+    let context = Context { global: arguments.global };
+    match arguments.verb {
+        Verb::Up(up) => lifecycle::up(&context, up).await,
+        Verb::Down(down) => lifecycle::down(&context, down).await,
+        Verb::Status => lifecycle::status(&context).await,
+        Verb::Open { print } => lifecycle::open(&context, print).await,
+        Verb::Agents { probe } => agents::agents(&context, probe).await,
+        Verb::New(new) => create::new(&context, *new).await,
+        Verb::Fork { id, at, name, attach, prompt } => {
+            create::fork(&context, create::Fork { id, at, name, attach, prompt }).await
+        }
+        Verb::Ls { all, archived, limit } => {
+            let which = match (all, archived) {
+                (_, true) => Some(true),
+                (true, false) => None,
+                (false, false) => Some(false),
+            };
+            sessions::ls(&context, which, limit).await
+        }
+        Verb::Show { id, env, entries, after, raw } => {
+            let what = match (env, entries, raw) {
+                (true, ..) => sessions::What::Environment,
+                (_, true, _) => sessions::What::Entries(after.unwrap_or(0)),
+                (_, _, Some(seq)) => sessions::What::Raw(seq),
+                _ => sessions::What::State,
+            };
+            sessions::show(&context, &id, what).await
+        }
+        Verb::Delete { id, yes } => sessions::delete(&context, &id, yes).await,
+        Verb::Attach(attach) => attach::attach(&context, attach).await,
+        Verb::Send(send) => send::send(&context, send).await,
+        Verb::Approve(approve) => answer::approve(&context, approve).await,
+        Verb::Deny { id, request, message, interrupt, option } => {
+            let answer = portolan_core::request::Answer::Deny { message, interrupt, option };
+            answer::deny(&context, &id, request, answer).await
+        }
+        Verb::Answer(answer) => answer::answer(&context, answer).await,
+        Verb::Export { id, format, output } => export::export(&context, &id, format, output).await,
+        Verb::Logs { id, follow, lines } => logs::logs(&context, id, logs::Follow::when(follow), lines).await,
+        Verb::Token { verb } => tokens::run(&context, verb).await,
+        Verb::Config { verb } => configuration::run(&context, verb),
+        Verb::Service { verb } => service::run(&context, verb),
+        Verb::Completions { shell } => reference::completions(shell),
+        Verb::Reference { page } => reference::print(page),
+        Verb::DemoAgent { .. } => lifecycle::demo_agent(),
+        verb @ (Verb::Interrupt { .. }
+        | Verb::Stop { .. }
+        | Verb::Resume { .. }
+        | Verb::Rename { .. }
+        | Verb::Archive { .. }
+        | Verb::Set { .. }
+        | Verb::Rewind { .. }
+        | Verb::Mcp { .. }
+        | Verb::Context { .. }
+        | Verb::Task { .. }
+        | Verb::Withdraw { .. }
+        | Verb::Resend { .. }
+        | Verb::Rule { .. }
+        | Verb::Native { .. }) => act::act(&context, verb).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::Parser as _;
+    use portolan_core::{Action, command::DAEMON_ACTIONS};
+
+    use super::*;
+
+    fn parse(line: &str) -> Verb {
+        Arguments::try_parse_from(std::iter::once("portolan").chain(line.split(' '))).unwrap().verb
+    }
+
+    // covers: 003-153
+    #[test]
+    fn every_action_has_a_verb() {
+        let known: BTreeSet<&str> = ACTIONS.iter().map(|(action, _)| *action).collect();
+        let all: BTreeSet<&str> =
+            Action::NAMES.into_iter().chain([Action::NATIVE]).chain(DAEMON_ACTIONS).collect();
+        assert_eq!(known, all);
+    }
+
+    #[test]
+    fn every_verb_of_the_table_makes_the_action_it_stands_for() {
+        for (action, line) in ACTIONS {
+            let verb = parse(line);
+            let made = match &verb {
+                Verb::Send(_) => "prompt",
+                Verb::Approve(_) | Verb::Deny { .. } | Verb::Answer(_) => "answer",
+                Verb::New(_) | Verb::Fork { .. } => "create",
+                Verb::Delete { .. } => "delete",
+                Verb::Token { verb: crate::arguments::Token::Create { .. } } => "token_create",
+                Verb::Token { verb: crate::arguments::Token::Revoke { .. } } => "token_revoke",
+                _ => act::action(verb).unwrap().1.name(),
+            };
+            assert_eq!(made, *action, "`portolan {line}`");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! ls, show, delete.
+
+use portolan_core::{
+    Millis, Seq, SessionId,
+    session::state::{State, Summary},
+};
+use serde_json::json;
+
+use super::{Context, inputs};
+use crate::{
+    client::frames,
+    failure::{Failure, Outcome},
+    home::rfc3339,
+    output::{self, Format},
+    terminal::{
+        clean, requests, status,
+        style::{Colours, Line},
+        transcript::{Layout, Transcript},
+    },
+};
+
+/// Ids are shown at least this long: shorter ones would rarely stay unique.
+const SHORTEST_ID: usize = 8;
+
+/// Names longer than this are cut in tables.
+const NAME_COLUMNS: usize = 48;
+
+pub(super) async fn ls(context: &Context, archived: Option<bool>, limit: u32) -> Outcome {
+    let mut client = context.client().await?;
+    let sessions = client.list(archived, limit.max(1)).await?;
+    client.close().await;
+    match context.format() {
+        Format::Json => output::json(&sessions),
+        Format::Plain if sessions.is_empty() => {
+            output::note("no sessions; `portolan new demo \"show me everything\"` starts one");
+            Ok(())
+        }
+        Format::Plain => output::raw(list(&sessions, Millis::now()).as_bytes()),
+    }
+}
+
+fn list(sessions: &[Summary], now: Millis) -> String {
+    let length = prefix_length(sessions);
+    let mut rows =
+        vec![["ID", "AGENT", "STATUS", "WAITING", "AGE", "COST", "NAME"].map(str::to_owned).to_vec()];
+    for summary in sessions {
+        let mut status = status::word(summary.status).to_owned();
+        if summary.archived {
+            status.push_str(", archived");
+        }
+        rows.push(vec![
+            summary.session.to_string()[..length].to_owned(),
+            clean::line(&summary.agent),
+            status,
+            if summary.waiting == 0 { "-".into() } else { summary.waiting.to_string() },
+            age(now.0 - summary.active_at.0),
+            summary.cost_usd.map_or_else(|| "-".into(), status::cost),
+            Line::new(crate::terminal::style::Style::Plain, clean::line(&summary.name))
+                .cut(NAME_COLUMNS)
+                .plain(),
+        ]);
+    }
+    output::table(&rows)
+}
+
+/// The shortest length at which all these ids differ.
+fn prefix_length(sessions: &[Summary]) -> usize {
+    let ids: Vec<String> = sessions.iter().map(|summary| summary.session.to_string()).collect();
+    (SHORTEST_ID..36)
+        .find(|length| {
+            let mut prefixes: Vec<&str> = ids.iter().map(|id| &id[..*length]).collect();
+            prefixes.sort_unstable();
+            prefixes.windows(2).all(|pair| pair[0] != pair[1])
+                && !ids.iter().any(|id| id[..*length].ends_with('-'))
+        })
+        .unwrap_or(36)
+}
+
+/// How long ago, in one unit.
+fn age(ms: i64) -> String {
+    let seconds = (ms / 1000).max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// What of a session is shown.
+pub(super) enum What {
+    State,
+    Environment,
+    Entries(u64),
+    Raw(u64),
+}
+
+pub(super) async fn show(context: &Context, id: &str, what: What) -> Outcome {
+    let mut client = context.client().await?;
+    let session = client.resolve(id).await?;
+    match what {
+        What::State => {
+            let (seq, state) = client.state(session).await?;
+            client.close().await;
+            match context.format() {
+                Format::Json => output::json(&json!({"seq": seq, "state": state})),
+                Format::Plain => output::raw(describe(seq, &state).as_bytes()),
+            }
+        }
+        What::Environment => {
+            let variables = client.environment(session).await?;
+            client.close().await;
+            match context.format() {
+                Format::Json => output::json(&variables),
+                Format::Plain => {
+                    for (name, value) in variables {
+                        output::line(format!("{}={}", clean::visible(&name), clean::visible(&value)))?;
+                    }
+                    Ok(())
+                }
+            }
+        }
+        What::Raw(seq) => {
+            let text = client.raw(session, Seq(seq)).await?;
+            client.close().await;
+            match (context.format(), text) {
+                (Format::Json, text) => output::json(&json!({"seq": seq, "raw": text})),
+                (Format::Plain, Some(text)) => output::line(clean::visible(&text)),
+                (Format::Plain, None) => {
+                    Err(Failure::not_found(format!("nothing was kept of what the agent said at entry {seq}")))
+                }
+            }
+        }
+        What::Entries(after) => entries(context, &mut client, session, Seq(after)).await,
+    }
+}
+
+/// The history, page by page, so that its length costs no memory.
+async fn entries(
+    context: &Context,
+    client: &mut crate::client::Client,
+    session: SessionId,
+    mut after: Seq,
+) -> Outcome {
+    let colours = Colours::when(output::colours());
+    let mut transcript = Transcript::new(Layout::Plain, usize::MAX);
+    loop {
+        let page = client.history(session, after).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        let Some(entry) = frames::entry(last.get()) else {
+            return Err(Failure::new("the daemon sent an entry without a number"));
+        };
+        after = entry.seq;
+        for frame in &page {
+            match context.format() {
+                Format::Json => output::line(frame.get())?,
+                Format::Plain => {
+                    let Some(entry) = frames::entry(frame.get()) else { continue };
+                    for line in transcript.entry(&entry) {
+                        output::line(format!("{:>6}  {}", entry.seq, line.paint(colours)))?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn describe(seq: Seq, state: &State) -> String {
+    let summary = &state.summary;
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+    row("id", summary.session.to_string());
+    row("name", clean::line(&summary.name));
+    row("agent", clean::line(&summary.agent));
+    row("folder", clean::line(&summary.cwd.display().to_string()));
+    let error = summary.error.as_deref().map(|error| format!(": {}", clean::line(error))).unwrap_or_default();
+    row("status", format!("{}{error}", status::word(summary.status)));
+    if summary.archived {
+        row("archived", "yes".into());
+    }
+    row("created", rfc3339(summary.created_at));
+    row("last active", rfc3339(summary.active_at));
+    if let Some(fork) = &summary.forked_from {
+        let at = fork.at.map(|at| format!(" at entry {at}")).unwrap_or_default();
+        row("forked from", format!("{}{at}", fork.session));
+    }
+    if let Some(model) = &summary.model {
+        row("model", clean::line(model));
+    }
+    if let Some(mode) = &summary.mode {
+        row("mode", clean::line(mode));
+    }
+    if let Some(agent_session) = &summary.agent_session {
+        row("agent session", clean::line(agent_session));
+    }
+    if let Some(pid) = state.pid {
+        row("process", format!("{pid} (start {})", state.generation));
+    }
+    row("turns", summary.turns.to_string());
+    row("tokens", format!("{} in, {} out", state.usage.context(), state.usage.output));
+    if let Some(used) = state.context_used {
+        row("context", format!("{used} of {}", state.context_window));
+    }
+    row("cost", summary.cost_usd.map_or_else(|| "unknown".into(), status::cost));
+    if !state.rules.is_empty() {
+        row("always allowed", clean::line(&state.rules.join(", ")));
+    }
+    for server in &state.mcp_servers {
+        row("MCP server", format!("{} {}", clean::line(&server.name), clean::line(&server.status)));
+    }
+    for task in &state.tasks {
+        let what = task.description.as_deref().unwrap_or_default();
+        row("task", format!("{} {}", clean::line(&task.task), clean::line(what)));
+    }
+    for command in &state.commands {
+        let stage = serde_json::to_value(&command.stage).unwrap_or_default();
+        let stage = stage.get("stage").and_then(|stage| stage.as_str()).unwrap_or("?").to_owned();
+        row("command", format!("entry {} {} {stage}", command.seq, command.name));
+    }
+    row("last entry", seq.to_string());
+    let mut out = output::table(&rows);
+    for request in &state.requests {
+        out.push('\n');
+        for line in requests::block(request) {
+            out.push_str(&line.plain());
+            out.push('\n');
+        }
+    }
+    out
+}
+
+pub(super) async fn delete(context: &Context, id: &str, sure: bool) -> Outcome {
+    let mut client = context.client().await?;
+    let session = client.resolve(id).await?;
+    if !sure {
+        let (_, state) = client.state(session).await?;
+        let question =
+            format!("delete `{}` ({session}) and its history for good?", clean::line(&state.summary.name));
+        if !inputs::confirm(&question) {
+            return Err(Failure::new("nothing was deleted; `--yes` deletes without asking"));
+        }
+    }
+    client.delete(session).await?;
+    client.close().await;
+    match context.format() {
+        Format::Json => output::json(&json!({"deleted": session})),
+        Format::Plain => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::{SessionSpec, session::state::Status};
+
+    use super::*;
+
+    fn summary(id: u128, name: &str) -> Summary {
+        let spec = SessionSpec { agent: "demo".into(), name: Some(name.into()), ..SessionSpec::default() };
+        State::new(SessionId::from_u128(id), spec, Millis(0)).summary
+    }
+
+    #[test]
+    fn ids_are_shown_as_short_as_they_stay_unique() {
+        let far = [summary(1 << 100, "a"), summary(2 << 100, "b")];
+        assert_eq!(prefix_length(&far), 8);
+        let near = [summary(0xaaaa_bbbb_cccc << 80, "a"), summary(0xaaaa_bbbb_cccd << 80, "b")];
+        assert_eq!(prefix_length(&near), 13);
+    }
+
+    #[test]
+    fn the_list_has_a_line_per_session() {
+        let mut waiting = summary(1 << 100, "fix the \u{1b}[31mbug");
+        waiting.waiting = 2;
+        waiting.status = Status::Active;
+        waiting.cost_usd = Some(0.25);
+        assert_eq!(
+            list(&[waiting, summary(2 << 100, "")], Millis(65_000)),
+            "ID        AGENT  STATUS    WAITING  AGE  COST   NAME\n\
+             00000010  demo   working   2        1m   $0.25  fix the bug\n\
+             00000020  demo   starting  -        1m   -\n"
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! token create, list, revoke: who may come in.
+
+use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
+
+use portolan_core::CommandId;
+use portolan_frontends::native::wire::{ClientFrame, TokenInfo};
+use serde_json::json;
+
+use super::{Context, inputs};
+use crate::{
+    arguments::Token,
+    daemon::lock::Lock,
+    failure::{Failure, Outcome},
+    home::{Home, rfc3339},
+    output::{self, Format},
+    terminal::clean,
+};
+
+pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
+    if let Token::Rotate = verb {
+        return rotate(context);
+    }
+    let mut client = context.client().await?;
+    match verb {
+        Token::Rotate => Ok(()),
+        Token::Create { name, role, sessions, expires, output: file } => {
+            let mut bound = std::collections::BTreeSet::new();
+            for id in &sessions {
+                bound.insert(client.resolve(id).await?);
+            }
+            let frame = ClientFrame::TokenCreate {
+                id: CommandId::random(),
+                name,
+                role,
+                sessions: (!bound.is_empty()).then_some(bound),
+                expires_in_seconds: expires.as_deref().map(inputs::seconds).transpose()?,
+            };
+            let (token, secret) = client.token_create(frame).await?;
+            client.close().await;
+            created(context, &token, &secret, file.as_deref())
+        }
+        Token::List => {
+            let tokens = client.token_list().await?;
+            client.close().await;
+            match context.format() {
+                Format::Json => output::json(&tokens),
+                Format::Plain => output::raw(list(&tokens).as_bytes()),
+            }
+        }
+        Token::Revoke { token } => {
+            let tokens = client.token_list().await?;
+            let found = pick(&tokens, &token)?;
+            client.token_revoke(found.token.clone()).await?;
+            client.close().await;
+            match context.format() {
+                Format::Json => output::json(&json!({"revoked": found.token})),
+                Format::Plain => Ok(()),
+            }
+        }
+    }
+}
+
+/// Takes the owner's secret away; the next start of the daemon makes another and forgets this one.
+fn rotate(context: &Context) -> Outcome {
+    let home = Home::find()?;
+    if Lock::holder(&home).is_some() {
+        return Err(Failure::new("the daemon knows the old secret; `portolan down` first, then rotate it"));
+    }
+    match std::fs::remove_file(home.token()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(crate::home::unusable(&home.token(), &error)),
+    }
+    match context.format() {
+        Format::Json => output::json(&json!({"rotated": true})),
+        Format::Plain => {
+            output::note("the next start of the daemon makes another secret");
+            Ok(())
+        }
+    }
+}
+
+fn created(context: &Context, token: &TokenInfo, secret: &str, file: Option<&Path>) -> Outcome {
+    if let Some(path) = file {
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(
+                |error| Failure::new(format!("`{}`: {error}; the token exists, revoke it", path.display())),
+            )?;
+        file.write_all(format!("{secret}\n").as_bytes())?;
+    }
+    match (context.format(), file) {
+        (Format::Json, Some(_)) => output::json(&json!({"token": token})),
+        (Format::Json, None) => output::json(&json!({"token": token, "secret": secret})),
+        (Format::Plain, Some(path)) => {
+            output::note(format!(
+                "{} may come in with the token in `{}`",
+                clean::line(&token.name),
+                path.display()
+            ));
+            Ok(())
+        }
+        (Format::Plain, None) => {
+            output::line(secret)?;
+            output::note(
+                "this is shown once; keep it in a file of mode 0600 and name that with --token-file",
+            );
+            Ok(())
+        }
+    }
+}
+
+fn list(tokens: &[TokenInfo]) -> String {
+    let mut rows =
+        vec![["TOKEN", "NAME", "ROLE", "SESSIONS", "EXPIRES", "LAST USED"].map(str::to_owned).to_vec()];
+    for token in tokens {
+        rows.push(vec![
+            token.token.to_string(),
+            clean::line(&token.name),
+            token.role.to_string(),
+            token.sessions.as_ref().map_or_else(|| "all".into(), |bound| bound.len().to_string()),
+            token.expires_at.map_or_else(|| "never".into(), rfc3339),
+            token.used_at.map_or_else(|| "never".into(), rfc3339),
+        ]);
+    }
+    output::table(&rows)
+}
+
+/// The token meant: by id, by the beginning of its id, or by name.
+fn pick<'a>(tokens: &'a [TokenInfo], given: &str) -> Outcome<&'a TokenInfo> {
+    let exact: Vec<&TokenInfo> =
+        tokens.iter().filter(|token| token.token.as_str() == given || token.name == given).collect();
+    let found = if exact.is_empty() && given.len() >= 4 {
+        tokens.iter().filter(|token| token.token.as_str().starts_with(given)).collect()
+    } else {
+        exact
+    };
+    match found.as_slice() {
+        [only] => Ok(only),
+        [] => {
+            Err(Failure::not_found(format!("no token `{given}`; `portolan token list` shows what there is")))
+        }
+        _ => Err(Failure::usage(format!("several tokens are meant by `{given}`; give more of the id"))),
+    }
+}

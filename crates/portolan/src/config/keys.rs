@@ -1,0 +1,257 @@
+//! The one table of configuration keys: what `config` shows, what unknown keys are compared with, what
+//! docs/configuration.md is made of. A test holds it and [`super::Settings`] together.
+
+/// What a value looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Text.
+    Text,
+    /// A whole number.
+    Number,
+    /// `true` or `false`.
+    Switch,
+    /// Text, several; in the environment separated by commas.
+    List,
+    /// Text by name.
+    Table,
+}
+
+impl Kind {
+    /// For people.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Number => "number",
+            Self::Switch => "true or false",
+            Self::List => "list of texts",
+            Self::Table => "table of texts",
+        }
+    }
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    /// Its full name; `*` stands for any name.
+    pub(crate) path: &'static str,
+    /// What its value looks like.
+    pub(crate) kind: Kind,
+    /// What holds when nothing is said, as it would be written in the file; empty is nothing.
+    pub(crate) default: &'static str,
+    /// What it is for.
+    pub(crate) doc: &'static str,
+}
+
+const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+    Key { path, kind, default, doc }
+}
+
+/// Every key there is, in the order of the reference.
+pub(crate) const KEYS: &[Key] = &[
+    key(
+        "listen.address",
+        Kind::Text,
+        "\"127.0.0.1:7420\"",
+        "Where the daemon listens. Port 0 picks a free one; daemon.json tells which. An address that others can \
+         reach needs TLS.",
+    ),
+    key("listen.tls_cert", Kind::Text, "", "Certificate chain, a PEM file. Needs `tls_key`."),
+    key("listen.tls_key", Kind::Text, "", "The private key of `tls_cert`, a PEM file."),
+    key(
+        "listen.self_signed",
+        Kind::Switch,
+        "false",
+        "Make a self-signed certificate in the home folder and use it.",
+    ),
+    key(
+        "listen.hosts",
+        Kind::List,
+        "[]",
+        "Names under which browsers reach the daemon, beside the address itself and localhost. Compared exactly.",
+    ),
+    key(
+        "listen.origins",
+        Kind::List,
+        "[]",
+        "Other pages that may use the daemon, such as `https://board.example`. Compared exactly.",
+    ),
+    key(
+        "listen.behind_proxy",
+        Kind::Switch,
+        "false",
+        "A proxy that does TLS for the world stands before the daemon and connects from loopback or from one of \
+         `proxies`. From there alone are its `X-Forwarded-` headers believed.",
+    ),
+    key(
+        "listen.proxies",
+        Kind::List,
+        "[]",
+        "Addresses of proxies that are not on this machine; they connect by TLS.",
+    ),
+    key(
+        "store.durability",
+        Kind::Text,
+        "\"normal\"",
+        "`normal`: what was committed survives the death of the daemon at any moment. `full`: a power cut too, \
+         at about fifteen times the cost of a commit.",
+    ),
+    key(
+        "retention.age_days",
+        Kind::Number,
+        "",
+        "Delete sessions that ended longer ago than this. Never when absent.",
+    ),
+    key(
+        "retention.max_size_mb",
+        Kind::Number,
+        "",
+        "Delete the oldest ended sessions while the database is larger than this. Never when absent.",
+    ),
+    key("limits.agent_ready_seconds", Kind::Number, "30", "An agent that is not ready by then is ended."),
+    key(
+        "limits.control_request_seconds",
+        Kind::Number,
+        "30",
+        "How long an agent may take to answer a control request, such as a change of model.",
+    ),
+    key(
+        "limits.term_to_kill_seconds",
+        Kind::Number,
+        "5",
+        "How long an agent has between being asked to end and being killed.",
+    ),
+    key(
+        "limits.line_bytes",
+        Kind::Number,
+        "16777216",
+        "The longest line an agent may print. A longer one is cut, and the session says so.",
+    ),
+    key(
+        "limits.shutdown_grace_seconds",
+        Kind::Number,
+        "10",
+        "How long running turns may go on after the daemon was asked to stop.",
+    ),
+    key(
+        "requests.deadline_seconds",
+        Kind::Number,
+        "",
+        "A request that nobody answers for so long is denied. Never when absent.",
+    ),
+    key(
+        "log.level",
+        Kind::Text,
+        "\"info\"",
+        "How much the daemon says: `error`, `warn`, `info`, `debug` or `trace`.",
+    ),
+    key("log.format", Kind::Text, "\"text\"", "`text` for people, `json` for programs."),
+    key("agents.*.enabled", Kind::Switch, "true", "Whether this agent is offered."),
+    key(
+        "agents.*.command",
+        Kind::List,
+        "[]",
+        "How it is started: the program and its first arguments. Never a shell line. Its usual name when empty.",
+    ),
+    key("agents.*.env", Kind::Table, "{}", "Environment variables for every session of this agent."),
+];
+
+impl Key {
+    /// The environment variable that sets it. Keys of agents have none: their names are not ours.
+    pub(crate) fn variable(&self) -> Option<String> {
+        (!self.path.contains('*')).then(|| format!("PORTOLAN_{}", self.path.replace('.', "_").to_uppercase()))
+    }
+
+    /// Is this the key with that full name?
+    pub(crate) fn matches(&self, path: &[&str]) -> bool {
+        let own: Vec<&str> = self.path.split('.').collect();
+        own.len() == path.len() && own.iter().zip(path).all(|(own, given)| *own == "*" || own == given)
+    }
+
+    /// Does this key lie somewhere under that path?
+    pub(crate) fn lies_under(&self, path: &[&str]) -> bool {
+        let own: Vec<&str> = self.path.split('.').collect();
+        own.len() > path.len() && own.iter().zip(path).all(|(own, given)| *own == "*" || own == given)
+    }
+}
+
+/// The key with that full name.
+pub(crate) fn find(path: &str) -> Option<&'static Key> {
+    let path: Vec<&str> = path.split('.').collect();
+    KEYS.iter().find(|key| key.matches(&path))
+}
+
+/// The names that may stand at the last place of `path`.
+pub(crate) fn siblings(path: &[&str]) -> Vec<&'static str> {
+    let Some((_, parents)) = path.split_last() else { return Vec::new() };
+    let mut names: Vec<&'static str> = KEYS
+        .iter()
+        .filter(|key| key.lies_under(parents))
+        .filter_map(|key| key.path.split('.').nth(parents.len()))
+        .filter(|name| *name != "*")
+        .collect();
+    names.dedup();
+    names
+}
+
+/// The candidate that looks most like `given`, where one does.
+pub(crate) fn similar<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// Below this, two words only share letters.
+    const ALIKE: f64 = 0.6;
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::normalized_damerau_levenshtein(given, candidate), candidate))
+        .filter(|(score, _)| *score >= ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::config::{Agent, Settings};
+
+    fn leaves(prefix: &str, value: &serde_json::Value, out: &mut BTreeSet<String>) {
+        match value.as_object() {
+            Some(map)
+                if prefix.split('.').count() < 3
+                    && prefix.rsplit('.').next() != Some("env")
+                    && !map.is_empty() =>
+            {
+                for (name, value) in map {
+                    let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                    leaves(&path, value, out);
+                }
+            }
+            _ => {
+                out.insert(prefix.to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_names_every_setting_and_no_other() {
+        let mut settings = Settings::default();
+        settings.agents.insert("*".into(), Agent::default());
+        let mut found = BTreeSet::new();
+        leaves("", &serde_json::to_value(&settings).unwrap(), &mut found);
+        assert_eq!(found, KEYS.iter().map(|key| key.path.to_owned()).collect());
+    }
+
+    #[test]
+    fn the_defaults_in_the_table_are_the_defaults_in_the_code() {
+        let mut text = String::from("[agents.x]\n");
+        let mut others = String::new();
+        for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
+            match key.path.strip_prefix("agents.*.") {
+                Some(name) => text = format!("{text}{name} = {}\n", key.default),
+                None => others = format!("{others}{} = {}\n", key.path, key.default),
+            }
+        }
+        let read: Settings = toml::from_str(&(others + &text)).unwrap();
+        let mut settings = Settings::default();
+        settings.agents.insert("x".into(), Agent::default());
+        assert_eq!(read, settings);
+    }
+}

@@ -1,0 +1,419 @@
+//! Puts the layers of the configuration together: defaults, portolan.toml, environment, command line.
+//!
+//! Reads nothing but the file and the variables it is given, so that every error can be tested. Remembers for
+//! each value where it came from.
+
+use std::{collections::BTreeMap, fmt, io::ErrorKind, ops::Range, path::Path};
+
+use toml::{Spanned, Table, Value, de::DeTable, de::DeValue};
+
+use super::{
+    Settings,
+    keys::{self, KEYS, Key, Kind},
+};
+use crate::failure::{Failure, Outcome};
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nothing was said.
+    Default,
+    /// This line of portolan.toml.
+    File(usize),
+    /// This variable.
+    Environment(String),
+    /// This option of the command line.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(line) => write!(f, "portolan.toml:{line}"),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(flag) => write!(f, "option {flag}"),
+        }
+    }
+}
+
+/// A value given on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Override {
+    /// The key's full name.
+    pub(crate) path: String,
+    /// The value as text.
+    pub(crate) value: String,
+    /// The option, for messages.
+    pub(crate) flag: String,
+}
+
+/// The configuration in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    /// Every value.
+    pub(crate) settings: Settings,
+    /// Where those that were set came from, by full name.
+    pub(crate) origins: BTreeMap<String, Origin>,
+    /// What looks like a mistake but may belong to another program.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// How our variables begin.
+const PREFIX: &str = "PORTOLAN_";
+
+/// Variables that begin with PORTOLAN_ and are no keys of the configuration.
+const OTHER_VARIABLES: &[&str] =
+    &["PORTOLAN_HOME", "PORTOLAN_URL", "PORTOLAN_TOKEN", "PORTOLAN_TOKEN_FILE", "PORTOLAN_CA_FILE"];
+
+/// Reads portolan.toml, the environment and the command line's overrides.
+pub(crate) fn load(file: &Path, overrides: &[Override]) -> Outcome<Loaded> {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        // Where there is no home folder yet, making it tells what is wrong with its place.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => String::new(),
+        Err(error) => return Err(Failure::usage(format!("{}: {error}", file.display()))),
+    };
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name.starts_with(PREFIX));
+    assemble(&text, variables, overrides).map_err(|problems| Failure::usage(problems.join("\n")))
+}
+
+/// The layers put together, or everything that is wrong with them.
+pub(crate) fn assemble(
+    text: &str,
+    variables: impl IntoIterator<Item = (String, String)>,
+    overrides: &[Override],
+) -> Result<Loaded, Vec<String>> {
+    let mut origins = BTreeMap::new();
+    let mut problems = Vec::new();
+    let mut merged = match read_file(text, &mut origins) {
+        Ok(table) => table,
+        Err(found) => {
+            problems.extend(found);
+            Table::new()
+        }
+    };
+    let mut warnings = Vec::new();
+    let variables: BTreeMap<String, String> = variables.into_iter().collect();
+    for (name, value) in &variables {
+        match KEYS.iter().find(|key| key.variable().as_ref() == Some(name)) {
+            Some(key) => {
+                let origin = Origin::Environment(name.clone());
+                problems.extend(put(&mut merged, key, key.path, value, origin, &mut origins).err());
+            }
+            None if OTHER_VARIABLES.contains(&name.as_str()) => {}
+            None => {
+                let bare = |name: &str| name.trim_start_matches(PREFIX).to_owned();
+                let known: Vec<String> =
+                    KEYS.iter().filter_map(Key::variable).map(|name| bare(&name)).collect();
+                if let Some(meant) = keys::similar(&bare(name), known.iter().map(String::as_str)) {
+                    warnings.push(format!("unknown variable `{name}`; did you mean `{PREFIX}{meant}`?"));
+                }
+            }
+        }
+    }
+    for given in overrides {
+        let Some(key) = keys::find(&given.path) else {
+            let meant = keys::similar(&given.path, KEYS.iter().map(|key| key.path));
+            problems.push(format!("{}: unknown key `{}`{}", given.flag, given.path, did_you_mean(meant)));
+            continue;
+        };
+        let origin = Origin::Flag(given.flag.clone());
+        problems.extend(put(&mut merged, key, &given.path, &given.value, origin, &mut origins).err());
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let settings: Settings =
+        merged.try_into().map_err(|error: toml::de::Error| vec![one_line(error.message())])?;
+    problems.extend(contradictions(&settings, &origins));
+    if problems.is_empty() { Ok(Loaded { settings, origins, warnings }) } else { Err(problems) }
+}
+
+/// Values that cannot hold together.
+fn contradictions(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Vec<String> {
+    let listen = &settings.listen;
+    let origin = |path: &str| origins.get(path).unwrap_or(&Origin::Default).to_string();
+    let mut found = Vec::new();
+    match (&listen.tls_cert, &listen.tls_key) {
+        (Some(_), None) => {
+            found.push(format!("{}: `listen.tls_cert` needs `listen.tls_key`", origin("listen.tls_cert")));
+        }
+        (None, Some(_)) => {
+            found.push(format!("{}: `listen.tls_key` needs `listen.tls_cert`", origin("listen.tls_key")));
+        }
+        (Some(_), Some(_)) if listen.self_signed => found.push(format!(
+            "{}: `listen.self_signed` and `listen.tls_cert` exclude each other",
+            origin("listen.self_signed")
+        )),
+        _ => {}
+    }
+    found
+}
+
+/// Sets one value from text.
+fn put(
+    table: &mut Table,
+    key: &Key,
+    path: &str,
+    text: &str,
+    origin: Origin,
+    origins: &mut BTreeMap<String, Origin>,
+) -> Result<(), String> {
+    let wrong = |why: &str| format!("{origin}: `{path}`: {why}, not `{text}`");
+    let value = match key.kind {
+        Kind::Text => Value::String(text.to_owned()),
+        Kind::Number => Value::Integer(text.parse().map_err(|_| wrong("a whole number is wanted"))?),
+        Kind::Switch => Value::Boolean(text.parse().map_err(|_| wrong("`true` or `false` is wanted"))?),
+        Kind::List => Value::Array(
+            text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Value::from).collect(),
+        ),
+        Kind::Table => return Err(wrong("a table can only be set in portolan.toml")),
+    };
+    // On its own first, so that a wrong value is told with the name it was given by.
+    let mut alone = Table::new();
+    insert(&mut alone, path, value.clone());
+    alone.try_into::<Settings>().map_err(|error| wrong(&one_line(error.message())))?;
+    insert(table, path, value);
+    origins.insert(path.to_owned(), origin);
+    Ok(())
+}
+
+fn insert(table: &mut Table, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.to_owned(), value);
+        }
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Reads the file: every unknown key with its line, else the first value that makes no sense.
+fn read_file(text: &str, origins: &mut BTreeMap<String, Origin>) -> Result<Table, Vec<String>> {
+    let spanned =
+        DeTable::parse(text).map_err(|error| vec![at(text, error.span(), &one_line(error.message()))])?;
+    let mut walk = Walk { text, problems: Vec::new(), values: Vec::new() };
+    walk.table(&mut Vec::new(), spanned.get_ref());
+    if !walk.problems.is_empty() {
+        walk.problems.sort_by_key(|(line, _)| *line);
+        return Err(walk.problems.into_iter().map(|(_, problem)| problem).collect());
+    }
+    if let Err(error) = toml::from_str::<Settings>(text) {
+        let span = error.span();
+        let path = walk
+            .values
+            .iter()
+            .find(|(_, value)| {
+                span.as_ref().is_some_and(|span| value.start <= span.start && span.end <= value.end)
+            })
+            .map(|(path, _)| format!("`{path}`: "))
+            .unwrap_or_default();
+        return Err(vec![at(text, span, &format!("{path}{}", one_line(error.message())))]);
+    }
+    for (path, span) in walk.values {
+        origins.insert(path, Origin::File(line_of(text, span.start)));
+    }
+    text.parse().map_err(|error: toml::de::Error| vec![at(text, error.span(), &one_line(error.message()))])
+}
+
+/// A walk over the file that compares its keys with those there are.
+struct Walk<'t> {
+    text: &'t str,
+    /// Each with its line.
+    problems: Vec<(usize, String)>,
+    /// Full name and place of every value.
+    values: Vec<(String, Range<usize>)>,
+}
+
+impl Walk<'_> {
+    fn problem(&mut self, at_name: Range<usize>, text: &str) {
+        let line = line_of(self.text, at_name.start);
+        self.problems.push((line, at(self.text, Some(at_name), text)));
+    }
+
+    fn table(&mut self, path: &mut Vec<String>, table: &DeTable<'_>) {
+        for (name, value) in table {
+            path.push(name.get_ref().to_string());
+            self.value(path, name.span(), value);
+            path.pop();
+        }
+    }
+
+    fn value(&mut self, path: &mut Vec<String>, at_name: Range<usize>, value: &Spanned<DeValue<'_>>) {
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        if KEYS.iter().any(|key| key.matches(&names)) {
+            self.values.push((path.join("."), value.span()));
+        } else if KEYS.iter().any(|key| key.lies_under(&names)) {
+            if let DeValue::Table(inner) = value.get_ref() {
+                self.table(path, inner);
+            } else {
+                let text = format!("`{}` is a table, not a {}", path.join("."), value.get_ref().type_str());
+                self.problem(at_name, &text);
+            }
+        } else {
+            let last = names.last().copied().unwrap_or_default();
+            let meant = keys::similar(last, keys::siblings(&names));
+            let text = format!("unknown key `{}`{}", path.join("."), did_you_mean(meant));
+            self.problem(at_name, &text);
+        }
+    }
+}
+
+fn did_you_mean(meant: Option<&str>) -> String {
+    meant.map_or_else(
+        || "; `portolan config` shows what there is".to_owned(),
+        |meant| format!("; did you mean `{meant}`?"),
+    )
+}
+
+fn at(text: &str, span: Option<Range<usize>>, message: &str) -> String {
+    match span {
+        Some(span) => format!("portolan.toml:{}: {message}", line_of(text, span.start)),
+        None => format!("portolan.toml: {message}"),
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Level;
+
+    fn file(text: &str) -> Result<Loaded, Vec<String>> {
+        assemble(text, [], &[])
+    }
+
+    fn flag(path: &str, value: &str) -> Override {
+        Override { path: path.into(), value: value.into(), flag: "--set".into() }
+    }
+
+    #[test]
+    fn nothing_said_gives_the_defaults() {
+        assert_eq!(file("").unwrap().settings, Settings::default());
+    }
+
+    #[test]
+    fn an_unknown_key_is_told_with_its_line_and_what_was_meant() {
+        assert_eq!(
+            file("# comment\n[listen]\nadress = \"127.0.0.1:1\"\n\n[limit]\nx = 1\n").unwrap_err(),
+            [
+                "portolan.toml:3: unknown key `listen.adress`; did you mean `address`?",
+                "portolan.toml:5: unknown key `limit`; did you mean `limits`?"
+            ]
+        );
+        assert_eq!(
+            file("[agents.claude]\nzzz = 1\n").unwrap_err(),
+            ["portolan.toml:2: unknown key `agents.claude.zzz`; `portolan config` shows what there is"]
+        );
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_sort_is_told_with_its_line() {
+        assert_eq!(
+            file("[limits]\n\nline_bytes = \"big\"\n").unwrap_err(),
+            ["portolan.toml:3: `limits.line_bytes`: invalid type: string \"big\", expected u32"]
+        );
+        assert_eq!(
+            file("[store]\ndurability = \"some\"\n").unwrap_err(),
+            ["portolan.toml:2: `store.durability`: unknown variant `some`, expected `normal` or `full`"]
+        );
+        assert_eq!(
+            file("listen = 3\n").unwrap_err(),
+            ["portolan.toml:1: `listen` is a table, not a integer"]
+        );
+    }
+
+    #[test]
+    fn text_that_is_no_toml_is_told_with_its_line() {
+        let problems = file("[log]\nlevel = \n").unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].starts_with("portolan.toml:2: "), "{problems:?}");
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
+        let text = "[log]\nlevel = \"warn\"\nformat = \"json\"\n[limits]\nline_bytes = 5\n";
+        let variables = [("PORTOLAN_LOG_LEVEL", "debug"), ("PORTOLAN_LIMITS_LINE_BYTES", "6")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let loaded = assemble(text, variables, &[flag("limits.line_bytes", "7")]).unwrap();
+        assert_eq!(loaded.settings.log.level, Level::Debug);
+        assert_eq!(loaded.settings.limits.line_bytes, 7);
+        let origins: Vec<String> =
+            loaded.origins.iter().map(|(path, origin)| format!("{path}: {origin}")).collect();
+        assert_eq!(
+            origins,
+            [
+                "limits.line_bytes: option --set",
+                "log.format: portolan.toml:3",
+                "log.level: environment PORTOLAN_LOG_LEVEL"
+            ]
+        );
+    }
+
+    #[test]
+    fn lists_in_the_environment_are_separated_by_commas() {
+        let variables = [("PORTOLAN_LISTEN_HOSTS".to_owned(), "a.example, b.example".to_owned())];
+        assert_eq!(assemble("", variables, &[]).unwrap().settings.listen.hosts, ["a.example", "b.example"]);
+    }
+
+    #[test]
+    fn a_wrong_value_in_the_environment_is_told_with_the_variable() {
+        let variables = [("PORTOLAN_LISTEN_ADDRESS".to_owned(), "nowhere".to_owned())];
+        let problems = assemble("", variables, &[]).unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert!(
+            problems[0].starts_with("environment PORTOLAN_LISTEN_ADDRESS: `listen.address`: "),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn a_variable_that_is_nearly_one_of_ours_is_a_warning() {
+        let variables = [
+            ("PORTOLAN_LISTEN_ADRESS".to_owned(), "x".to_owned()),
+            ("PORTOLAN_HOME".to_owned(), "/tmp".to_owned()),
+            ("PORTOLAN_ZZZ".to_owned(), "someone else's".to_owned()),
+        ];
+        assert_eq!(
+            assemble("", variables, &[]).unwrap().warnings,
+            ["unknown variable `PORTOLAN_LISTEN_ADRESS`; did you mean `PORTOLAN_LISTEN_ADDRESS`?"]
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_on_the_command_line_is_told() {
+        assert_eq!(
+            assemble("", [], &[flag("log.levl", "info")]).unwrap_err(),
+            ["--set: unknown key `log.levl`; did you mean `log.level`?"]
+        );
+    }
+
+    #[test]
+    fn a_certificate_without_its_key_is_refused() {
+        assert_eq!(
+            file("[listen]\ntls_cert = \"c.pem\"\n").unwrap_err(),
+            ["portolan.toml:2: `listen.tls_cert` needs `listen.tls_key`"]
+        );
+    }
+
+    #[test]
+    fn the_command_of_an_agent_is_a_vector_and_never_a_shell_line() {
+        let loaded = file("[agents.claude]\ncommand = [\"/opt/claude\", \"--x\"]\n").unwrap();
+        assert_eq!(loaded.settings.agents["claude"].command, ["/opt/claude", "--x"]);
+        assert!(file("[agents.claude]\ncommand = \"claude --x\"\n").is_err());
+    }
+}

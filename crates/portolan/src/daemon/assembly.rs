@@ -1,0 +1,230 @@
+//! Puts the parts together: store, agents, registry, keeper, native protocol. The only place that knows them all.
+
+use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
+
+use portolan_agents::{Supervision, child::Ladder};
+use portolan_core::{
+    Capabilities, Principal, Role,
+    ports::{Agent, AgentLink, Boxed, Clock, Launch, Probe, Store},
+    registry::Registry,
+    session::machine::Policy,
+};
+use portolan_frontends::{
+    door::{DoorSettings, Keeper, ListenAddress, Tickets, TlsFiles, Tokens},
+    native::{self, Metrics, Native},
+};
+use portolan_store::SqliteStore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    client::VERSION,
+    config::{self, Settings},
+    failure::{Failure, Outcome},
+    home::Home,
+};
+
+/// Names this home among others on the machine: what its agents' processes are marked with.
+pub(crate) fn home_key(home: &Home) -> String {
+    // FNV-1a: nothing secret, only short and the same every time.
+    let path = home.path().canonicalize().unwrap_or_else(|_| home.path().to_path_buf());
+    let hash = path.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// The door as the configuration wants it.
+pub(crate) fn door_settings(settings: &Settings, home: &Home) -> Outcome<DoorSettings> {
+    let listen = &settings.listen;
+    let tls = match (&listen.tls_cert, &listen.tls_key) {
+        (Some(certificate), Some(key)) => {
+            Some(TlsFiles { certificate: certificate.clone(), key: key.clone() })
+        }
+        _ if listen.self_signed => {
+            let mut names = listen.hosts.clone();
+            if !listen.address.ip().is_unspecified() {
+                names.push(listen.address.ip().to_string());
+            }
+            let made = TlsFiles::self_signed(home.path(), &names, &Clock::system());
+            Some(made.map_err(|error| Failure::new(error.to_string()))?)
+        }
+        _ => None,
+    };
+    let key = home_key(home);
+    Ok(DoorSettings {
+        listen: vec![ListenAddress::Tcp(listen.address), ListenAddress::Unix(home.socket())],
+        tls,
+        hosts: listen.hosts.clone(),
+        origins: listen.origins.clone(),
+        behind_proxy: listen.behind_proxy,
+        proxies: listen.proxies.clone(),
+        peer_check: Arc::new(move |pid| !portolan_agents::descends_from_agent(pid, &key)),
+        ..DoorSettings::default()
+    })
+}
+
+/// Everything behind the door.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) registry: Registry,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) native: Native,
+}
+
+/// Opens the store and builds everything on it.
+pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings) -> Outcome<Parts> {
+    let clock = Clock::system();
+    let store = open_store(settings, &home.database()).await?;
+    let failed = |error: portolan_core::ports::StoreError| Failure::new(error.to_string());
+    let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await.map_err(failed)?;
+    tokens.owner_secret_file(&home.token()).await.map_err(|error| Failure::new(error.to_string()))?;
+    let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await.map_err(failed)?;
+    let keeper = Keeper::new(door, tokens.clone(), tickets, clock.clone())
+        .map_err(|error| Failure::usage(error.to_string()))?
+        .with_open_paths(native::is_open);
+    let keeper = Arc::new(keeper);
+    let policy =
+        Policy { request_deadline: settings.requests.deadline_seconds.map(seconds), ..Policy::default() };
+    let agents = agents(settings, home)?;
+    let registry = Registry::open(store, agents, clock, policy).await.map_err(failed)?;
+    let native = Native {
+        registry: registry.clone(),
+        keeper: Arc::clone(&keeper),
+        tokens,
+        version: VERSION.into(),
+        metrics: Metrics::new(),
+        stopping: CancellationToken::new(),
+        connections: TaskTracker::new(),
+    };
+    Ok(Parts { registry, keeper, native })
+}
+
+fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into())
+}
+
+async fn open_store(settings: &Settings, path: &Path) -> Outcome<Arc<dyn Store>> {
+    let durability = match settings.store.durability {
+        config::Durability::Normal => portolan_store::Durability::Normal,
+        config::Durability::Full => portolan_store::Durability::Full,
+    };
+    let path = path.to_path_buf();
+    // Opening may copy a large database before it migrates it.
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, durability)).await;
+    let store = opened.map_err(|error| Failure::new(format!("the store cannot be opened: {error}")))?;
+    Ok(Arc::new(store.map_err(|error| Failure::new(error.to_string()))?))
+}
+
+/// The agents that are offered, each with what the configuration gives its sessions.
+fn agents(settings: &Settings, home: &Home) -> Outcome<Vec<Arc<dyn Agent>>> {
+    let limits = &settings.limits;
+    let mut supervision = Supervision::new(home_key(home), std::env::vars_os().collect());
+    supervision.ladder = Ladder { terminate: seconds(limits.term_to_kill_seconds), ..Ladder::default() };
+    supervision.ready = seconds(limits.agent_ready_seconds);
+    supervision.answer = seconds(limits.control_request_seconds);
+    supervision.max_line = limits.line_bytes as usize;
+    let catalogue = portolan_agents::catalogue(&portolan_agents::Settings {
+        supervision: Arc::new(supervision),
+        demo: demo_command(settings)?,
+        claude: portolan_agents::claude::Config::default(),
+        dial_in: portolan_agents::dial_in::DialIn::new(),
+    });
+    let kinds: Vec<String> = catalogue.iter().map(|agent| agent.kind().to_owned()).collect();
+    for name in settings.agents.keys().filter(|name| !kinds.contains(name)) {
+        let meant = config::keys::similar(name, kinds.iter().map(String::as_str));
+        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        tracing::warn!("portolan.toml: there is no agent `{name}`{meant}");
+    }
+    Ok(catalogue
+        .into_iter()
+        .filter_map(|agent| match settings.agents.get(agent.kind()) {
+            Some(wanted) if !wanted.enabled => None,
+            Some(wanted) if !wanted.env.is_empty() => {
+                Some(Arc::new(Configured { agent, env: wanted.env.clone() }) as Arc<dyn Agent>)
+            }
+            _ => Some(agent),
+        })
+        .collect())
+}
+
+/// The demo agent is this program itself.
+fn demo_command(settings: &Settings) -> Outcome<Vec<OsString>> {
+    if let Some(wanted) = settings.agents.get("demo").filter(|wanted| !wanted.command.is_empty()) {
+        return Ok(wanted.command.iter().map(OsString::from).collect());
+    }
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("this program cannot be found again: {error}")))?;
+    Ok(vec![program.into_os_string(), "demo-agent".into()])
+}
+
+/// An agent whose sessions all get the variables of its table in portolan.toml; the session's own win.
+#[derive(Debug)]
+struct Configured {
+    agent: Arc<dyn Agent>,
+    env: std::collections::BTreeMap<String, String>,
+}
+
+impl Agent for Configured {
+    fn kind(&self) -> &str {
+        self.agent.kind()
+    }
+    fn title(&self) -> String {
+        self.agent.title()
+    }
+    fn capabilities(&self) -> Capabilities {
+        self.agent.capabilities()
+    }
+    fn probe(&self) -> Boxed<'_, Probe> {
+        self.agent.probe()
+    }
+    fn start(&self, mut launch: Launch) -> AgentLink {
+        let mut spec = (*launch.spec).clone();
+        for (name, value) in &self.env {
+            spec.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        launch.spec = Arc::new(spec);
+        self.agent.start(launch)
+    }
+}
+
+/// The owner, for the link that `up` prints.
+pub(crate) fn owner() -> Principal {
+    Principal {
+        token: Tokens::owner_id(),
+        name: "owner".into(),
+        role: Role::Owner,
+        sessions: None,
+        via: "page".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_home_has_a_key_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        std::fs::create_dir(&one).unwrap();
+        let key = home_key(&Home::at(&one));
+        assert_eq!(key, home_key(&Home::at(&folder.path().join("one/../one"))));
+        assert_ne!(key, home_key(&Home::at(&other)));
+        assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{key}");
+    }
+
+    // covers: 003-166
+    #[test]
+    fn the_configuration_selects_the_agents_that_are_offered() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let kinds = |text: &str| {
+            let settings: Settings = toml::from_str(text).unwrap();
+            agents(&settings, &home).unwrap().iter().map(|agent| agent.kind().to_owned()).collect::<Vec<_>>()
+        };
+        let all = kinds("");
+        assert!(all.contains(&"demo".to_owned()), "{all:?}");
+        let without: Vec<String> = all.into_iter().filter(|kind| kind != "demo").collect();
+        assert_eq!(kinds("[agents.demo]\nenabled = false\n"), without);
+    }
+}

@@ -1,0 +1,113 @@
+//! Starts a daemon in the background and waits until it is ready, or tells why it is not.
+
+use std::{
+    io::Read as _,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use tokio::net::UnixStream;
+
+use super::{lock::Lock, logging};
+use crate::{
+    failure::{Failure, Outcome},
+    home::{Home, Record},
+};
+
+/// How long a daemon may take to be ready. It takes milliseconds, unless a migration has a large database to copy.
+const READY: Duration = Duration::from_secs(20);
+
+/// How long a daemon that is just ending may take to let go of its home: its grace time and the stop ladder.
+const ENDING: Duration = Duration::from_secs(30);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Lines of the log that are shown when it did not start.
+const TAIL: usize = 15;
+
+/// Starts a daemon where none runs. Returns once it takes connections.
+pub(crate) async fn start(home: &Home) -> Outcome {
+    start_with(home, &[]).await
+}
+
+/// The same, with further arguments for `up`.
+pub(crate) async fn start_with(home: &Home, arguments: &[String]) -> Outcome {
+    home.make()?;
+    if wait_for_the_last(home).await {
+        return Ok(());
+    }
+    let mut child = spawn(home, arguments)?;
+    let deadline = Instant::now() + READY;
+    loop {
+        // Someone else's is as good: two clients may start one at the same moment.
+        if answers(home).await {
+            return Ok(());
+        }
+        if let Ok(Some(_)) = child.try_wait() {
+            if answers(home).await {
+                return Ok(());
+            }
+            return Err(explain(home, &mut child));
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::unreachable(format!(
+                "the daemon (pid {}) is not ready after {} s; `portolan logs` tells what it does",
+                child.id(),
+                READY.as_secs()
+            )));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// A daemon that is just ending still holds its home. `true` when one answers after all.
+async fn wait_for_the_last(home: &Home) -> bool {
+    let deadline = Instant::now() + ENDING;
+    while Lock::holder(home).is_some() && Instant::now() < deadline {
+        if answers(home).await {
+            return true;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    false
+}
+
+async fn answers(home: &Home) -> bool {
+    Record::read(home).is_some() && UnixStream::connect(home.socket()).await.is_ok()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the daemon is no agent: it is meant to outlive this process")]
+fn spawn(home: &Home, arguments: &[String]) -> Outcome<Child> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("this program cannot be found again: {error}")))?;
+    let mut command = Command::new(program);
+    command
+        .args(["up", "--no-open", "--log-file"])
+        .args(arguments)
+        .current_dir(home.path())
+        .env(crate::home::HOME_VARIABLE, home.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    // What is meant for this client is none of the daemon's business.
+    for variable in ["PORTOLAN_URL", "PORTOLAN_TOKEN", "PORTOLAN_TOKEN_FILE", "PORTOLAN_CA_FILE"] {
+        command.env_remove(variable);
+    }
+    command.spawn().map_err(|error| Failure::new(format!("the daemon cannot be started: {error}")))
+}
+
+/// Why a daemon ended before it was ready: its own words, else the end of its log.
+fn explain(home: &Home, child: &mut Child) -> Failure {
+    let mut said = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        let _ = stderr.read_to_string(&mut said);
+    }
+    let said = said.trim();
+    let said = said.strip_prefix("portolan: ").unwrap_or(said);
+    if !said.is_empty() {
+        return Failure::unreachable(said);
+    }
+    let log = logging::tail(&home.daemon_log(), TAIL).unwrap_or_default();
+    Failure::unreachable(format!("the daemon did not start; the end of its log:\n{log}"))
+}

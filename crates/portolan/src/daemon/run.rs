@@ -1,0 +1,271 @@
+//! The daemon from its first lock to its last flush.
+//!
+//! Order of the start: lock, bind, daemon.json; then the store, the sweep of what an earlier daemon left behind,
+//! the registry, and the door opens; agents are looked at after that. SIGTERM, SIGINT and SIGHUP end it in order;
+//! a second one ends it at once.
+
+use std::{future::Future, time::Duration};
+
+use portolan_core::{Millis, registry::AgentDescription};
+use portolan_frontends::{
+    door::{Door, Listening},
+    native,
+};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    assembly::{self, Parts},
+    lock::Lock,
+};
+use crate::{
+    client::VERSION,
+    config::Settings,
+    failure::{Failure, Outcome},
+    home::{self, Home, Record, rfc3339},
+};
+
+/// How often daemon.json says that the daemon lives.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// How often old sessions are looked for.
+const PRUNING: Duration = Duration::from_hours(1);
+
+/// How long connections and the store may take to close once every agent has ended.
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// How long everything may take after the second signal.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
+/// What the daemon found once it was up.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// Where it listens.
+    pub(crate) url: String,
+    /// A ticket for a browser, and until when it works.
+    pub(crate) ticket: Option<(String, Millis)>,
+    /// The agents, looked at.
+    pub(crate) agents: Vec<AgentDescription>,
+}
+
+/// Runs the daemon until it is told to stop. `ready` is called once it is up and has looked at its agents.
+pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready)) -> Outcome {
+    home.make()?;
+    let lock = Lock::take_or_explain(&home)?;
+    if let Some(old) = Record::read(&home) {
+        // Nobody holds the lock, so whoever wrote this ended without a word.
+        tracing::info!(pid = old.pid, "an earlier daemon ended without a word; its file is replaced");
+    }
+    let mut signals = Signals::listen()?;
+    let door_settings = assembly::door_settings(&settings, &home)?;
+    let door = Door::bind(&door_settings).await.map_err(|error| Failure::new(error.to_string()))?;
+    let url = door.addresses().iter().find_map(Listening::url).unwrap_or_default();
+    let record = Record::now(&url);
+    let cleanup = Cleanup { home: home.clone() };
+    record.write(&home)?;
+
+    // Nothing may start an agent before what an earlier daemon left behind is gone: it holds the same folders.
+    let key = assembly::home_key(&home);
+    let sweep = {
+        let key = key.clone();
+        tokio::task::spawn_blocking(move || portolan_agents::sweep(&key))
+    };
+    for swept in sweep.await.unwrap_or_default() {
+        tracing::warn!(
+            pid = swept.process.pid,
+            name = swept.name,
+            "a process of an earlier daemon was ended"
+        );
+    }
+    let parts = assembly::build(&settings, &home, &door_settings).await?;
+    let closing = CancellationToken::new();
+    let serving = door.serve(parts.keeper.clone(), native::routes(parts.native.clone()), closing.clone());
+    tracing::info!(url, version = VERSION, pid = std::process::id(), home = %home.path().display(), "ready");
+
+    let tasks = TaskTracker::new();
+    let stopped = CancellationToken::new();
+    spawn(&tasks, &stopped, heartbeat(record, home.clone()));
+    spawn(&tasks, &stopped, prune(settings.clone(), parts.registry.clone()));
+    tasks.close();
+
+    let ticket = parts.keeper.tickets().create(&assembly::owner()).ok();
+    tokio::select! {
+        agents = parts.registry.probe() => ready(Ready { url, ticket, agents }),
+        name = signals.next() => {
+            tracing::info!(signal = name, "stopping before the agents were looked at");
+            return end(&settings, &home, parts, serving, closing, (tasks, stopped), signals, (lock, cleanup), &key).await;
+        }
+    }
+    let name = signals.next().await;
+    tracing::info!(signal = name, "stopping; once more ends everything at once");
+    end(&settings, &home, parts, serving, closing, (tasks, stopped), signals, (lock, cleanup), &key).await
+}
+
+/// Everything in order, or at once when the second signal comes.
+#[expect(clippy::too_many_arguments, reason = "the end of everything that the start made")]
+async fn end(
+    settings: &Settings,
+    home: &Home,
+    parts: Parts,
+    serving: portolan_frontends::door::Serving,
+    closing: CancellationToken,
+    (tasks, stopped): (TaskTracker, CancellationToken),
+    mut signals: Signals,
+    (lock, cleanup): (Lock, Cleanup),
+    key: &str,
+) -> Outcome {
+    // No new connections; those there are hear of the end when their sessions have ended.
+    closing.cancel();
+    stopped.cancel();
+    let shutdown = parts.registry.shutdown(settings.limits.shutdown_grace());
+    tokio::pin!(shutdown);
+    let stuck = tokio::select! {
+        stuck = &mut shutdown => stuck,
+        name = signals.next() => {
+            tracing::warn!(signal = name, "the second signal: everything ends at once");
+            let key = key.to_owned();
+            let swept = tokio::task::spawn_blocking(move || portolan_agents::sweep(&key)).await.unwrap_or_default();
+            tracing::info!(processes = swept.len(), "agents were ended");
+            match tokio::time::timeout(AT_ONCE, &mut shutdown).await {
+                Ok(stuck) => stuck,
+                Err(_) => vec!["sessions that did not end in time".to_owned()],
+            }
+        }
+    };
+    parts.native.stopping.cancel();
+    let mut problems: Vec<String> =
+        stuck.into_iter().map(|name| format!("the agent of {name} did not stop")).collect();
+    let close = async {
+        serving.closed().await;
+        parts.native.closed().await;
+        tasks.wait().await;
+        parts.registry.store().flush().await
+    };
+    match tokio::time::timeout(CLOSING, close).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => problems.push(format!("the store was not written to the end: {error}")),
+        Err(_) => {
+            problems.push(format!("connections or the store did not close within {} s", CLOSING.as_secs()));
+        }
+    }
+    drop(cleanup);
+    drop(lock);
+    tracing::info!(home = %home.path().display(), "stopped");
+    if problems.is_empty() { Ok(()) } else { Err(Failure::new(problems.join("\n"))) }
+}
+
+/// Starts a task that ends with the daemon. A panic in it is logged and ends only itself.
+fn spawn(tasks: &TaskTracker, stopped: &CancellationToken, work: impl Future<Output = ()> + Send + 'static) {
+    let stopped = stopped.clone();
+    tasks.spawn(async move {
+        tokio::select! {
+            () = stopped.cancelled() => {}
+            () = work => {}
+        }
+    });
+}
+
+async fn heartbeat(mut record: Record, home: Home) {
+    let mut beat = tokio::time::interval(HEARTBEAT);
+    beat.tick().await;
+    loop {
+        beat.tick().await;
+        record.heartbeat_at = rfc3339(Millis::now());
+        if let Err(error) = record.write(&home) {
+            tracing::warn!(%error, "daemon.json could not be written");
+        }
+    }
+}
+
+async fn prune(settings: Settings, registry: portolan_core::registry::Registry) {
+    let age = settings.retention.age_days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
+    let bytes = settings.retention.max_size_mb.map(|mb| mb.saturating_mul(1024 * 1024));
+    if age.is_none() && bytes.is_none() {
+        return;
+    }
+    let mut look = tokio::time::interval(PRUNING);
+    loop {
+        look.tick().await;
+        match registry.prune(age, bytes).await {
+            Ok(0) => {}
+            Ok(sessions) => tracing::info!(sessions, "old sessions were deleted"),
+            Err(error) => tracing::warn!(%error, "old sessions could not be deleted"),
+        }
+    }
+}
+
+impl Record {
+    /// A daemon that starts now in this process.
+    fn now(url: &str) -> Self {
+        let now = rfc3339(Millis::now());
+        Self {
+            pid: std::process::id(),
+            url: url.to_owned(),
+            version: VERSION.to_owned(),
+            started_at: now.clone(),
+            heartbeat_at: now,
+        }
+    }
+}
+
+/// Removes what only a running daemon has, however the daemon's function ends.
+struct Cleanup {
+    home: Home,
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        home::remove(&self.home.record());
+        home::remove(&self.home.socket());
+    }
+}
+
+/// The signals that end the daemon.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> Outcome<Self> {
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::new(format!("signals cannot be received: {error}")));
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next one, by name.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.hang_up.recv() => "SIGHUP",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: 003-154
+    #[tokio::test(start_paused = true)]
+    async fn the_heartbeat_keeps_the_file_fresh() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let record = Record { heartbeat_at: "never".into(), ..Record::now("http://127.0.0.1:1") };
+        record.write(&home).unwrap();
+        let beating = tokio::spawn(heartbeat(record.clone(), home.clone()));
+        tokio::time::sleep(HEARTBEAT / 2).await;
+        assert_eq!(Record::read(&home), Some(record.clone()), "not yet");
+        tokio::time::sleep(HEARTBEAT).await;
+        let now = Record::read(&home).unwrap();
+        assert_ne!(now.heartbeat_at, "never");
+        assert_eq!(Record { heartbeat_at: "never".into(), ..now }, record, "nothing else has changed");
+        beating.abort();
+    }
+}

@@ -1,0 +1,225 @@
+//! The home folder: where everything of Portolan lies, and the file by which a running daemon is found.
+//!
+//! Owns the names of the files in it and their modes. The folder is 0700, the token 0600: whoever can read them
+//! can do everything the owner can.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Exit, Failure, Outcome};
+
+/// The variable that says where the home folder is.
+pub(crate) const HOME_VARIABLE: &str = "PORTOLAN_HOME";
+
+/// The home folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Home(PathBuf);
+
+impl Home {
+    /// The folder that PORTOLAN_HOME names, else the platform's data folder.
+    pub(crate) fn find() -> Outcome<Self> {
+        if let Some(named) = std::env::var_os(HOME_VARIABLE).filter(|value| !value.is_empty()) {
+            let path = PathBuf::from(named);
+            let absolute = std::path::absolute(&path)
+                .map_err(|error| Failure::usage(format!("{HOME_VARIABLE} `{}`: {error}", path.display())))?;
+            return Ok(Self(absolute));
+        }
+        directories::ProjectDirs::from("", "", "portolan")
+            .map(|found| Self(found.data_dir().to_path_buf()))
+            .ok_or_else(|| {
+                Failure::usage(format!(
+                    "there is no home folder for this user; set {HOME_VARIABLE} to a folder"
+                ))
+            })
+    }
+
+    /// A home folder at this place, for tests.
+    #[cfg(test)]
+    pub(crate) fn at(path: &Path) -> Self {
+        Self(path.to_path_buf())
+    }
+
+    /// The folder itself.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+    /// The configuration.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.0.join("portolan.toml")
+    }
+    /// Every log.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.0.join("portolan.db")
+    }
+    /// The owner's token.
+    pub(crate) fn token(&self) -> PathBuf {
+        self.0.join("token")
+    }
+    /// Where the running daemon is.
+    pub(crate) fn record(&self) -> PathBuf {
+        self.0.join("daemon.json")
+    }
+    /// Held by the one daemon of this home.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.0.join("daemon.lock")
+    }
+    /// The local way in.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.0.join("daemon.sock")
+    }
+    /// What a daemon in the background has to say.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.0.join("logs")
+    }
+    /// The daemon's log.
+    pub(crate) fn daemon_log(&self) -> PathBuf {
+        self.logs().join("daemon.log")
+    }
+
+    /// Makes the folder, for its owner alone. One that is there and open to others is closed, if it is ours.
+    pub(crate) fn make(&self) -> Outcome {
+        make_folder(&self.0)?;
+        let wrong = |error: io::Error| unusable(&self.0, &error);
+        if fs::metadata(&self.0).map_err(wrong)?.permissions().mode().trailing_zeros() >= 6 {
+            return Ok(());
+        }
+        let ours = ["portolan.toml", "portolan.db", "token"].iter().any(|name| self.0.join(name).exists());
+        if !ours && fs::read_dir(&self.0).map_err(wrong)?.next().is_some() {
+            return Err(Failure::usage(format!(
+                "`{}` holds other things and is open to others; set {HOME_VARIABLE} to a folder of its own",
+                self.0.display()
+            )));
+        }
+        fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700)).map_err(wrong)
+    }
+
+    /// Makes the folder for logs.
+    pub(crate) fn make_logs(&self) -> Outcome {
+        make_folder(&self.logs())
+    }
+}
+
+fn make_folder(path: &Path) -> Outcome {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| unusable(path, &error))
+}
+
+/// The home folder cannot be used, in words with a way out.
+pub(crate) fn unusable(path: &Path, error: &io::Error) -> Failure {
+    Failure {
+        exit: Exit::Failed,
+        message: format!(
+            "`{}` cannot be written: {error}; make it writable, or set {HOME_VARIABLE} to another folder",
+            path.display()
+        ),
+    }
+}
+
+/// What daemon.json says: where the running daemon is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// Its process.
+    pub(crate) pid: u32,
+    /// Where it listens.
+    pub(crate) url: String,
+    /// Its version.
+    pub(crate) version: String,
+    /// Since when it runs; RFC 3339.
+    pub(crate) started_at: String,
+    /// When it last said so; RFC 3339.
+    pub(crate) heartbeat_at: String,
+}
+
+impl Record {
+    /// What the file says; `None` where there is none or it cannot be read.
+    pub(crate) fn read(home: &Home) -> Option<Self> {
+        serde_json::from_slice(&fs::read(home.record()).ok()?).ok()
+    }
+
+    /// Replaces the file in one step, so that no reader ever sees half of it.
+    pub(crate) fn write(&self, home: &Home) -> Outcome {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        replace(&home.record(), &text).map_err(|error| unusable(home.path(), &error))
+    }
+}
+
+/// Writes a file of mode 0600 beside `path` and puts it in its place.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(bytes)?;
+    drop(file);
+    fs::rename(&beside, path)
+}
+
+/// Removes a file that may not be there.
+pub(crate) fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(path = %path.display(), %error, "a file could not be removed");
+    }
+}
+
+/// The time as people and programs read it.
+pub(crate) fn rfc3339(at: portolan_core::Millis) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map(|time| time.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_folder_is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(&folder.path().join("deep/home"));
+        home.make().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(home.path()), 0o700);
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        home.make().unwrap();
+        assert_eq!(mode(home.path()), 0o700, "a folder that was open to others is closed");
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(home.path().join("someone's"), "").unwrap();
+        assert_eq!(home.make().unwrap_err().exit, Exit::Usage, "one with other things in it is not touched");
+        assert_eq!(mode(home.path()), 0o755);
+        fs::write(home.config(), "").unwrap();
+        home.make().unwrap();
+        assert_eq!(mode(home.path()), 0o700);
+    }
+
+    // covers: 003-154
+    #[test]
+    fn the_record_of_the_daemon_reads_back_and_has_its_five_fields() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        assert_eq!(Record::read(&home), None);
+        let record = Record {
+            pid: 7,
+            url: "http://127.0.0.1:7420".into(),
+            version: "1.2.3".into(),
+            started_at: rfc3339(portolan_core::Millis(0)),
+            heartbeat_at: rfc3339(portolan_core::Millis(10_000)),
+        };
+        record.write(&home).unwrap();
+        let text: serde_json::Value = serde_json::from_slice(&fs::read(home.record()).unwrap()).unwrap();
+        assert_eq!(
+            text,
+            serde_json::json!({
+                "pid": 7, "url": "http://127.0.0.1:7420", "version": "1.2.3",
+                "started_at": "1970-01-01T00:00:00Z", "heartbeat_at": "1970-01-01T00:00:10Z",
+            })
+        );
+        assert_eq!(Record::read(&home), Some(record));
+        fs::write(home.record(), "{half").unwrap();
+        assert_eq!(Record::read(&home), None, "half a file is no record");
+    }
+}

@@ -1,0 +1,246 @@
+//! Pages and scripts made from the code itself: docs/cli.md, docs/configuration.md, shell completions.
+//! A test fails when the pages in docs/ are not what the code says; the hidden verb `reference` prints them.
+
+use std::fmt::Write as _;
+
+use clap::{Command, CommandFactory as _};
+
+use crate::{
+    arguments::{Arguments, Page},
+    commands::ACTIONS,
+    config::keys::KEYS,
+    failure::{Exit, Outcome},
+    output,
+};
+
+/// Prints a completion script.
+pub(crate) fn completions(shell: clap_complete::Shell) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "portolan", &mut script);
+    output::raw(&script)
+}
+
+/// Prints a page.
+pub(crate) fn print(page: Page) -> Outcome {
+    output::raw(
+        match page {
+            Page::Cli => cli(),
+            Page::Configuration => configuration(),
+        }
+        .as_bytes(),
+    )
+}
+
+/// docs/cli.md.
+pub(crate) fn cli() -> String {
+    let mut root = Arguments::command();
+    root.build();
+    let mut out = String::from(
+        "# Command line\n\n\
+         Made from the code by `portolan reference cli`; do not edit.\n\n\
+         stdout is data, stderr is for people. Every verb takes `--json`. Ids of sessions may be shortened as long \
+         as they stay unique. A command that needs the daemon starts it where none runs. Colour is for terminals \
+         only; `NO_COLOR` switches it off.\n\n",
+    );
+    out.push_str("## Exit codes\n\n| code | meaning |\n|---|---|\n");
+    for (code, meaning) in Exit::TABLE {
+        let _ = writeln!(out, "| {code} | {meaning} |");
+    }
+    out.push_str("\n## Options of every verb\n\n");
+    options(&root, &mut out, Which::Global);
+    out.push_str("\n## Verbs\n\n");
+    for verb in root.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        section(verb, "portolan", 3, &mut out);
+    }
+    out.push_str(
+        "## Actions\n\nWhat can be asked of a session or of the daemon, and a command line that asks it.\n\n",
+    );
+    out.push_str("| action | command line |\n|---|---|\n");
+    for (action, line) in ACTIONS {
+        let _ = writeln!(out, "| {action} | `portolan {line}` |");
+    }
+    out
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Global,
+    Own,
+}
+
+fn section(command: &Command, above: &str, level: usize, out: &mut String) {
+    let name = format!("{above} {}", command.get_name());
+    let _ = writeln!(out, "{} {name}\n", "#".repeat(level));
+    if let Some(about) = command.get_about() {
+        let _ = writeln!(out, "{about}.\n");
+    }
+    // The help's first paragraph stands above already.
+    let more = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+    if let Some((_, more)) = more.split_once("\n\n") {
+        let _ = writeln!(out, "{more}\n");
+    }
+    let mut usage = name.clone();
+    let positionals: Vec<_> = command.get_positionals().collect();
+    if command
+        .get_arguments()
+        .any(|argument| !argument.is_positional() && !argument.is_global_set() && !skipped(argument))
+    {
+        usage.push_str(" [OPTIONS]");
+    }
+    for positional in &positionals {
+        let value = positional.get_id().as_str().to_uppercase();
+        let many = positional.get_num_args().is_some_and(|range| range.max_values() > 1);
+        let dots = if many { "…" } else { "" };
+        let _ = if positional.is_required_set() {
+            write!(usage, " {value}{dots}")
+        } else {
+            write!(usage, " [{value}{dots}]")
+        };
+    }
+    if command.has_subcommands() {
+        usage.push_str(if command.is_subcommand_required_set() { " VERB" } else { " [VERB]" });
+    }
+    let _ = writeln!(out, "`{usage}`\n");
+    let mut rows = String::new();
+    for positional in positionals {
+        let help = positional.get_help().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(rows, "- `{}`: {help}", positional.get_id().as_str().to_uppercase());
+    }
+    options(command, &mut rows, Which::Own);
+    if !rows.is_empty() {
+        let _ = writeln!(out, "{rows}");
+    }
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        section(verb, &name, level + 1, out);
+    }
+}
+
+fn skipped(argument: &clap::Arg) -> bool {
+    argument.is_hide_set() || matches!(argument.get_id().as_str(), "help" | "version")
+}
+
+fn options(command: &Command, out: &mut String, which: Which) {
+    for argument in command.get_arguments() {
+        if argument.is_positional()
+            || skipped(argument)
+            || argument.is_global_set() != (which == Which::Global)
+        {
+            continue;
+        }
+        let mut names = Vec::new();
+        names.extend(argument.get_short().map(|short| format!("-{short}")));
+        names.extend(argument.get_long().map(|long| format!("--{long}")));
+        let mut shown = names.join(", ");
+        if argument.get_action().takes_values()
+            && let Some(values) = argument.get_value_names()
+        {
+            for value in values {
+                let _ = write!(shown, " {value}");
+            }
+        }
+        let mut help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        if let Some(variable) = argument.get_env() {
+            let _ = write!(help, " (variable `{}`)", variable.to_string_lossy());
+        }
+        let possible: Vec<String> = argument
+            .get_possible_values()
+            .iter()
+            .filter(|_| argument.get_action().takes_values())
+            .map(|value| format!("`{}`", value.get_name()))
+            .collect();
+        if !possible.is_empty() {
+            let _ = write!(help, "; one of {}", possible.join(", "));
+        }
+        let defaults: Vec<String> =
+            argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+        if argument.get_action().takes_values() && !defaults.is_empty() {
+            let _ = write!(help, "; `{}` when absent", defaults.join(", "));
+        }
+        let _ = writeln!(out, "- `{shown}`: {help}");
+    }
+}
+
+/// docs/configuration.md.
+pub(crate) fn configuration() -> String {
+    let mut out = String::from(
+        "# Configuration\n\n\
+         Made from the code by `portolan reference configuration`; do not edit.\n\n\
+         The file is `portolan.toml` in the home folder (`portolan config path` tells where); it need not exist. A \
+         variable of the environment wins over the file, an option of the command line (`portolan up --set \
+         KEY=VALUE`) over both. `portolan config` shows every value with its origin, `portolan config check` tells \
+         what is wrong. An unknown key is an error with its line.\n\n\
+         The home folder is `PORTOLAN_HOME`, else the platform's data folder. It holds `portolan.toml`, \
+         `portolan.db` (every session), `token` (the owner's, mode 0600), `daemon.lock`, `logs/`, and while the \
+         daemon runs `daemon.json` and `daemon.sock`.\n",
+    );
+    let mut table = "";
+    for key in KEYS {
+        let (section, name) = key.path.rsplit_once('.').unwrap_or(("", key.path));
+        if section != table {
+            table = section;
+            let _ = writeln!(out, "\n## [{}]\n", section.replace('*', "NAME"));
+            out.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
+        }
+        let default = if key.default.is_empty() { "none".to_owned() } else { format!("`{}`", key.default) };
+        let variable = key.variable().map(|name| format!(" Variable: `{name}`.")).unwrap_or_default();
+        let _ = writeln!(out, "| `{name}` | {} | {default} | {}{variable} |", key.kind.word(), key.doc);
+    }
+    out.push_str(
+        "\n## Variables for clients\n\n\
+         | variable | meaning |\n|---|---|\n\
+         | `PORTOLAN_HOME` | the home folder |\n\
+         | `PORTOLAN_URL` | use the daemon at this address instead of the local one |\n\
+         | `PORTOLAN_TOKEN_FILE` | the file with the token for it |\n\
+         | `PORTOLAN_TOKEN` | the token itself; never given to agents |\n\
+         | `PORTOLAN_CA_FILE` | trust the certificates in this PEM file too |\n\
+         | `NO_COLOR` | no colour |\n\
+         | `VISUAL`, `EDITOR` | what `attach` edits inputs with |\n",
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(name: &str) -> (std::path::PathBuf, String) {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        (path, text)
+    }
+
+    /// Compares a page in docs/ with the code; with PORTOLAN_UPDATE_DOCS set, writes it instead.
+    fn check(name: &str, expected: &str) {
+        let (path, found) = page(name);
+        if std::env::var_os("PORTOLAN_UPDATE_DOCS").is_some() {
+            std::fs::write(path, expected).unwrap();
+            return;
+        }
+        assert!(found == expected, "docs/{name} is old; `cargo xtask schemas` makes it anew");
+    }
+
+    #[test]
+    fn the_command_line_reference_is_what_the_code_says() {
+        check("cli.md", &cli());
+    }
+
+    #[test]
+    fn the_configuration_reference_is_what_the_code_says() {
+        check("configuration.md", &configuration());
+    }
+
+    #[test]
+    fn the_command_line_makes_sense_to_its_library() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_shell_gets_a_script() {
+        use clap::ValueEnum as _;
+        for shell in clap_complete::Shell::value_variants() {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "portolan", &mut script);
+            assert!(String::from_utf8(script).unwrap().contains("approve"), "{shell}");
+        }
+    }
+}

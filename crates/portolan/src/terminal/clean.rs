@@ -1,0 +1,232 @@
+//! Makes text from agents safe to print. Whatever an agent says may come from a web page or a file that wants to
+//! move the cursor, write to the clipboard, fake a prompt or turn letters around.
+//!
+//! Two ways: [`Cleaner`] drops colours and other escape sequences from running text, [`visible`] hides nothing
+//! at all and is for what someone is about to approve. Neither lets a control character through.
+
+use std::fmt::Write as _;
+
+/// The longest escape string (OSC, DCS, …) that is dropped unseen. A longer one is no title or link but an
+/// attempt to make text disappear, and is shown.
+const LONGEST_STRING: usize = 4096;
+
+/// Removes escape sequences from text that arrives in pieces. Keeps line ends; tabs become spaces.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cleaner {
+    state: State,
+    hidden: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    Escape,
+    Control,
+    String,
+    StringEscape,
+    CarriageReturn,
+}
+
+impl Cleaner {
+    /// The next piece, cleaned. A sequence that is cut is finished with the next piece.
+    pub(crate) fn clean(&mut self, piece: &str) -> String {
+        let mut out = String::with_capacity(piece.len());
+        for character in piece.chars() {
+            self.character(character, &mut out);
+        }
+        out
+    }
+
+    fn character(&mut self, character: char, out: &mut String) {
+        match self.state {
+            State::Text => self.text(character, out),
+            State::CarriageReturn => {
+                // A lone carriage return would let what follows overwrite what came before.
+                self.state = State::Text;
+                out.push('\n');
+                if character != '\n' {
+                    self.text(character, out);
+                }
+            }
+            State::Escape => match character {
+                '[' => self.state = State::Control,
+                ']' | 'P' | 'X' | '^' | '_' => {
+                    self.state = State::String;
+                    self.hidden.clear();
+                }
+                _ => {
+                    // Sequences of two characters; anything else is shown.
+                    self.state = State::Text;
+                    if !character.is_ascii_graphic() {
+                        out.push('\u{241b}');
+                        self.text(character, out);
+                    }
+                }
+            },
+            State::Control => match character {
+                ' '..='?' => {}
+                '@'..='~' => self.state = State::Text,
+                _ => {
+                    self.state = State::Text;
+                    self.text(character, out);
+                }
+            },
+            State::String => match character {
+                '\u{7}' | '\u{9c}' => self.state = State::Text,
+                '\u{1b}' => self.state = State::StringEscape,
+                '\n' => self.reveal(character, out),
+                _ => {
+                    self.hidden.push(character);
+                    if self.hidden.len() > LONGEST_STRING {
+                        self.state = State::Text;
+                        let hidden = std::mem::take(&mut self.hidden);
+                        out.push('\u{241b}');
+                        for character in hidden.chars() {
+                            self.text(character, out);
+                        }
+                    }
+                }
+            },
+            State::StringEscape => {
+                if character == '\\' {
+                    self.state = State::Text;
+                } else {
+                    self.state = State::Escape;
+                    self.character(character, out);
+                }
+            }
+        }
+    }
+
+    /// A string that no end came for was no string: it is shown.
+    fn reveal(&mut self, end: char, out: &mut String) {
+        self.state = State::Text;
+        out.push('\u{241b}');
+        let hidden = std::mem::take(&mut self.hidden);
+        for character in hidden.chars() {
+            self.text(character, out);
+        }
+        self.text(end, out);
+    }
+
+    fn text(&mut self, character: char, out: &mut String) {
+        match character {
+            '\u{1b}' => self.state = State::Escape,
+            '\r' => self.state = State::CarriageReturn,
+            '\n' => out.push('\n'),
+            '\t' => out.push_str("    "),
+            '\u{9b}' => self.state = State::Control,
+            other => push_visible(other, out),
+        }
+    }
+}
+
+/// Running text, all of it at once.
+pub(crate) fn text(all: &str) -> String {
+    Cleaner::default().clean(all)
+}
+
+/// Running text as one line.
+pub(crate) fn line(all: &str) -> String {
+    let cleaned = text(all);
+    let mut parts = cleaned.split_whitespace();
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push(' ');
+        out.push_str(part);
+    }
+    out
+}
+
+/// Text with nothing hidden: control characters, escape sequences and invisible letters are shown as what they
+/// are. Line ends stay.
+pub(crate) fn visible(all: &str) -> String {
+    let mut out = String::with_capacity(all.len());
+    for character in all.chars() {
+        match character {
+            '\n' => out.push('\n'),
+            '\t' => out.push_str("    "),
+            other => push_visible(other, &mut out),
+        }
+    }
+    out
+}
+
+/// Pushes a character, or its name where it could not be seen for what it is.
+fn push_visible(character: char, out: &mut String) {
+    match character {
+        // The pictures that Unicode has for control characters.
+        '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}')),
+        '\u{7f}' => out.push('\u{2421}'),
+        _ if is_hidden(character) => {
+            // Writing into a string cannot fail.
+            let _ = write!(out, "<U+{:04X}>", character as u32);
+        }
+        _ => out.push(character),
+    }
+}
+
+/// Characters that are not seen but change what is: C1 controls, text direction, zero width, line separators, tags.
+fn is_hidden(character: char) -> bool {
+    matches!(character,
+        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_titles_links_and_clipboard_writes_are_dropped() {
+        assert_eq!(text("\u{1b}[1;31mred\u{1b}[0m"), "red");
+        assert_eq!(text("\u{1b}]0;title\u{7}a"), "a");
+        assert_eq!(text("\u{1b}]8;;http://evil\u{1b}\\link\u{1b}]8;;\u{1b}\\!"), "link!");
+        assert_eq!(text("\u{1b}]52;c;cm0gLXJmIC8=\u{7}x"), "x");
+        assert_eq!(text("\u{9b}2Jx"), "x");
+        assert_eq!(text("a\u{1b}cb"), "ab");
+    }
+
+    #[test]
+    fn a_sequence_that_is_cut_in_two_is_dropped_all_the_same() {
+        let whole = "a\u{1b}[31mb\u{1b}]8;;u\u{1b}\\c\r\nd\u{202e}";
+        let expected = text(whole);
+        assert_eq!(expected, "abc\nd<U+202E>");
+        for cut in (0..whole.len()).filter(|cut| whole.is_char_boundary(*cut)) {
+            let mut cleaner = Cleaner::default();
+            let pieces = cleaner.clean(&whole[..cut]) + &cleaner.clean(&whole[cut..]);
+            assert_eq!(pieces, expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_string_without_an_end_hides_nothing() {
+        assert_eq!(text("\u{1b}]0;rm -rf /\nnext"), "\u{241b}0;rm -rf /\nnext");
+        let long = format!("\u{1b}]0;{}seen", "x".repeat(LONGEST_STRING));
+        assert!(text(&long).ends_with("seen"));
+    }
+
+    #[test]
+    fn no_control_character_ever_comes_through() {
+        for code in (0..0x300).chain(0x2000..0x2070).chain(0xfe00..0xff00).chain(0xe0000..0xe0080) {
+            let Some(character) = char::from_u32(code) else { continue };
+            for cleaned in [text(&format!("a{character}b")), visible(&format!("a{character}b"))] {
+                let bad = cleaned.chars().find(|c| (c.is_control() && *c != '\n') || is_hidden(*c));
+                assert_eq!(bad, None, "U+{code:04X} gave {cleaned:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_approved_is_shown_with_everything_in_it() {
+        assert_eq!(visible("ls \u{1b}[8mrm\u{1b}[0m\r# \u{202e}x"), "ls ␛[8mrm␛[0m␍# <U+202E>x");
+    }
+
+    #[test]
+    fn a_carriage_return_cannot_overwrite_what_stands_before_it() {
+        assert_eq!(text("good\rbad"), "good\nbad");
+        assert_eq!(text("one\r\ntwo\r"), "one\ntwo");
+    }
+}

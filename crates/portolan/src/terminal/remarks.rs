@@ -1,0 +1,213 @@
+//! Entries that are a line or two of their own: turns, plans, settings, notices, errors.
+
+use portolan_core::{
+    Event,
+    command::Stage,
+    event::{
+        ErrorInfo, HookStatus, Level, PlanStep, Setting, TaskStatus, ToolOutcome, TurnOutcome, TurnResult,
+        WorkDone,
+    },
+};
+
+use super::{
+    clean, status,
+    style::{Line, Style},
+    tools,
+};
+
+fn outcome_word(outcome: ToolOutcome) -> &'static str {
+    use ToolOutcome as O;
+    match outcome {
+        O::Done => "done",
+        O::Failed => "failed",
+        O::Denied => "denied",
+        O::Interrupted => "interrupted",
+    }
+}
+
+/// How a subagent ended.
+pub(super) fn subagent_ended(outcome: ToolOutcome, summary: Option<&str>, work: Option<&WorkDone>) -> Line {
+    let mut words = format!("◇ {}", outcome_word(outcome));
+    if let Some(work) = work {
+        let calls = tools::count(work.tool_uses as usize, "call");
+        words = format!("{words} · {calls} · {} tokens", work.tokens);
+    }
+    let said = summary.map(|summary| format!(" · {}", clean::line(summary))).unwrap_or_default();
+    Line::new(Style::Accent, words).and(Style::Dim, said)
+}
+
+/// A step of a plan.
+pub(super) fn plan_step(step: &PlanStep) -> Line {
+    let (mark, style) = match step.status.as_str() {
+        "completed" => ("☑", Style::Dim),
+        "in_progress" => ("▶", Style::Bold),
+        _ => ("☐", Style::Plain),
+    };
+    Line::new(style, format!("{mark} {}", clean::line(&step.text)))
+}
+
+fn error_lines(error: &ErrorInfo) -> Vec<Line> {
+    let mut lines = vec![Line::new(Style::Bad, format!("✗ {}", clean::line(&error.message)))];
+    if let Some(way_out) = &error.way_out {
+        lines.push(Line::new(Style::Warning, format!("  {}", clean::line(way_out))));
+    }
+    lines
+}
+
+/// How a turn ended.
+pub(super) fn turn_ended(result: &TurnResult) -> Vec<Line> {
+    let mut lines: Vec<Line> = result.error.iter().flat_map(error_lines).collect();
+    if let Some(structured) = &result.structured {
+        lines.push(Line::new(Style::Plain, clean::line(&structured.to_string())));
+    }
+    let word = match result.outcome {
+        TurnOutcome::Completed => "done",
+        TurnOutcome::Interrupted => "interrupted",
+        TurnOutcome::Failed => "failed",
+        TurnOutcome::MaxTurns => "stopped at the limit of steps",
+        TurnOutcome::MaxBudget => "stopped at the limit of money",
+        TurnOutcome::StructuredOutputFailed => "failed: no result fits the schema",
+    };
+    let mut parts = vec![word.to_owned()];
+    parts.extend(result.duration_ms.map(|ms| format!("{:.1} s", ms as f64 / 1000.0)));
+    parts.extend(result.usage.map(|usage| format!("{} tokens in, {} out", usage.context(), usage.output)));
+    parts.extend(result.cost_usd.map(status::cost));
+    lines.push(Line::new(Style::Dim, format!("── {}", parts.join(" · "))));
+    lines
+}
+
+/// One line for what is neither text nor tool nor request; `None` for what only changes the state.
+pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
+    let dim = |text: String| Some(Line::new(Style::Dim, format!("· {text}")));
+    let warn = |text: String| Some(Line::new(Style::Warning, format!("! {text}")));
+    let by = by.map(|by| format!(" by {}", clean::line(by))).unwrap_or_default();
+    match event {
+        Event::SessionCreated { spec } => {
+            dim(format!("{} in {}", clean::line(&spec.agent), clean::line(&spec.cwd.display().to_string())))
+        }
+        Event::SessionRenamed { name } => dim(format!("named {}{by}", clean::line(name))),
+        Event::SessionArchived { archived: true } => dim(format!("archived{by}")),
+        Event::SessionArchived { archived: false } => dim(format!("taken out of the archive{by}")),
+        Event::AgentStarting { resume: Some(_), .. } => dim("the agent starts where it left off".into()),
+        Event::AgentStarting { resume: None, .. } => None,
+        Event::AgentStarted { .. }
+        | Event::AgentReady { .. }
+        | Event::AgentInfo { .. }
+        | Event::Activity { .. } => None,
+        Event::LinkLost { reason } => {
+            warn(format!("the connection to the agent was lost: {}", clean::line(reason)))
+        }
+        Event::LinkRestored => dim("the connection to the agent is back".into()),
+        Event::AgentExited { exit, .. } if exit.reason.is_error() => {
+            let tail = exit
+                .stderr
+                .lines()
+                .last()
+                .map(|last| format!(" · {}", clean::line(last)))
+                .unwrap_or_default();
+            Some(Line::new(
+                Style::Bad,
+                format!("✗ the agent has ended: {}{tail}", clean::line(&exit.message)),
+            ))
+        }
+        Event::AgentExited { exit, .. } => {
+            dim(format!("the agent has ended: {}", clean::line(&exit.message)))
+        }
+        Event::TurnStarted { .. } | Event::ToolProgress { .. } | Event::Usage { .. } => None,
+        Event::ToolSummary { summary, .. } => dim(clean::line(summary)),
+        Event::Compacted { tokens_before, tokens_after, .. } => {
+            let figure =
+                |tokens: &Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+            dim(format!(
+                "the context was made smaller: {} to {} tokens",
+                figure(tokens_before),
+                figure(tokens_after)
+            ))
+        }
+        Event::ConversationReset { .. } => dim("the agent forgot the conversation".into()),
+        Event::TaskChanged { task } => {
+            let word = match task.status {
+                TaskStatus::Running => "runs",
+                TaskStatus::Completed => "done",
+                TaskStatus::Failed => "failed",
+                TaskStatus::Stopped => "stopped",
+            };
+            let what = task.summary.as_ref().or(task.description.as_ref()).unwrap_or(&task.task);
+            dim(format!("task {} {word}: {}", clean::line(&task.task), clean::line(what)))
+        }
+        Event::Receipt { command, stage: Stage::Uncertain { reason } } => warn(format!(
+            "nobody knows whether entry {command} reached the agent ({}); `portolan resend` sends it again",
+            clean::line(reason)
+        )),
+        Event::Receipt { command, stage: Stage::Refused { refusal } } => {
+            warn(format!("entry {command} was not done: {}", clean::line(&refusal.message)))
+        }
+        Event::Receipt { .. } | Event::CommandAccepted { .. } => None,
+        Event::SettingChanged { setting } => dim(match setting {
+            Setting::Model { model } => {
+                format!("model {}{by}", model.as_deref().map_or_else(|| "default".into(), clean::line))
+            }
+            Setting::Mode { mode } => format!("mode {}{by}", clean::line(mode)),
+            Setting::Thinking { tokens } => {
+                format!(
+                    "thinking budget {}{by}",
+                    tokens.map_or_else(|| "default".to_owned(), |t| t.to_string())
+                )
+            }
+            Setting::Environment { names } => format!("environment {}{by}", clean::line(&names.join(", "))),
+        }),
+        Event::RuleAdded { tool_name } => {
+            dim(format!("{} needs no permission from now on", clean::line(tool_name)))
+        }
+        Event::RuleRemoved { tool_name } => dim(format!("{} needs permission again", clean::line(tool_name))),
+        Event::McpServers { servers } => {
+            let all: Vec<String> = servers
+                .iter()
+                .map(|server| format!("{} {}", clean::line(&server.name), clean::line(&server.status)))
+                .collect();
+            dim(format!("MCP servers: {}", all.join(", ")))
+        }
+        Event::Retry { attempt, max, delay_ms, error } => {
+            let of = max.map(|max| format!(" of {max}")).unwrap_or_default();
+            let wait =
+                delay_ms.map(|ms| format!(", again in {:.1} s", ms as f64 / 1000.0)).unwrap_or_default();
+            warn(format!("try {attempt}{of} failed: {}{wait}", clean::line(&error.message)))
+        }
+        Event::Failure { error, .. } => {
+            Some(Line::new(Style::Bad, format!("✗ {}", clean::line(&error.message))).and(
+                Style::Warning,
+                error.way_out.as_ref().map(|way| format!(" · {}", clean::line(way))).unwrap_or_default(),
+            ))
+        }
+        Event::Notice { level: Level::Info, text } => dim(clean::line(text)),
+        Event::Notice { level: Level::Warning, text } => warn(clean::line(text)),
+        Event::AuthStatus { error: Some(error), .. } => warn(format!("login failed: {}", clean::line(error))),
+        Event::AuthStatus { authenticating, output, .. } => {
+            let word = if *authenticating { "logging in" } else { "login" };
+            dim(format!("{word} {}", clean::line(&output.join(" "))))
+        }
+        Event::Hook { name, status: HookStatus::Completed, .. } => {
+            dim(format!("hook {} ran", clean::line(name)))
+        }
+        Event::Hook { .. } => None,
+        Event::FilesPersisted { files, failed } => {
+            dim(format!("{} saved, {} not", tools::count(files.len(), "file"), failed.len()))
+        }
+        Event::Unknown { source, kind } => {
+            dim(format!("{} said something new: {}", clean::line(source), clean::line(kind)))
+        }
+        // These have lines of their own.
+        Event::ItemStarted { .. }
+        | Event::Delta { .. }
+        | Event::Message { .. }
+        | Event::ToolCall { .. }
+        | Event::ToolResult { .. }
+        | Event::Prompt { .. }
+        | Event::TurnEnded { .. }
+        | Event::Plan { .. }
+        | Event::SubagentStarted { .. }
+        | Event::SubagentEnded { .. }
+        | Event::RequestOpened { .. }
+        | Event::RequestClosed { .. } => None,
+    }
+}

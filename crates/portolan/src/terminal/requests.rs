@@ -1,0 +1,180 @@
+//! What waits for an answer, as a block that hides nothing, and how it was answered, as a line.
+
+use portolan_core::request::{Answer, Ask, Outcome, Question, Request, Scope};
+use serde_json::Value;
+
+use super::{
+    clean, diff,
+    style::{Line, Style},
+};
+
+/// Lines of a diff shown in a block; `o` in the terminal client shows the rest.
+const DIFF_LINES: usize = 60;
+
+/// Everything about a request that one must know to answer it.
+pub(crate) fn block(request: &Request) -> Vec<Line> {
+    let mut lines = vec![
+        Line::new(Style::Warning, "? ")
+            .and(Style::Bold, heading(&request.ask))
+            .and(Style::Dim, format!("  (request {})", request.request)),
+    ];
+    let mut body = Vec::new();
+    match &request.ask {
+        Ask::Permission { input, description, changes, reason, blocked_path, options, .. } => {
+            text(&mut body, Style::Plain, description.as_deref());
+            text(&mut body, Style::Dim, reason.as_deref());
+            if let Some(path) = blocked_path {
+                body.push(Line::new(Style::Dim, format!("because of {}", clean::visible(path))));
+            }
+            if changes.is_empty() {
+                fields(&mut body, input, description.as_deref());
+            } else {
+                body.extend(diff::lines(changes, DIFF_LINES));
+            }
+            for option in options {
+                body.push(Line::new(
+                    Style::Dim,
+                    format!("{}: {}", clean::visible(&option.id), clean::line(&option.label)),
+                ));
+            }
+        }
+        Ask::Question { questions } => {
+            for (number, question) in questions.iter().enumerate() {
+                if questions.len() > 1 {
+                    let heading = format!("{}. {}", number + 1, clean::line(&question.question));
+                    body.push(Line::new(Style::Bold, heading));
+                }
+                choices(&mut body, question);
+            }
+        }
+        Ask::Plan { plan, .. } => text(&mut body, Style::Plain, plan.as_deref()),
+        Ask::Elicitation { message, schema, url, .. } => {
+            text(&mut body, Style::Plain, Some(message));
+            if let Some(url) = url {
+                body.push(Line::new(Style::Accent, clean::visible(url)));
+            }
+            if let Some(schema) = schema {
+                pretty(&mut body, schema);
+            }
+        }
+        Ask::Hook { input, .. } => pretty(&mut body, input),
+        Ask::Other { body: asked, .. } => pretty(&mut body, asked),
+    }
+    lines.extend(body.into_iter().map(|line| line.indented(2)));
+    lines
+}
+
+fn heading(ask: &Ask) -> String {
+    match ask {
+        Ask::Permission { tool_name, .. } => format!("May I use {}?", clean::line(tool_name)),
+        Ask::Question { questions } => match questions.as_slice() {
+            [only] => clean::line(&only.question),
+            several => format!("{} questions", several.len()),
+        },
+        Ask::Plan { .. } => "May I carry out this plan?".into(),
+        Ask::Elicitation { server, .. } => format!("{} asks for data", clean::line(server)),
+        Ask::Hook { event, .. } => format!("The hook {} waits for its output", clean::line(event)),
+        Ask::Other { name, .. } => format!("The agent asks: {}", clean::line(name)),
+    }
+}
+
+fn text(lines: &mut Vec<Line>, style: Style, text: Option<&str>) {
+    if let Some(text) = text {
+        lines.extend(clean::visible(text).lines().map(|line| Line::new(style, line)));
+    }
+}
+
+fn pretty(lines: &mut Vec<Line>, value: &Value) {
+    text(lines, Style::Dim, Some(&serde_json::to_string_pretty(value).unwrap_or_default()));
+}
+
+/// The fields of an input, texts as they are; not the description that was shown already.
+fn fields(lines: &mut Vec<Line>, input: &Value, shown: Option<&str>) {
+    let Value::Object(map) = input else {
+        if !input.is_null() {
+            pretty(lines, input);
+        }
+        return;
+    };
+    let rest = map.iter().filter(|(name, value)| *name != "description" || value.as_str() != shown);
+    for (name, value) in rest {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let value = clean::visible(&value);
+        let mut parts = value.lines();
+        let first = parts.next().unwrap_or_default().to_owned();
+        lines.push(Line::new(Style::Dim, format!("{}: ", clean::visible(name))).and(Style::Accent, first));
+        lines.extend(parts.map(|line| Line::new(Style::Accent, line).indented(2)));
+    }
+}
+
+fn choices(lines: &mut Vec<Line>, question: &Question) {
+    for (number, choice) in question.choices.iter().enumerate() {
+        let mut line =
+            Line::new(Style::Bold, format!("{} ", number + 1)).and(Style::Plain, clean::line(&choice.label));
+        if let Some(description) = &choice.description {
+            line = line.and(Style::Dim, format!("  {}", clean::line(description)));
+        }
+        lines.push(line);
+    }
+    if question.multiple {
+        lines.push(Line::new(Style::Dim, "(several may be chosen)"));
+    }
+}
+
+/// The keys that answer a request.
+pub(crate) fn keys(ask: &Ask) -> &'static str {
+    match ask {
+        Ask::Permission { .. } => "y allow · a always · n deny · d deny with a reason · e edit the input",
+        Ask::Plan { .. } => "y carry it out · n do not · d say why not",
+        Ask::Question { questions } => match questions.as_slice() {
+            [only] if only.choices.is_empty() => "t answer · n do not answer",
+            [only] if only.multiple => "1-9 choose · Enter answer · t own words · n do not answer",
+            [_] => "1-9 choose · t own words · n do not answer",
+            _ => "answered one by one: 1-9 choose · Enter next · t own words · n do not answer",
+        },
+        Ask::Elicitation { .. } => "e fill in · n refuse",
+        Ask::Hook { .. } | Ask::Other { .. } => "e write the output · n refuse",
+    }
+}
+
+/// How a request ended, in one line.
+pub(crate) fn outcome(ask: Option<&Ask>, outcome: &Outcome) -> Line {
+    let about = ask.map(|ask| format!("{} · ", clean::line(&ask.title()))).unwrap_or_default();
+    let line = |style, mark: &str, words: String| {
+        Line::new(style, format!("{mark} ")).and(Style::Dim, about.clone()).and(style, words)
+    };
+    match outcome {
+        Outcome::Answered { answer, by } => {
+            let by = clean::line(&by.to_string());
+            match answer {
+                Answer::Allow { scope, input, .. } => {
+                    let always = if *scope == Scope::Session { ", always" } else { "" };
+                    let edited = if input.is_some() { ", with other input" } else { "" };
+                    line(Style::Good, "✓", format!("allowed by {by}{always}{edited}"))
+                }
+                Answer::Deny { message, interrupt, .. } => {
+                    let stopped = if *interrupt { ", and the turn stopped" } else { "" };
+                    let why =
+                        message.as_ref().map(|why| format!(": {}", clean::line(why))).unwrap_or_default();
+                    line(Style::Bad, "✗", format!("denied by {by}{stopped}{why}"))
+                }
+                Answer::Choices { answers } => {
+                    let chosen: Vec<String> =
+                        answers.values().flatten().map(|chosen| clean::line(chosen)).collect();
+                    line(Style::Good, "✓", format!("answered by {by}: {}", chosen.join(", ")))
+                }
+                Answer::Content { .. } | Answer::Output { .. } => {
+                    line(Style::Good, "✓", format!("answered by {by}"))
+                }
+            }
+        }
+        Outcome::Expired => line(Style::Warning, "✗", "expired, and so denied".into()),
+        Outcome::Interrupted { by } => {
+            line(Style::Warning, "■", format!("closed by an interrupt from {}", clean::line(&by.to_string())))
+        }
+        Outcome::Withdrawn => line(Style::Dim, "·", "the agent took it back".into()),
+        Outcome::AgentGone { reason } => {
+            line(Style::Warning, "■", format!("the agent that asked is gone: {}", clean::line(reason)))
+        }
+    }
+}

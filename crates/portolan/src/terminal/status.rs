@@ -1,0 +1,64 @@
+//! The line below everything: where the session stands.
+
+use portolan_core::{
+    log::delivery::Presence,
+    session::state::{State, Status},
+};
+
+use super::{
+    clean,
+    style::{Line, Style},
+};
+
+/// A word for where a session stands.
+pub(crate) fn word(status: Status) -> &'static str {
+    match status {
+        Status::Starting => "starting",
+        Status::Connected => "ready",
+        Status::Active => "working",
+        Status::Idle => "idle",
+        Status::Disconnected => "disconnected",
+        Status::Terminated => "ended",
+        Status::Error => "failed",
+    }
+}
+
+/// What something cost.
+pub(crate) fn cost(usd: f64) -> String {
+    if usd > 0.0 && usd < 0.01 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+}
+
+/// Model, mode, context, cost, and who else is there.
+pub(crate) fn line(state: &State, present: &[Presence]) -> Line {
+    let summary = &state.summary;
+    let mut parts = vec![match &state.activity {
+        Some(activity) if summary.status == Status::Active => clean::line(activity),
+        _ => word(summary.status).to_owned(),
+    }];
+    parts.extend(summary.model.as_deref().map(clean::line));
+    parts.extend(summary.mode.as_deref().map(|mode| format!("mode {}", clean::line(mode))));
+    if let Some(used) = state.context_used.filter(|_| state.context_window > 0) {
+        parts.push(format!("context {}%", used.saturating_mul(100) / state.context_window));
+    }
+    parts.extend(summary.cost_usd.map(cost));
+    if summary.queued > 0 {
+        parts.push(format!("{} queued", summary.queued));
+    }
+    if state.requests.len() > 1 {
+        parts.push(format!("{} requests wait", state.requests.len()));
+    }
+    let mut line = Line::new(Style::Dim, parts.join(" · "));
+    if present.len() > 1 {
+        line = line.and(Style::Dim, format!(" · here: {}", names(present)));
+    }
+    line
+}
+
+/// Who reads a session.
+pub(crate) fn names(present: &[Presence]) -> String {
+    let names: Vec<String> = present
+        .iter()
+        .map(|one| format!("{} ({}, {})", clean::line(&one.name), clean::line(&one.via), one.role))
+        .collect();
+    names.join(", ")
+}

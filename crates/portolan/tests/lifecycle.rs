@@ -1,0 +1,366 @@
+//! The life of the daemon, with the real binary: one per home, found by its file, ended in order.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use portolan_testkit::daemon::{Home, wait_for};
+use rustix::process::Signal;
+use serde_json::json;
+
+fn home() -> Home {
+    Home::new(env!("CARGO_BIN_EXE_portolan"))
+}
+
+/// Waits until a turn of the session runs.
+fn working(home: &Home, session: &str) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    wait_for("the turn", || {
+        let state = home.json(["show", session])["state"].clone();
+        assert!(std::time::Instant::now() < deadline, "{state}\n{:?}", home.run(["logs"]));
+        state["turn"].is_object().then_some(())
+    });
+}
+
+fn mode(home: &Home, name: &str) -> u32 {
+    std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o777
+}
+
+// covers: 003-154
+#[test]
+fn a_running_daemon_is_found_by_its_file() {
+    let home = home();
+    let pid = home.up();
+    let record = home.record().unwrap();
+    assert_eq!(record["pid"], pid);
+    assert_eq!(record["version"], env!("CARGO_PKG_VERSION"));
+    let url = record["url"].as_str().unwrap();
+    assert!(url.starts_with("http://127.0.0.1:") && !url.ends_with(":0"), "{url}");
+    for field in ["started_at", "heartbeat_at"] {
+        let text = record[field].as_str().unwrap();
+        assert!(text.ends_with('Z') && text.contains('T'), "{field} is {text}");
+    }
+    let status = home.json(["status"]);
+    assert_eq!(
+        (&status["running"], &status["answering"], &status["pid"]),
+        (&json!(true), &json!(true), &json!(pid))
+    );
+    assert_eq!(mode(&home, "token"), 0o600);
+    assert_eq!(mode(&home, "portolan.db"), 0o600);
+    assert_eq!(mode(&home, "daemon.sock") & 0o077, 0);
+    assert_eq!(mode(&home, "."), 0o700);
+}
+
+// covers: 003-151
+#[test]
+fn a_second_daemon_is_refused_and_told_about_the_first() {
+    let home = home();
+    let pid = home.up();
+    let second = home.run(["up", "--no-open"]);
+    assert_eq!(second.code, 1, "{second:?}");
+    assert!(second.stderr.contains(&format!("(pid {pid}, at http://127.0.0.1:")), "{second:?}");
+    assert!(second.stderr.contains("`portolan down` stops it"), "{second:?}");
+    let detached = home.run(["up", "--detach", "--no-open"]);
+    assert!(detached.code == 1 && detached.stderr.contains("a daemon already runs"), "{detached:?}");
+    assert_eq!(home.record().unwrap()["pid"], pid, "the first is not disturbed");
+}
+
+// covers: 003-155
+#[test]
+fn either_signal_ends_the_daemon_in_order_and_removes_its_files() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let home = home();
+        home.up();
+        home.signal(signal);
+        assert_eq!(home.ended(), 0, "{signal:?}");
+        assert_eq!(home.record(), None);
+        assert!(!home.path().join("daemon.sock").exists());
+        home.up();
+    }
+}
+
+#[test]
+fn a_second_signal_ends_everything_at_once() {
+    let home = home();
+    home.configure("[limits]\nshutdown_grace_seconds = 3600");
+    home.up();
+    let session = home.run(["new", "demo", "slow"]).ok().trim().to_owned();
+    working(&home, &session);
+    home.signal(Signal::TERM);
+    // The socket goes first: from here on the daemon is stopping.
+    wait_for("the stop", || (!home.path().join("daemon.sock").exists()).then_some(()));
+    home.signal(Signal::TERM);
+    assert_eq!(home.ended(), 0);
+    assert_eq!(home.agents(&session), [0; 0]);
+}
+
+#[test]
+fn a_client_that_comes_while_the_daemon_stops_gets_the_next_one() {
+    let home = home();
+    home.configure("[limits]\nshutdown_grace_seconds = 1");
+    let first = home.up();
+    let session = home.run(["new", "demo", "slow"]).ok().trim().to_owned();
+    working(&home, &session);
+    home.signal(Signal::TERM);
+    wait_for("the stop", || (!home.path().join("daemon.sock").exists()).then_some(()));
+    let list = home.json(["ls"]);
+    assert_eq!(list[0]["session"], session.as_str());
+    assert_eq!(home.ended(), 0, "the first ended in order");
+    assert_ne!(home.record().unwrap()["pid"], first);
+}
+
+#[test]
+fn down_stops_the_daemon_and_says_when_there_is_none() {
+    let home = home();
+    let pid = home.up();
+    assert_eq!(home.json(["down"]), json!({"stopped": true, "pid": pid}));
+    assert_eq!(home.ended(), 0);
+    assert_eq!(home.json(["down"]), json!({"stopped": false, "running": false}));
+    let status = home.run(["status"]);
+    assert_eq!(status.code, 3, "{status:?}");
+    assert!(status.stdout.contains("`portolan up` starts it"), "{status:?}");
+}
+
+#[test]
+fn the_file_of_a_daemon_that_was_killed_misleads_nobody() {
+    let home = home();
+    home.up();
+    home.kill();
+    assert!(home.record().is_some() && home.path().join("daemon.sock").exists(), "a kill leaves both behind");
+    let status = home.run(["status"]);
+    assert!(status.code == 3 && status.stdout.contains("ended without a word"), "{status:?}");
+    let pid = home.up();
+    assert_eq!(home.record().unwrap()["pid"], pid);
+}
+
+// covers: 003-150
+#[test]
+fn a_client_starts_the_daemon_and_it_goes_on_without_the_client() {
+    let home = home();
+    assert_eq!(home.json(["ls"]), json!([]));
+    let status = home.json(["status"]);
+    assert_eq!(status["running"], true);
+    let session = home.run(["new", "demo", "say hello"]).ok().trim().to_owned();
+    wait_for("the end of the turn", || {
+        (home.json(["show", &session])["state"]["summary"]["status"] == "idle").then_some(())
+    });
+    assert_eq!(home.json(["status"])["pid"], status["pid"], "every client used the same daemon");
+    assert_eq!(home.run(["down"]).code, 0);
+}
+
+#[test]
+fn clients_that_come_at_once_start_one_daemon() {
+    let home = home();
+    let pids: Vec<String> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let ran = home.run(["agents"]);
+                    assert_eq!(ran.code, 0, "{ran:?}");
+                    home.record().unwrap()["pid"].to_string()
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    assert!(pids.iter().all(|pid| *pid == pids[0]), "{pids:?}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_with_a_way_out() {
+    let home = home();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let ran = home.run(["up", "--no-open", "--listen", &address]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains(&address) && ran.stderr.contains("--listen"), "{ran:?}");
+    assert_eq!(home.record(), None, "nothing is left behind");
+    assert!(!home.path().join("daemon.sock").exists());
+}
+
+#[test]
+fn an_address_that_others_can_reach_needs_tls() {
+    let home = home();
+    let ran = home.run(["up", "--no-open", "--listen", "0.0.0.0:0"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("without TLS they could read your token"), "{ran:?}");
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_told_with_a_way_out() {
+    let home = home();
+    let file = home.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for verb in ["up", "ls"] {
+        let output = home.command([verb]).env("PORTOLAN_HOME", file.join("home")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("cannot be written") && said.contains("PORTOLAN_HOME"), "{verb}: {said}");
+        assert_eq!(output.status.code(), Some(1), "{verb}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_configuration_stops_the_start_with_its_line() {
+    let home = home();
+    home.configure("[log]\nlevl = \"info\"");
+    for verb in [vec!["up", "--no-open"], vec!["config", "check"], vec!["config"]] {
+        let ran = home.run(&verb);
+        assert_eq!(
+            (ran.code, ran.stderr.as_str()),
+            (2, "portolan: portolan.toml:5: unknown key `log.levl`; did you mean `level`?\n")
+        );
+    }
+    let ran = home.run(["ls"]);
+    assert!(ran.code == 3 && ran.stderr.contains("portolan.toml:5"), "a client shows why: {ran:?}");
+}
+
+#[test]
+fn config_shows_values_with_their_origin() {
+    let home = home();
+    let output = home.command(["config"]).env("PORTOLAN_LOG_LEVEL", "debug").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row = |key: &str| {
+        let line = text.lines().find(|line| line.starts_with(key)).unwrap();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(row("listen.address"), "listen.address 127.0.0.1:0 portolan.toml:2");
+    assert_eq!(row("log.level"), "log.level debug environment PORTOLAN_LOG_LEVEL");
+    assert_eq!(row("store.durability"), "store.durability normal default");
+    assert_eq!(
+        home.json(["config", "path"])["path"],
+        home.path().join("portolan.toml").display().to_string()
+    );
+}
+
+#[test]
+fn an_agent_may_not_use_the_program() {
+    let home = home();
+    home.up();
+    let marked = |arguments: &[&str]| {
+        let output = home.command(arguments).env("PORTOLAN_CHILD", "x").output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for verb in [vec!["ls"], vec!["up"], vec!["down"], vec!["token", "list"]] {
+        let (code, said) = marked(&verb);
+        assert!(code == Some(1) && said.contains("agents may not use Portolan"), "{verb:?}: {said}");
+    }
+    assert_eq!(marked(&["--version"]).0, Some(0));
+    assert_eq!(marked(&["completions", "bash"]).0, Some(0));
+}
+
+#[test]
+fn a_reader_that_has_read_enough_is_no_error() {
+    let home = home();
+    let mut command = home.command(["completions", "bash"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
+fn the_log_of_the_daemon_can_be_read() {
+    let home = home();
+    home.up();
+    let log = home.run(["logs"]).ok();
+    assert!(log.contains("ready") && log.contains("http://127.0.0.1:"), "{log}");
+    assert!(!log.contains("ticket"), "no way in stands in a log");
+    let token = std::fs::read_to_string(home.path().join("token")).unwrap();
+    assert!(!log.contains(token.trim()));
+}
+
+// covers: 003-152
+#[test]
+fn what_a_killed_daemon_left_running_is_ended_by_the_next() {
+    let home = home();
+    home.up();
+    let session = home.run(["new", "demo", "orphans"]).ok().trim().to_owned();
+    wait_for("the orphans", || (home.agents(&session).len() > 1).then_some(()));
+    home.kill();
+    home.up();
+    wait_for("their end", || home.agents(&session).is_empty().then_some(()));
+}
+
+#[test]
+fn old_sessions_are_deleted_where_the_configuration_says_so() {
+    let home = home();
+    home.up();
+    let session = home.run(["new", "demo", "say one"]).ok().trim().to_owned();
+    wait_for("the agent", || {
+        (home.json(["show", &session])["state"]["summary"]["status"] == "idle").then_some(())
+    });
+    assert_eq!(home.run(["stop", &session]).code, 0);
+    wait_for("the end", || {
+        (home.json(["show", &session])["state"]["summary"]["status"] == "terminated").then_some(())
+    });
+    assert_eq!(home.run(["down"]).code, 0);
+    home.ended();
+    home.up();
+    assert_eq!(home.json(["ls"]).as_array().unwrap().len(), 1, "kept for ever by default");
+    assert_eq!(home.run(["down"]).code, 0);
+    home.ended();
+    home.up_with(&["--set", "retention.age_days=0"]);
+    wait_for("the pruning", || home.json(["ls"]).as_array().unwrap().is_empty().then_some(()));
+}
+
+#[test]
+fn a_self_signed_certificate_is_trusted_only_where_it_is_named() {
+    let home = home();
+    home.up_with(&["--set", "listen.self_signed=true"]);
+    let url = home.record().unwrap()["url"].as_str().unwrap().to_owned();
+    assert!(url.starts_with("https://127.0.0.1:"), "{url}");
+    let token = home.path().join("token");
+    let by_url = |more: &[&str]| {
+        home.run(["ls", "--url", &url, "--token-file", token.to_str().unwrap()].iter().chain(more))
+    };
+    let refused = by_url(&[]);
+    assert!(refused.code == 3 && refused.stderr.contains("--ca-file"), "{refused:?}");
+    let certificate = home.path().join("tls-cert.pem");
+    assert_eq!(by_url(&["--ca-file", certificate.to_str().unwrap()]).code, 0);
+}
+
+#[test]
+fn a_daemon_in_the_background_says_where_it_is() {
+    let home = home();
+    let up = home.json(["up", "--detach", "--no-open", "--set", "log.level=debug"]);
+    assert_eq!(up["url"], home.record().unwrap()["url"]);
+    assert!(up["agents"].as_array().unwrap().iter().any(|agent| agent["kind"] == "demo"), "{up}");
+    let link = home.json(["open"])["link"].as_str().unwrap().to_owned();
+    assert!(link.starts_with(&format!("{}/#ticket=", up["url"].as_str().unwrap())), "{link}");
+    assert_eq!(home.run(["down"]).code, 0);
+}
+
+#[test]
+fn the_owners_token_is_rotated_while_no_daemon_runs() {
+    let home = home();
+    home.up();
+    let token = || std::fs::read_to_string(home.path().join("token")).unwrap();
+    let (old, url) = (token(), home.record().unwrap()["url"].as_str().unwrap().to_owned());
+    let early = home.run(["token", "rotate"]);
+    assert!(early.code == 1 && early.stderr.contains("portolan down"), "{early:?}");
+    assert_eq!(home.run(["down"]).code, 0);
+    home.ended();
+    assert_eq!(home.run(["token", "rotate"]).code, 0);
+    home.up_with(&["--listen", url.trim_start_matches("http://")]);
+    assert_ne!(token(), old);
+    let with_old = home.command(["ls", "--url", &url]).env("PORTOLAN_TOKEN", old.trim()).output().unwrap();
+    assert_eq!(with_old.status.code(), Some(3), "the old secret opens nothing");
+}
+
+#[test]
+fn the_systemd_unit_is_shown_and_written() {
+    let home = home();
+    let unit = home.run(["service", "install", "--print"]).ok();
+    assert!(
+        unit.contains("up --no-open") && unit.contains(&format!("PORTOLAN_HOME={}", home.path().display())),
+        "{unit}"
+    );
+    let written = home
+        .command(["service", "install", "--no-start"])
+        .env("XDG_CONFIG_HOME", home.path().join("config"))
+        .output()
+        .unwrap();
+    assert!(written.status.success(), "{written:?}");
+    let path = home.path().join("config/systemd/user/portolan.service");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), unit);
+}

@@ -1,0 +1,339 @@
+//! Sessions from the command line, with the real binary and the demo agent.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use portolan_testkit::daemon::{Home, wait_for};
+use serde_json::{Value, json};
+
+fn home() -> Home {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    home.up();
+    home
+}
+
+fn new(home: &Home, prompt: &str) -> String {
+    home.run(["new", "demo", prompt]).ok().trim().to_owned()
+}
+
+fn state(home: &Home, session: &str) -> Value {
+    home.json(["show", session])["state"].clone()
+}
+
+fn request(home: &Home, session: &str) -> Value {
+    wait_for("a request", || state(home, session)["requests"].get(0).cloned())
+}
+
+fn entries(home: &Home, session: &str) -> Vec<Value> {
+    let text = home.run(["--json", "show", session, "--entries"]).ok();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn idle(home: &Home, session: &str) {
+    wait_for("the end of the turn", || {
+        let state = state(home, session);
+        (state["summary"]["status"] == "idle" && state["turn"].is_null()).then_some(())
+    });
+}
+
+// covers: 003-009, 003-005
+#[test]
+fn two_terminals_see_one_session_and_who_answered() {
+    let home = home();
+    let session = new(&home, "tool fast");
+    let (one, other) = (home.watch(["attach", &session]), home.watch(["attach", &session]));
+    let asked = one.line("May I use Bash?");
+    assert_eq!(other.line("May I use Bash?"), asked);
+    let present = wait_for("both", || {
+        let ran = home.watch(["--json", "attach", &session]);
+        let line = ran.line("\"presence\"");
+        let present = serde_json::from_str::<Value>(&line).unwrap()["present"].as_array()?.len();
+        (present == 3).then_some(present)
+    });
+    assert_eq!(present, 3, "two terminals and the one that looks");
+    assert_eq!(home.run(["approve", &session]).code, 0);
+    assert!(one.line("allowed by").contains("allowed by owner (cli)"));
+    assert_eq!(other.line("allowed by"), one.line("allowed by"));
+    one.line("── done");
+    other.line("── done");
+    assert_eq!(one.lines(), other.lines(), "both saw the same");
+}
+
+// covers: 003-006
+#[test]
+fn who_joins_late_sees_the_history_and_what_waits() {
+    let home = home();
+    let session = new(&home, "tool fast");
+    request(&home, &session);
+    let late = home.watch(["attach", &session, "--from", "0"]);
+    late.line("› tool fast");
+    late.line("May I use Bash?");
+    assert_eq!(home.run(["deny", &session, "-m", "not now"]).code, 0);
+    late.line("denied by owner (cli): not now");
+}
+
+#[test]
+fn a_second_answer_is_refused_and_told_who_was_first() {
+    let home = home();
+    let session = new(&home, "tool fast");
+    let number = request(&home, &session)["request"].to_string();
+    assert_eq!(home.run(["approve", &session, &number]).code, 0);
+    let second = home.run(["deny", &session, &number]);
+    assert_eq!(second.code, 4, "{second:?}");
+    assert!(second.stderr.contains(&format!("request {number} does not wait")), "{second:?}");
+}
+
+#[test]
+fn several_requests_are_listed_and_answered_by_number() {
+    let home = home();
+    let session = new(&home, "two fast");
+    let numbers: Vec<String> = wait_for("two requests", || {
+        let requests = state(&home, &session)["requests"].as_array()?.clone();
+        (requests.len() == 2).then(|| requests.iter().map(|one| one["request"].to_string()).collect())
+    });
+    let unclear = home.run(["approve", &session]);
+    assert_eq!(unclear.code, 2);
+    assert!(numbers.iter().all(|number| unclear.stderr.contains(number.as_str())), "{unclear:?}");
+    for number in &numbers {
+        assert_eq!(home.run(["approve", &session, number]).code, 0);
+    }
+    idle(&home, &session);
+}
+
+#[test]
+fn a_question_is_answered_by_numbers_labels_and_own_words() {
+    let home = home();
+    let session = new(&home, "question fast");
+    let asked = request(&home, &session);
+    let questions = asked["ask"]["questions"].as_array().unwrap().clone();
+    let answers: Vec<String> = questions
+        .iter()
+        .map(|question| if question["choices"].is_array() { "1".to_owned() } else { "Argo".to_owned() })
+        .collect();
+    let mut line = vec!["answer".to_owned(), session.clone()];
+    line.extend(answers);
+    assert_eq!(home.run(&line).code, 0);
+    idle(&home, &session);
+    let closed = entries(&home, &session)
+        .into_iter()
+        .find(|entry| entry["event"]["type"] == "request_closed")
+        .unwrap();
+    let given = &closed["event"]["outcome"]["answer"]["answers"];
+    let first = questions[0]["question"].as_str().unwrap();
+    assert_eq!(given[first], json!([questions[0]["choices"][0]["label"]]));
+}
+
+// covers: 003-150
+#[test]
+fn a_killed_daemon_settles_everything_when_it_comes_back() {
+    let home = home();
+    let session = new(&home, "tool fast");
+    request(&home, &session);
+    let attached = home.watch(["attach", &session, "--from", "0"]);
+    attached.line("May I use Bash?");
+    let seen = entries(&home, &session);
+    assert!(!home.agents(&session).is_empty());
+    home.kill();
+    home.up();
+    assert_eq!(home.agents(&session), [0; 0], "no process is left over");
+    let state = wait_for("the settling", || {
+        let state = state(&home, &session);
+        (state["requests"].as_array()?.is_empty() && state["turn"].is_null()).then_some(state)
+    });
+    assert_eq!(state["commands"].as_array().unwrap().len(), 0, "{state}");
+    let after = entries(&home, &session);
+    assert_eq!(after[..seen.len()], seen, "everything that was seen is there");
+    let closed = after.iter().find(|entry| entry["event"]["type"] == "request_closed").unwrap();
+    assert_eq!(closed["event"]["outcome"]["how"], "agent_gone");
+    let ended = after.iter().find(|entry| entry["event"]["type"] == "turn_ended").unwrap();
+    assert_eq!(ended["event"]["result"]["outcome"], "interrupted");
+    let numbers: Vec<u64> = after.iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "no number is used twice: {numbers:?}");
+    // The attached client came back by itself and repeats nothing.
+    attached.line("the agent that asked is gone");
+    let asked = attached.lines().iter().filter(|line| line.contains("May I use Bash?")).count();
+    assert_eq!(asked, 1);
+}
+
+#[test]
+fn a_prompt_after_the_end_of_the_agent_takes_the_conversation_up_again() {
+    let home = home();
+    let session = new(&home, "say one");
+    idle(&home, &session);
+    assert_eq!(home.run(["stop", &session]).code, 0);
+    wait_for("the end", || (state(&home, &session)["summary"]["status"] == "terminated").then_some(()));
+    assert_eq!(home.agents(&session), [0; 0]);
+    let again = home.run(["send", &session, "--wait", "say two"]);
+    assert!(again.code == 0 && again.stdout.contains("two"), "{again:?}");
+    assert_eq!(state(&home, &session)["generation"], 2);
+}
+
+#[test]
+fn the_exit_code_of_a_waiting_send_tells_how_the_turn_ended() {
+    let home = home();
+    let session = new(&home, "say ready");
+    idle(&home, &session);
+    let good = home.run(["send", "-w", &session, "say fine"]);
+    assert!(good.code == 0 && good.stdout.contains("fine\n"), "{good:?}");
+    let bad = home.run(["send", "-w", &session, "error fast"]);
+    assert_eq!(bad.code, 5, "{bad:?}");
+    let waiting = home.watch(["send", "--wait", &session, "slow"]);
+    waiting.line("slow");
+    wait_for("the turn", || state(&home, &session)["turn"].is_object().then_some(()));
+    assert_eq!(home.run(["interrupt", &session]).code, 0);
+    waiting.line("interrupted");
+}
+
+#[test]
+fn ids_may_be_shortened_while_they_stay_unique() {
+    let home = home();
+    let (one, two) = (new(&home, "say one"), new(&home, "say two"));
+    assert_eq!(home.run(["rename", &one[..35], "first"]).code, 0);
+    let list = home.run(["ls"]).ok();
+    assert!(list.contains("first"), "{list}");
+    let shortest = list.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    assert_eq!(home.json(["show", shortest])["state"]["summary"]["session"], two.as_str());
+    let shared: String = one.chars().zip(two.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    let unclear = home.run(["show", &shared]);
+    assert_ne!(unclear.code, 0, "{unclear:?}");
+    let none = home.run(["show", "ffffffff"]);
+    assert_eq!(none.code, 4, "{none:?}");
+}
+
+// covers: 003-003
+#[test]
+fn a_session_is_forked_archived_and_deleted() {
+    let home = home();
+    let session = new(&home, "say one");
+    idle(&home, &session);
+    let prompt =
+        entries(&home, &session).iter().find(|entry| entry["event"]["type"] == "turn_ended").unwrap()["seq"]
+            .to_string();
+    let fork = home.json(["fork", &session, "--at", &prompt, "-n", "copy", "say two"]);
+    assert_eq!(fork["forked_from"]["session"], session.as_str());
+    let copy = fork["session"].as_str().unwrap().to_owned();
+    idle(&home, &copy);
+    let texts = home.run(["export", &copy, "-f", "markdown"]).ok();
+    assert!(texts.contains("one") && texts.contains("two"), "{texts}");
+    assert!(!home.run(["export", &session, "-f", "markdown"]).ok().contains("two"));
+
+    assert_eq!(home.run(["archive", &copy]).code, 0);
+    assert_eq!(home.json(["ls"]).as_array().unwrap().len(), 1);
+    assert_eq!(home.json(["ls", "--archived"]).as_array().unwrap().len(), 1);
+    assert_eq!(home.json(["ls", "--all"]).as_array().unwrap().len(), 2);
+    assert_eq!(home.run(["archive", "--undo", &copy]).code, 0);
+    assert_eq!(home.json(["ls"]).as_array().unwrap().len(), 2);
+
+    let unsure = home.run(["delete", &copy]);
+    assert!(unsure.code == 1 && unsure.stderr.contains("--yes"), "{unsure:?}");
+    assert_eq!(home.run(["delete", "--yes", &copy]).code, 0);
+    assert_eq!(home.run(["show", &copy]).code, 4);
+}
+
+#[test]
+fn settings_of_a_session_can_be_changed() {
+    let home = home();
+    let session = new(&home, "say one");
+    idle(&home, &session);
+    for line in [
+        ["model", "demo-small"].as_slice(),
+        &["mode", "plan"],
+        &["thinking", "4000"],
+        &["env", "GREETING=hello"],
+    ] {
+        let ran = home.run(["set", &session].iter().chain(line));
+        assert_eq!(ran.code, 0, "{line:?}: {ran:?}");
+    }
+    let state = state(&home, &session);
+    assert_eq!((&state["summary"]["mode"], &state["thinking"]), (&json!("plan"), &json!(4000)));
+    let unknown = home.run(["set", &session, "mode", "nonsense"]);
+    assert_ne!(unknown.code, 0, "{unknown:?}");
+    let context = home.json(["context", &session]);
+    assert_eq!(context["receipt"]["stage"], "consumed");
+    let servers = home.json(["mcp", &session, "status"]);
+    assert_eq!(servers["receipt"]["stage"], "consumed");
+    let env = home.run(["show", &session, "--env"]).ok();
+    assert!(env.contains("GREETING=hello"), "{env}");
+}
+
+#[test]
+fn a_history_is_exported_entry_by_entry() {
+    let home = home();
+    let session = new(&home, "say one");
+    idle(&home, &session);
+    let file = home.path().join("out.jsonl");
+    assert_eq!(home.run(["export", &session, "-o", file.to_str().unwrap()]).code, 0);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let exported: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(exported, entries(&home, &session));
+    assert_eq!(exported[0]["event"]["type"], "session_created");
+}
+
+#[test]
+fn the_last_words_of_an_agent_stand_in_its_log_without_its_secrets() {
+    let home = home();
+    let session = new(&home, "crash");
+    wait_for("the crash", || {
+        let log = home.run(["logs", &session]).ok();
+        log.contains("the ship hit a rock").then_some(())
+    });
+    let log = home.run(["logs", &session]).ok();
+    assert!(!log.contains("sk-demo"), "{log}");
+}
+
+// covers: 003-004
+#[test]
+fn a_viewer_reads_and_may_do_nothing() {
+    let home = home();
+    let session = new(&home, "tool fast");
+    request(&home, &session);
+    let file = home.path().join("viewer.token");
+    let made = home.run(["token", "create", "vera", "--role", "viewer", "-o", file.to_str().unwrap()]);
+    assert_eq!(made.code, 0, "{made:?}");
+    assert!(made.stdout.is_empty(), "the secret is in the file alone");
+    let url = home.record().unwrap()["url"].as_str().unwrap().to_owned();
+    let vera = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.args(["--url", &url, "--token-file"]).arg(&file);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(vera(&["show", &session]).0, Some(0));
+    for verb in [vec!["approve", &session], vec!["send", &session, "hi"], vec!["token", "list"]] {
+        let (code, said) = vera(&verb);
+        assert!(code == Some(1) && said.contains("role"), "{verb:?}: {said}");
+    }
+    assert_eq!(home.run(["token", "revoke", "vera"]).code, 0);
+    assert_eq!(vera(&["ls"]).0, Some(3));
+}
+
+#[test]
+fn a_token_bound_to_a_session_sees_no_other() {
+    let home = home();
+    let (mine, other) = (new(&home, "say mine"), new(&home, "say other"));
+    let made = home.json(["token", "create", "ben", "--session", &mine, "--expires", "1h"]);
+    let secret = made["secret"].as_str().unwrap().to_owned();
+    let url = home.record().unwrap()["url"].as_str().unwrap().to_owned();
+    let ben = |arguments: &[&str]| {
+        let mut command = home.command(["--json"]);
+        let output = command
+            .args(arguments)
+            .env("PORTOLAN_URL", &url)
+            .env("PORTOLAN_TOKEN", &secret)
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, list) = ben(&["ls"]);
+    assert_eq!(code, Some(0));
+    assert!(list.contains(&mine) && !list.contains(&other), "{list}");
+    assert_eq!(ben(&["show", &other]).0, Some(4));
+    assert_eq!(ben(&["show", &mine]).0, Some(0));
+}
+
+#[test]
+fn an_agent_that_does_not_exist_is_told() {
+    let home = home();
+    let ran = home.run(["new", "nobody"]);
+    assert!(ran.code == 4 || ran.code == 2, "{ran:?}");
+    assert!(ran.stderr.contains("nobody"), "{ran:?}");
+}

@@ -1,0 +1,124 @@
+//! `attach` at a real terminal: keys, answers, and what an agent must not be able to do to it.
+
+use std::time::Duration;
+
+use portolan_testkit::{
+    daemon::{Home, wait_for},
+    terminal::Terminal,
+};
+
+fn home() -> Home {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    home.up();
+    home
+}
+
+fn attach(home: &Home, session: &str) -> Terminal {
+    Terminal::start(home.command(["attach", session]))
+}
+
+/// A request takes no answer before it has been on the screen for half a second; this is the least one must wait.
+const GUARD: Duration = Duration::from_millis(600);
+
+// covers: 003-009
+#[test]
+fn one_key_approves_and_the_terminal_is_left_as_it_was() {
+    let home = home();
+    let session = home.run(["new", "demo", "tool fast"]).ok().trim().to_owned();
+    let mut one = attach(&home, &session);
+    let other = attach(&home, &session);
+    one.see("y allow");
+    other.see("y allow");
+    std::thread::sleep(GUARD);
+    one.press("y");
+    one.see("allowed by owner (cli)");
+    other.see("allowed by owner (cli)");
+    other.see("done");
+    one.press("say goodbye\r");
+    one.see("\u{1b}[1m› say goodbye");
+    other.see("\u{1b}[1m› say goodbye");
+    assert!(!one.is_as_before(), "keys come one by one while it runs");
+    one.press("\u{4}");
+    assert!(one.ended().success());
+    assert!(one.is_as_before());
+    assert!(one.output().ends_with("\u{1b}[?25h"), "the cursor is back: {:?}", one.output());
+}
+
+#[test]
+fn a_denial_with_a_reason_and_an_interrupt() {
+    let home = home();
+    let session = home.run(["new", "demo", "tool fast"]).ok().trim().to_owned();
+    let mut terminal = attach(&home, &session);
+    terminal.see("y allow");
+    std::thread::sleep(GUARD);
+    terminal.press("d");
+    terminal.see("why not");
+    terminal.press("too early\r");
+    terminal.see("denied by owner (cli): too early");
+    terminal.press("slow\r");
+    // Its words are on the screen, so its turn runs.
+    terminal.see("1 2 3");
+    terminal.press("\u{3}");
+    terminal.see("── interrupted");
+    terminal.press("\u{3}");
+    terminal.press("\u{3}");
+    assert!(terminal.ended().success());
+}
+
+#[test]
+fn an_agent_cannot_write_to_the_clipboard_or_move_the_cursor() {
+    let home = home();
+    let hostile = "say \u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2J\u{1b}[31mred\u{202e}end";
+    let session = home.run(["new", "demo", hostile]).ok().trim().to_owned();
+    let mut terminal = attach(&home, &session);
+    terminal.see("red<U+202E>end");
+    terminal.see("idle");
+    let output = terminal.output();
+    assert!(
+        !output.contains("]52;") && !output.contains("\u{1b}[2J") && !output.contains("\u{1b}[31mred"),
+        "{output:?}"
+    );
+    assert!(!output.contains('\u{202e}'));
+    terminal.press("\u{4}");
+    assert!(terminal.ended().success());
+}
+
+#[test]
+fn a_terminal_comes_back_by_itself_after_the_daemon_was_killed() {
+    let home = home();
+    let session = home.run(["new", "demo", "say first words"]).ok().trim().to_owned();
+    let mut terminal = attach(&home, &session);
+    terminal.see("first words");
+    terminal.see("idle");
+    home.kill();
+    terminal.see("connection lost");
+    home.up();
+    terminal.see("ended");
+    terminal.press("say second words\r");
+    terminal.see("\u{1b}[1m› say second words");
+    wait_for("the second turn", || (terminal.output().matches("── done").count() == 2).then_some(()));
+    terminal.press("\u{4}");
+    assert!(terminal.ended().success());
+    let prompts = terminal.output().matches("\u{1b}[1m› say first words").count();
+    assert_eq!(prompts, 1, "no line is repeated");
+}
+
+#[test]
+fn an_edited_input_is_what_the_agent_gets() {
+    let home = home();
+    let session = home.run(["new", "demo", "tool fast"]).ok().trim().to_owned();
+    // An editor that puts something else in place of what it is given.
+    let editor = home.path().join("editor");
+    std::fs::write(&editor, "#!/bin/sh\necho '{\"command\": \"ls -a\"}' > \"$1\"\n").unwrap();
+    std::fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let mut command = home.command(["attach", &session]);
+    command.env("EDITOR", &editor).env_remove("VISUAL");
+    let mut terminal = Terminal::start(command);
+    terminal.see("y allow");
+    std::thread::sleep(GUARD);
+    terminal.press("e");
+    terminal.see("allowed by owner (cli), with other input");
+    terminal.press("\u{4}");
+    assert!(terminal.ended().success());
+    assert!(terminal.is_as_before());
+}
