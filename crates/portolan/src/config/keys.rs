@@ -133,6 +133,12 @@ pub(crate) const KEYS: &[Key] = &[
         "How long running turns may go on after the daemon was asked to stop.",
     ),
     key(
+        "sessions.roots",
+        Kind::List,
+        "[]",
+        "Folders that sessions may work in, with all below them; links are followed first. Empty allows any folder.",
+    ),
+    key(
         "requests.deadline_seconds",
         Kind::Number,
         "",

@@ -24,6 +24,7 @@ pub(crate) struct Settings {
     pub(crate) store: Store,
     pub(crate) retention: Retention,
     pub(crate) limits: Limits,
+    pub(crate) sessions: Sessions,
     pub(crate) requests: Requests,
     pub(crate) log: Log,
     pub(crate) agents: BTreeMap<String, Agent>,
@@ -128,6 +129,13 @@ impl Limits {
     pub(crate) fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds.into())
     }
+}
+
+/// What sessions may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Sessions {
+    pub(crate) roots: Vec<PathBuf>,
 }
 
 /// What an agent waits for.

@@ -83,8 +83,10 @@ pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings)
         .map_err(|error| Failure::usage(error.to_string()))?
         .with_open_paths(native::is_open);
     let keeper = Arc::new(keeper);
-    let policy =
-        Policy { request_deadline: settings.requests.deadline_seconds.map(seconds), ..Policy::default() };
+    let policy = Policy {
+        request_deadline: settings.requests.deadline_seconds.map(seconds),
+        roots: settings.sessions.roots.clone().into(),
+    };
     let agents = agents(settings, home)?;
     let registry = Registry::open(store, agents, clock, policy).await.map_err(failed)?;
     let native = Native {

@@ -6,7 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::net::UnixStream;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::UnixStream,
+    time::timeout,
+};
 
 use super::{lock::Lock, logging};
 use crate::{
@@ -19,6 +23,9 @@ const READY: Duration = Duration::from_secs(20);
 
 /// How long a daemon that is just ending may take to let go of its home: its grace time and the stop ladder.
 const ENDING: Duration = Duration::from_secs(30);
+
+/// How long one look waits for an answer.
+const ANSWER: Duration = Duration::from_millis(500);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -73,8 +80,19 @@ async fn wait_for_the_last(home: &Home) -> bool {
     false
 }
 
+/// Does it answer a request? To take a connection is not enough: the door is bound before the store is open, so that
+/// nobody else gets the port, and a store that cannot be opened ends the daemon.
 async fn answers(home: &Home) -> bool {
-    Record::read(home).is_some() && UnixStream::connect(home.socket()).await.is_ok()
+    Record::read(home).is_some() && timeout(ANSWER, asks(home)).await.is_ok_and(|answer| answer.is_ok())
+}
+
+async fn asks(home: &Home) -> std::io::Result<()> {
+    const GOOD: &[u8] = b"HTTP/1.1 200";
+    let mut door = UnixStream::connect(home.socket()).await?;
+    door.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
+    let mut answer = [0; GOOD.len()];
+    door.read_exact(&mut answer).await?;
+    if answer == GOOD { Ok(()) } else { Err(std::io::ErrorKind::InvalidData.into()) }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the daemon is no agent: it is meant to outlive this process")]
