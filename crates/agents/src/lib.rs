@@ -101,7 +101,11 @@ pub struct Settings {
 pub fn catalogue(settings: &Settings) -> Vec<Arc<dyn Agent>> {
     let supervision = &settings.supervision;
     vec![
-        Arc::new(claude::Claude::new(settings.claude.clone(), Arc::clone(supervision), settings.dial_in.clone())),
+        Arc::new(claude::Claude::new(
+            settings.claude.clone(),
+            Arc::clone(supervision),
+            settings.dial_in.clone(),
+        )),
         Arc::new(demo::Demo::new(settings.demo.clone(), Arc::clone(supervision))),
     ]
 }

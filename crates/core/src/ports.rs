@@ -75,7 +75,7 @@ pub trait Agent: fmt::Debug + Send + Sync {
 }
 
 /// What a look at an agent found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Probe {
     /// It can be started.
@@ -86,6 +86,45 @@ pub struct Probe {
     pub version: Option<String>,
     /// What was found, and the way out where something is missing.
     pub message: String,
+    /// The program that would be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub program: Option<String>,
+    /// How it would be spoken to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub road: Option<Road>,
+    /// Whether it is logged in, where it tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub login: Option<Login>,
+}
+
+/// How an agent would be spoken to, and why so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct Road {
+    /// What people call it, such as `stdio`.
+    pub name: String,
+    /// Why this one and not another.
+    pub why: String,
+}
+
+/// Whether an agent is logged in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Login {
+    /// It is.
+    LoggedIn {
+        /// How, in the agent's own words.
+        how: String,
+    },
+    /// It is not.
+    LoggedOut {
+        /// What the user can do.
+        way_out: String,
+    },
 }
 
 /// Everything an agent needs to start.

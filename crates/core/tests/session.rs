@@ -465,6 +465,20 @@ async fn secrets_of_a_session_do_not_stand_in_its_log() {
     assert_eq!((&*environment["API_KEY"], &*environment["OTHER"]), ("hunter2", "hunter3"));
 }
 
+#[tokio::test]
+async fn a_variable_that_the_agent_may_not_have_is_refused_and_not_kept() {
+    let world = World::new().await;
+    let summary = world.registry.create(&owner(), CommandId::random(), spec()).await.unwrap();
+    world.puppet().await.ready().await;
+    let set = |name: &str| Action::SetEnvironment { variables: [(name.to_owned(), "x".to_owned())].into() };
+    let who = owner();
+    let submit = |action| world.registry.submit(&who, summary.session, CommandId::random(), action);
+    assert_eq!(submit(set("LD_PRELOAD")).await.unwrap_err().code, RefusalCode::Invalid);
+    submit(set("FINE")).await.unwrap();
+    let environment = world.registry.environment(&owner(), summary.session).await.unwrap();
+    assert_eq!(environment.keys().collect::<Vec<_>>(), ["FINE"], "it would not start again with the other");
+}
+
 // covers: 002-047
 #[tokio::test]
 async fn a_session_works_only_where_it_may_and_links_do_not_help() {

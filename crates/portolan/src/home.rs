@@ -152,8 +152,12 @@ impl Record {
 /// Writes a file of mode 0600 beside `path` and puts it in its place.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    // What a killed process left behind, or a link to someone's file, goes; it is never written into.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     file.write_all(bytes)?;
     drop(file);
     fs::rename(&beside, path)
@@ -168,9 +172,9 @@ pub(crate) fn remove(path: &Path) {
     }
 }
 
-/// The time as people and programs read it.
+/// The time as people and programs read it, always with three decimals so that columns stay straight.
 pub(crate) fn rfc3339(at: portolan_core::Millis) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map(|time| time.to_string()).unwrap_or_default()
+    jiff::Timestamp::from_millisecond(at.0).map(|time| format!("{time:.3}")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -196,6 +200,19 @@ mod tests {
         assert_eq!(mode(home.path()), 0o700);
     }
 
+    #[test]
+    fn a_file_is_never_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("file.json"), folder.path().join("other"));
+        fs::write(&other, "untouched").unwrap();
+        std::os::unix::fs::symlink(&other, path.with_extension("new")).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        replace(&path, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "untouched");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
     // covers: 003-154
     #[test]
     fn the_record_of_the_daemon_reads_back_and_has_its_five_fields() {
@@ -215,7 +232,7 @@ mod tests {
             text,
             serde_json::json!({
                 "pid": 7, "url": "http://127.0.0.1:7420", "version": "1.2.3",
-                "started_at": "1970-01-01T00:00:00Z", "heartbeat_at": "1970-01-01T00:00:10Z",
+                "started_at": "1970-01-01T00:00:00.000Z", "heartbeat_at": "1970-01-01T00:00:10.000Z",
             })
         );
         assert_eq!(Record::read(&home), Some(record));

@@ -48,7 +48,8 @@ fn complain(failure: &Failure, json: bool) {
         let error = serde_json::json!({"error": {"exit": failure.exit as u8, "message": failure.message}});
         output::note(error.to_string());
     } else {
-        output::note(format!("portolan: {}", failure.message));
+        // It may quote what an agent or a stranger's client wrote.
+        output::note(format!("portolan: {}", terminal::clean::visible(&failure.message)));
     }
 }
 

@@ -146,15 +146,19 @@ impl Translate {
             }
             Order::Rewind { prompt, dry_run } => {
                 let id = names::prompt(self.setup.session, prompt);
-                (What::Rewind, json!({ "subtype": "rewind_files", "user_message_id": id, "dry_run": dry_run }))
+                (
+                    What::Rewind,
+                    json!({ "subtype": "rewind_files", "user_message_id": id, "dry_run": dry_run }),
+                )
             }
             Order::McpStatus => (What::McpStatus, json!({ "subtype": "mcp_status" })),
             Order::McpReconnect(server) => {
                 (What::McpChange, json!({ "subtype": "mcp_reconnect", "serverName": server }))
             }
-            Order::McpToggle { server, enabled } => {
-                (What::McpChange, json!({ "subtype": "mcp_toggle", "serverName": server, "enabled": enabled }))
-            }
+            Order::McpToggle { server, enabled } => (
+                What::McpChange,
+                json!({ "subtype": "mcp_toggle", "serverName": server, "enabled": enabled }),
+            ),
             Order::McpSet(servers) => {
                 // What is set replaces all that was set before: those of the session stay.
                 let mut all = self.setup.servers.clone();
@@ -207,7 +211,13 @@ impl Translate {
         }
     }
 
-    fn succeeded(&mut self, ticket: Option<Ticket>, what: What, response: Option<&RawValue>, out: &mut Turnout) {
+    fn succeeded(
+        &mut self,
+        ticket: Option<Ticket>,
+        what: What,
+        response: Option<&RawValue>,
+        out: &mut Turnout,
+    ) {
         let mut result = response.map(|raw| wire::value(Some(raw)));
         let mut after = None;
         match what {

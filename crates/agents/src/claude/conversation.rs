@@ -36,8 +36,10 @@ const INTERRUPTED: &str = "[Request interrupted by user";
 pub(super) struct Conversation {
     generation: Generation,
     items: u64,
-    /// By the subagent that writes.
-    streams: HashMap<Option<String>, Stream>,
+    /// By the subagent that writes; the main agent has no name.
+    streams: HashMap<String, Stream>,
+    /// What the CLI printed for a change of the model that was ours. Some versions print it again later.
+    model_echo: Option<String>,
 }
 
 /// A message while it is written.
@@ -61,7 +63,7 @@ struct OpenBlock {
 
 impl Conversation {
     pub(super) fn new(generation: Generation) -> Self {
-        Self { generation, items: 0, streams: HashMap::new() }
+        Self { generation, items: 0, streams: HashMap::new(), model_echo: None }
     }
 
     /// A name that no other item of the session has.
@@ -72,11 +74,12 @@ impl Conversation {
 
     /// The open block that this finished one ends.
     fn finish(&mut self, parent: Option<&str>, message: Option<&str>, block: &Block) -> Option<String> {
-        let stream = self.streams.get_mut(&parent.map(str::to_owned))?;
+        let stream = self.streams.get_mut(parent.unwrap_or_default())?;
         if stream.message.as_deref() != message {
             return None;
         }
-        let fits = |open: &OpenBlock| open.kind == block.kind && (open.tool.is_none() || open.tool == block.id);
+        let fits =
+            |open: &OpenBlock| open.kind == block.kind && (open.tool.is_none() || open.tool == block.id);
         let index = stream.blocks.iter().find(|(_, open)| fits(open)).map(|(index, _)| *index)?;
         stream.blocks.remove(&index).map(|open| open.item)
     }
@@ -90,7 +93,7 @@ impl Translate {
         let Some(event) = event else { return out.unknown(KIND, "stream_event", line) };
         let parent = message.parent_tool_use_id.as_deref().map(str::to_owned);
         match &*event.kind {
-            "content_block_delta" => self.more(&parent, &event, line, out),
+            "content_block_delta" => self.more(parent.as_deref(), &event, line, out),
             "content_block_start" => self.block_starts(parent, &event, out),
             // The finished block has come already, or never will.
             "content_block_stop" | "ping" => {}
@@ -99,16 +102,20 @@ impl Translate {
                     self.turn_begins(out);
                     self.set_activity(None, out);
                 }
-                self.abandon(&parent, out);
+                self.abandon(parent.as_deref(), out);
                 let start: MessageStart = wire::open(event.message).unwrap_or_default();
-                let stream =
-                    Stream { message: start.id, model: start.model, usage: start.usage, blocks: BTreeMap::new() };
-                self.conversation.streams.insert(parent, stream);
+                let stream = Stream {
+                    message: start.id,
+                    model: start.model,
+                    usage: start.usage,
+                    blocks: BTreeMap::new(),
+                };
+                self.conversation.streams.insert(parent.unwrap_or_default(), stream);
             }
             "message_delta" => self.message_used(parent, &event, out),
             "message_stop" => {
-                self.abandon(&parent, out);
-                self.conversation.streams.remove(&parent);
+                self.abandon(parent.as_deref(), out);
+                self.conversation.streams.remove(parent.as_deref().unwrap_or_default());
             }
             other => out.unknown(KIND, &format!("stream_event {other}"), line),
         }
@@ -124,14 +131,14 @@ impl Translate {
             _ => return,
         };
         let item = self.conversation.next_item();
-        let stream = self.conversation.streams.entry(parent.clone()).or_default();
+        let stream = self.conversation.streams.entry(parent.clone().unwrap_or_default()).or_default();
         let message = stream.message.clone();
         let open = OpenBlock { item: item.clone(), kind: block.kind, tool: block.id, text: String::new() };
         stream.blocks.insert(event.index, open);
         out.event(Event::ItemStarted { item, kind, message, parent });
     }
 
-    fn more(&mut self, parent: &Option<String>, event: &StreamEvent<'_>, line: &str, out: &mut Turnout) {
+    fn more(&mut self, parent: Option<&str>, event: &StreamEvent<'_>, line: &str, out: &mut Turnout) {
         let delta = event.delta.and_then(|raw| serde_json::from_str::<StreamDelta<'_>>(raw.get()).ok());
         let Some(delta) = delta else { return out.unknown(KIND, "content_block_delta", line) };
         let text = match &*delta.kind {
@@ -142,14 +149,17 @@ impl Translate {
             "signature_delta" | "citations_delta" => return,
             other => return out.unknown(KIND, &format!("content_block_delta {other}"), line),
         };
-        let open = self.conversation.streams.get_mut(parent).and_then(|it| it.blocks.get_mut(&event.index));
+        let stream = self.conversation.streams.get_mut(parent.unwrap_or_default());
+        let open = stream.and_then(|stream| stream.blocks.get_mut(&event.index));
         let (Some(open), Some(text)) = (open, text.filter(|text| !text.is_empty())) else { return };
         open.text.push_str(&text);
         out.event(Event::Delta { item: open.item.clone(), text: text.into_owned() });
     }
 
     fn message_used(&mut self, parent: Option<String>, event: &StreamEvent<'_>, out: &mut Turnout) {
-        let Some(stream) = self.conversation.streams.get_mut(&parent) else { return };
+        let Some(stream) = self.conversation.streams.get_mut(parent.as_deref().unwrap_or_default()) else {
+            return;
+        };
         let told: Usage = wire::open(event.usage).unwrap_or_default();
         let begun = stream.usage;
         let usage = Usage {
@@ -166,8 +176,8 @@ impl Translate {
     }
 
     /// Blocks that streamed and were never finished: the request was cut off, and is made anew or given up.
-    fn abandon(&mut self, parent: &Option<String>, out: &mut Turnout) {
-        let Some(stream) = self.conversation.streams.get_mut(parent) else { return };
+    fn abandon(&mut self, parent: Option<&str>, out: &mut Turnout) {
+        let Some(stream) = self.conversation.streams.get_mut(parent.unwrap_or_default()) else { return };
         for (_, open) in std::mem::take(&mut stream.blocks) {
             let content = match open.kind.as_str() {
                 "text" => Content::Text { text: open.text },
@@ -177,7 +187,7 @@ impl Translate {
             out.event(Event::Message {
                 item: open.item,
                 message: stream.message.clone(),
-                parent: parent.clone(),
+                parent: parent.map(str::to_owned),
                 model: stream.model.clone(),
                 content: vec![content],
                 interrupted: true,
@@ -188,10 +198,10 @@ impl Translate {
 
     /// A turn has ended: what its streams left is closed by the session, with what there was of it.
     pub(super) fn close_streams(&mut self) {
-        self.conversation.streams.remove(&None);
+        self.conversation.streams.remove("");
         self.subagents.forget_finished();
         let subagents = &self.subagents;
-        self.conversation.streams.retain(|parent, _| parent.as_ref().is_some_and(|it| subagents.runs(it)));
+        self.conversation.streams.retain(|parent, _| subagents.runs(parent));
     }
 
     // -------------------------------------------------------------------------- finished messages
@@ -219,8 +229,7 @@ impl Translate {
         if let Some(word) = wire::open::<String>(envelope.error) {
             let said: Vec<_> = blocks.iter().filter_map(|(block, _)| block.text.clone()).collect();
             let status = wire::open(envelope.api_error_status);
-            let trouble =
-                Trouble { word: Some(word), status, text: said.join("\n"), ..Trouble::default() };
+            let trouble = Trouble { word: Some(word), status, text: said.join("\n"), ..Trouble::default() };
             return self.trouble(parent, trouble, out);
         }
         let model = message.model.filter(|model| model != SYNTHETIC);
@@ -228,6 +237,9 @@ impl Translate {
             self.subagents.writes_with(parent, model);
         }
         let synthetic = model.is_none();
+        // Versions that do not mark what an interrupt left of a message send it after the interrupt.
+        let cut_off = envelope.aborted == Some(true)
+            || parent.is_none() && !synthetic && self.turn.as_ref().is_some_and(|turn| turn.interrupted);
         for (block, body) in blocks {
             if synthetic && block.text.as_deref() == Some(NOTHING) {
                 continue;
@@ -244,7 +256,7 @@ impl Translate {
                 parent: parent.clone(),
                 model: model.clone(),
                 content: vec![said(block, body)],
-                interrupted: envelope.aborted == Some(true),
+                interrupted: cut_off,
                 stop_reason: message.stop_reason.clone(),
             });
         }
@@ -326,13 +338,7 @@ impl Translate {
         }
     }
 
-    fn user_text(
-        &mut self,
-        text: &str,
-        parent: Option<&str>,
-        envelope: &Envelope<'_>,
-        out: &mut Turnout,
-    ) {
+    fn user_text(&mut self, text: &str, parent: Option<&str>, envelope: &Envelope<'_>, out: &mut Turnout) {
         // A subagent's prompt, known from its call.
         if parent.is_some() {
             return;
@@ -364,7 +370,10 @@ impl Translate {
     /// A command of the CLI printed something.
     fn command_said(&mut self, said: &str, out: &mut Turnout) {
         // The answer to `set_model` tells the same.
-        if said.is_empty() || said == NOTHING || self.control.is_setting_model() {
+        if self.control.is_setting_model() {
+            self.conversation.model_echo = Some(said.to_owned());
+        }
+        if said.is_empty() || said == NOTHING || self.conversation.model_echo.as_deref() == Some(said) {
             return;
         }
         if self.turn.as_ref().is_none_or(|turn| turn.origin == TurnOrigin::Agent) {

@@ -42,6 +42,8 @@ impl Trouble {
             return ErrorKind::Refused;
         }
         match self.word.as_deref() {
+            // Some versions call it `rate_limit`, some `server_error`.
+            _ if self.status == Some(529) => ErrorKind::Overloaded,
             Some("authentication_failed") => ErrorKind::Auth,
             Some("billing_error") => ErrorKind::Billing,
             Some("rate_limit") => ErrorKind::RateLimit,
@@ -123,6 +125,7 @@ mod tests {
             ("server_error", Some(529), "API Error: Repeated 529 Overloaded errors", ErrorKind::Overloaded),
             ("server_error", None, "API Error: Repeated 529 Overloaded errors", ErrorKind::Overloaded),
             ("overloaded", Some(529), "", ErrorKind::Overloaded),
+            ("rate_limit", Some(529), "", ErrorKind::Overloaded),
             ("server_error", None, refused, ErrorKind::Network),
             ("model_not_found", Some(404), "There's an issue with the model", ErrorKind::ModelNotFound),
             ("invalid_request", Some(400), "Prompt is too long · limit 200000", ErrorKind::ContextFull),

@@ -118,7 +118,8 @@ impl Plan<'_> {
         let Some(point) = &self.launch.resume else { return Ok(None) };
         let Some(message) = point.at_message.clone() else { return Ok(None) };
         let (home, session) = (history::home(&environment.variables), point.agent_session.clone());
-        let found = tokio::task::spawn_blocking(move || home.and_then(|home| home.line_of(&session, &message)));
+        let found =
+            tokio::task::spawn_blocking(move || home.and_then(|home| home.line_of(&session, &message)));
         let found = found.await.ok().flatten();
         found.map(Some).ok_or_else(|| "the conversation to fork does not hold that message any more".into())
     }
@@ -135,11 +136,15 @@ impl Plan<'_> {
         if !self.version.is_some_and(Version::tells_of_prompts) {
             arguments.flag("--replay-user-messages");
         }
-        arguments.optional("--model", spec.model.as_deref()).optional("--permission-mode", spec.mode.as_deref());
+        arguments
+            .optional("--model", spec.model.as_deref())
+            .optional("--permission-mode", spec.mode.as_deref());
         if spec.mode.as_deref() == Some(BYPASS) {
             arguments.flag("--allow-dangerously-skip-permissions");
         }
-        arguments.list("--allowedTools", &spec.allowed_tools).list("--disallowedTools", &spec.disallowed_tools);
+        arguments
+            .list("--allowedTools", &spec.allowed_tools)
+            .list("--disallowedTools", &spec.disallowed_tools);
         let servers = self.open_servers();
         if !servers.is_empty() {
             arguments.pair("--mcp-config", json!({ "mcpServers": servers }).to_string());
@@ -182,7 +187,8 @@ impl Plan<'_> {
     /// What the conversation begins with.
     pub(super) fn setup(&self, way: Way) -> Setup {
         let spec = &self.launch.spec;
-        let of = |wanted: fn(&Value) -> bool| spec.mcp_servers.iter().filter(move |(_, server)| wanted(server));
+        let of =
+            |wanted: fn(&Value) -> bool| spec.mcp_servers.iter().filter(move |(_, server)| wanted(server));
         let secret = of(|server| !is_served(server) && holds_secrets(server));
         Setup {
             session: self.launch.session,
@@ -204,8 +210,11 @@ impl Plan<'_> {
     /// The first message: what must not stand on a command line, or cannot.
     fn initialize(&self) -> Value {
         let spec = &self.launch.spec;
-        // Without it a subagent's words would be seen by nobody but its caller.
-        let mut request = json!({ "subtype": "initialize", "forwardSubagentText": true });
+        let mut request = json!({ "subtype": "initialize" });
+        if self.version.is_none_or(Version::forwards_subagents) {
+            // Without it a subagent's words would be seen by nobody but its caller.
+            request["forwardSubagentText"] = json!(true);
+        }
         match &spec.system_prompt {
             None => {}
             Some(SystemPrompt::Append(text)) => request["appendSystemPrompt"] = json!(text),

@@ -94,6 +94,11 @@ impl Claude {
     pub async fn look(&self) -> Result<Found, String> {
         self.prober.look().await
     }
+
+    /// The conversations that the CLI has on disk.
+    pub fn history(&self) -> Option<history::Home> {
+        history::home(&self.supervision.environment)
+    }
 }
 
 impl Agent for Claude {
@@ -117,12 +122,8 @@ impl Agent for Claude {
     fn probe(&self) -> Boxed<'_, Probe> {
         Box::pin(async {
             match self.look().await {
-                Ok(found) => Probe {
-                    available: true,
-                    version: found.version.map(|version| version.to_string()),
-                    message: found.to_string(),
-                },
-                Err(message) => Probe { available: false, version: None, message },
+                Ok(found) => found.probe(),
+                Err(message) => Probe { message, ..Probe::default() },
             }
         })
     }
@@ -146,7 +147,8 @@ impl Claude {
                 None => (Way::Stdio, None),
             },
         };
-        let plan = launch::Plan { launch: &launch, version, config: &self.config, supervision: &self.supervision };
+        let plan =
+            launch::Plan { launch: &launch, version, config: &self.config, supervision: &self.supervision };
         let program = match found {
             Ok(_) => plan.program(expected.as_ref()).await,
             Err(why) => Err(why),

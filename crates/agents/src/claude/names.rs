@@ -17,7 +17,11 @@ pub(super) fn request(session: SessionId, generation: Generation, number: u64) -
 /// The CLI's own session id for a start that takes up no earlier conversation. The first start has the session's
 /// own id, so that people find it again with `claude --resume`; an id that is in use already would be refused.
 pub(super) fn conversation(session: SessionId, generation: Generation) -> String {
-    if generation.0 <= 1 { session.to_string() } else { uuid(&format!("conversation {session} {generation}")) }
+    if generation.0 <= 1 {
+        session.to_string()
+    } else {
+        uuid(&format!("conversation {session} {generation}"))
+    }
 }
 
 fn uuid(of: &str) -> String {

@@ -98,7 +98,8 @@ fn is_version_of(name: &str, known: &str) -> bool {
 mod tests {
     use super::*;
 
-    const MILLION: TokenUsage = TokenUsage { input: 1_000_000, output: 1_000_000, cache_creation: 0, cache_read: 0 };
+    const MILLION: TokenUsage =
+        TokenUsage { input: 1_000_000, output: 1_000_000, cache_creation: 0, cache_read: 0 };
 
     #[test]
     fn a_model_costs_its_list_price_whatever_date_provider_or_context_size_its_name_carries() {

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use portolan_core::ports::{self, Probe};
 use serde::Deserialize;
 
 use super::{Config, KIND, Version, Way, launch};
@@ -47,18 +48,40 @@ pub enum Login {
     Unknown,
 }
 
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = match self.way {
+/// What to do where it is not logged in.
+const LOG_IN: &str = "run `claude /login`, or set ANTHROPIC_API_KEY for the daemon";
+
+impl Found {
+    fn road(&self) -> &'static str {
+        match self.way {
             Way::Stdio => "stdio",
             Way::Websocket => "WebSocket",
-        };
-        write!(f, "`{}`, over {way} ({})", self.program.display(), self.why)?;
+        }
+    }
+
+    /// The same for everyone who knows no agent by name.
+    pub(super) fn probe(&self) -> Probe {
+        Probe {
+            available: true,
+            version: self.version.map(|version| version.to_string()),
+            message: self.to_string(),
+            program: Some(self.program.display().to_string()),
+            road: Some(ports::Road { name: self.road().into(), why: self.why.clone() }),
+            login: match &self.login {
+                Login::Yes(how) => Some(ports::Login::LoggedIn { how: how.clone() }),
+                Login::No => Some(ports::Login::LoggedOut { way_out: LOG_IN.into() }),
+                Login::Unknown => None,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`, over {} ({})", self.program.display(), self.road(), self.why)?;
         match &self.login {
             Login::Yes(how) => write!(f, "; logged in ({how})"),
-            Login::No => {
-                write!(f, "; not logged in: run `claude /login`, or set ANTHROPIC_API_KEY for the daemon")
-            }
+            Login::No => write!(f, "; not logged in: {LOG_IN}"),
             Login::Unknown => Ok(()),
         }
     }
@@ -100,7 +123,8 @@ impl Prober {
 
     fn program(&self) -> Result<PathBuf, String> {
         let name = self.command.first().cloned().unwrap_or_default();
-        let path = self.supervision.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+        let path =
+            self.supervision.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
         which::which_in(&name, path, Path::new("/")).map_err(|_| {
             format!(
                 "agent `{KIND}` not found: no program `{}`; install it (`npm install -g @anthropic-ai/claude-code`) \
@@ -131,7 +155,8 @@ impl Prober {
         }
         let said = self.ask(&["--version"]).await?;
         if said.code != Some(0) {
-            let code = said.code.map_or_else(|| "by a signal".into(), |code| format!("with exit code {code}"));
+            let code =
+                said.code.map_or_else(|| "by a signal".into(), |code| format!("with exit code {code}"));
             return Err(format!("`{} --version` ended {code}: {}", program.display(), said.stderr.trim()));
         }
         let version = said.output.parse().ok();
@@ -181,10 +206,14 @@ fn choose(asked: Option<Way>, version: Option<Version>, can_dial_in: bool) -> (W
         (Some(Way::Stdio), _) => (Way::Stdio, "the configuration says so".into()),
         (Some(Way::Websocket), Some(version)) if !dials_in => (
             Way::Stdio,
-            format!("the configuration asks for WebSocket, but {version} refuses it; {last} was the last to take it"),
+            format!(
+                "the configuration asks for WebSocket, but {version} refuses it; {last} was the last to take it"
+            ),
         ),
         (_, None) => (Way::Stdio, "every version has it, and this one does not tell which it is".into()),
-        (None, Some(version)) if !dials_in => (Way::Stdio, format!("version {version}; WebSocket only up to {last}")),
+        (None, Some(version)) if !dials_in => {
+            (Way::Stdio, format!("version {version}; WebSocket only up to {last}"))
+        }
         (_, Some(version)) if !can_dial_in => {
             (Way::Stdio, format!("version {version} could dial in, but there is no listener that it reaches"))
         }

@@ -92,8 +92,7 @@ impl Translate {
     /// A turn begins: what set it off?
     pub(super) fn turn_begins(&mut self, out: &mut Turnout) {
         let waiting = !self.prompts.are_told_of && self.prompts.is_waiting();
-        let origin =
-            if self.prompts.set_off > 0 || waiting { TurnOrigin::Prompt } else { TurnOrigin::Agent };
+        let origin = if self.prompts.set_off > 0 || waiting { TurnOrigin::Prompt } else { TurnOrigin::Agent };
         self.ensure_turn(origin, out);
         if let Some(turn) = &mut self.turn {
             turn.prompts += std::mem::take(&mut self.prompts.set_off);
@@ -102,7 +101,8 @@ impl Translate {
 
     /// A turn has ended that a prompt set off, but none was echoed: commands are not. The oldest one it was.
     pub(super) fn settle_unechoed(&mut self, out: &mut Turnout) {
-        let unnamed = self.turn.as_ref().is_some_and(|turn| turn.origin == TurnOrigin::Prompt && turn.prompts == 0);
+        let unnamed =
+            self.turn.as_ref().is_some_and(|turn| turn.origin == TurnOrigin::Prompt && turn.prompts == 0);
         if unnamed && !self.prompts.are_told_of {
             let oldest = self.prompts.oldest();
             self.took(oldest, out);

@@ -33,16 +33,25 @@ pub(super) struct Requests {
 #[derive(Debug)]
 enum Open {
     /// A tool, with the input to echo and the call it is about.
-    Tool { input: Box<RawValue>, tool: Option<String> },
-    Hook { event: String },
+    Tool {
+        input: Box<RawValue>,
+        tool: Option<String>,
+    },
+    Hook {
+        event: String,
+    },
     Elicitation,
     /// A message to an MCP server, and the id that its answer must carry.
-    Mcp { id: Value },
+    Mcp {
+        id: Value,
+    },
 }
 
 impl Translate {
     pub(super) fn asked(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
-        let Some(key) = message.request_id.as_deref() else { return out.unknown(KIND, "control_request", line) };
+        let Some(key) = message.request_id.as_deref() else {
+            return out.unknown(KIND, "control_request", line);
+        };
         let asked = message.request.and_then(|raw| serde_json::from_str::<Asked<'_>>(raw.get()).ok());
         let Some(asked) = asked else {
             out.unknown(KIND, "control_request", line);
@@ -105,7 +114,8 @@ impl Translate {
         let input = wire::value(asked.input);
         let event = input["hook_event_name"].as_str().unwrap_or("unknown").to_owned();
         let agent = input["agent_id"].as_str();
-        let tool = asked.tool_use_id.clone();
+        // The envelope has an id too, which is a call's only for hooks about calls.
+        let tool = input["tool_use_id"].as_str().map(str::to_owned);
         let parent = self.subagents.caller(tool.as_deref(), agent);
         let ask = Ask::Hook { event: event.clone(), input };
         self.open(key, Open::Hook { event }, Opened { ask, parent, tool }, line, out);
@@ -185,7 +195,13 @@ impl Translate {
         out.write_and_consume(ticket, &envelope(key, &response));
     }
 
-    fn tool_answer(&mut self, input: Box<RawValue>, tool: Option<String>, ask: &Ask, answer: Answer) -> Value {
+    fn tool_answer(
+        &mut self,
+        input: Box<RawValue>,
+        tool: Option<String>,
+        ask: &Ask,
+        answer: Answer,
+    ) -> Value {
         let original = || wire::value(Some(&input));
         match answer {
             Answer::Deny { message, interrupt, .. } => {

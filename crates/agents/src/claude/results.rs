@@ -22,6 +22,9 @@ use super::{
 };
 use crate::driver::Turnout;
 
+/// How the CLI marks an error that says nothing to people.
+const DIAGNOSTIC: &str = "[ede_diagnostic]";
+
 type Figures = IndexMap<String, wire::ModelUsage>;
 
 /// What the CLI has counted so far.
@@ -136,7 +139,8 @@ impl Translate {
         let Ok(end) = serde_json::from_str::<TurnEnd>(line) else { return out.unknown(KIND, "result", line) };
         if !self.is_ready {
             // It could not begin at all, such as for a conversation that is not there.
-            let message = if end.errors.is_empty() { end.result.unwrap_or_default() } else { end.errors.join("\n") };
+            let message =
+                if end.errors.is_empty() { end.result.unwrap_or_default() } else { end.errors.join("\n") };
             let error = ErrorInfo { kind: ErrorKind::Agent, message, way_out: None };
             return out.event(Event::Failure { error, recoverable: false });
         }
@@ -194,7 +198,9 @@ fn outcome(end: &TurnEnd, turn: Option<&Turn>) -> (TurnOutcome, Option<ErrorInfo
     };
     match end.subtype.as_str() {
         "error_max_turns" => return (TurnOutcome::MaxTurns, limit("send another prompt to go on")),
-        "error_max_budget_usd" => return (TurnOutcome::MaxBudget, limit("start a session with a larger budget")),
+        "error_max_budget_usd" => {
+            return (TurnOutcome::MaxBudget, limit("start a session with a larger budget"));
+        }
         "error_max_structured_output_retries" => {
             return (TurnOutcome::StructuredOutputFailed, limit("ask for less, or make the schema simpler"));
         }
@@ -209,9 +215,13 @@ fn outcome(end: &TurnEnd, turn: Option<&Turn>) -> (TurnOutcome, Option<ErrorInfo
         return (TurnOutcome::Completed, None);
     }
     let mut trouble = turn.and_then(|turn| turn.trouble.clone()).unwrap_or_default();
-    let said = end.result.clone().filter(|text| !text.is_empty()).unwrap_or_else(|| end.errors.join("\n"));
+    // Diagnostics are for the CLI's makers.
+    let errors: Vec<_> = end.errors.iter().filter(|text| !text.starts_with(DIAGNOSTIC)).cloned().collect();
+    let said = end.result.clone().filter(|text| !text.is_empty()).unwrap_or_else(|| errors.join("\n"));
     if !said.is_empty() {
         trouble.text = said;
+    } else if trouble.text.is_empty() {
+        trouble.text = "the answer broke off; send it again".into();
     }
     trouble.status = trouble.status.or(end.api_error_status);
     trouble.terminal.clone_from(&end.terminal_reason);

@@ -116,7 +116,8 @@ impl Subagents {
             background,
             team: text("team_name"),
         };
-        self.running.insert(tool.to_owned(), Running { started: started.clone(), background, model: text("model") });
+        self.running
+            .insert(tool.to_owned(), Running { started: started.clone(), background, model: text("model") });
         Some(Report::Event { event: started, raw: None })
     }
 
@@ -355,7 +356,12 @@ impl Translate {
         if let Some((ended, done)) = ended {
             if let Some(usage) = done.usage {
                 let (model, context_window) = (done.resolved_model.or(written_with), None);
-                out.event(Event::Usage { usage: tokens(usage), model, parent: Some(tool.clone()), context_window });
+                out.event(Event::Usage {
+                    usage: tokens(usage),
+                    model,
+                    parent: Some(tool.clone()),
+                    context_window,
+                });
             }
             out.event(ended);
         }
@@ -374,9 +380,14 @@ impl Translate {
         }
         let told = meta.as_array().into_iter().flatten().find(|entry| entry["id"] == tool);
         let rejected = told.is_some_and(|entry| {
-            entry["permission_decision"]["decision"] == "reject" || entry["non_execution_kind"] == "user-rejected"
+            entry["permission_decision"]["decision"] == "reject"
+                || entry["non_execution_kind"] == "user-rejected"
         });
-        if rejected || self.subagents.denied.contains(tool) { ToolOutcome::Denied } else { ToolOutcome::Failed }
+        if rejected || self.subagents.denied.contains(tool) {
+            ToolOutcome::Denied
+        } else {
+            ToolOutcome::Failed
+        }
     }
 }
 

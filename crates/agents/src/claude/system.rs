@@ -24,6 +24,8 @@ const IGNORED: &[&str] = &[
     "autocompact_state",
     "keep_alive",
     "session_title_changed",
+    // The end of the turn tells it, with the reason.
+    "model_refusal_no_fallback",
 ];
 
 impl Translate {
@@ -34,11 +36,14 @@ impl Translate {
             "status" => self.status(line, out),
             "compact_boundary" => compacted(line, out),
             "api_retry" => retry(line, out),
-            "task_started" | "task_progress" | "task_updated" | "task_notification"
+            "task_started"
+            | "task_progress"
+            | "task_updated"
+            | "task_notification"
             | "background_tasks_changed" => self.task(subtype, line, out),
             "hook_started" | "hook_progress" | "hook_response" => hook(subtype, line, out),
             "permission_denied" => self.permission_denied(line, out),
-            "informational" | "model_refusal_no_fallback" => informed(subtype, line, out),
+            "informational" => informed(line, out),
             "commands_changed" => self.commands_changed(line, out),
             "control_request_progress" => {
                 if let Some(id) = &message.request_id {
@@ -59,7 +64,7 @@ impl Translate {
                 self.tally.restart();
                 out.event(Event::ConversationReset { agent_session: None });
             }
-            "tool_progress" => self.tool_progress(line, out),
+            "tool_progress" => tool_progress(line, out),
             "tool_use_summary" => tool_summary(line, out),
             "auth_status" => auth_status(line, out),
             ignored if IGNORED.contains(&ignored) => {}
@@ -71,12 +76,13 @@ impl Translate {
 
     /// Comes at every turn: a state, not a start.
     fn init(&mut self, line: &str, out: &mut Turnout) {
-        let Ok(init) = serde_json::from_str::<Init>(line) else { return out.unknown(KIND, "system/init", line) };
+        let Ok(init) = serde_json::from_str::<Init>(line) else {
+            return out.unknown(KIND, "system/init", line);
+        };
         self.prompts_named(&init.user_message_uuids, out);
         self.turn_begins(out);
         let changed = self.known.agent_session.is_some() && self.known.agent_session != init.session_id;
         if changed && !std::mem::take(&mut self.was_reset) {
-            self.tally.restart();
             out.event(Event::ConversationReset { agent_session: init.session_id.clone() });
         }
         let info = init.info(self.known.commands.is_none());
@@ -166,27 +172,27 @@ impl Translate {
         let text = format!("`{}` was not allowed: {}", denied.tool_name, denied.message);
         out.event(Event::Notice { level: Level::Warning, text });
     }
+}
 
-    fn tool_progress(&mut self, line: &str, out: &mut Turnout) {
-        #[derive(Deserialize)]
-        struct Progress {
-            tool_use_id: String,
-            tool_name: String,
-            #[serde(default)]
-            parent_tool_use_id: Option<String>,
-            #[serde(default)]
-            elapsed_time_seconds: Option<f64>,
-        }
-        let Ok(progress) = serde_json::from_str::<Progress>(line) else {
-            return out.unknown(KIND, "tool_progress", line);
-        };
-        out.event(Event::ToolProgress {
-            tool: progress.tool_use_id,
-            name: progress.tool_name,
-            parent: progress.parent_tool_use_id,
-            elapsed_seconds: progress.elapsed_time_seconds,
-        });
+fn tool_progress(line: &str, out: &mut Turnout) {
+    #[derive(Deserialize)]
+    struct Progress {
+        tool_use_id: String,
+        tool_name: String,
+        #[serde(default)]
+        parent_tool_use_id: Option<String>,
+        #[serde(default)]
+        elapsed_time_seconds: Option<f64>,
     }
+    let Ok(progress) = serde_json::from_str::<Progress>(line) else {
+        return out.unknown(KIND, "tool_progress", line);
+    };
+    out.event(Event::ToolProgress {
+        tool: progress.tool_use_id,
+        name: progress.tool_name,
+        parent: progress.parent_tool_use_id,
+        elapsed_seconds: progress.elapsed_time_seconds,
+    });
 }
 
 fn compacted(line: &str, out: &mut Turnout) {
@@ -212,7 +218,7 @@ fn compacted(line: &str, out: &mut Turnout) {
 
 fn retry(line: &str, out: &mut Turnout) {
     #[derive(Deserialize)]
-    struct Retry {
+    struct Told {
         #[serde(default)]
         attempt: u32,
         #[serde(default)]
@@ -224,7 +230,9 @@ fn retry(line: &str, out: &mut Turnout) {
         #[serde(default)]
         error: Option<String>,
     }
-    let Ok(told) = serde_json::from_str::<Retry>(line) else { return out.unknown(KIND, "system/api_retry", line) };
+    let Ok(told) = serde_json::from_str::<Told>(line) else {
+        return out.unknown(KIND, "system/api_retry", line);
+    };
     let no_answer = told.error_status.is_none();
     let trouble = Trouble { word: told.error, status: told.error_status, ..Trouble::default() };
     let mut error = trouble.info();
@@ -242,7 +250,7 @@ fn retry(line: &str, out: &mut Turnout) {
 
 fn hook(subtype: &str, line: &str, out: &mut Turnout) {
     #[derive(Deserialize)]
-    struct Hook {
+    struct Told {
         hook_id: String,
         #[serde(default)]
         hook_name: String,
@@ -251,7 +259,7 @@ fn hook(subtype: &str, line: &str, out: &mut Turnout) {
         #[serde(flatten)]
         rest: serde_json::Map<String, Value>,
     }
-    let Ok(told) = serde_json::from_str::<Hook>(line) else {
+    let Ok(told) = serde_json::from_str::<Told>(line) else {
         return out.unknown(KIND, &format!("system/{subtype}"), line);
     };
     let mut data = told.rest;
@@ -272,7 +280,7 @@ fn hook(subtype: &str, line: &str, out: &mut Turnout) {
     });
 }
 
-fn informed(subtype: &str, line: &str, out: &mut Turnout) {
+fn informed(line: &str, out: &mut Turnout) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Told {
@@ -281,9 +289,9 @@ fn informed(subtype: &str, line: &str, out: &mut Turnout) {
     }
     let told: Told = serde_json::from_str(line).unwrap_or_default();
     let Some(text) = told.content.filter(|text| !text.is_empty()) else {
-        return out.unknown(KIND, &format!("system/{subtype}"), line);
+        return out.unknown(KIND, "system/informational", line);
     };
-    let grave = matches!(told.level.as_deref(), Some("warning" | "error")) || subtype != "informational";
+    let grave = matches!(told.level.as_deref(), Some("warning" | "error"));
     let level = if grave { Level::Warning } else { Level::Info };
     out.event_with_raw(Event::Notice { level, text }, line);
 }
@@ -310,7 +318,9 @@ fn tool_summary(line: &str, out: &mut Turnout) {
         preceding_tool_use_ids: Vec<String>,
     }
     match serde_json::from_str::<Summary>(line) {
-        Ok(told) => out.event(Event::ToolSummary { summary: told.summary, tools: told.preceding_tool_use_ids }),
+        Ok(told) => {
+            out.event(Event::ToolSummary { summary: told.summary, tools: told.preceding_tool_use_ids });
+        }
         Err(_) => out.unknown(KIND, "tool_use_summary", line),
     }
 }

@@ -35,9 +35,10 @@ pub(super) fn is_subagent(name: &str) -> bool {
 
 /// One line for people.
 pub(super) fn title(input: &Value) -> Option<String> {
-    let told = ["description", "command", "file_path", "notebook_path", "path", "pattern", "url", "query", "skill"]
-        .iter()
-        .find_map(|key| input.get(key)?.as_str())?;
+    let told =
+        ["description", "command", "file_path", "notebook_path", "path", "pattern", "url", "query", "skill"]
+            .iter()
+            .find_map(|key| input.get(key)?.as_str())?;
     let line = told.lines().next().unwrap_or_default();
     let short: String = line.chars().take(TITLE).collect();
     Some(if short.len() < line.len() { format!("{short}…") } else { short })
@@ -138,8 +139,7 @@ fn hunk(old: &str, new: &str, at: usize) -> String {
     let rest = old[before..].iter().rev().zip(new[before..].iter().rev());
     let after = rest.take_while(|(a, b)| a == b).count();
     let start = |lines: &[&str]| if lines.is_empty() { 0 } else { at };
-    let mut text =
-        format!("@@ -{},{} +{},{} @@\n", start(&old), old.len(), start(&new), new.len());
+    let mut text = format!("@@ -{},{} +{},{} @@\n", start(&old), old.len(), start(&new), new.len());
     let parts = [
         (' ', &old[..before]),
         ('-', &old[before..old.len() - after]),
@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn an_edit_is_shown_as_a_diff_with_its_context() {
-        let input = json!({"file_path": "/a", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree"});
+        let input =
+            json!({"file_path": "/a", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree"});
         let changes = changes_asked("Edit", &input);
         assert_eq!(diff_of(&changes), "--- /a\n+++ /a\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n");
         assert_eq!(changes[0].change, ChangeKind::Modify);
@@ -190,7 +191,8 @@ mod tests {
 
     #[test]
     fn a_new_file_is_a_creation() {
-        let result = json!({"type": "create", "filePath": "/n", "content": "line one\n", "structuredPatch": []});
+        let result =
+            json!({"type": "create", "filePath": "/n", "content": "line one\n", "structuredPatch": []});
         let changes = changes_made(&result);
         assert_eq!(changes[0].change, ChangeKind::Create);
         assert_eq!(diff_of(&changes), "--- /dev/null\n+++ /n\n@@ -0,0 +1,1 @@\n+line one\n");

@@ -15,6 +15,8 @@ impl Version {
     const HAS_AUTO: Self = Self(2, 1, 121);
     /// The first seen that takes the system prompt in pieces.
     const SYSTEM_PROMPT_IN_PIECES: Self = Self(2, 1, 120);
+    /// The first seen that tells what subagents say.
+    const FORWARDS_SUBAGENTS: Self = Self(2, 1, 120);
 
     /// It still dials in where it is told to.
     pub fn dials_in(self) -> bool {
@@ -24,6 +26,10 @@ impl Version {
     /// Prompts need not be echoed to know what became of them.
     pub(super) fn tells_of_prompts(self) -> bool {
         self >= Self::TELLS_OF_PROMPTS
+    }
+
+    pub(super) fn forwards_subagents(self) -> bool {
+        self >= Self::FORWARDS_SUBAGENTS
     }
 
     pub(super) fn takes_system_prompt_in_pieces(self) -> bool {

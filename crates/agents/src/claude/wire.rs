@@ -140,6 +140,7 @@ pub(super) struct MessageStart {
 /// Tokens, in the API's words. A field that is absent or null says nothing.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "they are the API's names")]
 pub(super) struct Usage {
     pub(super) input_tokens: Option<u64>,
     pub(super) output_tokens: Option<u64>,

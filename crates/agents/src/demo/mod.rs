@@ -63,7 +63,7 @@ impl Agent for Demo {
     fn probe(&self) -> Boxed<'_, Probe> {
         let version = Some(env!("CARGO_PKG_VERSION").to_owned());
         let message = "built in; no account, no network".to_owned();
-        Box::pin(std::future::ready(Probe { available: true, version, message }))
+        Box::pin(std::future::ready(Probe { available: true, version, message, ..Probe::default() }))
     }
 
     fn start(&self, launch: Launch) -> AgentLink {

@@ -113,18 +113,16 @@ impl Socket {
         // Both are cancel-safe. What was said before comes before what says it anew.
         tokio::select! {
             biased;
-            frame = frame => match frame {
-                Some(frame) => {
-                    self.splitter.push(&frame);
-                    Filled::More
-                }
-                None => {
+            frame = frame => {
+                let Some(frame) = frame else {
                     self.current = None;
                     // A line that was cut off must not be joined to the next connection's first.
                     self.splitter.push(b"\n");
-                    Filled::Lost
-                }
-            },
+                    return Filled::Lost;
+                };
+                self.splitter.push(&frame);
+                Filled::More
+            }
             connection = self.expected.connection() => match connection {
                 Some(Connection { incoming, outgoing }) => {
                     self.splitter.push(b"\n");

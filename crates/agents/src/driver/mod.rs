@@ -7,6 +7,8 @@
 mod ending;
 mod link;
 mod run;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 use std::{sync::Arc, time::Duration};

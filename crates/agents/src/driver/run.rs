@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use portolan_core::{
     Event,
     event::{Exit, ExitReason, Level},
     ports::{Instruction, Order, Report},
 };
-use bytes::Bytes;
 use portolan_wire::{limits, ndjson::Line};
 use tokio::{
     io::AsyncReadExt as _,

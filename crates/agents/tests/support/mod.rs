@@ -245,6 +245,7 @@ pub(crate) fn program_in(
         version: None,
         protocol: NativeProtocol::Pty,
         capabilities: Capabilities::default(),
+        transport: portolan_agents::driver::Transport::Pipes,
         translator: Box::new(translator),
     };
     Session::of(driver::start(job, Arc::new(supervision)))

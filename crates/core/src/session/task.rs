@@ -18,7 +18,8 @@ use super::{
     state::{State, Summary},
 };
 use crate::{
-    Action, DaemonEvent, Generation, LogId, Refusal, RequestId, Seq, SessionId, SessionSpec,
+    Action, DaemonEvent, Generation, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId,
+    SessionSpec,
     command::{Command, Receipt},
     event::{Exit, ExitReason},
     log::{
@@ -213,6 +214,11 @@ impl Task {
                     Action::SetEnvironment { variables } => Some(variables.clone()),
                     _ => None,
                 };
+                if let Some(refusal) = environment.as_ref().and_then(|added| self.refuse_environment(added)) {
+                    // The sender may have gone; nothing has changed.
+                    let _ = reply.send(Err(refusal));
+                    return;
+                }
                 let mut book = self.log.book();
                 let result = self.machine.command(&mut book, now, *command);
                 if let (Some(variables), Ok(_)) = (environment, &result) {
@@ -235,6 +241,15 @@ impl Task {
                 working.ending = Some(Ending::Delete { reply });
             }
         }
+    }
+
+    /// Why the agent would no longer start with these variables. It is asked before they are kept: they are part of
+    /// what every later start is made from.
+    fn refuse_environment(&self, added: &indexmap::IndexMap<String, String>) -> Option<Refusal> {
+        let mut spec = self.birth.spec.clone();
+        spec.env.extend(added.clone());
+        let why = self.agent.as_ref()?.environment(&spec).err()?;
+        Some(Refusal::new(RefusalCode::Invalid, why))
     }
 
     fn take_reports(&mut self, working: &mut Working, reports: &mut Vec<Report>) {

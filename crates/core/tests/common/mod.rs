@@ -150,8 +150,14 @@ impl Agent for Fake {
     fn capabilities(&self) -> Capabilities {
         capabilities()
     }
+    fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
+        if spec.env.contains_key("LD_PRELOAD") {
+            return Err("`LD_PRELOAD` is refused".into());
+        }
+        Ok(spec.env.clone())
+    }
     fn probe(&self) -> Boxed<'_, Probe> {
-        Box::pin(async { Probe { available: true, version: None, message: "here".into() } })
+        Box::pin(async { Probe { available: true, version: None, message: "here".into(), ..Probe::default() } })
     }
     fn start(&self, launch: Launch) -> AgentLink {
         let (instructions_in, instructions) = mpsc::channel(INSTRUCTIONS);

@@ -3,6 +3,7 @@
 use std::{
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use axum::{
@@ -17,21 +18,44 @@ use serde::de::DeserializeOwned;
 
 use super::{
     denied::Denied,
+    guard::Guest,
     settings::{DoorLimits, JSON_DEPTH},
 };
 
 /// Puts the bounds around a body. One that says it is too long is refused unread.
-pub(super) fn bounded(headers: &HeaderMap, body: Body, limits: &DoorLimits) -> Result<Body, Denied> {
+pub(super) fn bounded(headers: &HeaderMap, body: Body, most: Most) -> Result<Body, Denied> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > limits.body_bytes as u64) {
+    if declared.is_some_and(|length| length > most.bytes as u64) {
         return Err(too_long());
     }
     // Most requests have none; they need no timer.
     if body.is_end_stream() {
         return Ok(body);
     }
-    let in_time = Timed { body, end: Box::pin(tokio::time::sleep(limits.body)) };
-    Ok(Body::new(Limited::new(in_time, limits.body_bytes)))
+    let in_time = Timed { body, end: Box::pin(tokio::time::sleep(most.time)) };
+    Ok(Body::new(Limited::new(in_time, most.bytes)))
+}
+
+/// How long a body may be, in bytes and in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Most {
+    bytes: usize,
+    time: Duration,
+}
+
+/// Bytes of a body from someone whom nobody knows yet: a ticket, with much to spare. Every connection may bring one, so
+/// thousands of them must fit into memory.
+const STRANGERS_BYTES: usize = 4 * 1024;
+
+impl DoorLimits {
+    /// The bounds of the body of a request that the keeper let through.
+    pub(super) fn body_of(&self, request: &http::Extensions) -> Most {
+        if request.get::<Guest>().is_some() {
+            Most { bytes: self.body_bytes, time: self.body }
+        } else {
+            Most { bytes: self.body_bytes.min(STRANGERS_BYTES), time: self.body.min(self.head) }
+        }
+    }
 }
 
 fn too_long() -> Denied {

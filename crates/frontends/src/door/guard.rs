@@ -90,7 +90,7 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
     let mut configured = None;
     let mut response = match examine(&keeper, &mut parts, &arrival, &mut log, &mut configured) {
         Ok(Step::Preflight) => preflight(),
-        Ok(Step::Route) => match bounded(&parts.headers, body, &keeper.limits) {
+        Ok(Step::Route) => match bounded(&parts.headers, body, keeper.limits.body_of(&parts.extensions)) {
             Ok(body) => {
                 let span = tracing::info_span!("request", %method, path, token = log.token);
                 next.run(Request::from_parts(parts, body)).instrument(span).await

@@ -14,7 +14,7 @@ use tokio_tungstenite::{
 use super::{FRAME_BYTES, Stream, tls};
 use crate::{
     arguments::Global,
-    daemon::detach,
+    daemon::{detach, lock::Lock},
     failure::{Failure, Outcome},
     home::{Home, Record},
 };
@@ -129,7 +129,9 @@ async fn local(home: &Home, token: Option<&Secret>) -> Outcome<Option<WebSocketS
         return shake_hands("ws://localhost/ws", token, Box::new(stream)).await.map(Some);
     }
     let Some(record) = Record::read(home) else { return Ok(None) };
-    if !crate::daemon::is_alive(record.pid) || !listens(&record.url).await {
+    // Only the one who holds the lock gets the token. A daemon that was killed leaves its file behind, and both its
+    // pid and its port may be another user's by now.
+    if !is_of_the_holder(home, &record) || !listens(&record.url).await {
         return Ok(None);
     }
     let token = match token {
@@ -138,6 +140,11 @@ async fn local(home: &Home, token: Option<&Secret>) -> Outcome<Option<WebSocketS
     };
     let own = home.path().join("tls-cert.pem");
     by_url(&record.url, &token, own.exists().then_some(own.as_path())).await.map(Some)
+}
+
+/// Did the daemon that runs now write this?
+fn is_of_the_holder(home: &Home, record: &Record) -> bool {
+    Lock::holder(home).is_some_and(|holder| holder.pid == Some(record.pid))
 }
 
 /// Does anyone listen there? A daemon that is stopping does not.
@@ -227,7 +234,13 @@ fn refused(response: &tungstenite::handshake::client::Response) -> Failure {
         .unwrap_or_else(|| said.trim().chars().take(300).collect());
     let status = response.status();
     let words = match status.as_u16() {
-        401 if said.is_empty() => "the daemon does not know this token; ask its owner for another".to_owned(),
+        // What it says is meant for whoever writes a client.
+        401 => {
+            return Failure::new(
+                "the daemon does not take this token: it is wrong, expired or revoked; `portolan token create`, by its \
+                 owner, makes another",
+            );
+        }
         429 if said.is_empty() => "the daemon has had too many tries; wait a minute".to_owned(),
         _ if said.is_empty() => format!("the daemon refused the connection: {status}"),
         _ => said,
@@ -243,6 +256,24 @@ mod tests {
     async fn a_token_is_not_sent_over_the_network_in_the_clear() {
         let error = by_url("http://192.0.2.1:7420", &Secret("t".into()), None).await.err().unwrap();
         assert!(error.message.contains("in the clear"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn whoever_listens_where_a_killed_daemon_did_is_not_given_the_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let stranger = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let record = Record {
+            // A number that is alive: the system gives them out again.
+            pid: std::process::id(),
+            url: format!("http://{}", stranger.local_addr().unwrap()),
+            version: String::new(),
+            started_at: String::new(),
+            heartbeat_at: String::new(),
+        };
+        record.write(&home).unwrap();
+        assert!(local(&home, Some(&Secret("t".into()))).await.unwrap().is_none());
+        assert!(tokio::time::timeout(Duration::from_millis(50), stranger.accept()).await.is_err());
     }
 
     #[test]

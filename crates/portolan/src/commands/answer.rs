@@ -11,6 +11,8 @@ use crate::{
     arguments::{self, Approve},
     client::Client,
     failure::{Failure, Outcome},
+    output::{self, Format},
+    terminal::clean,
 };
 
 pub(super) async fn approve(context: &Context, approve: Approve) -> Outcome {
@@ -146,9 +148,19 @@ async fn give(
     answer: Answer,
 ) -> Outcome {
     answer.fits(&request.ask).map_err(Failure::usage)?;
+    let told = match &answer {
+        Answer::Allow { scope: Scope::Once, .. } => "allowed",
+        Answer::Allow { scope: Scope::Session, .. } => "allowed from now on",
+        Answer::Deny { .. } => "denied",
+        Answer::Choices { .. } | Answer::Content { .. } | Answer::Output { .. } => "answered",
+    };
     let action = Action::Answer { request: request.request, digest: Some(request.digest), answer };
     let receipt = client.carry_out(session, action).await?;
     client.close().await;
+    if context.format() == Format::Plain {
+        // The request need not be named, so that it must be said which one it was.
+        output::note(format!("{told}: {}", clean::line(&request.ask.title())));
+    }
     act::show(context, session, &receipt)
 }
 

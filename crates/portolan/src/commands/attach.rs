@@ -221,6 +221,11 @@ impl Joined {
                 break;
             }
         }
+        if let Link::Down { .. } = self.link
+            && !self.unanswered.is_empty()
+        {
+            self.remark(Style::Warning, format!("! left with {} never sent", self.unanswered.len()));
+        }
         let rest = std::mem::take(&mut self.lines);
         screen.draw(&rest, &[], 0, 0)?;
         screen.clear()?;
@@ -366,8 +371,12 @@ impl Joined {
             Wish::Look => {}
             Wish::Leave => return Stay::Leave,
             Wish::Unfold => {
-                let lines = self.transcript.unfold();
-                self.lines.extend(lines);
+                // What is to be allowed comes before what was done.
+                let lines = match request {
+                    Some(request) => requests::in_full(request),
+                    None => self.transcript.unfold(),
+                };
+                self.lines.extend(lines.into_iter().flat_map(|line| line.wrapped(Screen::columns())));
             }
             Wish::Interrupt => self.act(Action::Interrupt).await,
             Wish::Send(text) => self.act(Action::Prompt { content: vec![Content::text(text)] }).await,
@@ -449,16 +458,23 @@ impl Joined {
             (None, _) => self.shown = None,
         }
         if let Some(request) = request {
-            below.push(Line::new(Style::Warning, requests::keys(&request.ask)));
+            let several = self.state.as_ref().is_some_and(|state| state.requests.len() > 1);
+            // Several are on the screen, and a key answers one of them.
+            let which = if several { format!("request {}: ", request.request) } else { String::new() };
+            below.push(Line::new(Style::Warning, format!("{which}{}", requests::keys(&request.ask))));
         }
         let row = below.len();
         let (line, column) = self.keyboard.line(columns);
         below.push(line);
         below.push(match (&self.link, &self.state) {
-            (Link::Down { why, .. }, _) => Line::new(
-                Style::Warning,
-                format!("connection lost ({}); trying to come back", clean::line(why)),
-            ),
+            (Link::Down { why, .. }, _) => {
+                let kept = match self.unanswered.len() {
+                    0 => String::new(),
+                    number => format!(" · {number} to be sent then"),
+                };
+                let text = format!("trying to come back{kept} · connection lost: {}", clean::line(why));
+                Line::new(Style::Warning, text)
+            }
             (Link::Up, Some(state)) => status::line(state, &self.present),
             (Link::Up, None) => Line::new(Style::Dim, "joining"),
         });

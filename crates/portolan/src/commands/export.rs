@@ -27,6 +27,10 @@ pub(super) async fn export(
     let mut client = context.client().await?;
     let session = client.resolve(id).await?;
     let mut sink = Sink::open(file.as_deref())?;
+    if let ExportFormat::Markdown = format {
+        let (_, state) = client.state(session).await?;
+        sink.write(&heading(&state.summary.name))?;
+    }
     let mut after = Seq::ZERO;
     let mut written = 0u64;
     loop {
@@ -67,7 +71,10 @@ impl Sink {
         let Some(path) = file else { return Ok(Self::Stdout) };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let beside = tempfile::NamedTempFile::new_in(folder)
-            .map_err(|error| Failure::new(format!("`{}`: {error}", folder.display())))?;
+            // Its own words name a file that nobody asked for.
+            .map_err(|error| {
+                Failure::new(format!("cannot write in `{}`: {}", folder.display(), error.kind()))
+            })?;
         Ok(Self::File(beside, path.to_path_buf()))
     }
 
@@ -91,16 +98,21 @@ impl Sink {
     }
 }
 
+/// What stands above it all: the name the session has now.
+fn heading(name: &str) -> String {
+    let name = clean::line(name);
+    format!("# {}\n\n", if name.trim().is_empty() { "Session" } else { &name })
+}
+
 /// One entry of the conversation; `None` for what is no part of it.
 fn markdown(entry: &Decoded<Event>) -> Option<String> {
     let by = entry.by.as_ref().map(|by| clean::line(&by.to_string()));
     Some(match &entry.event {
         Event::SessionCreated { spec } => {
-            let title = spec.name.as_deref().map_or_else(|| "Session".into(), clean::line);
             format!(
-                "# {title}\n\n{} in `{}`, {}\n\n",
+                "{} in `{}`, {}\n\n",
                 clean::line(&spec.agent),
-                spec.cwd.display(),
+                clean::visible(&spec.cwd.display().to_string()),
                 rfc3339(entry.at)
             )
         }
@@ -114,7 +126,7 @@ fn markdown(entry: &Decoded<Event>) -> Option<String> {
         }
         Event::ToolCall { name, input, .. } => {
             let input = serde_json::to_string_pretty(input).unwrap_or_default();
-            format!("**{}**\n\n{}\n\n", clean::line(name), fenced("json", &input))
+            format!("**{}**\n\n{}\n\n", clean::line(name), fenced("json", &clean::visible(&input)))
         }
         Event::ToolResult { outcome, content, changes, .. } => {
             let mut out = format!("*{outcome:?}*\n\n");
@@ -155,7 +167,7 @@ fn pieces(content: &[Content]) -> String {
             Content::Image { media_type, .. } => format!("*(picture, {})*", clean::line(media_type)),
             Content::Resource { uri, .. } => format!("<{}>", clean::visible(uri)),
             Content::Data { data: body } | Content::Other { body } => {
-                fenced("json", &serde_json::to_string_pretty(body).unwrap_or_default())
+                fenced("json", &clean::visible(&serde_json::to_string_pretty(body).unwrap_or_default()))
             }
         })
         .collect();
@@ -184,6 +196,30 @@ mod tests {
     #[test]
     fn code_within_a_result_cannot_end_its_block() {
         assert_eq!(fenced("", "a\n```\nb\n"), "````\na\n```\nb\n````");
+    }
+
+    #[test]
+    fn nothing_in_the_markdown_reaches_the_terminal_as_an_escape() {
+        let evil = "\u{1b}[31m\u{9b}2J\u{202e}x";
+        let spec = portolan_core::SessionSpec {
+            agent: evil.into(),
+            cwd: evil.into(),
+            name: Some(evil.into()),
+            ..Default::default()
+        };
+        let data = Content::Data { data: json!({ evil: evil }) };
+        let texts = [
+            markdown(&entry(Event::SessionCreated { spec: Box::new(spec) })).unwrap(),
+            pieces(&[data, Content::text(evil), Content::Thinking { text: evil.into() }]),
+        ];
+        for text in texts {
+            assert!(!text.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_without_a_name_has_a_heading_too() {
+        assert_eq!([heading("Tour\u{1b}[1m"), heading(" ")], ["# Tour\n\n", "# Session\n\n"]);
     }
 
     #[test]

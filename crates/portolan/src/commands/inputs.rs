@@ -50,7 +50,7 @@ pub(super) fn json<T: DeserializeOwned>(given: &str, what: &str) -> Outcome<T> {
     let text = text(given)?;
     let mut reader = serde_json::Deserializer::from_str(&text);
     serde_path_to_error::deserialize(&mut reader)
-        .map_err(|error| Failure::usage(format!("{what} is not what it should be: {error}")))
+        .map_err(|error| Failure::usage(format!("cannot read {what}: {error}; give JSON, or @FILE with it")))
 }
 
 /// A prompt: words, or stdin with `-`, and pictures.
@@ -197,6 +197,6 @@ mod tests {
     #[test]
     fn json_that_does_not_fit_is_told_with_its_place() {
         let error = json::<IndexMap<String, u32>>(r#"{"a":"x"}"#, "--input").unwrap_err();
-        assert!(error.message.starts_with("--input is not what it should be: a: invalid type"), "{error}");
+        assert!(error.message.starts_with("cannot read --input: a: invalid type"), "{error}");
     }
 }

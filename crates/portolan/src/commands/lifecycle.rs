@@ -57,7 +57,8 @@ pub(super) async fn up(context: &Context, up: Up) -> Outcome {
     let format = context.format();
     let open = !up.no_open && !up.log_file;
     let ended = run::run(settings, home, move |ready| announce(&ready, format, open)).await;
-    if let Err(failure) = &ended {
+    // In the foreground the same words are on the terminal in a moment.
+    if let (Err(failure), Where::File) = (&ended, to) {
         tracing::error!("{failure}");
     }
     ended
@@ -233,7 +234,10 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
     }
     match context.format() {
         Format::Json => output::json(&json!({"stopped": true, "pid": pid})),
-        Format::Plain => Ok(()),
+        Format::Plain => {
+            output::note("stopped");
+            Ok(())
+        }
     }
 }
 

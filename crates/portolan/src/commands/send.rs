@@ -113,6 +113,14 @@ impl Watch {
                 }
                 Stage::Accepted | Stage::Sending | Stage::Delivered => None,
             },
+            // It may be started again by itself, or by a person much later. The prompt waits for that; we do not.
+            Event::AgentExited { exit, .. } if exit.reason.is_error() && !self.taken_up => {
+                Some(Err(Failure::new(format!(
+                    "the agent ended before it took up the prompt: {}; the prompt waits until it runs again \
+                     (`portolan resume`)",
+                    exit.message
+                ))))
+            }
             Event::TurnEnded { result, .. } if self.taken_up => Some(match result.outcome {
                 TurnOutcome::Completed => Ok(()),
                 TurnOutcome::Interrupted => {
@@ -134,7 +142,10 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use portolan_core::{Millis, event::TurnResult};
+    use portolan_core::{
+        Generation, Millis,
+        event::{ExitReason, TurnResult},
+    };
 
     use super::*;
 
@@ -152,6 +163,25 @@ mod tests {
         assert!(watch.entry(&entry(ended(TurnOutcome::Completed))).is_none());
         assert!(watch.entry(&entry(Event::Prompt { command: Seq(5), content: vec![] })).is_none());
         assert!(watch.entry(&entry(ended(TurnOutcome::Completed))).unwrap().is_ok());
+    }
+
+    #[test]
+    fn an_agent_that_cannot_be_started_is_not_waited_for() {
+        let exited = |reason| Event::AgentExited {
+            generation: Generation(1),
+            exit: portolan_core::event::Exit {
+                reason,
+                code: None,
+                signal: None,
+                message: "no program `x`".into(),
+                stderr: String::new(),
+            },
+        };
+        let mut watch = Watch { command: Seq(5), taken_up: false };
+        assert!(watch.entry(&entry(exited(ExitReason::Stopped))).is_none(), "the prompt starts it again");
+        let failure = watch.entry(&entry(exited(ExitReason::NotStarted))).unwrap().unwrap_err();
+        assert_eq!(failure.exit, Exit::Failed);
+        assert!(failure.message.contains("no program `x`"), "{failure}");
     }
 
     #[test]

@@ -32,7 +32,14 @@ pub(super) async fn ls(context: &Context, archived: Option<bool>, limit: u32) ->
     match context.format() {
         Format::Json => output::json(&sessions),
         Format::Plain if sessions.is_empty() => {
-            output::note("no sessions; `portolan new demo \"show me everything\"` starts one");
+            output::note(match archived {
+                Some(true) => "no archived sessions",
+                Some(false) => {
+                    "no sessions; `portolan new demo \"show me everything\"` starts one, `portolan ls --all` shows \
+                     archived ones too"
+                }
+                None => "no sessions; `portolan new demo \"show me everything\"` starts one",
+            });
             Ok(())
         }
         Format::Plain => output::raw(list(&sessions, Millis::now()).as_bytes()),

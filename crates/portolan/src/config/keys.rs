@@ -158,6 +158,12 @@ pub(crate) const KEYS: &[Key] = &[
         "[]",
         "How it is started: the program and its first arguments. Never a shell line. Its usual name when empty.",
     ),
+    key(
+        "agents.*.transport",
+        Kind::Text,
+        "",
+        "For Claude Code: `stdio`, or `websocket` for versions up to 2.1.120. By its version when absent.",
+    ),
     key("agents.*.env", Kind::Table, "{}", "Environment variables for every session of this agent."),
 ];
 

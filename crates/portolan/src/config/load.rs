@@ -162,23 +162,36 @@ fn put(
     origin: Origin,
     origins: &mut BTreeMap<String, Origin>,
 ) -> Result<(), String> {
-    let wrong = |why: &str| format!("{origin}: `{path}`: {why}, not `{text}`");
+    let wrong = |why: &str| format!("{origin}: `{path}`: {why}");
+    let wanted = |what: &str| wrong(&format!("{what} is wanted, not `{text}`"));
     let value = match key.kind {
         Kind::Text => Value::String(text.to_owned()),
-        Kind::Number => Value::Integer(text.parse().map_err(|_| wrong("a whole number is wanted"))?),
-        Kind::Switch => Value::Boolean(text.parse().map_err(|_| wrong("`true` or `false` is wanted"))?),
+        Kind::Number => Value::Integer(text.parse().map_err(|_| wanted("a whole number"))?),
+        Kind::Switch => Value::Boolean(text.parse().map_err(|_| wanted("`true` or `false`"))?),
         Kind::List => Value::Array(
             text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Value::from).collect(),
         ),
         Kind::Table => return Err(wrong("a table can only be set in portolan.toml")),
     };
     // On its own first, so that a wrong value is told with the name it was given by.
-    let mut alone = Table::new();
-    insert(&mut alone, path, value.clone());
-    alone.try_into::<Settings>().map_err(|error| wrong(&one_line(error.message())))?;
+    alone(path, value.clone()).map_err(|why| wrong(&why))?;
     insert(table, path, value);
     origins.insert(path.to_owned(), origin);
     Ok(())
+}
+
+/// Whether this value by itself makes sense; why not.
+fn alone(path: &str, value: Value) -> Result<(), String> {
+    let mut table = Table::new();
+    insert(&mut table, path, value);
+    table.try_into::<Settings>().map(drop).map_err(|error| one_line(error.message()))
+}
+
+/// The value of that name.
+fn get<'t>(table: &'t Table, path: &str) -> Option<&'t Value> {
+    let mut names = path.split('.');
+    let first = table.get(names.next()?)?;
+    names.try_fold(first, |value, name| value.get(name))
 }
 
 fn insert(table: &mut Table, path: &str, value: Value) {
@@ -195,12 +208,20 @@ fn insert(table: &mut Table, path: &str, value: Value) {
     }
 }
 
-/// Reads the file: every unknown key with its line, else the first value that makes no sense.
+/// Reads the file; else every unknown key and every value that makes no sense, with its line.
 fn read_file(text: &str, origins: &mut BTreeMap<String, Origin>) -> Result<Table, Vec<String>> {
     let spanned =
         DeTable::parse(text).map_err(|error| vec![at(text, error.span(), &one_line(error.message()))])?;
     let mut walk = Walk { text, problems: Vec::new(), values: Vec::new() };
     walk.table(&mut Vec::new(), spanned.get_ref());
+    let table: Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| vec![at(text, error.span(), &one_line(error.message()))])?;
+    for (path, span) in walk.values.clone() {
+        if let Some(Err(why)) = get(&table, &path).map(|value| alone(&path, value.clone())) {
+            walk.problem(span, &format!("`{path}`: {why}"));
+        }
+    }
     if !walk.problems.is_empty() {
         walk.problems.sort_by_key(|(line, _)| *line);
         return Err(walk.problems.into_iter().map(|(_, problem)| problem).collect());
@@ -220,7 +241,7 @@ fn read_file(text: &str, origins: &mut BTreeMap<String, Origin>) -> Result<Table
     for (path, span) in walk.values {
         origins.insert(path, Origin::File(line_of(text, span.start)));
     }
-    text.parse().map_err(|error: toml::de::Error| vec![at(text, error.span(), &one_line(error.message()))])
+    Ok(table)
 }
 
 /// A walk over the file that compares its keys with those there are.
@@ -334,6 +355,19 @@ mod tests {
         assert_eq!(
             file("listen = 3\n").unwrap_err(),
             ["portolan.toml:1: `listen` is a table, not a integer"]
+        );
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let text = "[listen]\nself_signed = \"yes\"\nadress = \"x\"\n[agents.demo]\ncommand = \"demo\"\n";
+        assert_eq!(
+            file(text).unwrap_err(),
+            [
+                "portolan.toml:2: `listen.self_signed`: invalid type: string \"yes\", expected a boolean",
+                "portolan.toml:3: unknown key `listen.adress`; did you mean `address`?",
+                "portolan.toml:5: `agents.demo.command`: invalid type: string \"demo\", expected a sequence",
+            ]
         );
     }
 

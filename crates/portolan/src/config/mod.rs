@@ -194,11 +194,20 @@ pub(crate) enum LogFormat {
 pub(crate) struct Agent {
     pub(crate) enabled: bool,
     pub(crate) command: Vec<String>,
+    pub(crate) transport: Option<Transport>,
     pub(crate) env: BTreeMap<String, String>,
+}
+
+/// How an agent with several roads is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Transport {
+    Stdio,
+    Websocket,
 }
 
 impl Default for Agent {
     fn default() -> Self {
-        Self { enabled: true, command: Vec::new(), env: BTreeMap::new() }
+        Self { enabled: true, command: Vec::new(), transport: None, env: BTreeMap::new() }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
-use portolan_agents::{Supervision, child::Ladder};
+use portolan_agents::{Supervision, child::Ladder, claude, dial_in::DialIn};
 use portolan_core::{
-    Capabilities, Principal, Role,
+    Capabilities, Principal, Role, SessionSpec,
     ports::{Agent, AgentLink, Boxed, Clock, Launch, Probe, Store},
     registry::Registry,
     session::machine::Policy,
@@ -16,6 +16,7 @@ use portolan_frontends::{
 use portolan_store::SqliteStore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use super::dial_in;
 use crate::{
     client::VERSION,
     config::{self, Settings},
@@ -69,6 +70,14 @@ pub(crate) struct Parts {
     pub(crate) registry: Registry,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) native: Native,
+    pub(crate) dial_in: DialIn,
+}
+
+impl Parts {
+    /// All that the door leads to.
+    pub(crate) fn routes(&self) -> axum::Router {
+        native::routes(self.native.clone()).merge(dial_in::routes(self.dial_in.clone()))
+    }
 }
 
 /// Opens the store and builds everything on it.
@@ -81,13 +90,14 @@ pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings)
     let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await.map_err(failed)?;
     let keeper = Keeper::new(door, tokens.clone(), tickets, clock.clone())
         .map_err(|error| Failure::usage(error.to_string()))?
-        .with_open_paths(native::is_open);
+        .with_open_paths(|path| native::is_open(path) || dial_in::is_open(path));
     let keeper = Arc::new(keeper);
     let policy = Policy {
         request_deadline: settings.requests.deadline_seconds.map(seconds),
         roots: settings.sessions.roots.clone().into(),
     };
-    let agents = agents(settings, home)?;
+    let dial_in = DialIn::new();
+    let agents = agents(settings, home, &dial_in)?;
     let registry = Registry::open(store, agents, clock, policy).await.map_err(failed)?;
     let native = Native {
         registry: registry.clone(),
@@ -98,7 +108,7 @@ pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings)
         stopping: CancellationToken::new(),
         connections: TaskTracker::new(),
     };
-    Ok(Parts { registry, keeper, native })
+    Ok(Parts { registry, keeper, native, dial_in })
 }
 
 fn seconds(seconds: u32) -> Duration {
@@ -118,7 +128,7 @@ async fn open_store(settings: &Settings, path: &Path) -> Outcome<Arc<dyn Store>>
 }
 
 /// The agents that are offered, each with what the configuration gives its sessions.
-fn agents(settings: &Settings, home: &Home) -> Outcome<Vec<Arc<dyn Agent>>> {
+fn agents(settings: &Settings, home: &Home, dial_in: &DialIn) -> Outcome<Vec<Arc<dyn Agent>>> {
     let limits = &settings.limits;
     let mut supervision = Supervision::new(home_key(home), std::env::vars_os().collect());
     supervision.ladder = Ladder { terminate: seconds(limits.term_to_kill_seconds), ..Ladder::default() };
@@ -128,8 +138,8 @@ fn agents(settings: &Settings, home: &Home) -> Outcome<Vec<Arc<dyn Agent>>> {
     let catalogue = portolan_agents::catalogue(&portolan_agents::Settings {
         supervision: Arc::new(supervision),
         demo: demo_command(settings)?,
-        claude: portolan_agents::claude::Config::default(),
-        dial_in: portolan_agents::dial_in::DialIn::new(),
+        claude: claude(settings),
+        dial_in: dial_in.clone(),
     });
     let kinds: Vec<String> = catalogue.iter().map(|agent| agent.kind().to_owned()).collect();
     for name in settings.agents.keys().filter(|name| !kinds.contains(name)) {
@@ -149,6 +159,19 @@ fn agents(settings: &Settings, home: &Home) -> Outcome<Vec<Arc<dyn Agent>>> {
         .collect())
 }
 
+/// How Claude Code is started and spoken to.
+fn claude(settings: &Settings) -> claude::Config {
+    let Some(wanted) = settings.agents.get("claude") else { return claude::Config::default() };
+    claude::Config {
+        command: wanted.command.iter().map(OsString::from).collect(),
+        transport: wanted.transport.map(|transport| match transport {
+            config::Transport::Stdio => claude::Way::Stdio,
+            config::Transport::Websocket => claude::Way::Websocket,
+        }),
+        ..claude::Config::default()
+    }
+}
+
 /// The demo agent is this program itself.
 fn demo_command(settings: &Settings) -> Outcome<Vec<OsString>> {
     if let Some(wanted) = settings.agents.get("demo").filter(|wanted| !wanted.command.is_empty()) {
@@ -166,6 +189,16 @@ struct Configured {
     env: std::collections::BTreeMap<String, String>,
 }
 
+impl Configured {
+    fn with_env(&self, spec: &SessionSpec) -> SessionSpec {
+        let mut spec = spec.clone();
+        for (name, value) in &self.env {
+            spec.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        spec
+    }
+}
+
 impl Agent for Configured {
     fn kind(&self) -> &str {
         self.agent.kind()
@@ -179,12 +212,11 @@ impl Agent for Configured {
     fn probe(&self) -> Boxed<'_, Probe> {
         self.agent.probe()
     }
+    fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
+        self.agent.environment(&self.with_env(spec))
+    }
     fn start(&self, mut launch: Launch) -> AgentLink {
-        let mut spec = (*launch.spec).clone();
-        for (name, value) in &self.env {
-            spec.env.entry(name.clone()).or_insert_with(|| value.clone());
-        }
-        launch.spec = Arc::new(spec);
+        launch.spec = Arc::new(self.with_env(&launch.spec));
         self.agent.start(launch)
     }
 }
@@ -215,6 +247,18 @@ mod tests {
         assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{key}");
     }
 
+    #[test]
+    fn what_an_agent_may_not_have_is_refused_with_configured_variables_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings: Settings = toml::from_str("[agents.demo.env]\nHARBOUR = \"1\"\n").unwrap();
+        let all = agents(&settings, &Home::at(folder.path()), &DialIn::new()).unwrap();
+        let demo = all.iter().find(|agent| agent.kind() == "demo").unwrap();
+        let asks = |name: &str| SessionSpec { env: [(name.into(), "x".into())].into(), ..Default::default() };
+        let environment = demo.environment(&asks("FINE")).unwrap();
+        assert_eq!((&*environment["FINE"], &*environment["HARBOUR"]), ("x", "1"));
+        assert!(demo.environment(&asks("LD_PRELOAD")).is_err());
+    }
+
     // covers: 003-166
     #[test]
     fn the_configuration_selects_the_agents_that_are_offered() {
@@ -222,7 +266,11 @@ mod tests {
         let home = Home::at(folder.path());
         let kinds = |text: &str| {
             let settings: Settings = toml::from_str(text).unwrap();
-            agents(&settings, &home).unwrap().iter().map(|agent| agent.kind().to_owned()).collect::<Vec<_>>()
+            agents(&settings, &home, &DialIn::new())
+                .unwrap()
+                .iter()
+                .map(|agent| agent.kind().to_owned())
+                .collect::<Vec<_>>()
         };
         let all = kinds("");
         assert!(all.contains(&"demo".to_owned()), "{all:?}");

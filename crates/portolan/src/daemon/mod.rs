@@ -4,10 +4,12 @@
 //! - [`detach`]: how a client starts one in the background
 //! - [`logging`]: what it says, and where
 //! - [`assembly`]: core, store, agents and frontends put together
+//! - [`dial_in`]: where an agent that dials in comes to
 //! - [`run`]: from the first lock to the last flush
 
 pub(crate) mod assembly;
 pub(crate) mod detach;
+pub(crate) mod dial_in;
 pub(crate) mod lock;
 pub(crate) mod logging;
 pub(crate) mod run;

@@ -7,15 +7,13 @@
 use std::{future::Future, time::Duration};
 
 use portolan_core::{Millis, registry::AgentDescription};
-use portolan_frontends::{
-    door::{Door, Listening},
-    native,
-};
+use portolan_frontends::door::{Door, Listening};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     assembly::{self, Parts},
+    dial_in,
     lock::Lock,
 };
 use crate::{
@@ -79,7 +77,8 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     }
     let parts = assembly::build(&settings, &home, &door_settings).await?;
     let closing = CancellationToken::new();
-    let serving = door.serve(parts.keeper.clone(), native::routes(parts.native.clone()), closing.clone());
+    dial_in::announce(&parts.dial_in, &door.addresses());
+    let serving = door.serve(parts.keeper.clone(), parts.routes(), closing.clone());
     tracing::info!(url, version = VERSION, pid = std::process::id(), home = %home.path().display(), "ready");
 
     let tasks = TaskTracker::new();

@@ -25,7 +25,7 @@ fn one(change: &FileChange, most: usize) -> Vec<Line> {
         Line::new(Style::Bold, clean::visible(&change.path))
             .and(Style::Dim, format!("  {verb} +{added} -{removed}")),
     ];
-    let body: Vec<&str> = diff.lines().filter(|line| !is_header(line)).collect();
+    let body: Vec<&str> = body(diff).collect();
     out.extend(body.iter().take(most).map(|line| {
         let style = match line.as_bytes().first() {
             Some(b'+') => Style::Good,
@@ -41,6 +41,16 @@ fn one(change: &FileChange, most: usize) -> Vec<Line> {
     out
 }
 
+/// The diff without its headers. Those stand before the first hunk only: within one, `--- x` is the line `-- x` that
+/// goes, and hiding it would hide a change from whoever is to allow it.
+fn body(diff: &str) -> impl Iterator<Item = &str> {
+    let headers = diff.lines().position(|line| line.starts_with("@@")).unwrap_or(0);
+    diff.lines()
+        .enumerate()
+        .filter(move |(at, line)| *at >= headers || !is_header(line))
+        .map(|(_, line)| line)
+}
+
 fn is_header(line: &str) -> bool {
     line.starts_with("--- ")
         || line.starts_with("+++ ")
@@ -50,8 +60,10 @@ fn is_header(line: &str) -> bool {
 
 /// Lines added and removed.
 pub(crate) fn counts(diff: &str) -> (usize, usize) {
-    let body = || diff.lines().filter(|line| !is_header(line));
-    (body().filter(|line| line.starts_with('+')).count(), body().filter(|line| line.starts_with('-')).count())
+    (
+        body(diff).filter(|line| line.starts_with('+')).count(),
+        body(diff).filter(|line| line.starts_with('-')).count(),
+    )
 }
 
 #[cfg(test)]
@@ -87,5 +99,15 @@ mod tests {
             usize::MAX,
         );
         assert_eq!(everything[1].plain(), "  +x␛[2J");
+    }
+    #[test]
+    fn a_changed_line_that_looks_like_a_header_is_not_hidden() {
+        let change = FileChange {
+            path: "a.sql".into(),
+            change: ChangeKind::Modify,
+            diff: Some("--- a/a.sql\n+++ b/a.sql\n@@ -1 +1 @@\n--- keep this\n+++ drop it\n".into()),
+        };
+        let texts: Vec<String> = lines(&[change], usize::MAX).iter().map(Line::plain).collect();
+        assert_eq!(texts, ["a.sql  changed +1 -1", "  @@ -1 +1 @@", "  --- keep this", "  +++ drop it"]);
     }
 }

@@ -235,8 +235,11 @@ impl Keyboard {
         }
         choosing.at += 1;
         choosing.picked.clear();
-        if choosing.at < choosing.questions().len() {
-            self.mode = Mode::Choosing(Box::new(choosing.clone()));
+        if let Some(next) = choosing.question() {
+            // With nothing to choose from, what is typed can only be the answer.
+            let in_words = next.choices.is_empty();
+            let choosing = Box::new(choosing.clone());
+            self.mode = if in_words { Mode::OwnWords(choosing) } else { Mode::Choosing(choosing) };
             return Wish::Look;
         }
         let answers = std::mem::take(&mut choosing.answers);
@@ -377,7 +380,7 @@ impl Keyboard {
             Mode::Reason(_) => ("why not › ".to_owned(), false),
             Mode::Choosing(choosing) => (choosing_label(choosing), false),
             Mode::OwnWords(choosing) => {
-                ("your answer › ".to_owned(), choosing.question().is_some_and(|question| question.secret))
+                (words_label(choosing), choosing.question().is_some_and(|question| question.secret))
             }
         };
         let shown = |character: &char| match character {
@@ -407,6 +410,14 @@ fn choosing_label(choosing: &Choosing) -> String {
         format!("{question} › ")
     } else {
         format!("{question} [{}] › ", picked.join(" "))
+    }
+}
+
+/// One question stands above the line already; of several it must be said which.
+fn words_label(choosing: &Choosing) -> String {
+    match choosing.question() {
+        Some(question) if choosing.questions().len() > 1 => format!("{} › ", clean::line(&question.question)),
+        _ => "your answer › ".into(),
     }
 }
 
@@ -563,6 +574,20 @@ mod tests {
                 .into_iter()
                 .collect();
         assert_eq!(answers, expected);
+    }
+
+    #[test]
+    fn a_later_question_without_choices_is_answered_by_typing() {
+        let second = Question { question: "Name?".into(), choices: vec![], ..question(false, true) };
+        let open = request(Ask::Question { questions: vec![question(false, false), second] });
+        let mut keyboard = Keyboard::default();
+        type_text(&mut keyboard, "1no", waiting(&open));
+        assert_eq!(keyboard.line(80).0.plain(), "Name? › no");
+        let answers = [("Which?".to_owned(), vec!["red".to_owned()]), ("Name?".into(), vec!["no".into()])];
+        assert_eq!(
+            keyboard.press(Key::Enter, waiting(&open)),
+            Wish::Answer(Box::new(open.clone()), Answer::Choices { answers: answers.into_iter().collect() })
+        );
     }
 
     #[test]

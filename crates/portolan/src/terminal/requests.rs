@@ -8,11 +8,21 @@ use super::{
     style::{Line, Style},
 };
 
-/// Lines of a diff shown in a block; `o` in the terminal client shows the rest.
+/// Lines of each diff shown in a block. The block says how many more there are, and Ctrl-O in the terminal client shows
+/// them.
 const DIFF_LINES: usize = 60;
 
-/// Everything about a request that one must know to answer it.
+/// Everything about a request that one must know to answer it; the end of a long diff is left out, and said to be.
 pub(crate) fn block(request: &Request) -> Vec<Line> {
+    block_with(request, DIFF_LINES)
+}
+
+/// The same with all of every diff.
+pub(crate) fn in_full(request: &Request) -> Vec<Line> {
+    block_with(request, usize::MAX)
+}
+
+fn block_with(request: &Request, diff_lines: usize) -> Vec<Line> {
     let mut lines = vec![
         Line::new(Style::Warning, "? ")
             .and(Style::Bold, heading(&request.ask))
@@ -29,7 +39,7 @@ pub(crate) fn block(request: &Request) -> Vec<Line> {
             if changes.is_empty() {
                 fields(&mut body, input, description.as_deref());
             } else {
-                body.extend(diff::lines(changes, DIFF_LINES));
+                body.extend(diff::lines(changes, diff_lines));
             }
             for option in options {
                 body.push(Line::new(

@@ -65,6 +65,21 @@ async fn a_body_that_is_too_long_is_refused() {
 }
 
 #[tokio::test]
+async fn a_stranger_can_make_the_server_keep_no_more_than_a_ticket() {
+    let stand = Stand::with(|settings| settings.limits.head = Duration::from_millis(200)).await;
+    let login = |bytes: usize| format!(r#"{{"ticket":"{}"}}"#, "a".repeat(bytes));
+    assert_eq!(stand.post("/api/v1/login", &[], &login(4000)).await.status, 401);
+    assert_eq!(stand.post("/api/v1/login", &[], &login(5000)).await.refused(), invalid(413));
+    let mut stream = TcpStream::connect(stand.address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/login HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
+        stand.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(parse(&until_closed(&mut stream).await).refused(), invalid(408));
+}
+
+#[tokio::test]
 async fn a_body_that_nests_too_deep_is_refused() {
     let stand = Stand::new().await;
     let bearer = stand.bearer();

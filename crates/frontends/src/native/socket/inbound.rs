@@ -169,7 +169,11 @@ fn close_code(payload: &[u8]) -> Result<Option<u16>, Violation> {
     match payload {
         [] => Ok(None),
         [_] => Err(Violation::Framing("a close code has two bytes")),
-        [high, low, ..] => Ok(Some(u16::from_be_bytes([*high, *low]))),
+        [high, low, ..] => match u16::from_be_bytes([*high, *low]) {
+            // The others are never sent: we would send them back.
+            code @ (1000..=1003 | 1007..=1014 | 3000..=4999) => Ok(Some(code)),
+            _ => Err(Violation::Framing("a close code that is never sent")),
+        },
     }
 }
 
@@ -257,6 +261,8 @@ mod tests {
             frame(0x09, b"x"),
             frame(0x89, &[0; 126]),
             frame(0x88, &[3]),
+            frame(0x88, &1005_u16.to_be_bytes()),
+            frame(0x88, &[0, 0]),
             [frame(0x01, b"x"), frame(0x81, b"y")].concat(),
         ];
         for bytes in bad {

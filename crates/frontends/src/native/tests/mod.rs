@@ -57,7 +57,7 @@ impl Agent for Obedient {
         }
     }
     fn probe(&self) -> Boxed<'_, Probe> {
-        let found = Probe { available: true, version: None, message: "built in".into() };
+        let found = Probe { available: true, version: None, message: "built in".into(), ..Probe::default() };
         Box::pin(std::future::ready(found))
     }
     fn start(&self, launch: Launch) -> AgentLink {

@@ -1,0 +1,173 @@
+//! A file of lines as events: the same translation as for a running session, fed with what was written down.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use indexmap::IndexMap;
+use portolan_core::{Event, Generation, Seq, SessionId, event::ToolOutcome, ports::Report};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    PastEntry,
+    lines::{self, Told},
+};
+use crate::{
+    claude::{
+        prices::Prices,
+        translate::{Repeats, Setup, Translate},
+        wire,
+    },
+    driver::{Translator as _, Turnout},
+};
+
+/// Subagents start subagents, but not this deep.
+const DEEPEST: usize = 16;
+
+/// Everything a conversation says.
+pub(super) fn transcript(path: &Path) -> io::Result<Vec<PastEntry>> {
+    let mut reading = Reading {
+        translate: Translate::new(setup()),
+        asides: asides(&path.with_extension("").join("subagents")),
+        seen: HashSet::new(),
+        entries: vec![],
+        depth: 0,
+    };
+    reading.file(path, None)?;
+    let mut entries = reading.entries;
+    let last = entries.last().and_then(|entry| entry.at);
+    // What was left running when the file ended runs no more.
+    let ended = open_subagents(&entries).into_iter().map(|subagent| {
+        let outcome = ToolOutcome::Done;
+        PastEntry { at: last, event: Event::SubagentEnded { subagent, outcome, summary: None, work: None } }
+    });
+    entries.extend(ended.collect::<Vec<_>>());
+    Ok(entries)
+}
+
+/// Items are named by the start of the agent; what is past belongs to none.
+fn setup() -> Setup {
+    Setup {
+        session: SessionId::from_u128(0),
+        generation: Generation(0),
+        version: None,
+        initialize: Value::Null,
+        servers: IndexMap::new(),
+        served: vec![],
+        modes: vec![],
+        prices: Prices::default(),
+        patience: Duration::ZERO,
+        repeats: Repeats::Never,
+    }
+}
+
+/// The files of subagents, by the call that started each where its note says so, else by the CLI's name for it.
+fn asides(folder: &Path) -> HashMap<String, PathBuf> {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Note {
+        tool_use_id: Option<String>,
+    }
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let named = files.filter_map(|path| {
+        let name = path.file_name()?.to_str()?;
+        let agent = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
+        let note = fs::read(folder.join(format!("agent-{agent}.meta.json"))).unwrap_or_default();
+        let note: Note = serde_json::from_slice(&note).unwrap_or_default();
+        Some((note.tool_use_id.unwrap_or_else(|| agent.to_owned()), path))
+    });
+    named.collect()
+}
+
+fn open_subagents(entries: &[PastEntry]) -> Vec<String> {
+    let mut open = vec![];
+    for entry in entries {
+        match &entry.event {
+            Event::SubagentStarted { subagent, .. } if !open.contains(subagent) => {
+                open.push(subagent.clone());
+            }
+            Event::SubagentEnded { subagent, .. } => open.retain(|known| known != subagent),
+            _ => {}
+        }
+    }
+    open
+}
+
+struct Reading {
+    translate: Translate,
+    asides: HashMap<String, PathBuf>,
+    seen: HashSet<String>,
+    entries: Vec<PastEntry>,
+    depth: usize,
+}
+
+impl Reading {
+    fn file(&mut self, path: &Path, parent: Option<&str>) -> io::Result<()> {
+        lines::each(path, usize::MAX, |line| {
+            if let Some(told) = Told::of(line).filter(Told::is_conversation)
+                && told.is_aside() == parent.is_some()
+            {
+                self.line(&told, parent);
+            }
+        })
+    }
+
+    fn line(&mut self, told: &Told<'_>, parent: Option<&str>) {
+        // A conversation that was resumed can hold lines twice.
+        if told.uuid.as_deref().is_some_and(|uuid| !self.seen.insert(uuid.to_owned())) {
+            return;
+        }
+        if told.is_meta == Some(true) {
+            return;
+        }
+        let at = told.at();
+        if parent.is_none()
+            && let Some(content) = told.prompt()
+        {
+            return self.entries.push(PastEntry { at, event: Event::Prompt { command: Seq::ZERO, content } });
+        }
+        self.asides_of(told);
+        let message = json!({
+            "type": told.kind,
+            "message": told.message,
+            "tool_use_result": told.tool_use_result,
+            "parent_tool_use_id": parent,
+        });
+        let mut out = Turnout::default();
+        self.translate.line(&message.to_string(), &mut out);
+        for report in out.reports {
+            if let Report::Event { event, .. } = report
+                && !matches!(event, Event::Activity { .. } | Event::Unknown { .. })
+            {
+                self.entries.push(PastEntry { at, event });
+            }
+        }
+    }
+
+    /// The words of a subagent come before the result of the call that started it.
+    fn asides_of(&mut self, told: &Told<'_>) {
+        if self.depth == DEEPEST {
+            return;
+        }
+        let message: Value = wire::value(told.message);
+        let agent = wire::value(told.tool_use_result)["agentId"].as_str().map(str::to_owned);
+        for block in message["content"].as_array().into_iter().flatten() {
+            let Some(tool) = block["tool_use_id"].as_str() else { continue };
+            let mut path = self.asides.remove(tool);
+            if let (None, Some(agent)) = (&path, &agent) {
+                path = self.asides.remove(agent);
+            }
+            let Some(path) = path else { continue };
+            self.depth += 1;
+            // A subagent's file that cannot be read costs that subagent's words only.
+            if let Err(error) = self.file(&path, Some(tool)) {
+                tracing::warn!(%error, path = %path.display(), "the words of a subagent cannot be read");
+            }
+            self.depth -= 1;
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! What is asked of the CLI, what it asks, and what is not understood, one by one.
+
+use indexmap::indexmap;
+use portolan_core::{
+    Event,
+    event::{Content, ErrorKind, HookStatus, Level, Setting, TurnOutcome},
+    ports::{Order, Report, Ticket},
+    request::{Answer, Ask, Scope},
+};
+use serde_json::{Value, json};
+
+use super::{events, latest, ready, said, told, turnout, written};
+use crate::{
+    claude::{names, translate::Translate},
+    driver::{Settles, Timer, Translator as _, Turnout},
+};
+
+fn ask(request: Value) -> Value {
+    json!({ "type": "control_request", "request_id": "k1", "request": request })
+}
+
+fn tool_request() -> Value {
+    ask(json!({ "subtype": "can_use_tool", "tool_name": "Bash", "input": { "command": "ls", "z": 1, "a": 2 },
+        "tool_use_id": "t1", "description": "List", "decision_reason": "why", "blocked_path": "/p",
+        "permission_suggestions": [{ "type": "setMode", "mode": "acceptEdits", "destination": "session" },
+            { "type": "something_newer", "x": 1 }] }))
+}
+
+fn opened(out: &Turnout) -> (String, Ask) {
+    match &out.reports[..] {
+        [Report::RequestOpened { key, ask, .. }] => (key.clone(), (**ask).clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Asks, answers, and gives the answer that goes back.
+fn answered(request: Value, answer: Answer) -> Value {
+    let mut translate = ready();
+    let (key, ask) = opened(&said(&mut translate, &request));
+    let out = told(&mut translate, 7, Order::Answer { key, ask: Box::new(ask), answer });
+    assert_eq!((out.writes[0].ticket, out.writes[0].settles), (Some(Ticket(7)), Settles::Now));
+    let line = written(&out).remove(0);
+    assert_eq!(line["type"], "control_response");
+    assert_eq!(line["response"]["subtype"], "success");
+    assert_eq!(line["response"]["request_id"], "k1");
+    line["response"]["response"].clone()
+}
+
+fn allow(input: Option<Value>) -> Answer {
+    Answer::Allow { input, scope: Scope::Session, mode: None, option: None }
+}
+
+// covers: 000-021, 000-036, 003-131
+#[test]
+fn a_permission_shows_everything_the_cli_tells_of_it() {
+    let (_, asked) = opened(&said(&mut ready(), &tool_request()));
+    let Ask::Permission { tool_name, input, description, reason, blocked_path, suggestions, .. } = asked
+    else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(tool_name, "Bash");
+    assert_eq!(input["command"], "ls");
+    assert_eq!((description.as_deref(), reason.as_deref()), (Some("List"), Some("why")));
+    assert_eq!(blocked_path.as_deref(), Some("/p"));
+    assert_eq!(suggestions.len(), 2, "also those of a newer kind");
+}
+
+// covers: 000-030, 000-032, 000-034, 000-035, 003-104
+#[test]
+fn an_allow_echoes_the_input_and_never_the_suggestions() {
+    let response = answered(tool_request(), allow(None));
+    assert_eq!(response.to_string(), r#"{"behavior":"allow","updatedInput":{"command":"ls","z":1,"a":2}}"#);
+}
+
+#[test]
+fn an_edited_input_takes_the_place_of_the_original() {
+    let response = answered(tool_request(), allow(Some(json!({ "command": "pwd" }))));
+    assert_eq!(response["updatedInput"], json!({ "command": "pwd" }));
+}
+
+// covers: 000-031
+#[test]
+fn a_deny_says_why_and_ends_the_turn_only_where_asked() {
+    let deny = |message: Option<&str>, interrupt| Answer::Deny {
+        message: message.map(Into::into),
+        interrupt,
+        option: None,
+    };
+    let response = answered(tool_request(), deny(Some("no"), false));
+    assert_eq!(response, json!({ "behavior": "deny", "message": "no" }));
+    let response = answered(tool_request(), deny(None, true));
+    assert_eq!(response["interrupt"], true);
+    assert!(!response["message"].as_str().unwrap().is_empty());
+}
+
+#[test]
+fn questions_take_choices_joined_and_own_words() {
+    let request = ask(
+        json!({ "subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": { "questions": [
+        { "question": "Which?", "header": "H", "multiSelect": true, "options": [{ "label": "A" }, { "label": "B" }] },
+        { "question": "Why?", "options": [] }], "extra": 1 } }),
+    );
+    let answers = indexmap! {
+        "Which?".to_owned() => vec!["A".to_owned(), "B".to_owned()],
+        "Why?".to_owned() => vec!["just so".to_owned()],
+    };
+    let response = answered(request, Answer::Choices { answers });
+    assert_eq!(response["updatedInput"]["answers"], json!({ "Which?": "A, B", "Why?": "just so" }));
+    assert_eq!(response["updatedInput"]["extra"], 1, "the rest of the input is echoed");
+}
+
+#[test]
+fn an_approved_plan_can_set_the_mode_and_may_have_no_text() {
+    let request = ask(json!({ "subtype": "can_use_tool", "tool_name": "ExitPlanMode", "input": {} }));
+    let (_, asked) = opened(&said(&mut ready(), &request));
+    assert_eq!(asked, Ask::Plan { plan: None, input: json!({}) });
+    let mode = Some("acceptEdits".to_owned());
+    let response = answered(request, Answer::Allow { input: None, scope: Scope::Once, mode, option: None });
+    let set = json!([{ "type": "setMode", "mode": "acceptEdits", "destination": "session" }]);
+    assert_eq!(response, json!({ "behavior": "allow", "updatedInput": {}, "updatedPermissions": set }));
+}
+
+// covers: 003-032, 003-086, 003-087, 004-051
+#[test]
+fn a_hook_is_asked_and_its_output_goes_back_as_it_is() {
+    let request = |event: &str| {
+        ask(json!({ "subtype": "hook_callback", "callback_id": "hook-0", "tool_use_id": "x",
+            "input": { "hook_event_name": event, "agent_id": "a1", "agent_type": "Explore" } }))
+    };
+    let (_, asked) = opened(&said(&mut ready(), &request("SubagentStop")));
+    let Ask::Hook { event, input } = asked else { panic!("{asked:?}") };
+    assert_eq!((event.as_str(), input["agent_type"].as_str()), ("SubagentStop", Some("Explore")));
+    let output = json!({ "decision": "block", "reason": "r" });
+    assert_eq!(answered(request("Stop"), Answer::Output { output: output.clone() }), output);
+    // A no blocks a tool, but never the end: the agent would go on for ever.
+    let denied = answered(request("PreToolUse"), Answer::deny(None));
+    assert_eq!(denied["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert_eq!(answered(request("Stop"), Answer::deny(None)), json!({}));
+}
+
+#[test]
+fn an_elicitation_takes_data_or_a_no() {
+    let request = ask(json!({ "subtype": "elicitation", "mcp_server_name": "s", "message": "Name?",
+        "requested_schema": { "type": "object" } }));
+    let (_, asked) = opened(&said(&mut ready(), &request));
+    assert_eq!(asked.title(), "s: Name?");
+    let content = json!({ "name": "x" });
+    let response = answered(request.clone(), Answer::Content { content: content.clone() });
+    assert_eq!(response, json!({ "action": "accept", "content": content }));
+    assert_eq!(answered(request, Answer::deny(None)), json!({ "action": "decline" }));
+}
+
+// covers: 000-005, 004-046
+#[test]
+fn messages_to_a_served_mcp_server_are_asked_even_before_the_start_is_answered() {
+    let mut translate = latest();
+    turnout(|out| translate.start(out));
+    let request =
+        |message: Value| ask(json!({ "subtype": "mcp_message", "server_name": "demo", "message": message }));
+    let out = said(&mut translate, &request(json!({ "jsonrpc": "2.0", "id": 3, "method": "initialize" })));
+    let (key, asked) = opened(&out);
+    let answer = Answer::Output { output: json!({ "result": { "ok": true } }) };
+    let out = told(&mut translate, 7, Order::Answer { key, ask: Box::new(asked), answer });
+    let expected = json!({ "mcp_response": { "result": { "ok": true }, "jsonrpc": "2.0", "id": 3 } });
+    assert_eq!(written(&out)[0]["response"]["response"], expected);
+    // A notification is answered at once: the envelope wants it.
+    let out =
+        said(&mut translate, &request(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })));
+    assert_eq!((out.reports.len(), written(&out).len()), (0, 1));
+    // A server that nobody serves is told so.
+    let out = said(
+        &mut translate,
+        &ask(json!({ "subtype": "mcp_message", "server_name": "other", "message": { "id": 1 } })),
+    );
+    assert_eq!(written(&out)[0]["response"]["response"]["mcp_response"]["error"]["code"], -32601);
+}
+
+#[test]
+fn an_unknown_or_broken_request_is_answered_with_an_error_so_that_nobody_hangs() {
+    for request in
+        [json!({ "subtype": "fly_to_the_moon" }), json!({ "subtype": "can_use_tool" }), json!("text")]
+    {
+        let out = said(&mut ready(), &ask(request));
+        let line = &written(&out)[0];
+        assert_eq!(
+            (&line["response"]["subtype"], &line["response"]["request_id"]),
+            (&json!("error"), &json!("k1"))
+        );
+        assert!(matches!(events(&out)[..], [Event::Unknown { .. }]), "{out:?}");
+    }
+}
+
+// covers: 000-033, 003-105, 004-053
+#[test]
+fn an_interrupt_lets_go_of_hooks_and_the_cli_takes_permissions_back() {
+    let mut translate = ready();
+    said(&mut translate, &tool_request());
+    let hook = json!({ "type": "control_request", "request_id": "h1",
+        "request": { "subtype": "hook_callback", "input": { "hook_event_name": "Stop" } } });
+    said(&mut translate, &hook);
+    let out = told(&mut translate, 7, Order::Interrupt);
+    let lines = written(&out);
+    assert_eq!(lines[0]["request"], json!({ "subtype": "interrupt" }));
+    assert_eq!(lines[1]["response"], json!({ "subtype": "success", "request_id": "h1", "response": {} }));
+    let out = said(&mut translate, &json!({ "type": "control_cancel_request", "request_id": "k1" }));
+    assert_eq!(out.reports, [Report::RequestWithdrawn { key: "k1".into() }]);
+    let late = Order::Answer {
+        key: "k1".into(),
+        ask: Box::new(Ask::Plan { plan: None, input: json!({}) }),
+        answer: Answer::allow(),
+    };
+    let out = told(&mut translate, 8, late);
+    assert!(matches!(out.reports[..], [Report::Rejected { ticket: Ticket(8), .. }]), "{out:?}");
+}
+
+// ------------------------------------------------------------------------------ control requests
+
+fn reply(translate: &mut Translate, id: &Value, response: Value) -> Turnout {
+    let mut response = response;
+    response["request_id"] = id.clone();
+    said(translate, &json!({ "type": "control_response", "response": response }))
+}
+
+/// Sends an order, and gives its request and what comes of a bare success.
+fn controlled(order: Order) -> (Value, Turnout) {
+    let mut translate = ready();
+    let out = told(&mut translate, 7, order);
+    let line = written(&out).remove(0);
+    assert_eq!(line["type"], "control_request");
+    let answer = reply(&mut translate, &line["request_id"], json!({ "subtype": "success" }));
+    (line["request"].clone(), answer)
+}
+
+// covers: 003-106, 003-107, 003-114, 004-018, 004-042, 004-043, 004-044, 004-047, 004-048, 004-050
+#[test]
+fn every_control_is_sent_in_the_words_of_the_cli_and_a_bare_success_settles_it() {
+    let server = || "s".to_owned();
+    let prompt = names::prompt(super::SESSION, Ticket(3));
+    for (order, request) in [
+        (Order::SetModel(Some("m".into())), json!({ "subtype": "set_model", "model": "m" })),
+        (Order::SetModel(None), json!({ "subtype": "set_model" })),
+        (Order::SetMode("plan".into()), json!({ "subtype": "set_permission_mode", "mode": "plan" })),
+        (
+            Order::SetThinking(Some(9)),
+            json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": 9 }),
+        ),
+        (
+            Order::SetThinking(None),
+            json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": null }),
+        ),
+        (Order::McpReconnect(server()), json!({ "subtype": "mcp_reconnect", "serverName": "s" })),
+        (
+            Order::McpToggle { server: server(), enabled: false },
+            json!({ "subtype": "mcp_toggle", "serverName": "s", "enabled": false }),
+        ),
+        (
+            Order::McpMessage { server: server(), message: json!({ "id": 1 }) },
+            json!({ "subtype": "mcp_message", "server_name": "s", "message": { "id": 1 } }),
+        ),
+        (
+            Order::Rewind { prompt: Ticket(3), dry_run: true },
+            json!({ "subtype": "rewind_files", "user_message_id": prompt, "dry_run": true }),
+        ),
+        (Order::Context, json!({ "subtype": "get_context_usage" })),
+        (Order::StopTask("t".into()), json!({ "subtype": "stop_task", "task_id": "t" })),
+    ] {
+        let (sent, answer) = controlled(order);
+        assert_eq!(sent, request);
+        assert!(answer.reports.contains(&Report::Consumed { ticket: Ticket(7), result: None }), "{answer:?}");
+    }
+}
+
+#[test]
+fn an_error_rejects_with_the_words_of_the_cli() {
+    let mut translate = ready();
+    let out = told(&mut translate, 7, Order::McpReconnect("nope".into()));
+    let id = written(&out)[0]["request_id"].clone();
+    let out = reply(&mut translate, &id, json!({ "subtype": "error", "error": "Server not found: nope" }));
+    assert_eq!(out.reports, [Report::Rejected { ticket: Ticket(7), error: "Server not found: nope".into() }]);
+    let again = reply(&mut translate, &id, json!({ "subtype": "success" }));
+    assert_eq!(again.reports, [], "a second answer is nobody's");
+}
+
+// covers: 004-086
+#[test]
+fn a_control_request_without_an_answer_fails_after_its_time() {
+    let mut translate = ready();
+    let out = told(&mut translate, 7, Order::McpStatus);
+    let &[(timer, Some(after))] = &out.timers[..] else { panic!("{out:?}") };
+    assert_eq!(after.as_secs(), 30);
+    let id = written(&out)[0]["request_id"].clone();
+    let out = turnout(|out| translate.timeout(timer, out));
+    let [Report::Rejected { ticket: Ticket(7), error }] = &out.reports[..] else { panic!("{out:?}") };
+    assert!(error.contains("30 s"), "{error}");
+    assert_eq!(reply(&mut translate, &id, json!({ "subtype": "success" })).reports, [], "a late answer");
+    assert_eq!(turnout(|out| translate.timeout(Timer(99), out)), Turnout::default());
+}
+
+// covers: 004-111
+#[test]
+fn a_lost_connection_rejects_what_was_asked_and_a_new_one_begins_with_initialize() {
+    let mut translate = ready();
+    told(&mut translate, 7, Order::Context);
+    let out = turnout(|out| translate.link_lost(out));
+    assert!(matches!(out.reports[..], [Report::Rejected { ticket: Ticket(7), .. }]), "{out:?}");
+    let out = turnout(|out| translate.link_restored(out));
+    assert_eq!(written(&out)[0]["request"]["subtype"], "initialize");
+}
+
+#[test]
+fn a_permission_that_was_taken_back_while_the_link_was_down_is_withdrawn() {
+    let mut translate = ready();
+    said(&mut translate, &tool_request());
+    let out = turnout(|out| translate.link_restored(out));
+    let id = written(&out)[0]["request_id"].clone();
+    let lost = json!({ "type": "control_request", "request_id": "k2",
+        "request": { "subtype": "can_use_tool", "tool_name": "Read", "input": {} } });
+    let answer =
+        json!({ "subtype": "error", "error": "Already initialized", "pending_permission_requests": [lost] });
+    let out = reply(&mut translate, &id, answer);
+    assert!(
+        matches!(&out.reports[..],
+        [Report::RequestOpened { key, .. }, Report::RequestWithdrawn { key: gone }] if key == "k2" && gone == "k1"),
+        "{out:?}"
+    );
+}
+
+// covers: 004-106
+#[test]
+fn a_mode_the_version_does_not_have_is_refused_without_asking() {
+    let out = told(&mut ready(), 7, Order::SetMode("nonsense".into()));
+    assert_eq!(out.writes, []);
+    assert!(matches!(&out.reports[..], [Report::Rejected { error, .. }] if error.contains("acceptEdits")));
+}
+
+// covers: 003-111, 004-045
+#[test]
+fn the_state_of_mcp_servers_shows_no_configuration() {
+    let mut translate = ready();
+    let out = told(&mut translate, 7, Order::McpStatus);
+    let id = written(&out)[0]["request_id"].clone();
+    let servers = json!([{ "name": "s", "status": "connected", "scope": "user", "tools": [{ "name": "echo" }],
+        "config": { "env": { "TOKEN": "hunter2" } } }]);
+    let response = json!({ "subtype": "success", "response": { "mcpServers": servers } });
+    let out = reply(&mut translate, &id, response);
+    assert!(!format!("{:?}", out.reports).contains("hunter2"));
+    let [Event::McpServers { servers }] = events(&out)[..] else { panic!("{out:?}") };
+    assert_eq!((servers[0].name.as_str(), &servers[0].tools), ("s", &vec!["echo".to_owned()]));
+}
+
+// covers: 004-049
+#[test]
+fn setting_servers_keeps_those_of_the_session() {
+    let mut translate = ready();
+    translate.setup.servers = indexmap! { "own".to_owned() => json!({ "command": "x" }) };
+    let new = indexmap! { "new".to_owned() => json!({ "command": "y" }) };
+    let out = told(&mut translate, 7, Order::McpSet(new));
+    let expected = json!({ "own": { "command": "x" }, "new": { "command": "y" } });
+    assert_eq!(written(&out)[0]["request"]["servers"], expected);
+}
+
+// covers: 004-055
+#[test]
+fn environment_variables_are_consumed_once_written() {
+    let out = told(&mut ready(), 7, Order::SetEnvironment(indexmap! { "A".to_owned() => "1".to_owned() }));
+    assert_eq!(
+        written(&out)[0],
+        json!({ "type": "update_environment_variables", "variables": { "A": "1" } })
+    );
+    assert_eq!(out.writes[0].settles, Settles::Now);
+}
+
+// covers: 003-171, 004-054
+#[test]
+fn a_message_of_the_clis_own_protocol_goes_through() {
+    let out = told(&mut ready(), 7, Order::Native(json!({ "type": "keep_alive" })));
+    assert_eq!(written(&out)[0], json!({ "type": "keep_alive" }));
+    for body in [json!({}), json!([]), json!({ "type": "control_request" })] {
+        let out = told(&mut ready(), 7, Order::Native(body));
+        assert_eq!(out.writes, []);
+        assert!(matches!(out.reports[..], [Report::Rejected { .. }]));
+    }
+}
+
+// covers: 000-029, 003-103, 004-052
+#[test]
+fn a_prompt_is_plain_text_or_blocks_under_a_uuid_of_its_own() {
+    let mut translate = ready();
+    let out = told(&mut translate, 3, Order::Prompt { content: vec![Content::text("/compact")] });
+    let line = &written(&out)[0];
+    assert_eq!(line["message"], json!({ "role": "user", "content": "/compact" }));
+    assert_eq!((&line["parent_tool_use_id"], &line["session_id"]), (&Value::Null, &json!("")));
+    assert_eq!(line["uuid"], names::prompt(super::SESSION, Ticket(3)));
+    let picture = Content::Image { media_type: "image/png".into(), data: "AA==".into() };
+    let out = told(&mut translate, 4, Order::Prompt { content: vec![Content::text("see"), picture] });
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "AA==" });
+    let blocks = json!([{ "type": "text", "text": "see" }, { "type": "image", "source": source }]);
+    assert_eq!(written(&out)[0]["message"]["content"], blocks);
+}
+
+// ------------------------------------------------------------------------- what the CLI says rarely
+
+// covers: 000-009, 000-026, 004-108, 004-112
+#[test]
+fn what_is_not_understood_is_kept_and_stops_nothing() {
+    let mut translate = ready();
+    for (line, kind) in [
+        (r#"{"type":"brand_new","x":1}"#, "brand_new"),
+        (r#"{"type":"system","subtype":"brand_new"}"#, "system/brand_new"),
+        (r#"{"type":"assistant"}"#, "assistant"),
+        (r#"{"type":"user","message":7}"#, "user"),
+        (r#"{"type":"result","num_turns":"many"}"#, "result"),
+        (r#"{"type":"user","isReplay":"yes"}"#, "user"),
+    ] {
+        let out = turnout(|out| translate.line(line, out));
+        let [Report::Event { event: Event::Unknown { kind: told, .. }, raw: Some(raw) }] = &out.reports[..]
+        else {
+            panic!("{line}: {out:?}")
+        };
+        assert_eq!((told.as_str(), raw.as_ref()), (kind, line.as_bytes()));
+    }
+    let out = turnout(|out| translate.line("this is no JSON", out));
+    assert_eq!(out.unreadable, 1);
+    let [Event::Notice { level: Level::Warning, text }] = events(&out)[..] else { panic!("{out:?}") };
+    assert!(text.contains("this is no JSON"));
+    assert_eq!(said(&mut translate, &json!({ "type": "keep_alive" })), Turnout::default());
+}
+
+// covers: 000-024, 003-129, 003-130, 003-132, 004-037, 004-039
+#[test]
+fn messages_that_were_never_seen_are_understood_all_the_same() {
+    let mut translate = ready();
+    let mut event = |message: Value| {
+        let out = said(&mut translate, &message);
+        events(&out).first().map_or_else(|| panic!("{message}: {out:?}"), |event| (*event).clone())
+    };
+    let progress = event(json!({ "type": "tool_progress", "tool_use_id": "t", "tool_name": "Bash",
+        "parent_tool_use_id": "p", "elapsed_time_seconds": 1.5 }));
+    assert_eq!(
+        progress,
+        Event::ToolProgress {
+            tool: "t".into(),
+            name: "Bash".into(),
+            parent: Some("p".into()),
+            elapsed_seconds: Some(1.5)
+        }
+    );
+    let summary =
+        event(json!({ "type": "tool_use_summary", "summary": "s", "preceding_tool_use_ids": ["t"] }));
+    assert_eq!(summary, Event::ToolSummary { summary: "s".into(), tools: vec!["t".into()] });
+    let auth =
+        event(json!({ "type": "auth_status", "isAuthenticating": true, "output": ["o"], "error": "e" }));
+    assert_eq!(
+        auth,
+        Event::AuthStatus { authenticating: true, output: vec!["o".into()], error: Some("e".into()) }
+    );
+    let files = event(json!({ "type": "system", "subtype": "files_persisted", "files": [1], "failed": [2] }));
+    assert_eq!(files, Event::FilesPersisted { files: vec![json!(1)], failed: vec![json!(2)] });
+    let hook =
+        event(json!({ "type": "system", "subtype": "hook_progress", "hook_id": "h", "stdout": "out" }));
+    let Event::Hook { status: HookStatus::Progress, data: Some(data), .. } = hook else { panic!("{hook:?}") };
+    assert_eq!(data["stdout"], "out");
+}
+
+// covers: 003-125
+#[test]
+fn structured_output_that_never_fitted_has_an_outcome_of_its_own() {
+    let mut translate = ready();
+    let out = said(
+        &mut translate,
+        &json!({ "type": "result", "subtype": "error_max_structured_output_retries", "is_error": true }),
+    );
+    let result = out.reports.iter().find_map(|report| match report {
+        Report::TurnEnded { result, .. } => Some(result),
+        _ => None,
+    });
+    let result = result.unwrap();
+    assert_eq!(result.outcome, TurnOutcome::StructuredOutputFailed);
+    assert_eq!(result.error.as_ref().unwrap().kind, ErrorKind::Limit);
+}
+
+#[test]
+fn a_change_of_mode_is_told_once_whoever_made_it() {
+    let mut translate = ready();
+    let out = told(&mut translate, 7, Order::SetMode("plan".into()));
+    let id = written(&out)[0]["request_id"].clone();
+    let status =
+        |mode: &str| json!({ "type": "system", "subtype": "status", "status": null, "permissionMode": mode });
+    assert_eq!(events(&said(&mut translate, &status("plan"))), [] as [&Event; 0]);
+    reply(&mut translate, &id, json!({ "subtype": "success", "response": { "mode": "plan" } }));
+    assert_eq!(events(&said(&mut translate, &status("plan"))), [] as [&Event; 0]);
+    let out = said(&mut translate, &status("default"));
+    let setting = Setting::Mode { mode: "default".into() };
+    assert_eq!(events(&out), [&Event::SettingChanged { setting }]);
+}
+
+// covers: 000-073
+#[test]
+fn a_stop_interrupts_a_running_turn_and_closes_the_input() {
+    let mut translate = ready();
+    let out = turnout(|out| translate.farewell(out));
+    assert!(out.writes.is_empty() && out.closes_input);
+    said(&mut translate, &json!({ "type": "system", "subtype": "init", "session_id": "s" }));
+    let out = turnout(|out| translate.farewell(out));
+    assert_eq!(written(&out)[0]["request"]["subtype"], "interrupt");
+    assert!(out.closes_input);
+}

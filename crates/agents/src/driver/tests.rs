@@ -1,0 +1,189 @@
+//! Agents that dial in: what becomes of a connection that comes, goes and comes back. The process is a real one.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use portolan_core::{
+    Capabilities, Event, Generation, SessionId, SessionSpec,
+    capabilities::NativeProtocol,
+    event::{ExitReason, Level},
+    ports::{AgentLink, Instruction, Launch, Order, Report, Ticket},
+};
+use serde_json::json;
+
+use super::{Job, Translator, Transport, Turnout, start};
+use crate::{
+    Supervision,
+    child::{Ladder, Program},
+    dial_in::{Admitted, DialIn},
+};
+
+const SESSION: SessionId = SessionId::from_u128(9);
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_mins(1);
+
+/// Says what happens to it.
+struct Echo;
+
+impl Translator for Echo {
+    fn start(&mut self, out: &mut Turnout) {
+        out.write(&json!("start"));
+        out.ready();
+    }
+    fn line(&mut self, line: &str, out: &mut Turnout) {
+        out.event(Event::Notice { level: Level::Info, text: line.to_owned() });
+    }
+    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout) {
+        out.write_and_consume(instruction.ticket, &json!("instructed"));
+    }
+    fn link_restored(&mut self, out: &mut Turnout) {
+        out.write(&json!("restored"));
+    }
+}
+
+struct Session {
+    link: AgentLink,
+    dial_in: DialIn,
+    secret: String,
+}
+
+fn session(link_down: Duration) -> Session {
+    let dial_in = DialIn::new();
+    dial_in.listens_at("ws://127.0.0.1:1");
+    let expected = dial_in.expect(SESSION).unwrap();
+    let secret = expected.secret.clone();
+    let path = std::env::var_os("PATH").unwrap();
+    let mut supervision = Supervision::new("test", vec![("PATH".into(), path)]);
+    supervision.link_down = link_down;
+    supervision.ladder =
+        Ladder { ask: Duration::from_millis(50), close: Duration::from_millis(50), ..Ladder::default() };
+    let environment = crate::environment(&supervision.environment, &indexmap::IndexMap::new()).unwrap();
+    let program = Program {
+        agent: "echo".into(),
+        command: vec!["sleep".into(), "600".into()],
+        folder: PathBuf::new(),
+        environment,
+    };
+    let launch = Launch {
+        session: SESSION,
+        generation: Generation(1),
+        spec: Arc::new(SessionSpec::default()),
+        resume: None,
+    };
+    let job = Job {
+        agent: "echo".into(),
+        launch,
+        program: Ok(program),
+        transport: Transport::DialIn(expected),
+        version: None,
+        protocol: NativeProtocol::NdjsonWs,
+        capabilities: Capabilities::default(),
+        translator: Box::new(Echo),
+    };
+    Session { link: start(job, Arc::new(supervision)), dial_in, secret }
+}
+
+impl Session {
+    fn dial(&self) -> Admitted {
+        self.dial_in.admit(SESSION, &self.secret).unwrap()
+    }
+
+    /// The next report that is not about being started.
+    async fn report(&mut self) -> Report {
+        loop {
+            match self.link.reports.recv().await.unwrap() {
+                Report::Started { .. } | Report::Ready => {}
+                report => return report,
+            }
+        }
+    }
+}
+
+fn notice(text: &str) -> Report {
+    let event = Event::Notice { level: Level::Info, text: text.into() };
+    Report::Event { event, raw: None }
+}
+
+async fn next(admitted: &mut Admitted) -> String {
+    String::from_utf8(admitted.outgoing.frame().await.unwrap().to_vec()).unwrap()
+}
+
+// covers: 000-007, 000-008, 000-083
+#[tokio::test]
+async fn frames_are_read_line_by_line_whatever_they_hold_and_each_line_sent_has_its_end() {
+    let mut session = session(LONG);
+    let mut agent = session.dial();
+    assert_eq!(next(&mut agent).await, "\"start\"\n");
+    for frame in ["{\"a\":1}\n\n{\"b\":2}\n", "{\"c\"", ":3}\n"] {
+        assert!(agent.incoming.frame(Bytes::from_static(frame.as_bytes())).await);
+    }
+    for text in ["{\"a\":1}", "{\"b\":2}", "{\"c\":3}"] {
+        assert_eq!(session.report().await, notice(text));
+    }
+}
+
+// covers: 000-004, 004-007
+#[tokio::test]
+async fn a_lost_connection_is_told_and_what_waits_is_written_over_the_next() {
+    let mut session = session(LONG);
+    let mut agent = session.dial();
+    assert_eq!(next(&mut agent).await, "\"start\"\n");
+    // Half a line must not be joined to what the next connection says.
+    agent.incoming.frame(Bytes::from_static(b"{\"half\"")).await;
+    drop(agent);
+    assert!(matches!(session.report().await, Report::LinkLost { .. }));
+    assert_eq!(session.report().await, notice("{\"half\""));
+    let order = Order::Interrupt;
+    session.link.instructions.send(Instruction { ticket: Ticket(5), order }).await.unwrap();
+    let mut agent = session.dial();
+    assert_eq!(session.report().await, Report::LinkRestored);
+    let mut lines = vec![next(&mut agent).await, next(&mut agent).await];
+    lines.sort();
+    assert_eq!(lines, ["\"instructed\"\n", "\"restored\"\n"]);
+    assert_eq!(session.report().await, Report::Delivered(Ticket(5)));
+    assert_eq!(session.report().await, Report::Consumed { ticket: Ticket(5), result: None });
+    agent.incoming.frame(Bytes::from_static(b"{}\n")).await;
+    assert_eq!(session.report().await, notice("{}"));
+}
+
+#[tokio::test]
+async fn a_second_connection_takes_the_place_of_the_first() {
+    let mut session = session(LONG);
+    let mut first = session.dial();
+    assert_eq!(next(&mut first).await, "\"start\"\n");
+    let mut second = session.dial();
+    assert!(matches!(session.report().await, Report::LinkLost { .. }));
+    assert_eq!(session.report().await, Report::LinkRestored);
+    assert_eq!(next(&mut second).await, "\"restored\"\n");
+    assert_eq!(first.outgoing.frame().await, None, "the first is told to go");
+}
+
+#[tokio::test]
+async fn a_link_that_stays_down_ends_the_agent() {
+    let mut session = session(Duration::from_millis(100));
+    drop(session.dial());
+    let exit = loop {
+        if let Report::Exited(exit) = session.report().await {
+            break exit;
+        }
+    };
+    assert_eq!(exit.reason, ExitReason::LinkDown);
+    assert!(exit.message.contains("stayed down"), "{}", exit.message);
+    assert!(session.dial_in.admit(SESSION, &session.secret).is_none(), "it is not expected any more");
+}
+
+#[tokio::test]
+async fn the_end_of_the_process_and_not_of_its_connection_is_the_end() {
+    let mut session = session(LONG);
+    let mut agent = session.dial();
+    assert_eq!(next(&mut agent).await, "\"start\"\n");
+    session.link.stop.cancel();
+    assert_eq!(agent.outgoing.frame().await, None, "a stop closes the connection for good");
+    let exit = loop {
+        if let Report::Exited(exit) = session.report().await {
+            break exit;
+        }
+    };
+    assert_eq!((exit.reason, exit.signal), (ExitReason::Stopped, Some(15)));
+}

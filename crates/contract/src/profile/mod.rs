@@ -1,0 +1,78 @@
+//! Profile: what an agent calls its tools, modes, models and commands. Data, one file per agent.
+//!
+//! What a profile leaves out, the agent does not offer, whatever its capabilities say.
+
+mod claude;
+
+use std::{ffi::OsString, path::Path};
+
+use portolan_core::request::Question;
+use portolan_scripted::Call;
+use serde_json::Value;
+
+pub use self::claude::CLAUDE;
+
+/// What an agent calls things.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// Its kind, such as `claude`.
+    pub agent: &'static str,
+    /// What people call it.
+    pub title: &'static str,
+    /// Its environment, given its home folder, the address of its model and the PATH to use. Nothing is inherited:
+    /// a key that opens nothing, telemetry and updates off, and few retries so that errors come soon.
+    pub environment: fn(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)>,
+    /// Are these words of a conversation on disk, below the agent's home, by the agent's own session id? Agents write
+    /// behind what they say: one that is killed too soon has nothing to take up again.
+    pub saved: fn(home: &Path, agent_session: &str, words: &str) -> bool,
+    /// Calls its shell.
+    pub shell: fn(command: &str) -> Call,
+    /// Calls its shell in a way that does not wait for the command.
+    pub background: Option<fn(command: &str) -> Call>,
+    /// Calls the tool that writes a file.
+    pub write: fn(path: &Path, text: &str) -> Call,
+    /// A permission can be given for another input than was asked for.
+    pub edits_input: bool,
+    /// Thinking is shown.
+    pub shows_thinking: bool,
+    /// Asks its user these questions.
+    pub ask: Option<fn(&[Question]) -> Call>,
+    /// Has a plan approved.
+    pub plan: Option<PlanCall>,
+    /// Starts a subagent with a description and a prompt.
+    pub subagent: Option<fn(description: &str, prompt: &str) -> Call>,
+    /// How two requests come to be open at once.
+    pub two_at_once: Option<TwoAtOnce>,
+    /// Gives the result that fits the schema.
+    pub structured: Option<fn(Value) -> Call>,
+    /// A tool of an MCP server, by the model's name for it.
+    pub mcp_tool: Option<fn(server: &str, tool: &str) -> String>,
+    /// An MCP server in the agent's own form, by its command line.
+    pub mcp_server: fn(command: &[String]) -> Value,
+    /// The mode in which it asks, and the one in which it does not ask before it changes files.
+    pub modes: Option<(&'static str, &'static str)>,
+    /// A model other than its default.
+    pub other_model: &'static str,
+    /// A command that it answers itself.
+    pub slash: Option<&'static str>,
+    /// The command that makes the context smaller, and what the model is then told.
+    pub compact: Option<(&'static str, &'static str)>,
+}
+
+/// How an agent has a plan approved.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanCall {
+    /// The mode in which it plans.
+    pub mode: &'static str,
+    /// The call that asks.
+    pub call: fn(plan: &str) -> Call,
+}
+
+/// How two requests come to be open at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TwoAtOnce {
+    /// Two calls of one message are asked for at once.
+    Calls,
+    /// Only two subagents ask at once.
+    Subagents,
+}

@@ -1,0 +1,90 @@
+//! Runs scenarios: a few at once, each in a world of its own, with a limit on its time. Nothing hangs, whatever the
+//! agent does, and nothing is left behind.
+
+use std::{sync::Arc, time::Instant};
+
+use tokio::{sync::Semaphore, task::JoinSet};
+
+use crate::{Bench, Fault, Finding, Scenario, Subject, Verdict, transcript::Transcript};
+
+/// Runs them, `at_once` at a time, and gives what came of them in the order given. `told` hears of each as it ends.
+pub async fn run(
+    subject: &Arc<Subject>,
+    scenarios: &[&'static Scenario],
+    at_once: usize,
+    mut told: impl FnMut(&Finding),
+) -> Vec<Finding> {
+    let places = Arc::new(Semaphore::new(at_once.max(1)));
+    let mut running = JoinSet::new();
+    for scenario in scenarios.iter().copied() {
+        let (places, subject) = (Arc::clone(&places), Arc::clone(subject));
+        running.spawn(async move {
+            // The semaphore is never closed; should it be, all run at once.
+            let _place = places.acquire_owned().await.ok();
+            one(subject, scenario).await
+        });
+    }
+    let mut findings = Vec::new();
+    while let Some(finding) = running.join_next().await {
+        // A scenario that panics is caught where it runs; what could be left is our own fault.
+        if let Ok(finding) = finding {
+            told(&finding);
+            findings.push(finding);
+        }
+    }
+    let place = |finding: &Finding| scenarios.iter().position(|it| it.name == finding.scenario.name);
+    findings.sort_by_key(place);
+    findings
+}
+
+/// Runs one.
+pub async fn one(subject: Arc<Subject>, scenario: &'static Scenario) -> Finding {
+    let (began, transcript) = (Instant::now(), Transcript::default());
+    let verdict = match tried(subject, scenario, transcript.clone()).await {
+        Ok(()) => Verdict::Works,
+        Err(Fault::NotOffered(why)) => Verdict::NotOffered { why },
+        Err(Fault::Wrong(why)) => Verdict::Fails { why },
+    };
+    let unknown = transcript.unknown();
+    let transcript = if matches!(verdict, Verdict::Fails { .. }) { transcript.take() } else { Vec::new() };
+    Finding { scenario, verdict, took: began.elapsed(), unknown, transcript }
+}
+
+async fn tried(
+    subject: Arc<Subject>,
+    scenario: &'static Scenario,
+    transcript: Transcript,
+) -> Result<(), Fault> {
+    let bench = Arc::new(Bench::set_up(subject, scenario.model, transcript.clone()).await?);
+    let offered = (scenario.offered)(bench.profile(), &bench.capabilities());
+    let played = if let Err(lacks) = offered {
+        Err(Fault::NotOffered(lacks.into()))
+    } else {
+        play(Arc::clone(&bench), scenario).await
+    };
+    let Some(bench) = Arc::into_inner(bench) else {
+        return Err(Fault::wrong("the scenario did not let go of its world"));
+    };
+    let closed = bench.close().await;
+    // The first fault is the one that explains the others.
+    played.and(closed)?;
+    match transcript.breaches().as_slice() {
+        [] => Ok(()),
+        [first, others @ ..] => Err(Fault::wrong(format!("{first} (and {} more breaches)", others.len()))),
+    }
+}
+
+/// Plays it in a task of its own, so that a panic is a finding too and ends no other scenario.
+async fn play(bench: Arc<Bench>, scenario: &'static Scenario) -> Result<(), Fault> {
+    let mut playing = tokio::spawn(async move { (scenario.play)(&bench).await });
+    match tokio::time::timeout(scenario.limit, &mut playing).await {
+        Ok(Ok(played)) => played,
+        Ok(Err(error)) => Err(Fault::wrong(format!("the scenario broke off: {error}"))),
+        Err(_) => {
+            playing.abort();
+            // Aborted or done: either way it no longer holds the world.
+            let _ = playing.await;
+            Err(Fault::wrong(format!("it took longer than {} s", scenario.limit.as_secs())))
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Scenarios: what is tried, one function each, named by a sentence.
+//!
+//! Each has the agent under test, a fresh world ([`Bench`]) and a time limit of its own. It looks at Portolan's events
+//! and at what reached the model, never at the agent's own messages.
+
+mod errors;
+mod input;
+mod interrupt;
+mod life;
+mod permission;
+mod prompt;
+mod question;
+mod settings;
+mod subagent;
+mod talk;
+mod tools;
+
+use std::{fmt, time::Duration};
+
+use portolan_core::{Capabilities, ports::Boxed};
+
+use crate::{Bench, Fault, Profile};
+
+/// Where the model is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// On loopback, and plays what it is given.
+    Scripted,
+    /// Nowhere: every connection is refused.
+    Unreachable,
+}
+
+/// Does the agent offer it? What it lacks, where not.
+type Offered = fn(&Profile, &Capabilities) -> Result<(), &'static str>;
+
+/// One thing to try.
+pub struct Scenario {
+    /// Its name, for the command line and for lists.
+    pub name: &'static str,
+    /// What should happen, as a sentence.
+    pub says: &'static str,
+    /// Part of the quick look that `doctor` takes.
+    pub core: bool,
+    /// Where the model is.
+    pub model: Model,
+    /// How long it may take in all.
+    pub limit: Duration,
+    pub(crate) offered: Offered,
+    pub(crate) play: for<'a> fn(&'a Bench) -> Boxed<'a, Result<(), Fault>>,
+}
+
+impl fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scenario({})", self.name)
+    }
+}
+
+/// How long a scenario may take unless it says otherwise: two starts of an agent on a busy machine.
+const LIMIT: Duration = Duration::from_mins(1);
+
+const ALWAYS: Offered = |_, _| Ok(());
+
+/// `Ok` where the flag is set, else what the agent lacks.
+const fn flag(is_set: bool, lacks: &'static str) -> Result<(), &'static str> {
+    if is_set { Ok(()) } else { Err(lacks) }
+}
+
+macro_rules! scenario {
+    ($name:literal, $says:literal, $play:path $(, $field:ident : $value:expr)*) => {
+        Scenario {
+            $($field: $value,)*
+            ..Scenario {
+                name: $name,
+                says: $says,
+                core: false,
+                model: Model::Scripted,
+                limit: LIMIT,
+                offered: ALWAYS,
+                play: |bench| Box::pin($play(bench)),
+            }
+        }
+    };
+}
+
+static SCENARIOS: &[Scenario] = &[
+    scenario!("text", "A turn's text streams, and the finished message is what streamed.", talk::words_stream, core: true),
+    scenario!("thinking", "Thinking is shown, apart from the text.", talk::thinking_shown,
+        offered: |profile, _| flag(profile.shows_thinking, "shown thinking")),
+    scenario!("usage", "A turn tells its tokens, its model and its cost.", talk::tokens_told,
+        offered: |_, can| flag(can.cost_tracking, "cost")),
+    scenario!("permission-allow", "A tool that was asked for runs once it is allowed.", permission::allow, core: true),
+    scenario!("permission-edit", "An allowed tool runs with the edited input.", permission::edited_input,
+        offered: |profile, _| flag(profile.edits_input, "edited input")),
+    scenario!("permission-deny", "A denied tool does not run, and the agent is told why.", permission::deny, core: true),
+    scenario!(
+        "permission-deny-stop",
+        "A denial can end the turn, and the session goes on.",
+        permission::deny_and_interrupt
+    ),
+    scenario!(
+        "permission-always",
+        "After \"always\" the tool is not asked for again, and nothing else is allowed.",
+        permission::always
+    ),
+    scenario!("permission-two", "Two requests can be open at once, and are answered in any order.", permission::two_at_once,
+        offered: |profile, _| flag(profile.two_at_once.is_some(), "two requests at once")),
+    scenario!("question", "Questions are answered by one choice, by several, and in own words.", question::all_kinds,
+        core: true, offered: |profile, _| flag(profile.ask.is_some(), "questions")),
+    scenario!("plan-approve", "An approved plan is carried out, in another mode.", question::approve_plan,
+        offered: |profile, _| flag(profile.plan.is_some(), "plans to approve")),
+    scenario!("plan-refuse", "A plan that is not approved keeps the agent planning.", question::keep_planning,
+        offered: |profile, _| flag(profile.plan.is_some(), "plans to approve")),
+    scenario!("interrupt-stream", "A turn is stopped while it writes, and what it wrote is kept.", interrupt::in_the_stream,
+        core: true, offered: |_, can| flag(can.interrupt, "interrupts")),
+    scenario!("interrupt-tool", "A turn is stopped while a tool runs.", interrupt::in_a_tool,
+        offered: |_, can| flag(can.interrupt, "interrupts")),
+    scenario!("interrupt-request", "A turn is stopped while a request waits, which is closed.", interrupt::at_a_request,
+        offered: |_, can| flag(can.interrupt, "interrupts")),
+    scenario!("mode", "The permission mode changes while the session runs.", settings::mode,
+        offered: |profile, can| flag(
+            can.permission_mode_switching_mid_session && profile.modes.is_some(), "a change of mode")),
+    scenario!("model", "The model changes while the session runs.", settings::model,
+        offered: |_, can| flag(can.model_switching, "a change of model")),
+    scenario!("prompts-queued", "Prompts that come while a turn runs are all taken up.", prompt::queued),
+    scenario!("subagent", "A subagent's work is shown as its own.", subagent::one,
+        offered: |profile, _| flag(profile.subagent.is_some(), "subagents")),
+    scenario!("image", "A picture in a prompt reaches the model.", input::image,
+        offered: |_, can| flag(can.image_input, "pictures")),
+    scenario!("slash-command", "A command of the agent's own answers.", input::slash_command,
+        offered: |profile, can| flag(can.slash_commands && profile.slash.is_some(), "slash commands")),
+    scenario!("structured-output", "The result fits the JSON Schema that was asked for.", input::structured_output,
+        offered: |profile, can| flag(
+            can.structured_output && profile.structured.is_some(), "structured output")),
+    scenario!("structured-output-fails", "A result that never fits the schema ends the turn as just that.",
+        input::structured_output_fails,
+        offered: |profile, can| flag(can.structured_output && profile.structured.is_some(), "structured output")),
+    scenario!("mcp", "A tool of an MCP server runs, and its server is listed.", tools::mcp,
+        offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
+    scenario!("compaction", "The context is made smaller on request, and the conversation goes on.", tools::compaction,
+        offered: |profile, can| flag(can.slash_commands && profile.compact.is_some(), "compaction")),
+    scenario!("context", "What fills the context is told.", tools::context,
+        offered: |_, can| flag(can.context_usage, "what fills the context")),
+    scenario!("background", "A task in the background is shown, and its end begins a turn.", tools::background,
+        offered: |profile, can| flag(can.background_tasks && profile.background.is_some(), "background tasks")),
+    scenario!("rewind", "Files are taken back to what they were before a prompt.", tools::rewind,
+        offered: |_, can| flag(can.file_checkpointing, "files that are taken back")),
+    scenario!(
+        "error-401",
+        "A wrong key is told as such, and the session goes on once it is right.",
+        errors::unauthorized
+    ),
+    scenario!("error-429", "Too many requests are told as such.", errors::rate_limited),
+    scenario!("error-529", "A service that has too much to do is told as such.", errors::overloaded),
+    scenario!("error-network", "A model that cannot be reached is told as such.", errors::unreachable,
+        model: Model::Unreachable),
+    scenario!("resume", "A conversation is taken up after its process has ended.", life::resume,
+        core: true, offered: |_, can| flag(can.session_resume, "resuming")),
+    scenario!("fork", "A fork knows what was said before it, and its source knows nothing of it.", life::fork,
+        offered: |_, can| flag(can.session_fork, "forks")),
+    scenario!("fork-at", "A fork at a point in the past knows nothing of what came after it.", life::fork_at,
+        offered: |_, can| flag(can.session_fork_at, "forks at a point in the past")),
+    scenario!("kill-agent", "An agent that was killed is started again, with its conversation.", life::agent_killed,
+        offered: |_, can| flag(can.session_resume, "resuming")),
+    scenario!("kill-daemon", "After the daemon was killed everything open is settled, and the conversation goes on.",
+        life::daemon_killed, offered: |_, can| flag(can.session_resume, "resuming")),
+];
+
+impl Scenario {
+    /// All of them, in the order in which they are shown.
+    pub fn all() -> Vec<&'static Self> {
+        SCENARIOS.iter().collect()
+    }
+
+    /// The quick look: enough to say whether an agent can be worked with.
+    pub fn core() -> Vec<&'static Self> {
+        SCENARIOS.iter().filter(|scenario| scenario.core).collect()
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SCENARIOS.iter().find(|scenario| scenario.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_scenario_has_a_name_of_its_own_and_a_sentence() {
+        let names: BTreeSet<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        assert_eq!(names.len(), SCENARIOS.len());
+        assert!(SCENARIOS.iter().all(|scenario| scenario.says.ends_with('.')));
+    }
+
+    #[test]
+    fn the_quick_look_is_what_one_cannot_work_without() {
+        let names: Vec<_> = Scenario::core().iter().map(|scenario| scenario.name).collect();
+        assert_eq!(
+            names,
+            ["text", "permission-allow", "permission-deny", "question", "interrupt-stream", "resume"]
+        );
+    }
+}

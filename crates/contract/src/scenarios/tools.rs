@@ -1,0 +1,131 @@
+//! What stands around the tools: MCP servers, work in the background, files taken back, the context.
+
+use portolan_core::{
+    Action, Event, SessionSpec,
+    event::{Content, TaskStatus, TurnOrigin},
+    request::Answer,
+};
+use portolan_scripted::{Script, contains, text, tool, tools};
+use serde_json::json;
+
+use crate::{Bench, Fault, fault::must};
+
+pub(super) async fn mcp(bench: &Bench) -> Result<(), Fault> {
+    let Some(name) = bench.profile().mcp_tool else { return Ok(()) };
+    let Some(command) = &bench.subject.tool_server else {
+        return Err(Fault::NotOffered("no MCP server to try it with".into()));
+    };
+    let script = Script::new()
+        .on(contains("ask the harbour"))
+        .reply(tool(name("harbour", "depth"), json!({ "berth": "seven" })))
+        .then(text("the harbour said: {last_tool_result}"));
+    bench.play(script);
+    let servers = [("harbour".to_owned(), (bench.profile().mcp_server)(command))];
+    let prompt = vec![Content::text("ask the harbour")];
+    let spec = SessionSpec { mcp_servers: servers.into_iter().collect(), prompt, ..bench.spec() };
+    let mut session = bench.session_from(spec).await?;
+    let request = session.request().await?;
+    session.answer(&request, Answer::allow()).await?;
+    let said = session.completes().await?;
+    must!(said.contains("berth seven is 12 fathoms deep"), "the model was told: {said}");
+    session.carry_out(Action::McpStatus).await?;
+    let state = session.state().await?;
+    let connected =
+        state.mcp_servers.iter().any(|server| server.name == "harbour" && server.status == "connected");
+    must!(connected, "the servers told are {:?}", state.mcp_servers);
+    Ok(())
+}
+
+pub(super) async fn compaction(bench: &Bench) -> Result<(), Fault> {
+    let Some((command, told)) = bench.profile().compact else { return Ok(()) };
+    let script = Script::new()
+        .on(contains(told))
+        .reply(text("<summary>Much was said about the sea.</summary>"))
+        .on(contains("go on"))
+        .reply(text("Going on."))
+        .on(contains("tell me much"))
+        .reply(text("Much about the sea. ".repeat(50)));
+    bench.play(script);
+    let mut session = bench.session().await?;
+    session.exchange("tell me much").await?;
+    session.prompt(command).await?;
+    session
+        .until("the smaller context", |event| matches!(event, Event::Compacted { .. }).then_some(()))
+        .await?;
+    session.turn_end().await?;
+    let said = session.exchange("go on").await?;
+    must!(said == "Going on.", "the next turn said {said:?}");
+    Ok(())
+}
+
+pub(super) async fn context(bench: &Bench) -> Result<(), Fault> {
+    bench.play(Script::new().on(contains("say something")).reply(text("Something.")));
+    let mut session = bench.session().await?;
+    session.exchange("say something").await?;
+    let told = session.carry_out(Action::Context).await?;
+    let is_told = told.as_ref().is_some_and(|told| told.as_object().is_some_and(|told| !told.is_empty()));
+    must!(is_told, "what fills the context is told as {told:?}");
+    Ok(())
+}
+
+pub(super) async fn background(bench: &Bench) -> Result<(), Fault> {
+    let Some(background) = bench.profile().background else { return Ok(()) };
+    let script = Script::new()
+        .on(contains("begin a long task"))
+        .reply(tools([background("while [ ! -e go.txt ]; do sleep 0.1; done; touch done.txt")]))
+        .then(text("It has begun."));
+    bench.play(script.otherwise(text("So it is done.")));
+    let mut session = bench.session_saying("begin a long task").await?;
+    let request = session.request().await?;
+    session.answer(&request, Answer::allow()).await?;
+    let said = session.completes().await?;
+    must!(said == "It has begun.", "the turn said {said:?}");
+    let running = session.state().await?.tasks;
+    must!(running.len() == 1, "the tasks at work are {running:?}");
+    std::fs::write(bench.folder().join("go.txt"), "")?;
+    let (mut ended, mut began) = (false, false);
+    session
+        .until("the end of the task and the turn that follows it", |event| {
+            match event {
+                Event::TaskChanged { task } => ended |= task.status == TaskStatus::Completed,
+                Event::TurnStarted { origin: TurnOrigin::Agent, .. } => began = true,
+                _ => {}
+            }
+            (ended && began).then_some(())
+        })
+        .await?;
+    session.completes().await?;
+    must!(bench.has_file("done.txt"), "the task did not do its work");
+    let left = session.state().await?.tasks;
+    must!(left.is_empty(), "tasks are still at work: {left:?}");
+    Ok(())
+}
+
+pub(super) async fn rewind(bench: &Bench) -> Result<(), Fault> {
+    let file = bench.folder().join("log.txt");
+    let write = |words: &str| tools([(bench.profile().write)(&file, words)]);
+    let script = Script::new()
+        .on(contains("write the first"))
+        .reply(write("first\n"))
+        .then(text("First."))
+        .on(contains("write the second"))
+        .reply(write("second\n"))
+        .then(text("Second."));
+    bench.play(script);
+    let mut session = bench.session().await?;
+    let mut prompts = Vec::new();
+    for words in ["write the first", "write the second"] {
+        prompts.push(session.prompt(words).await?);
+        let request = session.request().await?;
+        session.answer(&request, Answer::allow()).await?;
+        session.completes().await?;
+    }
+    let now = || std::fs::read_to_string(&file).unwrap_or_default();
+    must!(now() == "second\n", "the file holds {:?}", now());
+    let to = prompts[1];
+    session.carry_out(Action::Rewind { to, dry_run: true }).await?;
+    must!(now() == "second\n", "a look alone changed the file to {:?}", now());
+    session.carry_out(Action::Rewind { to, dry_run: false }).await?;
+    must!(now() == "first\n", "after it was taken back the file holds {:?}", now());
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! The suite itself: it must be able to fail. An agent that does wrong is told apart from one that does right, from one
+//! that offers less, and from one that never answers; nothing hangs.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use portolan_contract::{Finding, Place, Scenario, Subject, Verdict, profile, run};
+use portolan_core::{
+    Capabilities, Event,
+    capabilities::NativeProtocol,
+    event::{
+        AgentInfo, Content, Exit, ExitReason, ItemKind, ToolOutcome, TurnOrigin, TurnOutcome, TurnResult,
+    },
+    ports::{Agent, AgentLink, Boxed, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What the agent of a test does with a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Habit {
+    /// Says these words in pieces, then whole.
+    Says(&'static str),
+    /// Says pieces that are not the whole.
+    Garbles,
+    /// Says the right words, and gives the result of a tool that it never called.
+    Strays,
+    /// Never becomes ready.
+    Sleeps,
+    /// Ends at once.
+    Dies,
+}
+
+/// What the scenario `text` wants to hear.
+const WORDS: &str = "Hello from the script, in more than one piece.";
+
+#[derive(Debug)]
+struct Parrot(Habit);
+
+impl Agent for Parrot {
+    fn kind(&self) -> &'static str {
+        "claude"
+    }
+    fn title(&self) -> String {
+        "Parrot".into()
+    }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { streaming: true, ..Capabilities::default() }
+    }
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(async { Probe { available: true, version: None, message: "here".into(), ..Probe::default() } })
+    }
+    fn start(&self, _: Launch) -> AgentLink {
+        let (instructions, orders) = mpsc::channel(INSTRUCTIONS);
+        let (reports, reported) = mpsc::channel(REPORTS);
+        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
+        tokio::spawn(live(self.0, orders, reports, stop.clone(), self.capabilities()));
+        AgentLink { instructions, reports: reported, stop, kill }
+    }
+}
+
+async fn live(
+    habit: Habit,
+    mut orders: mpsc::Receiver<Instruction>,
+    reports: mpsc::Sender<Report>,
+    stop: CancellationToken,
+    capabilities: Capabilities,
+) {
+    let say = async |report| reports.send(report).await.unwrap_or_default();
+    let exit = |reason, message: &str| {
+        Report::Exited(Exit {
+            reason,
+            code: None,
+            signal: None,
+            message: message.into(),
+            stderr: String::new(),
+        })
+    };
+    let protocol = NativeProtocol::Demo;
+    say(Report::Started { pid: None, version: None, protocol, capabilities: Box::new(capabilities) }).await;
+    if habit == Habit::Dies {
+        return say(exit(ExitReason::Failed, "it fell off its perch")).await;
+    }
+    if habit != Habit::Sleeps {
+        say(Report::Ready).await;
+    }
+    loop {
+        let instruction = tokio::select! {
+            () = stop.cancelled() => return say(exit(ExitReason::Stopped, "stopped as asked")).await,
+            Some(instruction) = orders.recv() => instruction,
+        };
+        let words = match habit {
+            Habit::Says(words) => words,
+            Habit::Garbles | Habit::Strays => WORDS,
+            Habit::Sleeps | Habit::Dies => continue,
+        };
+        if !matches!(instruction.order, Order::Prompt { .. }) {
+            continue;
+        }
+        let event = |event| Report::Event { event, raw: None };
+        let (item, message, parent) = ("1.1".to_owned(), None, None);
+        say(Report::TurnStarted { origin: TurnOrigin::Prompt }).await;
+        say(Report::Consumed { ticket: instruction.ticket, result: None }).await;
+        let info = AgentInfo { agent_session: Some("parrot".into()), ..AgentInfo::default() };
+        say(event(Event::AgentInfo { info: Box::new(info) })).await;
+        say(event(Event::ItemStarted { item: item.clone(), kind: ItemKind::Text, message, parent })).await;
+        let (first, rest) = words.split_at(5);
+        let rest = if habit == Habit::Garbles { "squawk" } else { rest };
+        for text in [first, rest] {
+            say(event(Event::Delta { item: item.clone(), text: text.to_owned() })).await;
+        }
+        say(event(Event::Message {
+            item,
+            message: None,
+            parent: None,
+            model: None,
+            content: vec![Content::text(words)],
+            interrupted: false,
+            stop_reason: None,
+        }))
+        .await;
+        if habit == Habit::Strays {
+            let (tool, outcome) = ("never-called".to_owned(), ToolOutcome::Done);
+            say(event(Event::ToolResult { tool, parent: None, outcome, content: vec![], changes: vec![] }))
+                .await;
+        }
+        let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
+        say(Report::TurnEnded { result, raw: None }).await;
+    }
+}
+
+async fn tried(habit: Habit, scenario: &str, leftovers: fn(&str) -> Vec<String>) -> Finding {
+    let subject = Subject {
+        title: "Parrot".into(),
+        profile: profile::CLAUDE,
+        make: Box::new(move |_: &Place| Arc::new(Parrot(habit))),
+        leftovers,
+        tool_server: None,
+    };
+    let scenario = Scenario::named(scenario).expect("a scenario");
+    let heard = Mutex::new(0);
+    let mut findings =
+        run(&Arc::new(subject), &[scenario], 1, |_| *heard.lock().expect("one task") += 1).await;
+    assert_eq!((findings.len(), *heard.lock().expect("one task")), (1, 1));
+    findings.remove(0)
+}
+
+const NONE: fn(&str) -> Vec<String> = |_| Vec::new();
+
+fn why(finding: &Finding) -> &str {
+    match &finding.verdict {
+        Verdict::Fails { why } => why,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_does_right_works() {
+    let finding = tried(Habit::Says(WORDS), "text", NONE).await;
+    assert_eq!((finding.verdict, finding.transcript), (Verdict::Works, Vec::<String>::new()));
+}
+
+#[tokio::test]
+async fn an_agent_that_says_something_else_fails_with_the_reason_and_the_transcript() {
+    let finding = tried(Habit::Says("Polly wants a cracker."), "text", NONE).await;
+    assert_eq!(why(&finding), "the message is [Text { text: \"Polly wants a cracker.\" }]");
+    assert!(finding.transcript.iter().any(|line| line.contains("\"type\":\"turn_started\"")));
+}
+
+#[tokio::test]
+async fn pieces_that_are_not_the_whole_fail() {
+    let finding = tried(Habit::Garbles, "text", NONE).await;
+    assert_eq!(why(&finding), "what streamed is [\"Hello\", \"squawk\"]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_never_answers_fails_in_time() {
+    let began = tokio::time::Instant::now();
+    let finding = tried(Habit::Sleeps, "text", NONE).await;
+    assert_eq!(why(&finding), "the beginning of a turn did not come within 25 s");
+    assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn an_agent_that_ends_fails_at_once_with_its_last_words() {
+    let finding = tried(Habit::Dies, "text", NONE).await;
+    assert_eq!(
+        why(&finding),
+        "the agent ended while the beginning of a turn was waited for: it fell off its perch"
+    );
+}
+
+#[tokio::test]
+async fn what_an_agent_does_not_offer_is_not_tried() {
+    let finding = tried(Habit::Sleeps, "image", NONE).await;
+    assert_eq!(finding.verdict, Verdict::NotOffered { why: "pictures".into() });
+}
+
+#[tokio::test]
+async fn a_process_left_behind_fails_a_scenario_that_went_well() {
+    let finding = tried(Habit::Says(WORDS), "text", |_| vec!["4242 sleep".into()]).await;
+    assert_eq!(why(&finding), "left processes behind: 4242 sleep");
+}
+
+#[tokio::test]
+async fn entries_that_do_not_fit_together_fail_a_scenario_that_went_well() {
+    let finding = tried(Habit::Strays, "text", NONE).await;
+    let expected = "a result belongs to the call never-called, which was never made (and 0 more breaches)";
+    assert!(why(&finding).ends_with(expected), "{}", why(&finding));
+}

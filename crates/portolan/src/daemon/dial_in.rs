@@ -1,0 +1,114 @@
+//! The place where an agent that dials in comes to: `/ws/cli/SESSION` on the daemon's own listener.
+//!
+//! It opens to nobody but the agent that is expected for that session, by the secret of that very start, which is asked
+//! for before the upgrade. The door's checks of Host and Origin come before that, as everywhere. It only moves frames.
+
+use axum::{
+    Router,
+    extract::{
+        Path, State, WebSocketUpgrade,
+        ws::{CloseFrame, Message, WebSocket},
+    },
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use portolan_agents::dial_in::{Admitted, CLOSE_FOR_GOOD, DialIn};
+use portolan_core::SessionId;
+use portolan_frontends::door::Listening;
+
+const PREFIX: &str = "/ws/cli/";
+
+/// The largest frame an agent may send: the largest line there is.
+const FRAME_BYTES: usize = portolan_wire::ndjson::MAX_LINE;
+
+/// Paths that ask for a secret of their own instead of a token.
+pub(crate) fn is_open(path: &str) -> bool {
+    path.strip_prefix(PREFIX).is_some_and(|session| session.parse::<SessionId>().is_ok())
+}
+
+/// The route.
+pub(crate) fn routes(dial_in: DialIn) -> Router {
+    Router::new().route("/ws/cli/{session}", get(enter)).with_state(dial_in)
+}
+
+/// Tells agents where to dial in: an address of this machine that needs no certificate. Without one they cannot.
+pub(crate) fn announce(dial_in: &DialIn, listening: &[Listening]) {
+    let plain = listening.iter().filter_map(Listening::url).find_map(|url| {
+        let rest = url.strip_prefix("http://")?;
+        Some(format!("ws://{rest}"))
+    });
+    if let Some(base) = plain {
+        dial_in.listens_at(base);
+    }
+}
+
+async fn enter(
+    State(dial_in): State<DialIn>,
+    Path(session): Path<String>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let bearer = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    let admitted = session
+        .parse::<SessionId>()
+        .ok()
+        .zip(bearer)
+        .and_then(|(session, bearer)| dial_in.admit(session, bearer));
+    let Some(admitted) = admitted else {
+        return (StatusCode::UNAUTHORIZED, "no agent is expected here with that secret").into_response();
+    };
+    upgrade
+        .max_message_size(FRAME_BYTES)
+        .max_frame_size(FRAME_BYTES)
+        .on_upgrade(|socket| pass(socket, admitted))
+}
+
+/// Moves frames both ways until either side is gone.
+async fn pass(mut socket: WebSocket, admitted: Admitted) {
+    let Admitted { incoming, mut outgoing } = admitted;
+    loop {
+        tokio::select! {
+            frame = socket.recv() => {
+                let bytes = match frame {
+                    Some(Ok(Message::Text(text))) => text.into(),
+                    Some(Ok(Message::Binary(bytes))) => bytes,
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                };
+                if !incoming.frame(bytes).await {
+                    return;
+                }
+            }
+            frame = outgoing.frame() => {
+                let Some(frame) = frame else {
+                    let close = CloseFrame { code: CLOSE_FOR_GOOD, reason: "the session has ended".into() };
+                    // It may be gone already.
+                    let _ = socket.send(Message::Close(Some(close))).await;
+                    return;
+                };
+                let text = String::from_utf8_lossy(&frame).into_owned();
+                if socket.send(Message::Text(text.into())).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: 000-076, 004-002
+    #[test]
+    fn only_the_place_of_a_session_asks_for_no_token() {
+        assert!(is_open(&format!("/ws/cli/{}", SessionId::new())));
+        for path in ["/ws", "/ws/cli", "/ws/cli/", "/ws/cli/1", "/ws/cli/../sessions", "/api/v1/sessions"] {
+            assert!(!is_open(path), "{path}");
+        }
+    }
+}
