@@ -377,6 +377,10 @@ async fn what_a_principal_may_not_do_is_refused_by_core() {
         world.registry.raw(&operator, session, Seq(1)).await.unwrap_err().code,
         RefusalCode::Forbidden
     );
+    let mut asked = spec();
+    asked.env.insert("A".into(), "1".into());
+    let refusal = world.registry.create(&operator, CommandId::random(), asked).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Forbidden, "no way around what only an owner may set");
     let nowhere = portolan_core::SessionId::new();
     let refusal = world.registry.submit(&owner(), nowhere, CommandId::random(), prompt).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::NotFound);

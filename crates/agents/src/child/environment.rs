@@ -54,6 +54,23 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("GIT_EXTERNAL_DIFF", "makes git run a foreign program"),
     ("GIT_EXEC_PATH", "makes git run foreign programs"),
     ("GIT_CONFIG*", "makes git run foreign programs"),
+    ("GIT_PAGER", "makes git run a foreign program"),
+    ("GIT_EDITOR", "makes git run a foreign program"),
+    ("GIT_SEQUENCE_EDITOR", "makes git run a foreign program"),
+    ("GIT_ASKPASS", "makes git run a foreign program"),
+    ("SSH_ASKPASS", "makes ssh run a foreign program"),
+    ("PAGER", "makes many programs run a foreign one"),
+    ("EDITOR", "makes many programs run a foreign one"),
+    ("VISUAL", "makes many programs run a foreign one"),
+    ("SHELL", "makes many programs run a foreign one"),
+    ("LESSOPEN", "makes less run a foreign program"),
+    ("LESSCLOSE", "makes less run a foreign program"),
+    ("NODE_PATH", "makes Node load foreign modules"),
+    ("PYTHONUSERBASE", "makes Python load foreign modules"),
+    ("RUSTC_WRAPPER", "makes cargo run a foreign program"),
+    ("RUSTC_WORKSPACE_WRAPPER", "makes cargo run a foreign program"),
+    ("npm_config_*", "makes npm run foreign programs"),
+    ("NPM_CONFIG_*", "makes npm run foreign programs"),
 ];
 
 /// A variable that a session asked for and does not get.

@@ -32,6 +32,10 @@ impl Registry {
         spec: SessionSpec,
     ) -> Result<Summary, Refusal> {
         who.may_daemon(Role::Operator)?;
+        // As in a running session: what the agent runs past any approval is for owners to say.
+        if !spec.env.is_empty() || !spec.mcp_servers.is_empty() {
+            who.may_daemon(Role::Owner)?;
+        }
         self.store_takes_writes()?;
         let key = CommandKey { token: who.token.clone(), id };
         let _under_way = UnderWay::enter(self, &key)?;

@@ -18,8 +18,7 @@ use super::{
     state::{State, Summary},
 };
 use crate::{
-    Action, DaemonEvent, Generation, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId,
-    SessionSpec,
+    Action, DaemonEvent, Generation, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId, SessionSpec,
     command::{Command, Receipt},
     event::{Exit, ExitReason},
     log::{

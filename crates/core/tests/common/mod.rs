@@ -157,7 +157,9 @@ impl Agent for Fake {
         Ok(spec.env.clone())
     }
     fn probe(&self) -> Boxed<'_, Probe> {
-        Box::pin(async { Probe { available: true, version: None, message: "here".into(), ..Probe::default() } })
+        Box::pin(async {
+            Probe { available: true, version: None, message: "here".into(), ..Probe::default() }
+        })
     }
     fn start(&self, launch: Launch) -> AgentLink {
         let (instructions_in, instructions) = mpsc::channel(INSTRUCTIONS);

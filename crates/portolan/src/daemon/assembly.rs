@@ -127,20 +127,39 @@ async fn open_store(settings: &Settings, path: &Path) -> Outcome<Arc<dyn Store>>
     Ok(Arc::new(store.map_err(|error| Failure::new(error.to_string()))?))
 }
 
-/// The agents that are offered, each with what the configuration gives its sessions.
-fn agents(settings: &Settings, home: &Home, dial_in: &DialIn) -> Outcome<Vec<Arc<dyn Agent>>> {
+/// What holds for every agent's process, as the configuration wants it.
+pub(crate) fn supervision(
+    settings: &Settings,
+    home_key: String,
+    environment: Vec<(OsString, OsString)>,
+) -> Supervision {
     let limits = &settings.limits;
-    let mut supervision = Supervision::new(home_key(home), std::env::vars_os().collect());
+    let mut supervision = Supervision::new(home_key, environment);
     supervision.ladder = Ladder { terminate: seconds(limits.term_to_kill_seconds), ..Ladder::default() };
     supervision.ready = seconds(limits.agent_ready_seconds);
     supervision.answer = seconds(limits.control_request_seconds);
     supervision.max_line = limits.line_bytes as usize;
-    let catalogue = portolan_agents::catalogue(&portolan_agents::Settings {
+    supervision
+}
+
+/// Every agent there is, with the program that the configuration gives it.
+pub(crate) fn catalogue(
+    settings: &Settings,
+    supervision: Supervision,
+    dial_in: &DialIn,
+) -> Outcome<Vec<Arc<dyn Agent>>> {
+    Ok(portolan_agents::catalogue(&portolan_agents::Settings {
         supervision: Arc::new(supervision),
         demo: demo_command(settings)?,
         claude: claude(settings),
         dial_in: dial_in.clone(),
-    });
+    }))
+}
+
+/// The agents that are offered, each with what the configuration gives its sessions.
+pub(crate) fn agents(settings: &Settings, home: &Home, dial_in: &DialIn) -> Outcome<Vec<Arc<dyn Agent>>> {
+    let supervision = supervision(settings, home_key(home), std::env::vars_os().collect());
+    let catalogue = catalogue(settings, supervision, dial_in)?;
     let kinds: Vec<String> = catalogue.iter().map(|agent| agent.kind().to_owned()).collect();
     for name in settings.agents.keys().filter(|name| !kinds.contains(name)) {
         let meant = config::keys::similar(name, kinds.iter().map(String::as_str));

@@ -3,11 +3,13 @@
 //! - [`lock`]: only one at a time
 //! - [`detach`]: how a client starts one in the background
 //! - [`logging`]: what it says, and where
+//! - [`descriptors`]: how many files it may have open
 //! - [`assembly`]: core, store, agents and frontends put together
 //! - [`dial_in`]: where an agent that dials in comes to
 //! - [`run`]: from the first lock to the last flush
 
 pub(crate) mod assembly;
+pub(crate) mod descriptors;
 pub(crate) mod detach;
 pub(crate) mod dial_in;
 pub(crate) mod lock;

@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     assembly::{self, Parts},
-    dial_in,
+    descriptors, dial_in,
     lock::Lock,
 };
 use crate::{
@@ -55,7 +55,9 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
         tracing::info!(pid = old.pid, "an earlier daemon ended without a word; its file is replaced");
     }
     let mut signals = Signals::listen()?;
-    let door_settings = assembly::door_settings(&settings, &home)?;
+    let mut door_settings = assembly::door_settings(&settings, &home)?;
+    let connections = &mut door_settings.limits.connections;
+    *connections = descriptors::connections(*connections, descriptors::raise());
     let door = Door::bind(&door_settings).await.map_err(|error| Failure::new(error.to_string()))?;
     let url = door.addresses().iter().find_map(Listening::url).unwrap_or_default();
     let record = Record::now(&url);

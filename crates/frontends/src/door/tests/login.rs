@@ -63,7 +63,7 @@ async fn a_login_that_is_no_json_is_refused() {
     let form = [host.as_str(), "Content-Type: application/x-www-form-urlencoded", "Content-Length: 8"];
     assert_eq!(stand.ask_raw("POST /api/v1/login", &form, "ticket=x").await.refused(), invalid(415));
     assert_eq!(stand.ask_raw("POST /api/v1/login", &[&host], "").await.refused(), invalid(415));
-    for body in ["", "{", "[]", "{}", r#"{"ticket":7}"#, &"[".repeat(100_000)] {
+    for body in ["", "{", "[]", "{}", r#"{"ticket":7}"#, &"[".repeat(1000)] {
         assert_eq!(stand.post(LOGIN_PATH, &[], body).await.refused(), invalid(400), "{body:.20}");
     }
 }

@@ -1,0 +1,44 @@
+//! File descriptors: every connection and every pipe of an agent takes one. The system's first offer is small (often
+//! 1,024) and a process may raise it itself.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the limit as far as the system lets us, and tells how many there are.
+pub(crate) fn raise() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    let now = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(error) => {
+            tracing::warn!(%error, "the limit of open files could not be raised");
+            limit.current
+        }
+    };
+    // None means that there is no limit.
+    now.map_or(usize::MAX, |now| usize::try_from(now).unwrap_or(usize::MAX))
+}
+
+/// How many connections there may be, of `wanted`: half of the descriptors stay for the owner's socket, the store and
+/// the agents, whoever floods the port.
+pub(crate) fn connections(wanted: usize, descriptors: usize) -> usize {
+    wanted.min(descriptors / 2).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_half_of_the_descriptors_to_others() {
+        assert_eq!(connections(4096, usize::MAX), 4096);
+        assert_eq!(connections(4096, 1024), 512);
+        assert_eq!(connections(4096, 0), 1);
+    }
+
+    #[test]
+    fn the_limit_is_raised_to_what_the_system_allows() {
+        let most = getrlimit(Resource::Nofile).maximum.map_or(usize::MAX, |most| most as usize);
+        assert_eq!(raise(), most);
+        assert_eq!(getrlimit(Resource::Nofile).current, getrlimit(Resource::Nofile).maximum);
+    }
+}
