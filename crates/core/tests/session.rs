@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use common::{Reader, World, message, owner, principal, spec};
 use portolan_core::{
-    Action, CommandId, Event, Millis, RefusalCode, Role, Seq, SessionSpec,
+    Action, CommandId, DaemonEvent, Event, Millis, RefusalCode, Role, Seq, SessionSpec,
     command::Stage,
     event::{Content, ExitReason},
     log::delivery::{Closed, Delivery, Mode, Start},
@@ -320,6 +320,22 @@ async fn a_killed_daemon_leaves_an_honest_session_behind() {
     assert_eq!(snapshot.state.summary.status, Status::Terminated);
     assert!(snapshot.state.requests.is_empty() && snapshot.state.turn.is_none());
     assert!(reader.seen.windows(2).all(|pair| pair[0].0 < pair[1].0), "no number twice");
+    // Whoever only reads the daemon's log learns it too.
+    let mut daemon = world.registry.watch(&owner(), Start::After(Seq::ZERO)).await.unwrap();
+    let told = async {
+        loop {
+            if let Delivery::Entries(pieces) = daemon.next().await {
+                for piece in pieces {
+                    if let DaemonEvent::SessionChanged { summary } = &*piece.entry().unwrap().event
+                        && summary.status == Status::Terminated
+                    {
+                        return summary.waiting;
+                    }
+                }
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(Duration::from_secs(5), told).await.unwrap(), 0);
 }
 
 // covers: 003-094, 003-116
@@ -417,9 +433,7 @@ async fn the_inbox_shows_what_waits_in_every_session_and_closes_it() {
     while waiting.is_none() {
         if let Delivery::Entries(pieces) = daemon.next().await {
             for piece in pieces {
-                if let portolan_core::DaemonEvent::RequestOpened { session: of, request } =
-                    &*piece.entry().unwrap().event
-                {
+                if let DaemonEvent::RequestOpened { session: of, request } = &*piece.entry().unwrap().event {
                     waiting = Some((*of, request.request));
                 }
             }
@@ -440,8 +454,7 @@ async fn the_inbox_shows_what_waits_in_every_session_and_closes_it() {
     'closed: loop {
         if let Delivery::Entries(pieces) = late.next().await {
             for piece in pieces {
-                if matches!(&*piece.entry().unwrap().event, portolan_core::DaemonEvent::RequestClosed { .. })
-                {
+                if matches!(&*piece.entry().unwrap().event, DaemonEvent::RequestClosed { .. }) {
                     break 'closed;
                 }
             }

@@ -14,7 +14,7 @@ use crate::{
     ports::{LogHead, Page},
     session::{
         machine::Machine,
-        state::State,
+        state::{State, Summary},
         task::{Birth, Handle, MAILBOX, Task},
     },
 };
@@ -116,10 +116,11 @@ impl Registry {
         let head = head.ok_or_else(|| Refusal::no_session(id))?;
         let birth = self.birth(id).await?;
         let state = self.fold_stored(id, &birth, &head).await?;
+        let published = state.summary.clone();
         let mut book = Book::new(log, head.last.max(head.reserved), state);
         let mut machine = Machine::new(self.shared.policy.clone());
         machine.recover(&mut book, self.shared.clock.now(), &head.open_items);
-        Ok(self.spawn(id, book, machine, birth))
+        Ok(self.spawn(id, book, machine, birth, published))
     }
 
     /// The state that the log adds up to: its newest checkpoint and what came after.
@@ -162,10 +163,19 @@ impl Registry {
         birth: Birth,
     ) -> Result<Arc<Handle>, Refusal> {
         let slot = self.shared.shelf.slot(id)?;
-        Ok(Arc::clone(slot.get_or_init(|| async { self.spawn(id, book, machine, birth) }).await))
+        let published = book.state().summary.clone();
+        let spawn = || async { self.spawn(id, book, machine, birth, published) };
+        Ok(Arc::clone(slot.get_or_init(spawn).await))
     }
 
-    fn spawn(&self, id: SessionId, book: Book<State>, machine: Machine, birth: Birth) -> Arc<Handle> {
+    fn spawn(
+        &self,
+        id: SessionId,
+        book: Book<State>,
+        machine: Machine,
+        birth: Birth,
+        published: Summary,
+    ) -> Arc<Handle> {
         let log = Log::new(self.store(), book);
         let (mailbox, inbox) = tokio::sync::mpsc::channel(MAILBOX);
         let task = Task {
@@ -178,6 +188,7 @@ impl Registry {
             clock: self.shared.clock.clone(),
             daemon: self.shared.daemon.clone(),
             shelf: self.shared.shelf.reference(),
+            published,
         };
         let shelf = self.shared.shelf.reference();
         let watched = Arc::clone(&log);

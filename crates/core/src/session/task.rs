@@ -106,6 +106,8 @@ pub(crate) struct Task {
     pub(crate) clock: Clock,
     pub(crate) daemon: Daemon,
     pub(crate) shelf: ShelfRef,
+    /// The line in lists that the daemon's log and the store know.
+    pub(crate) published: Summary,
 }
 
 /// What the loop keeps beside the task's parts.
@@ -129,10 +131,7 @@ struct Working {
 impl Task {
     /// Runs until the session is shut down, deleted, or forgotten.
     pub(crate) async fn run(mut self) {
-        let (published, head) = {
-            let book = self.log.book();
-            (book.state().summary.clone(), book.head())
-        };
+        let head = self.log.book().head();
         let mut working = Working {
             link: None,
             chunks: Chunks::default(),
@@ -141,7 +140,7 @@ impl Task {
             release_due: None,
             forget_due: Some(Instant::now() + FORGET_AFTER),
             blocked: false,
-            published,
+            published: self.published.clone(),
             requests: Vec::new(),
             checkpoint: head,
             ending: None,
