@@ -1515,6 +1515,19 @@ seq: Seq,
 state: DaemonState, };
 
 /**
+ * Whether an agent is logged in.
+ */
+export type Login = { "state": "logged_in",
+/**
+ * How, in the agent's own words.
+ */
+how: string, } | { "state": "logged_out",
+/**
+ * What the user can do.
+ */
+way_out: string, };
+
+/**
  * An MCP server as the agent sees it.
  */
 export type McpServer = {
@@ -1774,7 +1787,19 @@ version?: string,
 /**
  * What was found, and the way out where something is missing.
  */
-message: string, };
+message: string,
+/**
+ * The program that would be started.
+ */
+program?: string,
+/**
+ * How it would be spoken to.
+ */
+road?: Road,
+/**
+ * Whether it is logged in, where it tells.
+ */
+login?: Login, };
 
 /**
  * Who holds a prompt that arrives while a turn runs.
@@ -1968,6 +1993,19 @@ deadline?: Millis, };
  * Something the agent waits for: the number of the entry that opened it, so it is unique in its session for ever.
  */
 export type RequestId = number;
+
+/**
+ * How an agent would be spoken to, and why so.
+ */
+export type Road = {
+/**
+ * What people call it, such as `stdio`.
+ */
+name: string,
+/**
+ * Why this one and not another.
+ */
+why: string, };
 
 /**
  * What a token may do; each role includes the ones before it.

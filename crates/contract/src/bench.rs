@@ -69,7 +69,7 @@ impl Bench {
         let environment = (subject.profile.environment)(&home, &base_url, path);
         let key = format!("contract-{}", uuid::Uuid::new_v4().simple());
         let place = Place { key, home, base_url, environment };
-        let agent = (subject.make)(&place);
+        let agent = (subject.make)(&place).map_err(Fault::Wrong)?;
         let store = Arc::new(MemoryStore::new());
         let registry = OnceCell::new();
         Ok(Self {

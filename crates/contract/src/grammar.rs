@@ -67,14 +67,12 @@ impl Grammar {
                 }
             }
             Event::RequestOpened { request } => {
-                if self.requests.insert(request.request, request.parent.clone()).is_some() {
-                    self.breach(format!("request {} was opened twice", request.request));
-                }
+                let again = self.requests.insert(request.request, request.parent.clone()).is_some();
+                self.breach_where(again, || format!("request {} was opened twice", request.request));
             }
             Event::RequestClosed { request, .. } => {
-                if self.requests.remove(request).is_none() {
-                    self.breach(format!("request {request} was closed but not open"));
-                }
+                let open = self.requests.remove(request).is_some();
+                self.breach_where(!open, || format!("request {request} was closed but not open"));
             }
             Event::Unknown { kind, .. } => self.unknown.push(kind.clone()),
             _ => {}
@@ -113,6 +111,12 @@ impl Grammar {
         self.breaches.extend(open);
     }
 
+    fn breach_where(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if holds {
+            self.breach(what());
+        }
+    }
+
     fn breach(&mut self, what: String) {
         self.breaches.push(what);
     }
@@ -126,7 +130,9 @@ mod tests {
 
     fn breaches(events: &[Event]) -> Vec<String> {
         let mut grammar = Grammar::default();
-        events.iter().for_each(|event| grammar.see(event));
+        for event in events {
+            grammar.see(event);
+        }
         grammar.breaches
     }
 

@@ -28,5 +28,6 @@ pub use fault::Fault;
 pub use profile::Profile;
 pub use run::run;
 pub use scenarios::{Model, Scenario};
+pub use session::Session;
 pub use subject::{Place, Subject};
 pub use verdict::{Finding, Verdict};

@@ -19,8 +19,8 @@ pub struct Place {
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// Makes the agent for a place.
-pub type Make = dyn Fn(&Place) -> Arc<dyn Agent> + Send + Sync;
+/// Makes the agent for a place, or says why it cannot.
+pub type Make = dyn Fn(&Place) -> Result<Arc<dyn Agent>, String> + Send + Sync;
 
 /// Ends the processes with the key of a place that still run, and names them. Called when all should have ended.
 pub type Leftovers = fn(&str) -> Vec<String>;

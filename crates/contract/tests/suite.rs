@@ -1,6 +1,8 @@
 //! The suite itself: it must be able to fail. An agent that does wrong is told apart from one that does right, from one
 //! that offers less, and from one that never answers; nothing hangs.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -50,7 +52,9 @@ impl Agent for Parrot {
         Capabilities { streaming: true, ..Capabilities::default() }
     }
     fn probe(&self) -> Boxed<'_, Probe> {
-        Box::pin(async { Probe { available: true, version: None, message: "here".into(), ..Probe::default() } })
+        Box::pin(async {
+            Probe { available: true, version: None, message: "here".into(), ..Probe::default() }
+        })
     }
     fn start(&self, _: Launch) -> AgentLink {
         let (instructions, orders) = mpsc::channel(INSTRUCTIONS);
@@ -135,15 +139,14 @@ async fn tried(habit: Habit, scenario: &str, leftovers: fn(&str) -> Vec<String>)
     let subject = Subject {
         title: "Parrot".into(),
         profile: profile::CLAUDE,
-        make: Box::new(move |_: &Place| Arc::new(Parrot(habit))),
+        make: Box::new(move |_: &Place| Ok(Arc::new(Parrot(habit)))),
         leftovers,
         tool_server: None,
     };
-    let scenario = Scenario::named(scenario).expect("a scenario");
+    let scenario = Scenario::named(scenario).unwrap();
     let heard = Mutex::new(0);
-    let mut findings =
-        run(&Arc::new(subject), &[scenario], 1, |_| *heard.lock().expect("one task") += 1).await;
-    assert_eq!((findings.len(), *heard.lock().expect("one task")), (1, 1));
+    let mut findings = run(&Arc::new(subject), &[scenario], 1, |_| *heard.lock().unwrap() += 1).await;
+    assert_eq!((findings.len(), *heard.lock().unwrap()), (1, 1));
     findings.remove(0)
 }
 
@@ -180,7 +183,7 @@ async fn an_agent_that_never_answers_fails_in_time() {
     let began = tokio::time::Instant::now();
     let finding = tried(Habit::Sleeps, "text", NONE).await;
     assert_eq!(why(&finding), "the beginning of a turn did not come within 25 s");
-    assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(1), "it took {:?}", began.elapsed());
 }
 
 #[tokio::test]

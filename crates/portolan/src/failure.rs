@@ -24,11 +24,13 @@ pub(crate) enum Exit {
     TurnInterrupted = 6,
     /// What was waited for did not come in time; nobody knows yet what came of it.
     Uncertain = 7,
+    /// With `doctor`: something does not work.
+    Degraded = 8,
 }
 
 impl Exit {
     /// Every code with its meaning, for docs/cli.md.
-    pub(crate) const TABLE: [(u8, &'static str); 8] = [
+    pub(crate) const TABLE: [(u8, &'static str); 9] = [
         (0, "done"),
         (Self::Failed as u8, "refused, or failed"),
         (Self::Usage as u8, "the command line or the configuration makes no sense"),
@@ -37,6 +39,7 @@ impl Exit {
         (Self::TurnFailed as u8, "the turn that was waited for failed"),
         (Self::TurnInterrupted as u8, "the turn that was waited for was interrupted"),
         (Self::Uncertain as u8, "what was waited for did not come in time, or nobody knows what came of it"),
+        (Self::Degraded as u8, "with `doctor`: something does not work, or an agent is not logged in"),
     ];
 }
 

@@ -4,6 +4,8 @@
 //! that the CLI never waits for ever. Its own suggestions for "always" are shown, never sent back: they can widen
 //! the mode or write the project's settings; "always" is a rule of the session's.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use indexmap::IndexMap;
 use portolan_core::{
@@ -27,6 +29,15 @@ const DENIED: &str = "The user does not want this.";
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     open: IndexMap<String, Open>,
+    /// While the list of open ones is asked for: what was answered meanwhile, and may still stand in it.
+    answered: Option<HashSet<String>>,
+}
+
+impl Requests {
+    /// The list of open ones is about to be asked for. An answer from before may have been lost with the connection.
+    pub(super) fn list_is_asked_for(&mut self) {
+        self.answered = Some(HashSet::new());
+    }
 }
 
 /// What is needed to answer.
@@ -165,9 +176,13 @@ impl Translate {
     /// After a reconnection: what is open now. What was lost on the way is asked again, what is missing was taken back.
     pub(super) fn recover_requests(&mut self, pending: &RawValue, out: &mut Turnout) {
         let lines: Vec<&RawValue> = serde_json::from_str(pending.get()).unwrap_or_default();
+        let answered = self.requests.answered.take().unwrap_or_default();
         let mut keys = vec![];
         for line in lines {
             if let Ok(message) = serde_json::from_str::<Envelope<'_>>(line.get()) {
+                if message.request_id.as_deref().is_some_and(|key| answered.contains(key)) {
+                    continue;
+                }
                 keys.extend(message.request_id.as_deref().map(str::to_owned));
                 self.asked(&message, line.get(), out);
             }
@@ -186,6 +201,9 @@ impl Translate {
         let Some(open) = self.requests.open.shift_remove(key) else {
             return out.rejected(ticket, "the agent does not wait for this any more");
         };
+        if let Some(answered) = &mut self.requests.answered {
+            answered.insert(key.to_owned());
+        }
         let response = match open {
             Open::Tool { input, tool } => self.tool_answer(input, tool, ask, answer),
             Open::Hook { event } => hook_answer(&event, answer),

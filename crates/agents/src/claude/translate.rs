@@ -195,6 +195,7 @@ impl Translator for Translate {
 
     fn link_restored(&mut self, out: &mut Turnout) {
         // The answer lists the permission requests that are open, which are never said again by themselves.
+        self.requests.list_is_asked_for();
         self.initialize(out);
     }
 

@@ -12,6 +12,7 @@ use super::{PlanCall, Profile, TwoAtOnce};
 pub const CLAUDE: Profile = Profile {
     agent: "claude",
     title: "Claude Code",
+    install: "npm install -g @anthropic-ai/claude-code@2.1.325",
     environment,
     saved,
     shell: |command| call("Bash", json!({ "command": command, "description": "a step of the suite" })),

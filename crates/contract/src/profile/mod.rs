@@ -19,6 +19,8 @@ pub struct Profile {
     pub agent: &'static str,
     /// What people call it.
     pub title: &'static str,
+    /// How to install a version that runs the whole suite.
+    pub install: &'static str,
     /// Its environment, given its home folder, the address of its model and the PATH to use. Nothing is inherited:
     /// a key that opens nothing, telemetry and updates off, and few retries so that errors come soon.
     pub environment: fn(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)>,
@@ -57,6 +59,13 @@ pub struct Profile {
     pub slash: Option<&'static str>,
     /// The command that makes the context smaller, and what the model is then told.
     pub compact: Option<(&'static str, &'static str)>,
+}
+
+impl Profile {
+    /// The profile of an agent kind, where there is one: those without cannot be tried against the scripted model.
+    pub fn of(agent: &str) -> Option<Self> {
+        [CLAUDE].into_iter().find(|profile| profile.agent == agent)
+    }
 }
 
 /// How an agent has a plan approved.

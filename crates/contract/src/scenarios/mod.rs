@@ -31,9 +31,9 @@ pub enum Model {
 }
 
 /// Does the agent offer it? What it lacks, where not.
-type Offered = fn(&Profile, &Capabilities) -> Result<(), &'static str>;
+pub type Offered = fn(&Profile, &Capabilities) -> Result<(), &'static str>;
 
-/// One thing to try.
+/// One thing to try. Those here are for every agent; a test of one agent may have further ones of its own.
 pub struct Scenario {
     /// Its name, for the command line and for lists.
     pub name: &'static str,
@@ -45,8 +45,10 @@ pub struct Scenario {
     pub model: Model,
     /// How long it may take in all.
     pub limit: Duration,
-    pub(crate) offered: Offered,
-    pub(crate) play: for<'a> fn(&'a Bench) -> Boxed<'a, Result<(), Fault>>,
+    /// Does the agent offer it?
+    pub offered: Offered,
+    /// Plays it.
+    pub play: for<'a> fn(&'a Bench) -> Boxed<'a, Result<(), Fault>>,
 }
 
 impl fmt::Debug for Scenario {
@@ -56,7 +58,7 @@ impl fmt::Debug for Scenario {
 }
 
 /// How long a scenario may take unless it says otherwise: two starts of an agent on a busy machine.
-const LIMIT: Duration = Duration::from_mins(1);
+pub const LIMIT: Duration = Duration::from_mins(1);
 
 const ALWAYS: Offered = |_, _| Ok(());
 

@@ -13,37 +13,56 @@ use axum::{
 };
 use portolan_agents::dial_in::{Admitted, CLOSE_FOR_GOOD, DialIn};
 use portolan_core::SessionId;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 
-/// Listens on loopback for as long as the runtime lives.
-pub(crate) async fn listen() -> DialIn {
-    let dial_in = DialIn::new();
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    dial_in.listens_at(format!("ws://{}", listener.local_addr().expect("an address")));
-    let routes = Router::new().route("/ws/cli/{session}", get(upgrade)).with_state(dial_in.clone());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    dial_in
+/// A listener and its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Listener {
+    /// Who may dial in.
+    pub(crate) dial_in: DialIn,
+    cuts: watch::Sender<u32>,
+}
+
+impl Listener {
+    /// Listens on loopback for as long as the runtime lives.
+    pub(crate) async fn listen() -> std::io::Result<Self> {
+        let this = Self { dial_in: DialIn::new(), cuts: watch::Sender::new(0) };
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        this.dial_in.listens_at(format!("ws://{}", listener.local_addr()?));
+        let routes = Router::new().route("/ws/cli/{session}", get(upgrade)).with_state(this.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Ok(this)
+    }
+
+    /// Cuts every connection, without a word.
+    pub(crate) fn cut(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
+    }
 }
 
 async fn upgrade(
-    State(dial_in): State<DialIn>,
+    State(listener): State<Listener>,
     Path(session): Path<String>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let session = session.parse::<SessionId>().ok();
-    let admitted = session.zip(bearer).and_then(|(session, bearer)| dial_in.admit(session, bearer));
+    let admitted = session.zip(bearer).and_then(|(session, bearer)| listener.dial_in.admit(session, bearer));
     match admitted {
-        Some(admitted) => upgrade.on_upgrade(|socket| pass_on(socket, admitted)),
+        Some(admitted) => {
+            let cuts = listener.cuts.subscribe();
+            upgrade.on_upgrade(|socket| pass_on(socket, admitted, cuts))
+        }
         None => StatusCode::UNAUTHORIZED.into_response(),
     }
 }
 
-async fn pass_on(mut socket: WebSocket, mut admitted: Admitted) {
+async fn pass_on(mut socket: WebSocket, mut admitted: Admitted, mut cuts: watch::Receiver<u32>) {
     loop {
-        // Both arms are cancel-safe.
+        // All arms are cancel-safe.
         tokio::select! {
+            _ = cuts.changed() => return,
             received = socket.recv() => match received {
                 Some(Ok(Message::Text(text))) => {
                     if !admitted.incoming.frame(Bytes::from(text)).await {

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub(crate) use options::{
-    Answer, Approve, Attach, Config, Down, ExportFormat, Mcp, New, Page, Rule, Send, Service, Set, Switch,
-    Task, Token, Up,
+    Answer, Approve, Attach, Config, Doctor, Down, ExportFormat, Mcp, New, Page, Rule, Send, Service, Set,
+    Switch, Task, Token, Up,
 };
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
@@ -73,6 +73,12 @@ pub(crate) enum Verb {
         #[arg(long)]
         probe: bool,
     },
+    /// Tell whether the agents are here, how they will be spoken to, and whether they are logged in
+    ///
+    /// Needs no daemon and starts no turn. With --deep each is tried, as it is installed, against a scripted model:
+    /// offline, free, in an empty home. Ends with 0 when all is well, 8 when something does not work or an agent is not
+    /// logged in, 1 when an agent cannot be worked with.
+    Doctor(Doctor),
     /// Start a session
     New(Box<New>),
     /// List sessions
@@ -107,10 +113,10 @@ pub(crate) enum Verb {
     /// Join a session: see it live, prompt, answer
     ///
     /// Enter sends, Alt-Enter begins a new line, Esc or Ctrl-C stops the running turn, Ctrl-C twice or Ctrl-D leaves,
-    /// Ctrl-O shows the last call of a tool in full. While a request waits and the line is empty, one key answers
-    /// it: y allows, a allows always, n denies, d denies with a reason, e edits the input in $EDITOR, digits choose.
-    /// Comes back by itself when the connection is lost. Without a terminal it prints plain lines, with --json
-    /// frames.
+    /// Ctrl-O shows in full what waits for an answer, else the last call of a tool. While a request waits and the line
+    /// is empty, one key answers it: y allows, a allows always, n denies, d denies with a reason, e edits the input in
+    /// $EDITOR, digits choose. Comes back by itself when the connection is lost. Without a terminal it prints plain
+    /// lines, with --json frames.
     Attach(Attach),
     /// Say something to the agent
     Send(Send),

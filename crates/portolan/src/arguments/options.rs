@@ -32,6 +32,16 @@ pub(crate) struct Down {
     pub(crate) now: bool,
 }
 
+/// Look at the agents.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Only this agent
+    pub(crate) agent: Option<String>,
+    /// Try it against a scripted model
+    #[arg(long)]
+    pub(crate) deep: bool,
+}
+
 /// Everything a new session is made of.
 #[derive(Debug, Args)]
 pub(crate) struct New {

@@ -235,12 +235,9 @@ fn refused(response: &tungstenite::handshake::client::Response) -> Failure {
     let status = response.status();
     let words = match status.as_u16() {
         // What it says is meant for whoever writes a client.
-        401 => {
-            return Failure::new(
-                "the daemon does not take this token: it is wrong, expired or revoked; `portolan token create`, by its \
-                 owner, makes another",
-            );
-        }
+        401 => "the daemon does not take this token: it is wrong, expired or revoked; its owner makes another with \
+                `portolan token create`"
+            .to_owned(),
         429 if said.is_empty() => "the daemon has had too many tries; wait a minute".to_owned(),
         _ if said.is_empty() => format!("the daemon refused the connection: {status}"),
         _ => said,

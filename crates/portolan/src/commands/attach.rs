@@ -51,7 +51,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 const RUNNING: usize = 4;
 
 /// What the keys do, told on joining.
-const KEYS: &str = "· Enter sends · Esc stops the turn · Ctrl-O shows the last call in full · Ctrl-D leaves";
+const KEYS: &str =
+    "· Enter sends · Esc stops the turn · Ctrl-O shows a request or call in full · Ctrl-D leaves";
 
 pub(super) async fn attach(context: &Context, attach: Attach) -> Outcome {
     let mut client = context.client().await?;

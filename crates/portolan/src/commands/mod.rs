@@ -6,6 +6,7 @@ mod answer;
 mod attach;
 mod configuration;
 mod create;
+mod doctor;
 mod export;
 mod inputs;
 mod lifecycle;
@@ -89,6 +90,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Status => lifecycle::status(&context).await,
         Verb::Open { print } => lifecycle::open(&context, print).await,
         Verb::Agents { probe } => agents::agents(&context, probe).await,
+        Verb::Doctor(asked) => doctor::doctor(&context, asked).await,
         Verb::New(new) => create::new(&context, *new).await,
         Verb::Fork { id, at, name, attach, prompt } => {
             create::fork(&context, create::Fork { id, at, name, attach, prompt }).await

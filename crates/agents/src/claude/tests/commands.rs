@@ -325,6 +325,25 @@ fn a_permission_that_was_taken_back_while_the_link_was_down_is_withdrawn() {
     );
 }
 
+#[test]
+fn a_permission_that_is_answered_while_the_open_ones_are_listed_is_not_asked_again() {
+    let mut translate = ready();
+    let (key, asked) = opened(&said(&mut translate, &tool_request()));
+    let id = written(&turnout(|out| translate.link_restored(out)))[0]["request_id"].clone();
+    told(&mut translate, 7, Order::Answer { key, ask: Box::new(asked), answer: Answer::allow() });
+    let list = |id: &Value| {
+        let answer = json!({ "subtype": "error", "error": "Already initialized",
+            "pending_permission_requests": [tool_request()] });
+        (id.clone(), answer)
+    };
+    let (id, answer) = list(&id);
+    assert_eq!(reply(&mut translate, &id, answer).reports, [], "the list is older than the answer");
+    // After the next loss the same list means that the answer never arrived.
+    let id = written(&turnout(|out| translate.link_restored(out)))[0]["request_id"].clone();
+    let (id, answer) = list(&id);
+    assert_eq!(opened(&reply(&mut translate, &id, answer)).0, "k1");
+}
+
 // covers: 004-106
 #[test]
 fn a_mode_the_version_does_not_have_is_refused_without_asking() {

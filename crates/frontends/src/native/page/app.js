@@ -188,7 +188,7 @@ const list = {
       const item = make("li");
       const open = button("", "", () => room.open(summary.session));
       open.setAttribute("aria-current", String(summary.session === room.session));
-      const state = make("small", "", `${summary.agent} · ${summary.status}`);
+      const state = make("small", "", `${summary.agent} · ${said(summary.status)}`);
       open.append(make("span", "", summary.name || summary.session.slice(0, 8)), state);
       if (summary.waiting) open.append(make("small", "waits", `${summary.waiting} waiting for an answer`));
       item.append(open);
@@ -285,7 +285,7 @@ const room = {
   drawTitle(summary) {
     $("name").textContent = summary.name || summary.session.slice(0, 8);
     const cost = summary.cost_usd === undefined ? "" : ` · $${summary.cost_usd.toFixed(2)}`;
-    $("status").textContent = `${summary.agent} · ${summary.status}${summary.error ? `: ${summary.error}` : ""}${cost}`;
+    $("status").textContent = `${summary.agent} · ${said(summary.status)}${summary.error ? `: ${summary.error}` : ""}${cost}`;
     const ended = summary.status === "terminated" || summary.status === "error";
     $("resume").hidden = !ended;
     $("stop").hidden = ended;
@@ -518,6 +518,11 @@ function diff({ path, change, diff: text }) {
     node.append(make("span", row.startsWith("+") ? "added" : row.startsWith("-") ? "removed" : "", `${row}\n`));
   }
   return node;
+}
+
+// A status in the words of the command line.
+function said(status) {
+  return { connected: "ready", active: "working", terminated: "ended", error: "failed" }[status] ?? status;
 }
 
 function outcome({ how, by, answer, reason }) {

@@ -10,20 +10,31 @@ use std::{
 };
 
 /// A program that npm installs.
-pub(crate) struct Pinned {
+#[derive(Clone, Copy, Debug)]
+pub struct Pinned {
     /// What the folder in the cache is called.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The package.
-    pub(crate) package: &'static str,
+    pub package: &'static str,
     /// Just this one. A range would give whatever an old npm or Node picks.
-    pub(crate) version: &'static str,
+    pub version: &'static str,
     /// Where the program can be, below `node_modules`. The first that says its version is taken.
-    pub(crate) programs: &'static [&'static str],
+    pub programs: &'static [&'static str],
+}
+
+/// Claude Code. The second place is the program itself, for where npm runs no install scripts.
+pub const fn claude(version: &'static str) -> Pinned {
+    Pinned {
+        name: "claude",
+        package: "@anthropic-ai/claude-code",
+        version,
+        programs: &[".bin/claude", "@anthropic-ai/claude-code-linux-x64/claude"],
+    }
 }
 
 impl Pinned {
     /// The program; installs it first where it is not in the cache.
-    pub(crate) fn program(&self) -> Result<PathBuf, String> {
+    pub fn program(&self) -> Result<PathBuf, String> {
         let cache = cache();
         fs::create_dir_all(&cache).map_err(|error| format!("`{}`: {error}", cache.display()))?;
         let place = cache.join(format!("{}-{}", self.name, self.version));
@@ -65,7 +76,6 @@ impl Pinned {
     }
 
     fn install(&self, folder: &Path) -> Result<(), String> {
-        println!("installing {} into the cache", self.spec());
         let output = Command::new("npm")
             .args(["install", "--no-audit", "--no-fund", "--no-update-notifier", "--save-exact", "--prefix"])
             .arg(folder)

@@ -1,0 +1,386 @@
+//! doctor: is each agent here, how will it be spoken to, is it logged in; and, with `--deep`, does it do what it should.
+//!
+//! Needs no daemon. Looking starts no turn. Trying runs the installed program against the scripted model, in an empty
+//! home and with a key that opens nothing: offline, free, and without touching anything of the user's.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use portolan_agents::{child::Ladder, dial_in::DialIn, sweep};
+use portolan_contract::{Finding, Place, Profile, Scenario, Subject, Verdict, run};
+use portolan_core::ports::{Agent, Login, Probe};
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use super::{Context, configuration};
+use crate::{
+    arguments::Doctor,
+    config::Settings,
+    daemon::{assembly, dial_in},
+    failure::{Exit, Failure, Outcome},
+    home::Home,
+    output::{self, Format},
+    terminal::clean,
+};
+
+/// Scenarios at once: they mostly wait, and a small machine has two cores.
+const AT_ONCE: usize = 3;
+
+/// How long a tried agent may take to end by itself: nothing of it is worth waiting for.
+const RUNG: Duration = Duration::from_millis(500);
+
+/// How an agent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    /// Here; not tried.
+    Ready,
+    /// Tried, and does everything it should.
+    Works,
+    /// Not installed.
+    Missing,
+    /// Here, but not logged in.
+    LoggedOut,
+    /// Tried: something does not work.
+    Degraded,
+    /// Tried: one cannot work with it.
+    Broken,
+}
+
+/// What was found of one agent.
+#[derive(Debug, Serialize)]
+struct Report {
+    agent: String,
+    title: String,
+    health: Health,
+    probe: Probe,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial: Option<Trial>,
+}
+
+/// What came of trying it.
+#[derive(Debug, Serialize)]
+struct Trial {
+    seconds: f64,
+    scenarios: Vec<Tried>,
+    /// What it said that this version of Portolan does not know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unknown: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    way_out: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Tried {
+    scenario: &'static str,
+    says: &'static str,
+    #[serde(flatten)]
+    verdict: Verdict,
+    seconds: f64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    transcript: Vec<String>,
+}
+
+pub(super) async fn doctor(context: &Context, asked: Doctor) -> Outcome {
+    let home = Home::find()?;
+    let settings = configuration::settings(&home)?;
+    let dial_in = listen(&settings).await?;
+    let agents = assembly::agents(&settings, &home, &dial_in)?;
+    let chosen = chosen(agents, asked.agent.as_deref())?;
+    let mut reports = Vec::new();
+    for agent in chosen {
+        let probe = agent.probe().await;
+        let profile = Profile::of(agent.kind()).filter(|_| asked.deep && probe.available);
+        let trial = match profile {
+            Some(profile) => Some(trial(profile, settings.clone(), dial_in.clone()).await),
+            None => None,
+        };
+        let report = Report::new(&*agent, probe, trial);
+        if context.format() == Format::Plain {
+            output::raw(told(&report).as_bytes())?;
+        }
+        reports.push(report);
+    }
+    if context.format() == Format::Json {
+        output::json(&reports)?;
+    }
+    match worst(&reports, asked.agent.as_deref()) {
+        None => Ok(()),
+        // Everything was said above.
+        Some(exit) => Err(Failure { exit, message: String::new() }),
+    }
+}
+
+/// The agents to look at: the one that was named, or all.
+fn chosen(agents: Vec<Arc<dyn Agent>>, name: Option<&str>) -> Outcome<Vec<Arc<dyn Agent>>> {
+    let Some(name) = name else { return Ok(agents) };
+    let known: Vec<String> = agents.iter().map(|agent| agent.kind().to_owned()).collect();
+    let found: Vec<_> = agents.into_iter().filter(|agent| agent.kind() == name).collect();
+    if found.is_empty() {
+        return Err(Failure::not_found(format!("unknown agent `{name}`; there is {}", known.join(", "))));
+    }
+    Ok(found)
+}
+
+/// Where an old agent dials in while it is tried. Nowhere, where the daemon would have no such place: one that listens
+/// with a certificate only.
+async fn listen(settings: &Settings) -> Outcome<DialIn> {
+    let dial_in = DialIn::new();
+    if settings.listen.self_signed || settings.listen.tls_cert.is_some() {
+        return Ok(dial_in);
+    }
+    let unusable = |error: std::io::Error| Failure::new(format!("cannot listen on loopback: {error}"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(unusable)?;
+    dial_in.listens_at(format!("ws://{}", listener.local_addr().map_err(unusable)?));
+    let routes = dial_in::routes(dial_in.clone());
+    // Ends with the program.
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Ok(dial_in)
+}
+
+impl Report {
+    fn new(agent: &dyn Agent, probe: Probe, trial: Option<Trial>) -> Self {
+        let health = match &trial {
+            Some(trial) => judged(trial.scenarios.iter().map(|tried| &tried.verdict)),
+            None if !probe.available => Health::Missing,
+            None if matches!(probe.login, Some(Login::LoggedOut { .. })) => Health::LoggedOut,
+            None => Health::Ready,
+        };
+        Self { agent: agent.kind().into(), title: agent.title(), health, probe, trial }
+    }
+}
+
+/// Tries the core of the contract. The first scenario alone decides whether there is any use in the others.
+async fn trial(profile: Profile, settings: Settings, dial_in: DialIn) -> Trial {
+    let began = Instant::now();
+    let make = move |place: &Place| made(&profile, &settings, &dial_in, place);
+    let leftovers = |key: &str| {
+        sweep(key).iter().map(|swept| format!("{} ({})", swept.process.pid, swept.name)).collect()
+    };
+    let subject =
+        Subject { title: profile.title.into(), profile, make: Box::new(make), leftovers, tool_server: None };
+    let subject = Arc::new(subject);
+    let tell = |finding: &Finding| {
+        let name = finding.scenario.name;
+        output::note(format!(
+            "{}: {name}: {} ({:.1} s)",
+            profile.agent,
+            finding.verdict,
+            finding.took.as_secs_f64()
+        ));
+    };
+    let scenarios = Scenario::core();
+    let (first, others) = scenarios.split_at(1);
+    let mut findings = run(&subject, first, 1, tell).await;
+    if findings.iter().all(|finding| !matches!(finding.verdict, Verdict::Fails { .. })) {
+        findings.extend(run(&subject, others, AT_ONCE, tell).await);
+    }
+    let mut unknown: Vec<String> =
+        findings.iter().flat_map(|finding| finding.unknown.iter().cloned()).collect();
+    unknown.sort();
+    unknown.dedup();
+    let failed = findings.iter().any(|finding| matches!(finding.verdict, Verdict::Fails { .. }));
+    let way_out = failed.then(|| {
+        format!(
+            "install a version that is known to work (`{}`), and report this with what `portolan doctor --deep \
+             --json {}` prints",
+            profile.install, profile.agent
+        )
+    });
+    Trial {
+        seconds: seconds(began.elapsed()),
+        scenarios: findings.into_iter().map(tried).collect(),
+        unknown,
+        way_out,
+    }
+}
+
+fn tried(finding: Finding) -> Tried {
+    let Finding { scenario, verdict, took, transcript, .. } = finding;
+    Tried { scenario: scenario.name, says: scenario.says, verdict, seconds: seconds(took), transcript }
+}
+
+/// To a tenth.
+fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 10.0).round() / 10.0
+}
+
+/// The agent as it is configured, but in a place where nothing of the user's is: no variables of his table either.
+fn made(
+    profile: &Profile,
+    settings: &Settings,
+    dial_in: &DialIn,
+    place: &Place,
+) -> Result<Arc<dyn Agent>, String> {
+    let mut supervision = assembly::supervision(settings, place.key.clone(), place.environment.clone());
+    supervision.ladder = Ladder { ask: RUNG, close: RUNG, ..supervision.ladder };
+    let catalogue = assembly::catalogue(settings, supervision, dial_in).map_err(|failure| failure.message)?;
+    let found = catalogue.into_iter().find(|agent| agent.kind() == profile.agent);
+    found.ok_or_else(|| format!("there is no agent `{}`", profile.agent))
+}
+
+/// The verdict on scenarios by what came of each.
+fn judged<'a>(mut verdicts: impl Iterator<Item = &'a Verdict>) -> Health {
+    let fails = |verdict: &Verdict| matches!(verdict, Verdict::Fails { .. });
+    if verdicts.next().is_none_or(fails) {
+        return Health::Broken;
+    }
+    if verdicts.any(fails) { Health::Degraded } else { Health::Works }
+}
+
+/// How to end. An agent that is not there matters only to who asked for it by name.
+fn worst(reports: &[Report], name: Option<&str>) -> Option<Exit> {
+    let health = reports.iter().map(|report| report.health);
+    match health.filter(|health| name.is_some() || *health != Health::Missing).max()? {
+        Health::Ready | Health::Works => None,
+        Health::LoggedOut | Health::Degraded => Some(Exit::Degraded),
+        Health::Missing | Health::Broken => Some(Exit::Failed),
+    }
+}
+
+/// A report for people.
+fn told(report: &Report) -> String {
+    let Report { agent, probe, .. } = report;
+    let mut lines = Vec::new();
+    let version =
+        probe.version.as_deref().map(|version| format!(" {}", clean::line(version))).unwrap_or_default();
+    let word = match report.health {
+        Health::Ready => "ready",
+        Health::Works => "works",
+        Health::Missing => "missing",
+        Health::LoggedOut => "not logged in",
+        Health::Degraded => "degraded",
+        Health::Broken => "broken",
+    };
+    lines.push(format!("{agent}{version}: {word}"));
+    match (&probe.program, &probe.road) {
+        (Some(program), Some(road)) => {
+            lines.push(format!("  program  {}", clean::line(program)));
+            lines.push(format!("  road     {} ({})", clean::line(&road.name), clean::line(&road.why)));
+        }
+        _ => lines.push(format!("  {}", clean::line(&probe.message))),
+    }
+    match &probe.login {
+        Some(Login::LoggedIn { how }) => lines.push(format!("  login    yes ({})", clean::line(how))),
+        Some(Login::LoggedOut { way_out }) => lines.push(format!("  login    no: {way_out}")),
+        None => {}
+    }
+    if let Some(trial) = &report.trial {
+        lines.extend(trial_told(trial));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn trial_told(trial: &Trial) -> Vec<String> {
+    let mut lines = Vec::new();
+    let names = |wanted: fn(&Verdict) -> bool| {
+        let names = trial.scenarios.iter().filter(|tried| wanted(&tried.verdict)).map(|tried| tried.scenario);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let works = names(|verdict| matches!(verdict, Verdict::Works));
+    if !works.is_empty() {
+        lines.push(format!("  works    {works} (in {:.1} s)", trial.seconds));
+    }
+    let lacks = names(|verdict| matches!(verdict, Verdict::NotOffered { .. }));
+    if !lacks.is_empty() {
+        lines.push(format!("  lacks    {lacks}"));
+    }
+    for tried in &trial.scenarios {
+        if let Verdict::Fails { why } = &tried.verdict {
+            lines.push(format!("  fails    {}: {}", tried.scenario, clean::line(why)));
+        }
+    }
+    if !trial.unknown.is_empty() {
+        let unknown: Vec<String> = trial.unknown.iter().map(|kind| clean::line(kind)).collect();
+        lines.push(format!("  new      it says what Portolan does not know yet: {}", unknown.join(", ")));
+    }
+    if let Some(way_out) = &trial.way_out {
+        lines.push(format!("  way out  {way_out}"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fails() -> Verdict {
+        Verdict::Fails { why: "it \u{1b}[31mstopped".into() }
+    }
+
+    fn trial(verdicts: [Verdict; 3]) -> Trial {
+        let scenarios = Scenario::core().into_iter().zip(verdicts);
+        let tried = |(scenario, verdict): (&'static Scenario, Verdict)| Tried {
+            scenario: scenario.name,
+            says: scenario.says,
+            verdict,
+            seconds: 0.5,
+            transcript: Vec::new(),
+        };
+        let way_out = Some("install another".into());
+        Trial {
+            seconds: 1.5,
+            scenarios: scenarios.map(tried).collect(),
+            unknown: vec!["brand_new".into()],
+            way_out,
+        }
+    }
+
+    fn report(health: Health) -> Report {
+        let (agent, title) = ("claude".to_owned(), "Claude Code".to_owned());
+        Report { agent, title, health, probe: Probe::default(), trial: None }
+    }
+
+    #[test]
+    fn the_verdict_is_broken_without_a_turn_and_degraded_without_something_else() {
+        let health = |verdicts: &[Verdict]| judged(verdicts.iter());
+        let lacks = Verdict::NotOffered { why: "questions".into() };
+        assert_eq!(health(&[Verdict::Works, lacks, Verdict::Works]), Health::Works);
+        assert_eq!(health(&[Verdict::Works, Verdict::Works, fails()]), Health::Degraded);
+        assert_eq!(health(&[fails()]), Health::Broken);
+        assert_eq!(health(&[]), Health::Broken);
+    }
+
+    #[test]
+    fn the_exit_code_follows_from_the_worst_that_matters() {
+        let exit = |all: &[Health], name| worst(&all.iter().map(|it| report(*it)).collect::<Vec<_>>(), name);
+        assert_eq!(exit(&[Health::Missing, Health::Ready], None), None);
+        assert_eq!(exit(&[Health::Missing], Some("claude")), Some(Exit::Failed));
+        assert_eq!(exit(&[Health::Works, Health::Ready], None), None);
+        assert_eq!(exit(&[Health::Works, Health::LoggedOut], None), Some(Exit::Degraded));
+        assert_eq!(exit(&[Health::Degraded, Health::Ready], None), Some(Exit::Degraded));
+        assert_eq!(exit(&[Health::Broken, Health::Degraded], None), Some(Exit::Failed));
+    }
+
+    #[test]
+    fn a_report_says_what_was_found_what_fails_and_the_way_out() {
+        let probe = Probe {
+            available: true,
+            version: Some("2.1.325".into()),
+            message: "unused".into(),
+            program: Some("/bin/claude".into()),
+            road: Some(portolan_core::ports::Road { name: "stdio".into(), why: "it is new".into() }),
+            login: Some(Login::LoggedOut { way_out: "log in".into() }),
+        };
+        let lacks = Verdict::NotOffered { why: "it".into() };
+        let trial = Some(trial([Verdict::Works, lacks, fails()]));
+        let report = Report { probe, trial, ..report(Health::Degraded) };
+        assert_eq!(
+            told(&report),
+            "claude 2.1.325: degraded\n  \
+             program  /bin/claude\n  \
+             road     stdio (it is new)\n  \
+             login    no: log in\n  \
+             works    text (in 1.5 s)\n  \
+             lacks    permission-allow\n  \
+             fails    permission-deny: it stopped\n  \
+             new      it says what Portolan does not know yet: brand_new\n  \
+             way out  install another\n"
+        );
+        let missing = Probe { message: "not found; install it".into(), ..Probe::default() };
+        let report = Report { probe: missing, ..self::report(Health::Missing) };
+        assert_eq!(told(&report), "claude: missing\n  not found; install it\n");
+    }
+}

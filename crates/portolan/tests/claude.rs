@@ -1,0 +1,120 @@
+//! Claude Code behind the real daemon, on both its roads: what a kill of the daemon leaves, and what `doctor` says.
+//! Offline: the model is scripted, the home is empty, the key opens nothing.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::{Path, PathBuf};
+
+use portolan_scripted::{Script, Server, contains, conversation_contains, text, tool};
+use portolan_testkit::{
+    daemon::{Home, wait_for},
+    npm::claude,
+};
+use serde_json::{Value, json};
+
+/// The newest, over its pipes; and the last that dials in.
+const VERSIONS: [(&str, &str); 2] = [("2.1.325", "stdio"), ("2.1.120", "WebSocket")];
+
+fn program(version: &'static str) -> PathBuf {
+    claude(version).program().unwrap()
+}
+
+/// A home whose Claude Code is this program and asks this model.
+fn home(program: &Path, model: &str) -> (Home, tempfile::TempDir) {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    let agent_home = tempfile::tempdir().unwrap();
+    let text = |value: &Path| json!(value).to_string();
+    home.configure(&format!(
+        "[agents.claude]\ncommand = [{}]\n[agents.claude.env]\nHOME = {}\nANTHROPIC_BASE_URL = {}\n\
+         ANTHROPIC_API_KEY = \"fake\"\nCLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = \"1\"\n\
+         DISABLE_AUTOUPDATER = \"1\"\nDISABLE_TELEMETRY = \"1\"\n",
+        text(program),
+        text(agent_home.path()),
+        json!(model)
+    ));
+    (home, agent_home)
+}
+
+fn state(home: &Home, session: &str) -> Value {
+    home.json(["show", session])["state"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_survives_the_kill_of_its_daemon() {
+    for (version, _) in VERSIONS {
+        let script = Script::new()
+            .on(conversation_contains("first words").and_contains("second words"))
+            .reply(text("I remember."))
+            .on(contains("ask first"))
+            .reply(tool("Bash", json!({ "command": "touch asked.txt" })))
+            .on(contains("first words"))
+            .reply(text("I will remember."));
+        let model = Server::start(script.asides(text("scripted"))).await.unwrap();
+        let base_url = model.base_url();
+        let tried = tokio::task::spawn_blocking(move || {
+            let (home, _agent_home) = home(&program(version), &base_url);
+            home.up();
+            let session = home.run(["new", "claude", "first words"]).ok().trim().to_owned();
+            wait_for("the first turn", || {
+                (state(&home, &session)["summary"]["status"] == "idle").then_some(())
+            });
+            assert_eq!(home.run(["send", &session, "ask first"]).code, 0);
+            wait_for("a request", || state(&home, &session)["requests"].get(0).cloned());
+            home.kill();
+            home.up();
+            assert_eq!(home.agents(&session), [0; 0], "no process is left over");
+            let settled = wait_for("the settling", || {
+                let state = state(&home, &session);
+                (state["requests"].as_array()?.is_empty() && state["turn"].is_null()).then_some(state)
+            });
+            assert_eq!(settled["summary"]["status"], "terminated", "{settled}");
+            let again = home.run(["send", &session, "--wait", "second words"]);
+            assert!(again.code == 0 && again.stdout.contains("I remember."), "{version}: {again:?}");
+            assert!(!home.path().join("asked.txt").exists(), "what nobody allowed ran");
+            assert_eq!(home.run(["down"]).code, 0);
+            assert_eq!(home.agents(&session), [0; 0], "nothing outlives the daemon");
+        });
+        tried.await.unwrap();
+        model.shutdown().await;
+    }
+}
+
+#[test]
+fn doctor_tells_the_road_and_tries_the_installed_version() {
+    for (version, road) in VERSIONS {
+        let (home, _agent_home) = home(&program(version), "http://127.0.0.1:1");
+        let looked = home.run(["--json", "doctor", "claude"]);
+        let found: Value = serde_json::from_str(&looked.stdout).unwrap();
+        let probe = &found[0]["probe"];
+        assert_eq!((&probe["version"], &probe["road"]["name"]), (&json!(version), &json!(road)), "{found}");
+        let tried = home.run(["--json", "doctor", "--deep", "claude"]);
+        assert_eq!(tried.code, 0, "{tried:?}");
+        let found: Value = serde_json::from_str(&tried.stdout).unwrap();
+        assert_eq!(found[0]["health"], "works", "{found}");
+        assert!(tried.stderr.contains("claude: text: works"), "progress is told: {tried:?}");
+    }
+}
+
+#[test]
+fn doctor_says_what_is_wrong_with_a_program_that_is_no_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("claude");
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.325 (Claude Code)' && exit 0\nexit 3\n";
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (home, _agent_home) = home(&program, "http://127.0.0.1:1");
+    let tried = home.run(["doctor", "--deep", "claude"]);
+    assert_eq!(tried.code, 1, "{tried:?}");
+    for expected in
+        ["claude 2.1.325: broken", "  fails    text: ", "exit code 3", "  way out  install a version"]
+    {
+        assert!(tried.stdout.contains(expected), "`{expected}` is missing in {tried:?}");
+    }
+    let unknown = home.run(["doctor", "nobody"]);
+    assert_eq!(unknown.code, 4, "{unknown:?}");
+    home.configure("[agents.claude]\ncommand = [\"/nowhere/claude\"]\n");
+    let missing = home.run(["doctor", "claude"]);
+    assert_eq!(missing.code, 1, "{missing:?}");
+    assert!(missing.stdout.starts_with("claude: missing\n"), "{missing:?}");
+    assert_eq!(home.run(["doctor"]).code, 0, "an agent that nobody asked for may be missing");
+}
