@@ -8,7 +8,7 @@
 //! - [`subject`]: the agent under test, and where one run of it lives.
 //! - [`profile`]: what an agent calls its tools, modes and commands. Data; the scenarios know no agent by name.
 //! - [`scenarios`]: what is tried.
-//! - [`run`]: runs them, a few at once, each with its own time limit, and leaves nothing behind.
+//! - [`run()`]: runs them, a few at once, each with its own time limit, and leaves nothing behind.
 //! - [`table`]: what came of it, as a page.
 
 mod bench;
