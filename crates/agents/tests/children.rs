@@ -343,7 +343,8 @@ fn after_the_daemon_is_killed_its_agent_is_gone_and_the_next_start_sweeps_the_re
     }
     assert!(runs(orphan), "the signal reaches the agent alone");
     let swept = sweep(&home);
-    let known: Vec<_> = swept.iter().map(|swept| (swept.process.pid, swept.name.as_str())).collect();
-    assert_eq!(known, [(orphan, "sleep")]);
+    // By its process: it may be swept before it has become the program that it was started as.
+    let known: Vec<_> = swept.iter().map(|swept| swept.process.pid).collect();
+    assert_eq!(known, [orphan]);
     assert!(!runs(orphan));
 }

@@ -59,7 +59,6 @@ fn subject(program: PathBuf, version: &str, way: Way, dial_in: DialIn) -> Arc<Su
     })
 }
 
-// covers: 003-170
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_roads_of_claude_code_do_what_the_page_says() {
     let dial_in = Listener::listen().await.expect("a free port").dial_in;

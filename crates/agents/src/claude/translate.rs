@@ -11,8 +11,8 @@ use std::{
 
 use indexmap::IndexMap;
 use portolan_core::{
-    Generation, SessionId,
-    event::{AgentInfo, TurnOrigin},
+    Event, Generation, SessionId,
+    event::{AgentInfo, Level, TurnOrigin},
     ports::{Instruction, Order, Report, Ticket},
 };
 use serde_json::Value;
@@ -59,6 +59,8 @@ pub(super) struct Setup {
     pub(super) patience: Duration,
     /// Does the CLI say things again after a lost connection?
     pub(super) repeats: Repeats,
+    /// What the user is to know of this start.
+    pub(super) notice: Option<&'static str>,
 }
 
 /// Does the agent repeat itself?
@@ -156,6 +158,9 @@ impl Translate {
 
 impl Translator for Translate {
     fn start(&mut self, out: &mut Turnout) {
+        if let Some(text) = self.setup.notice {
+            out.event(Event::Notice { level: Level::Warning, text: text.into() });
+        }
         self.initialize(out);
     }
 

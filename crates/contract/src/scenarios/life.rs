@@ -43,6 +43,12 @@ async fn own_session(session: &Session) -> Result<String, Fault> {
     own.ok_or_else(|| Fault::wrong("the agent's own session id is not known"))
 }
 
+/// The agent's process, where it has one of its own.
+async fn process(session: &Session) -> Result<Option<Pid>, Fault> {
+    let pid = session.state().await?.pid;
+    Ok(pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
+}
+
 async fn exited(session: &mut Session) -> Result<portolan_core::event::Exit, Fault> {
     session
         .until("the end of the agent", |event| match event {
@@ -135,9 +141,7 @@ pub(super) async fn agent_killed(bench: &Bench) -> Result<(), Fault> {
     bench.saved(&own_session(&session).await?, "I will remember.").await?;
     session.prompt("now be silent").await?;
     session.at_work().await?;
-    let Some(pid) =
-        session.state().await?.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
-    else {
+    let Some(pid) = process(&session).await? else {
         return Err(Fault::NotOffered("a process of its own".into()));
     };
     kill_process(pid, Signal::KILL).map_err(|error| Fault::wrong(format!("cannot kill it: {error}")))?;
@@ -157,6 +161,23 @@ pub(super) async fn agent_killed(bench: &Bench) -> Result<(), Fault> {
     session.ready().await?;
     let said = session.exchange("second words").await?;
     must!(said == "I remember.", "after it was started again the agent says {said:?}");
+    Ok(())
+}
+
+pub(super) async fn killed_early(bench: &Bench) -> Result<(), Fault> {
+    let silent = text("These words come, and then nothing more does.").stall();
+    let script = Script::new().on(contains("be silent")).reply(silent);
+    bench.play(script.on(contains("second words")).reply(text("Here again.")));
+    let mut session = bench.session_saying("now be silent").await?;
+    session.at_work().await?;
+    let Some(pid) = process(&session).await? else {
+        return Err(Fault::NotOffered("a process of its own".into()));
+    };
+    kill_process(pid, Signal::KILL).map_err(|error| Fault::wrong(format!("cannot kill it: {error}")))?;
+    exited(&mut session).await?;
+    // Whether it is started again by itself or by the prompt: the session must not stay down.
+    let said = session.exchange("second words").await?;
+    must!(said == "Here again.", "after it was started again the agent says {said:?}");
     Ok(())
 }
 

@@ -163,6 +163,8 @@ static SCENARIOS: &[Scenario] = &[
         offered: |_, can| flag(can.session_fork_at, "forks at a point in the past")),
     scenario!("kill-agent", "An agent that was killed is started again, with its conversation.", life::agent_killed,
         offered: |_, can| flag(can.session_resume, "resuming")),
+    scenario!("kill-early", "An agent that was killed in its first turn can be spoken to again.", life::killed_early,
+        offered: |_, can| flag(can.session_resume, "resuming")),
     scenario!("kill-daemon", "After the daemon was killed everything open is settled, and the conversation goes on.",
         life::daemon_killed, offered: |_, can| flag(can.session_resume, "resuming")),
 ];

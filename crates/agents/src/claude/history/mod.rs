@@ -110,6 +110,12 @@ impl Home {
             .map_err(|source| HistoryError::Unreadable { session: session.to_owned(), source })
     }
 
+    /// Is there anything to take up? The CLI writes behind what is said: one that was killed early has written nothing,
+    /// and refuses to resume. Blocks.
+    pub(super) fn holds(&self, session: &str) -> bool {
+        self.file_of(session).is_some_and(|path| summary(&path, Millis(0)).is_some())
+    }
+
     /// The uuid of the last line of a message, by the model's id for it.
     pub(super) fn line_of(&self, session: &str, message: &str) -> Option<String> {
         let path = self.file_of(session)?;

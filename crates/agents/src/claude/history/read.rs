@@ -62,6 +62,7 @@ fn setup() -> Setup {
         prices: Prices::default(),
         patience: Duration::ZERO,
         repeats: Repeats::Never,
+        notice: None,
     }
 }
 

@@ -202,3 +202,24 @@ fn root_bypasses_permissions_only_in_a_sandbox() {
     let root = rustix::process::geteuid().is_root();
     assert_eq!(judged("bypassPermissions", &[]).is_err(), root);
 }
+
+#[tokio::test]
+async fn a_conversation_that_was_never_written_to_disk_begins_anew_with_a_word_about_it() {
+    let home = tempfile::tempdir().unwrap();
+    let supervision = supervision(&[("HOME", home.path().to_str().unwrap())]);
+    let point = ResumePoint { agent_session: "lost".into(), fork: false, at_message: None };
+    let again = Launch { generation: Generation(2), ..launch_of(json!({ "cwd": "/" }), Some(point.clone())) };
+    let (launch, notice) = launch::without_lost_conversation(again.clone(), &supervision).await;
+    assert_eq!(launch.resume, None);
+    assert!(notice.is_some_and(|notice| notice.contains("begins anew")), "{notice:?}");
+    // What someone asks for by its id is not made up.
+    let asked = Launch { generation: Generation(1), ..again.clone() };
+    let (launch, notice) = launch::without_lost_conversation(asked, &supervision).await;
+    assert_eq!((launch.resume, notice), (Some(point.clone()), None));
+    let project = home.path().join(".claude/projects/-");
+    std::fs::create_dir_all(&project).unwrap();
+    let line = json!({ "type": "user", "uuid": "u", "message": { "role": "user", "content": "hello" } });
+    std::fs::write(project.join("lost.jsonl"), format!("{line}\n")).unwrap();
+    let (launch, notice) = launch::without_lost_conversation(again, &supervision).await;
+    assert_eq!((launch.resume, notice), (Some(point), None));
+}

@@ -42,6 +42,7 @@ fn setup(version: Version, repeats: Repeats) -> Setup {
         prices: Prices::default(),
         patience: Duration::from_secs(30),
         repeats,
+        notice: None,
     }
 }
 
