@@ -10,14 +10,17 @@ use crate::{
     commands::ACTIONS,
     config::keys::KEYS,
     failure::{Exit, Outcome},
-    output,
+    output::{self, Format},
 };
 
 /// Prints a completion script.
-pub(crate) fn completions(shell: clap_complete::Shell) -> Outcome {
+pub(crate) fn completions(shell: clap_complete::Shell, format: Format) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "portolan", &mut script);
-    output::raw(&script)
+    match format {
+        Format::Json => output::json(&serde_json::json!({"script": String::from_utf8_lossy(&script)})),
+        Format::Plain => output::raw(&script),
+    }
 }
 
 /// Prints a page.

@@ -355,6 +355,12 @@ fn the_systemd_unit_is_shown_and_written() {
         unit.contains("up --no-open") && unit.contains(&format!("PORTOLAN_HOME={}", home.path().display())),
         "{unit}"
     );
+    let told: serde_json::Value =
+        serde_json::from_str(&home.run(["service", "install", "--print", "--json"]).ok()).unwrap();
+    assert_eq!(told["unit"].as_str().map(str::trim), Some(unit.trim()));
+    let script: serde_json::Value =
+        serde_json::from_str(&home.run(["completions", "bash", "--json"]).ok()).unwrap();
+    assert!(script["script"].as_str().is_some_and(|script| script.contains("portolan")), "{script}");
     let written = home
         .command(["service", "install", "--no-start"])
         .env("XDG_CONFIG_HOME", home.path().join("config"))

@@ -126,7 +126,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Token { verb } => tokens::run(&context, verb).await,
         Verb::Config { verb } => configuration::run(&context, verb),
         Verb::Service { verb } => service::run(&context, verb),
-        Verb::Completions { shell } => reference::completions(shell),
+        Verb::Completions { shell } => reference::completions(shell, context.format()),
         Verb::Reference { page } => reference::print(page),
         Verb::DemoAgent { .. } => lifecycle::demo_agent(),
         verb @ (Verb::Interrupt { .. }

@@ -29,7 +29,10 @@ fn install(context: &Context, print: bool, no_start: bool) -> Outcome {
         .map_err(|error| Failure::new(format!("this program cannot be found again: {error}")))?;
     let unit = unit(&program, &home)?;
     if print {
-        return output::raw(unit.as_bytes());
+        return match context.format() {
+            Format::Json => output::json(&json!({"unit": unit})),
+            Format::Plain => output::raw(unit.as_bytes()),
+        };
     }
     let path = path()?;
     if let Some(folder) = path.parent() {
