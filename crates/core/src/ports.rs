@@ -149,6 +149,9 @@ pub struct ResumePoint {
     pub fork: bool,
     /// Only up to this message, by the agent's own id.
     pub at_message: Option<String>,
+    /// The last message a conversation to fork holds, as far as its log knows. An agent may write its conversation
+    /// down a little later than it speaks: a copy made before that would lack its end.
+    pub last_message: Option<String>,
 }
 
 /// A running agent, as its session sees it.

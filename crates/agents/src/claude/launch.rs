@@ -3,7 +3,10 @@
 //! A command line is there for everyone on the machine to read: prompts, subagents, hooks and secrets of MCP servers
 //! go over the line instead.
 
-use std::ffi::OsString;
+use std::{
+    ffi::OsString,
+    time::{Duration, Instant},
+};
 
 use indexmap::IndexMap;
 use portolan_core::{
@@ -13,7 +16,9 @@ use portolan_core::{
 use serde_json::{Value, json};
 
 use super::{
-    Config, KIND, Version, Way, history, names,
+    Config, KIND, Version, Way,
+    history::{self, Home},
+    names,
     prices::Prices,
     translate::{Repeats, Setup},
     version,
@@ -106,6 +111,26 @@ pub(super) async fn without_lost_conversation(
     if holds.await.unwrap_or(true) { (launch, None) } else { (Launch { resume: None, ..launch }, Some(LOST)) }
 }
 
+/// A running CLI writes its conversation down some 100 ms after it has spoken; a busy machine takes longer.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(3);
+
+/// The line that ends a message in the conversation's file, which may have to be written first.
+async fn written_line(home: Home, session: &str, message: &str) -> Option<String> {
+    let deadline = Instant::now() + WRITTEN_WITHIN;
+    let mut pause = Duration::from_millis(50);
+    loop {
+        let (home, session, message) = (home.clone(), session.to_owned(), message.to_owned());
+        let found = tokio::task::spawn_blocking(move || home.line_of(&session, &message));
+        let found = found.await.ok().flatten();
+        if found.is_some() || Instant::now() >= deadline {
+            return found;
+        }
+        tokio::time::sleep(pause).await;
+        // Long conversations are long to read.
+        pause *= 2;
+    }
+}
+
 /// Everything a start follows from.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
@@ -134,12 +159,19 @@ impl Plan<'_> {
     /// The CLI forks at one of its own uuids, which only its file has; the log knows messages by the model's id.
     async fn fork_point(&self, environment: &Environment) -> Result<Option<String>, String> {
         let Some(point) = &self.launch.resume else { return Ok(None) };
-        let Some(message) = point.at_message.clone() else { return Ok(None) };
-        let (home, session) = (history::home(&environment.variables), point.agent_session.clone());
-        let found =
-            tokio::task::spawn_blocking(move || home.and_then(|home| home.line_of(&session, &message)));
-        let found = found.await.ok().flatten();
-        found.map(Some).ok_or_else(|| "the conversation to fork does not hold that message any more".into())
+        let Some(message) = point.at_message.as_ref().or(point.last_message.as_ref()) else {
+            return Ok(None);
+        };
+        let found = match history::home(&environment.variables) {
+            Some(home) => written_line(home, &point.agent_session, message).await,
+            None => None,
+        };
+        match (&point.at_message, found) {
+            (Some(_), Some(line)) => Ok(Some(line)),
+            (Some(_), None) => Err("the conversation to fork does not hold that message any more".into()),
+            // All of it; what is not there now will not come.
+            (None, _) => Ok(None),
+        }
     }
 
     fn arguments(&self, dial: Option<&str>, at: Option<String>) -> Vec<OsString> {

@@ -131,10 +131,11 @@ impl Registry {
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         let source = self.birth(point.session).await?.spec;
-        let at_message =
-            if upto < snapshot.seq { self.last_message(point.session, upto).await? } else { None };
+        let last_message = self.last_message(point.session, upto).await?;
+        let at_message = last_message.clone().filter(|_| upto < snapshot.seq);
         let agent_session = snapshot.state.summary.agent_session.clone();
-        Ok(Fork { session: point.session, upto, head: snapshot.seq, source, agent_session, at_message })
+        let (session, head) = (point.session, snapshot.seq);
+        Ok(Fork { session, upto, head, source, agent_session, at_message, last_message })
     }
 
     /// The agent's own id of the last message up to `upto`.
@@ -177,8 +178,9 @@ impl Registry {
             book.also(Op::CopyFrom { source: fork.session, upto: fork.upto });
         }
         book.append(now, Some(who.actor()), Event::SessionCreated { spec: Box::new(shown) });
-        let at_message = fork.and_then(|fork| fork.at_message);
-        let birth = Birth { spec, at_message };
+        let (at_message, last_message) =
+            fork.map_or((None, None), |fork| (fork.at_message, fork.last_message));
+        let birth = Birth { spec, at_message, last_message };
         book.also(birth.record(session));
         let mut machine = Machine::new(self.shared.policy.clone());
         let prompt = birth.spec.prompt.clone();
@@ -222,6 +224,7 @@ struct Fork {
     source: SessionSpec,
     agent_session: Option<String>,
     at_message: Option<String>,
+    last_message: Option<String>,
 }
 
 impl Fork {

@@ -57,6 +57,9 @@ pub(crate) struct Birth {
     /// With a fork: the message up to which the agent is to remember.
     #[serde(default)]
     pub(crate) at_message: Option<String>,
+    /// With a fork: the last message its source held.
+    #[serde(default)]
+    pub(crate) last_message: Option<String>,
 }
 
 impl Birth {
@@ -407,12 +410,18 @@ impl Task {
 
     fn resume_point(&self, state: &State) -> Option<ResumePoint> {
         if let Some(known) = &state.summary.agent_session {
-            return Some(ResumePoint { agent_session: known.clone(), fork: false, at_message: None });
+            return Some(ResumePoint {
+                agent_session: known.clone(),
+                fork: false,
+                at_message: None,
+                last_message: None,
+            });
         }
         let spec = &self.birth.spec;
         let agent_session = spec.resume.clone()?;
         let fork = spec.fork.is_some();
-        Some(ResumePoint { agent_session, fork, at_message: self.birth.at_message.clone() })
+        let (at_message, last_message) = (self.birth.at_message.clone(), self.birth.last_message.clone());
+        Some(ResumePoint { agent_session, fork, at_message, last_message })
     }
 
     fn next_due(&self, working: &Working) -> Option<Instant> {

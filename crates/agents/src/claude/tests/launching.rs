@@ -125,7 +125,8 @@ async fn a_value_is_never_read_as_a_flag() {
 // covers: 000-068, 003-093
 #[tokio::test]
 async fn a_conversation_is_taken_up_or_copied() {
-    let point = |fork| ResumePoint { agent_session: "old".into(), fork, at_message: None };
+    let point =
+        |fork| ResumePoint { agent_session: "old".into(), fork, at_message: None, last_message: None };
     let words = started(json!({}), Some(point(false))).await;
     assert!(has(&words, "--resume", "old") && !words.contains(&"--session-id".into()));
     let words = started(json!({}), Some(point(true))).await;
@@ -207,7 +208,8 @@ fn root_bypasses_permissions_only_in_a_sandbox() {
 async fn a_conversation_that_was_never_written_to_disk_begins_anew_with_a_word_about_it() {
     let home = tempfile::tempdir().unwrap();
     let supervision = supervision(&[("HOME", home.path().to_str().unwrap())]);
-    let point = ResumePoint { agent_session: "lost".into(), fork: false, at_message: None };
+    let point =
+        ResumePoint { agent_session: "lost".into(), fork: false, at_message: None, last_message: None };
     let again = Launch { generation: Generation(2), ..launch_of(json!({ "cwd": "/" }), Some(point.clone())) };
     let (launch, notice) = launch::without_lost_conversation(again.clone(), &supervision).await;
     assert_eq!(launch.resume, None);
@@ -222,4 +224,39 @@ async fn a_conversation_that_was_never_written_to_disk_begins_anew_with_a_word_a
     std::fs::write(project.join("lost.jsonl"), format!("{line}\n")).unwrap();
     let (launch, notice) = launch::without_lost_conversation(again, &supervision).await;
     assert_eq!((launch.resume, notice), (Some(point), None));
+}
+
+#[tokio::test]
+async fn a_fork_waits_until_its_source_has_written_down_what_it_said() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join(".claude/projects/-");
+    let writing = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        std::fs::create_dir_all(&project).unwrap();
+        let line =
+            json!({ "type": "assistant", "uuid": "u7", "message": { "id": "m7", "role": "assistant" } });
+        std::fs::write(project.join("source.jsonl"), format!("{line}\n")).unwrap();
+    });
+    let supervision = supervision(&[("HOME", home.path().to_str().unwrap())]);
+    let point = |message: &str| ResumePoint {
+        agent_session: "source".into(),
+        fork: true,
+        at_message: Some(message.into()),
+        last_message: Some(message.into()),
+    };
+    let arguments = async |message: &str| {
+        let launch = launch_of(json!({ "cwd": "/" }), Some(point(message)));
+        let plan = launch::Plan {
+            launch: &launch,
+            version: None,
+            config: &Config::default(),
+            supervision: &supervision,
+        };
+        plan.program(None).await.map(|program| program.command)
+    };
+    let command = arguments("m7").await.unwrap();
+    writing.join().unwrap();
+    assert!(command.windows(2).any(|pair| pair == ["--resume-session-at", "u7"]), "{command:?}");
+    let refused = arguments("m8").await.unwrap_err();
+    assert_eq!(refused, "the conversation to fork does not hold that message any more");
 }
