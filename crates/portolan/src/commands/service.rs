@@ -42,8 +42,12 @@ fn install(context: &Context, print: bool, no_start: bool) -> Outcome {
     crate::home::replace(&path, unit.as_bytes())
         .map_err(|error| Failure::new(format!("`{}`: {error}", path.display())))?;
     if !no_start {
-        systemctl(&["daemon-reload"])?;
-        systemctl(&["enable", "--now", UNIT])?;
+        start().map_err(|why| {
+            let path = path.display();
+            Failure::new(format!(
+                "`{path}` is written, but systemd did not start it: {why}; `portolan up --detach` runs the daemon without it"
+            ))
+        })?;
     }
     match context.format() {
         Format::Json => output::json(&json!({"unit": path, "started": !no_start})),
@@ -57,6 +61,11 @@ fn install(context: &Context, print: bool, no_start: bool) -> Outcome {
             Ok(())
         }
     }
+}
+
+fn start() -> Outcome {
+    systemctl(&["daemon-reload"])?;
+    systemctl(&["enable", "--now", UNIT])
 }
 
 fn uninstall(context: &Context) -> Outcome {
@@ -105,17 +114,16 @@ fn path() -> Outcome<PathBuf> {
 }
 
 fn systemctl(arguments: &[&str]) -> Outcome {
-    let way_out = "the unit can be seen with `portolan service install --print`";
     let run = std::process::Command::new("systemctl")
         .arg("--user")
         .args(arguments)
         .output()
-        .map_err(|error| Failure::new(format!("systemctl: {error}; {way_out}")))?;
+        .map_err(|error| Failure::new(format!("systemctl: {error}")))?;
     if run.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&run.stderr);
-    Err(Failure::new(format!("systemctl {}: {}; {way_out}", arguments.join(" "), said.trim())))
+    Err(Failure::new(format!("systemctl {}: {}", arguments.join(" "), said.trim())))
 }
 
 /// The unit's text. Mixed killing: systemd tells the daemon, which ends its agents in order; what is left after
