@@ -30,6 +30,9 @@ pub const READY: Duration = Duration::from_secs(30);
 /// How long an agent may take to answer an instruction that it should answer at once.
 pub const ANSWER: Duration = Duration::from_secs(30);
 
+/// The waiter of a process notices its end at once; should it ever miss one, a look this often finds it.
+pub const LIVENESS: Duration = Duration::from_secs(30);
+
 /// How long the connection to an agent that dialled in may stay down. An agent that tries again does so after 1, 3, 7,
 /// 16, 32 and 69 seconds; one that has not come back by then will not.
 pub const LINK_DOWN: Duration = Duration::from_secs(90);
@@ -52,6 +55,8 @@ pub struct Supervision {
     pub max_line: usize,
     /// How long its connection may stay down, where it dials in.
     pub link_down: Duration,
+    /// How often its process is looked for, should its end have been missed.
+    pub liveness: Duration,
 }
 
 impl Supervision {
@@ -65,6 +70,7 @@ impl Supervision {
             answer: ANSWER,
             max_line: portolan_wire::ndjson::MAX_LINE,
             link_down: LINK_DOWN,
+            liveness: LIVENESS,
         }
     }
 
@@ -97,7 +103,10 @@ pub struct Settings {
     pub dial_in: dial_in::DialIn,
 }
 
-/// Every agent there is.
+/// The kinds of all agents there are, for whoever needs to know before any is made.
+pub const KINDS: &[&str] = &[claude::KIND, demo::KIND];
+
+/// Every agent there is, in the order of [`KINDS`].
 pub fn catalogue(settings: &Settings) -> Vec<Arc<dyn Agent>> {
     let supervision = &settings.supervision;
     vec![

@@ -8,7 +8,9 @@ use std::collections::HashSet;
 
 use portolan_core::{
     Event, SessionSpec,
-    event::{Content, ErrorKind, ItemKind, Setting, TaskStatus, ToolOutcome, TurnOrigin, TurnOutcome},
+    event::{
+        Content, ErrorKind, ExitReason, ItemKind, Setting, TaskStatus, ToolOutcome, TurnOrigin, TurnOutcome,
+    },
     ports::{Order, Report, ResumePoint},
     request::{Answer, Ask, Scope},
     spec::{HookDefinition, SubagentDefinition, SystemPrompt},
@@ -97,7 +99,7 @@ fn check_order(reports: &[Report]) {
     assert_eq!((items, tools, subagents), Default::default(), "these are still open");
 }
 
-// covers: 003-123, 003-102
+// covers: 003-102
 #[tokio::test]
 async fn a_turn_streams_its_text_and_ends_with_what_it_used() {
     let mut session = Session::demo(spec()).await;
@@ -387,6 +389,26 @@ async fn an_interrupt_at_any_point_closes_everything() {
             session.stop().await;
         }
     }
+}
+
+// covers: 003-099
+#[tokio::test]
+async fn a_prompt_is_cancelled_by_an_interrupt_and_a_session_by_its_token() {
+    let paced = SessionSpec { env: [("DEMO_PACE_MS".into(), "5".into())].into_iter().collect(), ..spec() };
+    let mut session = Session::demo(paced).await;
+    session.prompt("everything").await;
+    session.until(|report| matches!(report, Report::TurnStarted { .. })).await;
+    session.order(Order::Interrupt).await;
+    assert_eq!(session.result().await.outcome, TurnOutcome::Interrupted);
+    assert_eq!(
+        session.turn("say hi").await.1.outcome,
+        TurnOutcome::Completed,
+        "only the prompt was cancelled"
+    );
+    session.prompt("everything").await;
+    session.until(|report| matches!(report, Report::TurnStarted { .. })).await;
+    session.link.stop.cancel();
+    assert_eq!(session.exit().await.reason, ExitReason::Stopped);
 }
 
 #[tokio::test]

@@ -22,10 +22,10 @@ use tokio::sync::OnceCell;
 use crate::{Fault, Model, Place, Profile, Subject, session::Session, transcript::Transcript};
 
 /// How long everything may take to end once the scenario is over: the stop ladder of an agent and a little more.
-const CLOSING: Duration = Duration::from_secs(20);
+const CLOSING: Duration = Duration::from_secs(40);
 
 /// How long an agent may take to write what was said to disk.
-const SAVING: Duration = Duration::from_secs(10);
+const SAVING: Duration = Duration::from_secs(30);
 
 /// How often to look for a file that should come to be.
 pub(crate) const LOOK: Duration = Duration::from_millis(25);
@@ -142,6 +142,16 @@ impl Bench {
     /// Is there such a file in the session's folder?
     pub fn has_file(&self, name: &str) -> bool {
         self.folder.join(name).exists()
+    }
+
+    /// Waits for a file in the session's folder.
+    pub async fn has_file_within(&self, name: &str, patience: Duration) -> bool {
+        let look = async {
+            while !self.has_file(name) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(patience, look).await.is_ok()
     }
 
     /// Waits until the agent has these words of a conversation on disk.

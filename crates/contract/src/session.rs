@@ -21,7 +21,7 @@ use crate::{Fault, bench::owner, fault::must, transcript::Transcript};
 
 /// How long one thing may take to come: the start of an agent on a busy machine, and ten times what anything else
 /// takes.
-const PATIENCE: Duration = Duration::from_secs(25);
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Numbers readers, so that the transcript tells them apart.
 static READERS: AtomicU32 = AtomicU32::new(1);

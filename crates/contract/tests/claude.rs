@@ -6,8 +6,10 @@
 mod support;
 
 use std::{
+    ffi::OsString,
+    io,
     path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -34,6 +36,10 @@ const AT_ONCE: usize = 3;
 const PINNED: [(&str, Way); 2] = [("2.1.325", Way::Stdio), ("2.1.120", Way::Websocket)];
 
 fn subject(program: PathBuf, version: &str, way: Way, dial_in: DialIn) -> Arc<Subject> {
+    subject_by(vec![program.into()], version, way, dial_in)
+}
+
+fn subject_by(command: Vec<OsString>, version: &str, way: Way, dial_in: DialIn) -> Arc<Subject> {
     let road = match way {
         Way::Stdio => "stdio",
         Way::Websocket => "WebSocket",
@@ -43,8 +49,7 @@ fn subject(program: PathBuf, version: &str, way: Way, dial_in: DialIn) -> Arc<Su
         // An agent over a socket does not see that its pipe was closed; nobody wants to wait for that here.
         let rung = Duration::from_millis(500);
         supervision.ladder = Ladder { ask: rung, close: rung, ..Ladder::default() };
-        let config =
-            Config { command: vec![program.clone().into()], transport: Some(way), ..Config::default() };
+        let config = Config { command: command.clone(), transport: Some(way), ..Config::default() };
         let agent = Claude::new(config, Arc::new(supervision), dial_in.clone());
         Ok(Arc::new(agent) as Arc<dyn portolan_core::ports::Agent>)
     };
@@ -59,6 +64,12 @@ fn subject(program: PathBuf, version: &str, way: Way, dial_in: DialIn) -> Arc<Su
     })
 }
 
+async fn installed(version: &'static str) -> PathBuf {
+    let install = tokio::task::spawn_blocking(move || claude(version).program());
+    install.await.unwrap_or_else(|error| panic!("{error}")).unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+// covers: 000-002
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_roads_of_claude_code_do_what_the_page_says() {
     let dial_in = Listener::listen().await.expect("a free port").dial_in;
@@ -71,9 +82,7 @@ async fn both_roads_of_claude_code_do_what_the_page_says() {
         .collect();
     let mut columns = Vec::new();
     for (version, way) in PINNED {
-        let install = tokio::task::spawn_blocking(move || claude(version).program());
-        let program = install.await.expect("no panic").expect("the pinned version");
-        let subject = subject(program, version, way, dial_in.clone());
+        let subject = subject(installed(version).await, version, way, dial_in.clone());
         let findings = run(&subject, &scenarios, AT_ONCE, |_| {}).await;
         columns.push(Column { title: subject.title.clone(), findings });
     }
@@ -141,18 +150,105 @@ async fn link_is_cut(bench: &Bench) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What is logged, for whoever runs a daemon.
+static LOGGED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Logged;
+
+impl io::Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LOGGED.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+// covers: 000-095
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cut_connection_costs_nothing_and_repeats_nothing() {
+async fn a_cut_connection_costs_nothing_repeats_nothing_and_is_in_the_log() {
+    let log = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_max_level(tracing_subscriber::filter::LevelFilter::INFO);
+    log.with_writer(|| Logged).init();
     let listener = Listener::listen().await.expect("a free port");
     let dial_in = listener.dial_in.clone();
     LISTENER.set(listener).expect("set once");
     let (version, way) = PINNED[1];
-    let install = tokio::task::spawn_blocking(move || claude(version).program());
-    let program = install.await.expect("no panic").expect("the pinned version");
-    let findings = run(&subject(program, version, way, dial_in), &[&LINK], 1, |_| {}).await;
+    let subject = subject(installed(version).await, version, way, dial_in);
+    let findings = run(&subject, &[&LINK], 1, |_| {}).await;
     let column = Column { title: version.into(), findings };
     let verdicts: Vec<_> = column.findings.iter().map(|finding| finding.verdict.clone()).collect();
     assert_eq!(verdicts, [Verdict::Works], "{}", page::told(&[column]));
+
+    let logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let logged = String::from_utf8_lossy(&logged);
+    let lines = |words: &str| logged.lines().filter(|line| line.contains(words)).collect::<Vec<_>>();
+    assert!(lines("agent dialled in").len() >= 3, "once, and after each cut: {logged}");
+    assert!(lines("connection to the agent lost").len() >= 2, "{logged}");
+    let told = lines("agent told of itself");
+    assert!(
+        told.iter().any(|line| line.contains("agent_session=Some") && line.contains("model=Some")),
+        "{logged}"
+    );
+    let ended = lines("agent exited");
+    assert!(matches!(ended[..], [line] if line.contains("code=") || line.contains("signal=")), "{logged}");
+}
+
+static WRONG_FORMAT: Scenario = Scenario {
+    name: "wrong-format",
+    says: "A CLI that is told to speak in another form ends, and its own words say why.",
+    core: false,
+    model: Model::Scripted,
+    limit: scenarios::LIMIT,
+    offered: |_, _| Ok(()),
+    play: |bench| Box::pin(ends_with_its_own_words(bench)),
+};
+
+async fn ends_with_its_own_words(bench: &Bench) -> Result<(), Fault> {
+    let mut session = bench.session_saying("are you there").await?;
+    let exit = session
+        .until("the end of the CLI", |event| match event {
+            Event::AgentExited { exit, .. } => Some(exit.clone()),
+            _ => None,
+        })
+        .await?;
+    if !exit.reason.is_error() || exit.code != Some(1) || !exit.stderr.contains("stream-json") {
+        return Err(Fault::wrong(format!("it ended so: {exit:?}")));
+    }
+    Ok(())
+}
+
+/// Runs the CLI with another value for one flag: `text`.
+const OTHERWISE: &str = r#"program=$1 flag=$2; shift 2; last=
+for word in "$@"; do
+    shift
+    if [ "$last" = "$flag" ]; then set -- "$@" text; else set -- "$@" "$word"; fi
+    last=$word
+done
+exec "$program" "$@""#;
+
+// covers: 000-012
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cli_that_is_told_another_format_ends_and_says_why() {
+    let dial_in = Listener::listen().await.expect("a free port").dial_in;
+    let [(newest, pipes), (last, dials)] = PINNED;
+    for (version, way, flag) in [
+        (newest, pipes, "--output-format"),
+        (last, dials, "--output-format"),
+        (last, dials, "--input-format"),
+    ] {
+        let program = installed(version).await.into_os_string();
+        let words = ["sh", "-c", OTHERWISE, "sh"].map(OsString::from).into_iter();
+        let command = words.chain([program, flag.into()]).collect();
+        let findings =
+            run(&subject_by(command, version, way, dial_in.clone()), &[&WRONG_FORMAT], 1, |_| {}).await;
+        let column = Column { title: format!("{version} {flag}"), findings };
+        let verdicts: Vec<_> = column.findings.iter().map(|finding| finding.verdict.clone()).collect();
+        assert_eq!(verdicts, [Verdict::Works], "{}", page::told(&[column]));
+    }
 }
 
 #[test]

@@ -182,7 +182,7 @@ async fn pieces_that_are_not_the_whole_fail() {
 async fn an_agent_that_never_answers_fails_in_time() {
     let began = tokio::time::Instant::now();
     let finding = tried(Habit::Sleeps, "text", NONE).await;
-    assert_eq!(why(&finding), "the beginning of a turn did not come within 25 s");
+    assert_eq!(why(&finding), "the beginning of a turn did not come within 40 s");
     assert!(began.elapsed() < Duration::from_mins(1), "it took {:?}", began.elapsed());
 }
 

@@ -120,6 +120,8 @@ pub enum Actor {
     Agent,
     /// Portolan: start, stop, recovery.
     Daemon,
+    /// Nobody here: it was said before Portolan, or beside it, and came over with a conversation that was taken up.
+    Imported,
 }
 
 impl fmt::Display for Actor {
@@ -130,6 +132,7 @@ impl fmt::Display for Actor {
             Self::Deadline => f.write_str("deadline"),
             Self::Agent => f.write_str("agent"),
             Self::Daemon => f.write_str("portolan"),
+            Self::Imported => f.write_str("imported"),
         }
     }
 }

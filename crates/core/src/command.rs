@@ -225,7 +225,7 @@ impl Action {
 }
 
 /// What someone asks of the daemon, beside making and deleting sessions which have calls of their own.
-pub const DAEMON_ACTIONS: [&str; 4] = ["create", "delete", "token_create", "token_revoke"];
+pub const DAEMON_ACTIONS: [&str; 5] = ["create", "take_up", "delete", "token_create", "token_revoke"];
 
 /// Who sent a command and under which id: the key under which it is done at most once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

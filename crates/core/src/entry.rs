@@ -9,13 +9,16 @@ use std::{fmt, sync::OnceLock};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Actor, LogId, Millis, Seq};
+use crate::{Actor, LogId, Millis, Seq, SessionId};
 
 /// The version of the form that entries are stored in.
 pub const ENTRY_VERSION: u32 = 1;
 
 /// How long `{"type":"entry","session":"<36 characters>"` is; a fork replaces just that much.
 pub const SESSION_PREFIX: usize = r#"{"type":"entry","session":""#.len() + 36 + 1;
+
+/// Room for the frame of most entries: a delta with its head.
+const USUAL: usize = 384;
 
 /// One entry: its number, when, who caused it, what happened.
 #[derive(Debug)]
@@ -57,18 +60,18 @@ impl<E: Serialize> Entry<E> {
     }
 
     /// The native frame: JSON text, made once and shared.
-    pub fn frame(&self) -> Bytes {
-        self.frame.get_or_init(|| self.encode()).clone()
+    pub fn frame(&self) -> &Bytes {
+        self.frame.get_or_init(|| self.encode())
     }
 
     fn encode(&self) -> Bytes {
-        let mut out = Vec::with_capacity(192);
+        let mut out = Vec::with_capacity(USUAL);
         match self.log {
             LogId::Daemon => out.extend_from_slice(br#"{"type":"daemon""#),
             LogId::Session(id) => {
-                use std::io::Write as _;
-                // Writing into memory cannot fail.
-                let _ = write!(out, r#"{{"type":"entry","session":"{id}""#);
+                out.extend_from_slice(br#"{"type":"entry","session":""#);
+                out.extend_from_slice(id.text(&mut [0; SessionId::TEXT]).as_bytes());
+                out.push(b'"');
             }
         }
         let start = out.len();

@@ -90,6 +90,23 @@ pub enum Event {
         archived: bool,
     },
 
+    /// Everything said before this came over from a conversation that the agent had kept by itself: the entries whose
+    /// `by` is `imported`, with their own times. The agent takes it up with the next prompt.
+    Imported {
+        /// The conversation, by the agent's own id.
+        past: String,
+        /// The agent leaves that one as it is and goes on in a copy.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        copy: bool,
+        /// How many entries came over.
+        entries: u32,
+        /// How many did not: too many, or of a kind that has no place in the past.
+        #[serde(default)]
+        left_out: u32,
+        /// What this agent can do as far as is known before it runs.
+        capabilities: Box<Capabilities>,
+    },
+
     // --- the agent's process -------------------------------------------------------------------
     /// A process is being started.
     AgentStarting {
@@ -596,6 +613,42 @@ pub enum DaemonEvent {
     TokenRevoked {
         /// Its public name.
         token: TokenId,
+    },
+    /// A token has a new secret; the old one opens nothing any more.
+    TokenRotated {
+        /// Its public name.
+        token: TokenId,
+    },
+    /// The door has opened, so set.
+    DoorOpened {
+        /// Where it listens.
+        addresses: Vec<String>,
+        /// By TLS.
+        tls: bool,
+        /// Names it answers to, beside its addresses.
+        hosts: Vec<String>,
+        /// Origins whose pages may talk to it, beside its own.
+        origins: Vec<String>,
+        /// What a proxy says about its clients is believed.
+        behind_proxy: bool,
+    },
+    /// A browser was logged in.
+    LoggedIn {
+        /// From where, as the door saw it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        address: Option<String>,
+    },
+    /// A browser logged out.
+    LoggedOut,
+    /// Someone was refused so often that it is worth a line.
+    AccessRefused {
+        /// From where, as the door saw it: an address, or a process at the Unix socket.
+        from: String,
+        /// How often since the last such line.
+        attempts: u32,
+        /// What was wrong.
+        reason: String,
     },
 }
 

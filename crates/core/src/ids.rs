@@ -19,6 +19,14 @@ impl SessionId {
         Self(Uuid::now_v7())
     }
 
+    /// How long an id is as text.
+    pub const TEXT: usize = uuid::fmt::Hyphenated::LENGTH;
+
+    /// As text, in a place that is there already.
+    pub fn text(self, place: &mut [u8; Self::TEXT]) -> &str {
+        self.0.hyphenated().encode_lower(place)
+    }
+
     /// The id with these 128 bits; for tests and for stores that keep ids as bytes.
     pub const fn from_u128(bits: u128) -> Self {
         Self(Uuid::from_u128(bits))

@@ -1,5 +1,7 @@
 //! Ports: the traits that the sides of core implement. Agents to the south, the store below, the clock.
 
+mod past;
+
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
@@ -8,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::past::*;
 use crate::{
     Capabilities, CommandId, Event, Generation, LogId, Millis, Seq, SessionId, SessionSpec, Stored, TokenId,
     capabilities::NativeProtocol,
@@ -68,6 +71,11 @@ pub trait Agent: fmt::Debug + Send + Sync {
 
     /// Looks whether it is installed and usable, without starting a turn.
     fn probe(&self) -> Boxed<'_, Probe>;
+
+    /// The conversations that it has kept by itself, where they can be read.
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        None
+    }
 
     /// Starts it. Returns at once: what comes of it arrives as reports, the last of which is always
     /// [`Report::Exited`]. Dropping the link ends the agent.
@@ -398,6 +406,9 @@ pub struct Page {
 impl Page {
     /// What one connection is given at once.
     pub const BATCH: Self = Self { entries: 64, bytes: 256 * 1024 };
+    /// What is read of a history at once: as large as a batch may be, and so many entries that a page of short ones
+    /// is worth the way to the disk.
+    pub const HISTORY: Self = Self { entries: 1024, bytes: 256 * 1024 };
 }
 
 /// What is written in one transaction.

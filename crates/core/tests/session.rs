@@ -8,16 +8,19 @@ use std::{sync::Arc, time::Duration};
 
 use common::{Reader, World, message, owner, principal, spec};
 use portolan_core::{
-    Action, CommandId, DaemonEvent, Event, Millis, RefusalCode, Role, Seq, SessionSpec,
+    Action, CommandId, DaemonEvent, Event, LogId, Millis, RefusalCode, Role, Seq, SessionSpec,
     command::Stage,
-    event::{Content, ExitReason},
+    event::{Content, ErrorInfo, ErrorKind, ExitReason},
     log::delivery::{Closed, Delivery, Mode, Start},
-    ports::{Clock, Order, SessionQuery},
+    ports::{Clock, Order, SessionQuery, Store as _},
     request::{Answer, Outcome},
     session::{machine::Policy, state::Status},
     spec::ForkPoint,
 };
 use portolan_store::MemoryStore;
+
+/// How long anything may take on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn is_message(event: &Event) -> bool {
     matches!(event, Event::Message { .. })
@@ -157,6 +160,149 @@ async fn a_store_that_fails_refuses_commands_and_changes_nothing() {
     world.registry.submit(&owner(), session, CommandId::random(), action).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_long_stream_writes_no_checkpoint_before_its_end() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    world.prompt(session, "a long story").await;
+    agent.take_prompt().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    agent.begin_item("1.1").await;
+    for _ in 0..5000 {
+        agent.delta("1.1", "x").await;
+    }
+    agent.delta("1.1", "end").await;
+    reader.until(|event| matches!(event, Event::Delta { text, .. } if text.ends_with("end"))).await;
+    let checkpoint = async || {
+        world.store.flush().await.unwrap();
+        world.store.load(LogId::Session(session)).await.unwrap().unwrap().checkpoint
+    };
+    assert_eq!(checkpoint().await, None, "all of the open text would be written again and again");
+    agent.finish_item("1.1", "done").await;
+    reader.until(is_message).await;
+    assert!(checkpoint().await.is_some());
+}
+
+#[tokio::test]
+async fn an_agent_is_not_read_while_what_it_streams_cannot_be_written() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    world.prompt(session, "a long story").await;
+    agent.take_prompt().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    agent.begin_item("1.1").await;
+    world.store.fail("the disk is full");
+    let mut said = 0;
+    // Were it read for ever, so much would be shown that a kill would lose.
+    let blocked = loop {
+        if said == 100_000 {
+            break false;
+        }
+        if tokio::time::timeout(Duration::from_secs(1), agent.delta("1.1", "x")).await.is_err() {
+            break true;
+        }
+        said += 1;
+        if said == 1 {
+            while world.store.waiting() == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    };
+    assert!(blocked, "the agent is read although nothing can be written");
+    world.store.release();
+    agent.finish_item("1.1", &"x".repeat(said)).await;
+    reader.until(is_message).await;
+    let text = reader.text("1.1");
+    assert!(said <= text.len() && text.len() <= said + 1, "{said} were said, {} came", text.len());
+}
+
+#[tokio::test]
+async fn what_ends_something_reaches_the_agent_even_when_nothing_can_be_recorded() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    world.prompt(session, "a long story").await;
+    agent.take_prompt().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::TurnStarted { .. })).await;
+    let owner = owner();
+    let submit = |action| world.registry.submit(&owner, session, CommandId::random(), action);
+    world.store.fail("the disk is full");
+
+    let refusal = submit(Action::Interrupt).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::StoreFailing);
+    assert_eq!(
+        refusal.message,
+        "the agent was told to stop its turn; nothing can be recorded at the moment: the disk is full"
+    );
+    assert_eq!(agent.told().await.order, Order::Interrupt);
+
+    // Even where the session's task itself waits for the disk: the store's queue is full.
+    let mut number = 0;
+    loop {
+        number += 1;
+        let item = format!("1.{number}");
+        let said = agent.finish_item(&item, "more");
+        if tokio::time::timeout(Duration::from_millis(200), said).await.is_err() {
+            break;
+        }
+    }
+    let refusal = world.registry.delete(&owner, session).await.unwrap_err();
+    assert!(refusal.message.starts_with("its agent was told to stop, but the session itself is still there"));
+    agent.stop.cancelled().await;
+    let refusal = submit(Action::Stop).await.unwrap_err();
+    assert!(refusal.message.starts_with("the agent was told to stop; nothing"), "{}", refusal.message);
+
+    world.store.release();
+    reader.until(|event| matches!(event, Event::AgentExited { .. })).await;
+    let interrupts = reader.seen.iter().filter(
+        |(_, event)| matches!(event, Event::CommandAccepted { action, .. } if **action == Action::Interrupt),
+    );
+    assert_eq!(interrupts.count(), 0, "a late interrupt would hit another turn");
+}
+
+#[tokio::test]
+async fn a_start_that_can_never_work_is_not_tried_again() {
+    let world = World::new().await;
+    let (session, agent) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    agent.exit(ExitReason::Failed).await;
+    let again = world.puppet().await;
+    assert!(again.launch.resume.is_some(), "the first failure is taken for an accident");
+    let error = ErrorInfo { kind: ErrorKind::Agent, message: "no such conversation".into(), way_out: None };
+    again.event(Event::Failure { error, recoverable: false }).await;
+    again.exit(ExitReason::NotReady).await;
+    let notice = reader.until(|event| matches!(event, Event::Notice { .. })).await;
+    let Event::Notice { text, .. } = notice else { unreachable!() };
+    assert!(text.contains("cannot take up its conversation again and stays down"), "{text}");
+    assert_eq!(
+        reader.seen.iter().filter(|(_, event)| matches!(event, Event::AgentStarting { .. })).count(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn an_interrupt_on_its_way_when_the_disk_fills_up_still_reaches_the_agent() {
+    let world = World::new().await;
+    let (session, mut agent) = world.session().await;
+    world.prompt(session, "a long story").await;
+    agent.take_prompt().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::TurnStarted { .. })).await;
+    world.store.hold();
+    let registry = world.registry.clone();
+    let sent = tokio::spawn(async move {
+        registry.submit(&owner(), session, CommandId::random(), Action::Interrupt).await
+    });
+    // Its entry waits to be committed.
+    while world.store.waiting() == 0 {
+        tokio::task::yield_now().await;
+    }
+    world.store.fail("the disk is full");
+    assert_eq!(sent.await.unwrap().unwrap_err().code, RefusalCode::StoreFailing);
+    assert_eq!(agent.told().await.order, Order::Interrupt);
+}
+
 // covers: 003-104, 000-040, 002-064
 #[tokio::test]
 async fn fifty_answers_at_once_reach_the_agent_as_one_and_the_others_learn_who_was_first() {
@@ -282,7 +428,7 @@ async fn a_fork_shares_the_history_up_to_its_point_and_goes_on_alone() {
 #[tokio::test]
 async fn a_killed_daemon_leaves_an_honest_session_behind() {
     let store = Arc::new(MemoryStore::new());
-    let before = Arc::clone(&store);
+    let (before, kept) = (Arc::clone(&store), Arc::clone(&store));
     let session = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let session = runtime.block_on(async move {
@@ -295,8 +441,16 @@ async fn a_killed_daemon_leaves_an_honest_session_behind() {
             agent.ask("key").await;
             let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
             reader.until(|event| matches!(event, Event::RequestOpened { .. })).await;
-            // Longer than the time after which streamed text is on disk.
-            tokio::time::sleep(Duration::from_millis(400)).await;
+            let on_disk = async {
+                loop {
+                    let head = kept.load(LogId::Session(session)).await.unwrap().expect("the session's log");
+                    if head.open_items.iter().any(|item| item.text == "half a sentence") {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, on_disk).await.expect("streamed text is written behind");
             std::mem::forget((world, agent, reader));
             session
         });
@@ -545,8 +699,9 @@ async fn pruning_deletes_what_is_old_and_ended_and_nothing_else() {
     drop(reader);
     assert_eq!(world.registry.prune(Some(Duration::from_hours(1)), None).await.unwrap(), 0);
     world.registry.shutdown(Duration::ZERO).await;
-    let world = World::over(Arc::clone(&world.store), Policy::default()).await;
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    assert_eq!(world.registry.prune(Some(Duration::ZERO), None).await.unwrap(), 2);
+    // An hour later, whatever the system's clock says.
+    let later = Clock::new(|| Millis(Clock::system().now().0 + 3_600_000));
+    let world = World::at(later, Arc::clone(&world.store), Policy::default()).await;
+    assert_eq!(world.registry.prune(Some(Duration::from_mins(30)), None).await.unwrap(), 2);
     assert_eq!(world.registry.snapshot(&owner(), running).await.unwrap_err().code, RefusalCode::NotFound);
 }

@@ -10,6 +10,7 @@
 //!   is a bug of its sender. Nothing of it is written, its `done` is dropped without being called, so that whoever
 //!   waits on a channel inside it learns of it, the reason is logged and is the store's health until the next
 //!   commit, and all other writes go on.
+//! - On disk the daemon's log is a chain of hashes: see [`chain`].
 //! - A flush also waits until what was deleted has given its room back, so that the size after it is true.
 
 mod memory;
@@ -20,4 +21,7 @@ mod sqlite;
 mod contract;
 
 pub use memory::MemoryStore;
-pub use sqlite::{Durability, SqliteStore};
+pub use sqlite::{
+    Durability, SqliteStore,
+    chain::{self, Broken, Head, Verified},
+};

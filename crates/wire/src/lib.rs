@@ -3,6 +3,8 @@
 //!
 //! Knows bytes, lines and limits. Knows no message of any protocol, no session and no socket.
 
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod limits;
 pub mod ndjson;
 pub mod sse;

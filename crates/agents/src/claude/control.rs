@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use indexmap::IndexMap;
 use portolan_core::{
     Event,
     event::{AgentInfo, Level, McpServer},
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    KIND, names,
+    KIND, Version, names,
     translate::Translate,
     wire::{self, Answered, Envelope},
 };
@@ -46,6 +47,8 @@ enum What {
     /// Something about MCP servers that changes their state.
     McpChange,
     Rewind,
+    /// These variables.
+    Environment(Vec<String>),
     /// The answer is passed on as it is.
     Plain,
 }
@@ -88,10 +91,7 @@ impl Control {
 
 impl Translate {
     fn ask(&mut self, ticket: Option<Ticket>, what: What, request: Value, out: &mut Turnout) {
-        self.control.asked += 1;
-        let number = self.control.asked;
-        let id = names::request(self.setup.session, self.setup.generation, number);
-        let timer = Timer(number);
+        let (id, timer) = self.next_request();
         let patience = if what == What::Servers { SERVERS } else { self.setup.patience };
         let message = json!({ "type": "control_request", "request_id": id, "request": request });
         self.control.pending.insert(id, Pending { timer, ticket, what });
@@ -100,6 +100,12 @@ impl Translate {
             Some(ticket) => out.write_for(ticket, &message),
             None => out.write(&message),
         }
+    }
+
+    fn next_request(&mut self) -> (String, Timer) {
+        self.control.asked += 1;
+        let number = self.control.asked;
+        (names::request(self.setup.session, self.setup.generation, number), Timer(number))
     }
 
     pub(super) fn initialize(&mut self, out: &mut Turnout) {
@@ -139,11 +145,7 @@ impl Translate {
             Order::SetThinking(tokens) => {
                 (What::Plain, json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens }))
             }
-            Order::SetEnvironment(variables) => {
-                let message = json!({ "type": "update_environment_variables", "variables": variables });
-                // Never answered.
-                return out.write_and_consume(ticket, &message);
-            }
+            Order::SetEnvironment(variables) => return self.set_environment(ticket, &variables, out),
             Order::Rewind { prompt, dry_run } => {
                 let id = names::prompt(self.setup.session, prompt);
                 (
@@ -174,6 +176,20 @@ impl Translate {
             Order::Prompt { .. } | Order::Answer { .. } => return,
         };
         self.ask(Some(ticket), what, request, out);
+    }
+
+    /// No control request, but newer versions answer it where it has an id.
+    fn set_environment(&mut self, ticket: Ticket, variables: &IndexMap<String, String>, out: &mut Turnout) {
+        let mut message = json!({ "type": "update_environment_variables", "variables": variables });
+        if !self.setup.version.is_none_or(Version::tells_of_environment) {
+            return out.write_and_consume(ticket, &message);
+        }
+        let (id, timer) = self.next_request();
+        message["request_id"] = json!(id);
+        let what = What::Environment(variables.keys().cloned().collect());
+        self.control.pending.insert(id, Pending { timer, ticket: Some(ticket), what });
+        out.set_timer(timer, self.setup.patience);
+        out.write_for(ticket, &message);
     }
 
     /// A message of the CLI's own protocol. A control request gets an id of ours, so that its answer finds back.
@@ -241,6 +257,7 @@ impl Translate {
                     return out.rejected(ticket, refused);
                 }
             }
+            What::Environment(names) => after = only_from_next_start(&names, result.as_ref()),
             What::Plain | What::Initialize | What::Servers => {}
         }
         if let Some(ticket) = ticket {
@@ -284,7 +301,7 @@ impl Translate {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Set {
-            errors: indexmap::IndexMap<String, String>,
+            errors: IndexMap<String, String>,
         }
         let set: Set = wire::open(response).unwrap_or_default();
         for (server, error) in set.errors {
@@ -299,6 +316,8 @@ impl Translate {
         let Some(pending) = id.and_then(|id| self.control.pending.remove(&id)) else { return };
         let patience = self.setup.patience.as_secs_f32();
         match (pending.ticket, pending.what) {
+            // This version never answers that.
+            (Some(ticket), What::Environment(_)) => out.consumed(ticket, None),
             (Some(ticket), _) => out.rejected(ticket, format!("claude did not answer within {patience} s")),
             (None, What::Servers) => {
                 let text = "the session's MCP servers take long; it begins without them".to_owned();
@@ -343,6 +362,20 @@ fn servers(response: Option<&RawValue>) -> Vec<McpServer> {
         scope: server.scope,
     };
     status.map(|status| status.servers.into_iter().map(server).collect()).unwrap_or_default()
+}
+
+/// Variables that the CLI does not take while it runs: newer versions only take a few of their own. The session has
+/// them all the same, for its next start.
+fn only_from_next_start(names: &[String], answer: Option<&Value>) -> Option<Event> {
+    let applied = answer.and_then(|answer| answer["applied"].as_array())?;
+    let left: Vec<_> = names.iter().filter(|name| !applied.iter().any(|it| it == *name)).cloned().collect();
+    (!left.is_empty()).then(|| {
+        let text = format!(
+            "Claude Code does not take `{}` while it runs; it will have it once it was stopped and started again",
+            left.join("`, `")
+        );
+        Event::Notice { level: Level::Warning, text }
+    })
 }
 
 /// A rewind that succeeded in saying that it cannot.

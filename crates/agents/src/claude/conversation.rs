@@ -18,7 +18,7 @@ use super::{
     errors::Trouble,
     tools,
     translate::Translate,
-    wire::{self, Block, Envelope, Message, MessageStart, StreamDelta, StreamEvent, Usage},
+    wire::{self, Block, Envelope, Message, MessageStart, StreamDelta, StreamEvent, TurnEnd, Usage},
 };
 use crate::driver::Turnout;
 
@@ -72,6 +72,11 @@ impl Conversation {
         format!("{}.{}", self.generation, self.items)
     }
 
+    /// An open block.
+    fn block(&mut self, parent: Option<&str>, index: u64) -> Option<&mut OpenBlock> {
+        self.streams.get_mut(parent.unwrap_or_default())?.blocks.get_mut(&index)
+    }
+
     /// The open block that this finished one ends.
     fn finish(&mut self, parent: Option<&str>, message: Option<&str>, block: &Block) -> Option<String> {
         let stream = self.streams.get_mut(parent.unwrap_or_default())?;
@@ -93,7 +98,11 @@ impl Translate {
         let Some(event) = event else { return out.unknown(KIND, "stream_event", line) };
         let parent = message.parent_tool_use_id.as_deref().map(str::to_owned);
         match &*event.kind {
-            "content_block_delta" => self.more(parent.as_deref(), &event, line, out),
+            "content_block_delta" => {
+                let delta = event.delta.and_then(|raw| serde_json::from_str(raw.get()).ok());
+                let Some(delta) = delta else { return out.unknown(KIND, "content_block_delta", line) };
+                self.more(parent.as_deref(), event.index, delta, line, out);
+            }
             "content_block_start" => self.block_starts(parent, &event, out),
             // The finished block has come already, or never will.
             "content_block_stop" | "ping" => {}
@@ -122,7 +131,10 @@ impl Translate {
     }
 
     fn block_starts(&mut self, parent: Option<String>, event: &StreamEvent<'_>, out: &mut Turnout) {
-        let block: Block = wire::open(event.content_block).unwrap_or_default();
+        self.open_block(parent, event.index, wire::open(event.content_block).unwrap_or_default(), out);
+    }
+
+    fn open_block(&mut self, parent: Option<String>, index: u64, block: Block, out: &mut Turnout) {
         let kind = match block.kind.as_str() {
             "text" => ItemKind::Text,
             "thinking" => ItemKind::Thinking,
@@ -134,24 +146,33 @@ impl Translate {
         let stream = self.conversation.streams.entry(parent.clone().unwrap_or_default()).or_default();
         let message = stream.message.clone();
         let open = OpenBlock { item: item.clone(), kind: block.kind, tool: block.id, text: String::new() };
-        stream.blocks.insert(event.index, open);
+        stream.blocks.insert(index, open);
         out.event(Event::ItemStarted { item, kind, message, parent });
     }
 
-    fn more(&mut self, parent: Option<&str>, event: &StreamEvent<'_>, line: &str, out: &mut Turnout) {
-        let delta = event.delta.and_then(|raw| serde_json::from_str::<StreamDelta<'_>>(raw.get()).ok());
-        let Some(delta) = delta else { return out.unknown(KIND, "content_block_delta", line) };
-        let text = match &*delta.kind {
-            "text_delta" => delta.text,
-            "thinking_delta" => delta.thinking,
-            "input_json_delta" => delta.partial_json,
+    pub(super) fn more(
+        &mut self,
+        parent: Option<&str>,
+        index: u64,
+        delta: StreamDelta<'_>,
+        line: &str,
+        out: &mut Turnout,
+    ) {
+        let (text, kind) = match &*delta.kind {
+            "text_delta" => (delta.text, "text"),
+            "thinking_delta" => (delta.thinking, "thinking"),
+            "input_json_delta" => (delta.partial_json, "tool_use"),
             // Nothing for people.
             "signature_delta" | "citations_delta" => return,
             other => return out.unknown(KIND, &format!("content_block_delta {other}"), line),
         };
-        let stream = self.conversation.streams.get_mut(parent.unwrap_or_default());
-        let open = stream.and_then(|stream| stream.blocks.get_mut(&event.index));
-        let (Some(open), Some(text)) = (open, text.filter(|text| !text.is_empty())) else { return };
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
+        if self.conversation.block(parent, index).is_none() {
+            // Text of a block that was never announced still counts.
+            let block = Block { kind: kind.into(), ..Block::default() };
+            self.open_block(parent.map(str::to_owned), index, block, out);
+        }
+        let Some(open) = self.conversation.block(parent, index) else { return };
         open.text.push_str(&text);
         out.event(Event::Delta { item: open.item.clone(), text: text.into_owned() });
     }
@@ -215,7 +236,11 @@ impl Translate {
         }
         let text = wire::open::<String>(message.content);
         let raw_blocks = wire::blocks(message.content);
+        if text.is_none() && raw_blocks.is_none() {
+            return out.unknown(KIND, "assistant/content", line);
+        }
         let mut blocks: Vec<(Block, Value)> = raw_blocks
+            .unwrap_or_default()
             .into_iter()
             .map(|raw| (wire::open(Some(raw)).unwrap_or_default(), wire::value(Some(raw))))
             .collect();
@@ -250,6 +275,7 @@ impl Translate {
                 continue;
             }
             let item = item.unwrap_or_else(|| self.conversation.next_item());
+            self.has_spoken(parent.as_deref());
             out.event(Event::Message {
                 item,
                 message: message.id.clone(),
@@ -312,8 +338,12 @@ impl Translate {
         if let Some(text) = wire::open::<String>(message.content) {
             return self.user_text(&text, parent.as_deref(), envelope, out);
         }
-        let blocks: Vec<Block> =
-            wire::blocks(message.content).into_iter().filter_map(|raw| wire::open(Some(raw))).collect();
+        let Some(raw_blocks) = wire::blocks(message.content) else {
+            return out.unknown(KIND, "user/content", line);
+        };
+        let all = raw_blocks.len();
+        let blocks: Vec<Block> = raw_blocks.into_iter().filter_map(|raw| wire::open(Some(raw))).collect();
+        let mut is_understood = blocks.len() == all;
         let results = blocks.iter().filter(|block| block.kind == "tool_result").count();
         if envelope.is_replay == Some(true) && results == 0 {
             let text = blocks.iter().filter_map(|block| block.text.as_deref()).collect::<Vec<_>>().join("\n");
@@ -333,8 +363,12 @@ impl Translate {
                     self.user_text(&text, parent.as_deref(), envelope, out);
                 }
                 // What a prompt held, said again.
-                _ => {}
+                "image" | "document" => {}
+                _ => is_understood = false,
             }
+        }
+        if !is_understood {
+            out.unknown(KIND, "user/content", line);
         }
     }
 
@@ -379,8 +413,14 @@ impl Translate {
         if self.turn.as_ref().is_none_or(|turn| turn.origin == TurnOrigin::Agent) {
             return out.event(Event::Notice { level: Level::Info, text: said.to_owned() });
         }
+        self.says(said, out);
+    }
+
+    /// A message of the CLI itself.
+    fn says(&mut self, said: &str, out: &mut Turnout) {
         let item = self.conversation.next_item();
         let content = vec![Content::text(said)];
+        self.has_spoken(None);
         out.event(Event::Message {
             item,
             message: None,
@@ -390,6 +430,22 @@ impl Translate {
             interrupted: false,
             stop_reason: None,
         });
+    }
+
+    fn has_spoken(&mut self, parent: Option<&str>) {
+        if let (None, Some(turn)) = (parent, &mut self.turn) {
+            turn.has_spoken = true;
+        }
+    }
+
+    /// What only the end of a turn tells: some versions answer an unknown command with nothing else.
+    /// Witness: 2.1.120-ws/m-slash-commands.ndjson
+    pub(super) fn say_unsaid(&mut self, end: &TurnEnd, out: &mut Turnout) {
+        let is_unsaid = self.turn.as_ref().is_some_and(|turn| !turn.has_spoken);
+        let text = end.result.as_deref().filter(|text| !text.is_empty() && *text != NOTHING);
+        if let (true, false, None, Some(text)) = (is_unsaid, end.is_error, &end.structured_output, text) {
+            self.says(text, out);
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 mod control;
 mod conversation;
 mod errors;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod history;
 mod launch;
 mod names;
@@ -29,7 +31,7 @@ use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
     capabilities::{NativeProtocol, PromptQueue},
-    ports::{Agent, AgentLink, Boxed, Launch, Probe},
+    ports::{Agent, AgentLink, Boxed, Launch, Past, Probe},
     spec::SpecOption,
 };
 use serde::Deserialize;
@@ -53,6 +55,8 @@ pub struct Config {
     pub transport: Option<Way>,
     /// What models cost, by name or its beginning, before the list prices.
     pub prices: IndexMap<String, Price>,
+    /// Variables that every session gets. They tell where it is logged in and where its conversations lie.
+    pub env: IndexMap<String, String>,
 }
 
 /// How Claude Code is spoken to.
@@ -97,7 +101,8 @@ impl Claude {
 
     /// The conversations that the CLI has on disk.
     pub fn history(&self) -> Option<history::Home> {
-        history::home(&self.supervision.environment)
+        let environment = launch::environment(&self.supervision, &self.config.env).ok()?;
+        history::home(&environment.variables)
     }
 }
 
@@ -126,6 +131,10 @@ impl Agent for Claude {
                 Err(message) => Probe { message, ..Probe::default() },
             }
         })
+    }
+
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        Some(Arc::new(self.history()?))
     }
 
     fn start(&self, launch: Launch) -> AgentLink {

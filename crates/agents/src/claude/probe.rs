@@ -9,6 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use indexmap::IndexMap;
 use portolan_core::ports::{self, Probe};
 use serde::Deserialize;
 
@@ -92,6 +93,8 @@ impl fmt::Display for Found {
 pub(super) struct Prober {
     command: Vec<OsString>,
     transport: Option<Way>,
+    /// What its sessions get on top of the user's own environment.
+    env: IndexMap<String, String>,
     supervision: Arc<Supervision>,
     dial_in: DialIn,
     versions: Mutex<HashMap<PathBuf, (Stamp, Option<Version>)>>,
@@ -110,8 +113,14 @@ impl Stamp {
 
 impl Prober {
     pub(super) fn new(config: &Config, supervision: Arc<Supervision>, dial_in: DialIn) -> Self {
-        let command = launch::command(config);
-        Self { command, transport: config.transport, supervision, dial_in, versions: Mutex::default() }
+        Self {
+            command: launch::command(config),
+            transport: config.transport,
+            env: config.env.clone(),
+            supervision,
+            dial_in,
+            versions: Mutex::default(),
+        }
     }
 
     /// The version found last.
@@ -123,9 +132,10 @@ impl Prober {
 
     fn program(&self) -> Result<PathBuf, String> {
         let name = self.command.first().cloned().unwrap_or_default();
-        let path =
-            self.supervision.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
-        which::which_in(&name, path, Path::new("/")).map_err(|_| {
+        let own = self.env.get("PATH").map(OsString::from);
+        let users = || self.supervision.environment.iter().find(|(name, _)| name == "PATH");
+        let path = own.or_else(|| users().map(|(_, value)| value.clone()));
+        which::which_in(&name, path.as_ref(), Path::new("/")).map_err(|_| {
             format!(
                 "agent `{KIND}` not found: no program `{}`; install it (`npm install -g @anthropic-ai/claude-code`) \
                  or set `agents.{KIND}.command`",
@@ -137,7 +147,7 @@ impl Prober {
     async fn ask(&self, arguments: &[&str]) -> Result<crate::child::ask::Said, String> {
         let mut command = self.command.clone();
         command.extend(arguments.iter().map(Into::into));
-        let environment = launch::environment(&self.supervision, &indexmap::IndexMap::new())?;
+        let environment = launch::environment(&self.supervision, &self.env)?;
         let program = Program { agent: KIND.into(), command, folder: PathBuf::new(), environment };
         ask(program, &self.supervision.home_key, PATIENCE).await
     }
@@ -225,6 +235,25 @@ fn choose(asked: Option<Way>, version: Option<Version>, can_dial_in: bool) -> (W
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_look_sees_what_its_sessions_will_see() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("claude");
+        let text = "case \"$1\" in\n--version) echo '2.1.325 (Claude Code)' ;;\n\
+                    *) echo \"{\\\"loggedIn\\\": ${HARBOUR_LOGIN:-false}, \\\"authMethod\\\": \\\"harbour\\\"}\" ;;\nesac\n";
+        std::fs::write(&script, text).unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let supervision = Arc::new(Supervision::new("test", vec![("PATH".into(), path)]));
+        let login = async |env: IndexMap<String, String>| {
+            let command = vec!["sh".into(), script.clone().into_os_string()];
+            let config = Config { command, env, ..Config::default() };
+            Prober::new(&config, Arc::clone(&supervision), DialIn::new()).look().await.unwrap().login
+        };
+        assert_eq!(login(IndexMap::new()).await, Login::No);
+        let configured = [("HARBOUR_LOGIN".to_owned(), "true".to_owned())].into();
+        assert_eq!(login(configured).await, Login::Yes("harbour".into()));
+    }
 
     // covers: 004-110
     #[test]

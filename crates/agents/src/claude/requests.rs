@@ -16,7 +16,9 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    KIND, tools,
+    KIND,
+    subagents::PLAN,
+    tools,
     translate::Translate,
     wire::{self, Asked, Envelope},
 };
@@ -98,9 +100,13 @@ impl Translate {
         let input = wire::value(asked.input);
         let parent = self.subagents.caller(asked.tool_use_id.as_deref(), asked.agent_id.as_deref());
         let ask = match name.as_str() {
-            "AskUserQuestion" => questions(&input),
-            "ExitPlanMode" => {
+            // The answers go into the input, so that it must be one that can hold them.
+            "AskUserQuestion" if input.is_object() => questions(&input),
+            PLAN => {
+                // Newer versions ask without the text, which only the call before it has.
+                // Witness: 2.1.325-stdio/i4-exit-plan-mode-approve.ndjson
                 let plan = input.get("plan").and_then(Value::as_str).map(str::to_owned);
+                let plan = plan.or_else(|| self.subagents.plan(asked.tool_use_id.as_deref()));
                 Some(Ask::Plan { plan, input: input.clone() })
             }
             _ => None,
@@ -235,7 +241,7 @@ impl Translate {
                 response
             }
             Answer::Choices { answers } => {
-                let mut input = original();
+                let mut input = Some(original()).filter(Value::is_object).unwrap_or_else(|| json!({}));
                 let answers: IndexMap<_, _> =
                     answers.into_iter().map(|(question, chosen)| (question, chosen.join(", "))).collect();
                 input["answers"] = json!(answers);
@@ -327,7 +333,8 @@ fn questions(input: &Value) -> Option<Ask> {
         #[serde(default)]
         description: Option<String>,
     }
-    let asked: Asked = serde_json::from_value(input.clone()).ok()?;
+    // A list of the right parts would be read as well, but there is no place in it for the answers.
+    let asked: Asked = serde_json::from_value(input.clone()).ok().filter(|_| input.is_object())?;
     let question = |one: One| Question {
         question: one.question,
         header: one.header,

@@ -152,6 +152,7 @@ impl Translate {
             }
         }
         self.settle_unechoed(out);
+        self.say_unsaid(&end, out);
         self.tell_denials(&end, out);
         self.close_streams();
         self.activity = None;
@@ -221,7 +222,9 @@ fn outcome(end: &TurnEnd, turn: Option<&Turn>) -> (TurnOutcome, Option<ErrorInfo
     if !said.is_empty() {
         trouble.text = said;
     } else if trouble.text.is_empty() {
-        trouble.text = "the answer broke off; send it again".into();
+        // Only the diagnostic tells of a stream that ended with an error. Witness: 2.1.325-stdio/k-sse-error.ndjson
+        trouble.text = "the answer broke off".into();
+        trouble.word.get_or_insert_with(|| "server_error".into());
     }
     trouble.status = trouble.status.or(end.api_error_status);
     trouble.terminal.clone_from(&end.terminal_reason);

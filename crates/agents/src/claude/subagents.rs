@@ -22,6 +22,9 @@ use super::{
 };
 use crate::driver::Turnout;
 
+/// The tool that has a plan approved.
+pub(super) const PLAN: &str = "ExitPlanMode";
+
 /// Calls, subagents and tasks that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Subagents {
@@ -42,6 +45,8 @@ struct Call {
     parent: Option<String>,
     /// It asked to be left alone.
     background: bool,
+    /// The plan it wants approved.
+    plan: Option<String>,
 }
 
 /// A task, and whether the session was told of it.
@@ -65,8 +70,14 @@ impl Subagents {
             name: name.to_owned(),
             parent: parent.map(str::to_owned),
             background: input.get("run_in_background").and_then(Value::as_bool) == Some(true),
+            plan: input.get("plan").and_then(Value::as_str).filter(|_| name == PLAN).map(str::to_owned),
         };
         self.calls.insert(tool.to_owned(), call);
+    }
+
+    /// The plan that this call wants approved.
+    pub(super) fn plan(&self, tool: Option<&str>) -> Option<String> {
+        self.calls.get(tool?)?.plan.clone()
     }
 
     /// Which subagent made this call?

@@ -17,7 +17,7 @@ use super::{
 use crate::driver::Turnout;
 
 /// Said by newer versions, and of no use to anyone here.
-const IGNORED: &[&str] = &[
+pub(super) const IGNORED: &[&str] = &[
     "session_state_changed",
     "thinking_tokens",
     "active_goal",
@@ -27,6 +27,10 @@ const IGNORED: &[&str] = &[
     // The end of the turn tells it, with the reason.
     "model_refusal_no_fallback",
 ];
+
+/// What is said where the CLI's session id changes without a word.
+const RENAMED: &str = "Claude Code goes on under another session id, but may still know what was said before; to begin \
+                       anew, start a new session";
 
 impl Translate {
     pub(super) fn system(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
@@ -83,7 +87,8 @@ impl Translate {
         self.turn_begins(out);
         let changed = self.known.agent_session.is_some() && self.known.agent_session != init.session_id;
         if changed && !std::mem::take(&mut self.was_reset) {
-            out.event(Event::ConversationReset { agent_session: init.session_id.clone() });
+            // After `/clear`, 2.1.120 goes on under another id and still knows everything.
+            out.event(Event::Notice { level: Level::Warning, text: RENAMED.into() });
         }
         let info = init.info(self.known.commands.is_none());
         self.learn(info, line, out);

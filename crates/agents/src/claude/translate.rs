@@ -28,7 +28,7 @@ use super::{
     results::Tally,
     subagents::Subagents,
     version::Version,
-    wire::{Envelope, Named},
+    wire::{Envelope, Named, Piece},
 };
 use crate::driver::{Timer, Translator, Turnout};
 
@@ -103,6 +103,8 @@ pub(super) struct Turn {
     pub(super) trouble: Option<Trouble>,
     /// Prompts that were taken up in it.
     pub(super) prompts: usize,
+    /// The main agent has said something in it.
+    pub(super) has_spoken: bool,
 }
 
 impl Translate {
@@ -127,7 +129,8 @@ impl Translate {
     /// A turn runs from here on, where none did.
     pub(super) fn ensure_turn(&mut self, origin: TurnOrigin, out: &mut Turnout) {
         if self.turn.is_none() {
-            self.turn = Some(Turn { origin, interrupted: false, trouble: None, prompts: 0 });
+            self.turn =
+                Some(Turn { origin, interrupted: false, trouble: None, prompts: 0, has_spoken: false });
             out.report(Report::TurnStarted { origin });
         }
     }
@@ -165,6 +168,12 @@ impl Translator for Translate {
     }
 
     fn line(&mut self, line: &str, out: &mut Turnout) {
+        if self.setup.repeats == Repeats::Never
+            && let Some(piece) = Piece::read(line)
+        {
+            let Piece { parent_tool_use_id, event } = piece;
+            return self.more(parent_tool_use_id.as_deref(), event.index, event.delta, line, out);
+        }
         match serde_json::from_str::<Envelope<'_>>(line) {
             Ok(message) => {
                 let again = self.setup.repeats == Repeats::AfterReconnect

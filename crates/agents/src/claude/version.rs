@@ -18,6 +18,9 @@ impl Version {
     /// The first seen that tells what subagents say.
     const FORWARDS_SUBAGENTS: Self = Self(2, 1, 120);
 
+    /// The first seen that tells which environment variables it took.
+    const TELLS_OF_ENVIRONMENT: Self = Self(2, 1, 325);
+
     /// It still dials in where it is told to.
     pub fn dials_in(self) -> bool {
         self <= Self::LAST_TO_DIAL_IN
@@ -26,6 +29,11 @@ impl Version {
     /// Prompts need not be echoed to know what became of them.
     pub(super) fn tells_of_prompts(self) -> bool {
         self >= Self::TELLS_OF_PROMPTS
+    }
+
+    /// It answers a change of the environment.
+    pub(super) fn tells_of_environment(self) -> bool {
+        self >= Self::TELLS_OF_ENVIRONMENT
     }
 
     pub(super) fn forwards_subagents(self) -> bool {

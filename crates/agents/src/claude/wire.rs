@@ -93,9 +93,9 @@ pub(super) struct Block {
     pub(super) source: Option<Value>,
 }
 
-/// The content of a message: its blocks, unopened, or plain text.
-pub(super) fn blocks(content: Option<&RawValue>) -> Vec<&RawValue> {
-    content.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+/// The content of a message: its blocks, unopened. None where it is no list of blocks.
+pub(super) fn blocks(content: Option<&RawValue>) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(content?.get()).ok()
 }
 
 /// An event of the model's stream.
@@ -113,6 +113,34 @@ pub(super) struct StreamEvent<'a> {
     pub(super) delta: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
+}
+
+/// How a piece of a message begins, as every version writes it.
+const PIECE: &str = r#"{"type":"stream_event","event":{"type":"content_block_delta","#;
+
+/// A piece of a message, opened in one go: most lines by far are one.
+#[derive(Debug, Deserialize)]
+pub(super) struct Piece<'a> {
+    #[serde(borrow, default)]
+    pub(super) parent_tool_use_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) event: PieceEvent<'a>,
+}
+
+/// What the envelope of a piece holds.
+#[derive(Debug, Deserialize)]
+pub(super) struct PieceEvent<'a> {
+    #[serde(default)]
+    pub(super) index: u64,
+    #[serde(borrow)]
+    pub(super) delta: StreamDelta<'a>,
+}
+
+impl<'a> Piece<'a> {
+    /// Reads a line that is just that. What is not is opened step by step, which takes anything.
+    pub(super) fn read(line: &'a str) -> Option<Self> {
+        if line.starts_with(PIECE) { serde_json::from_str(line).ok() } else { None }
+    }
 }
 
 /// What follows in a block, or the end of a message.

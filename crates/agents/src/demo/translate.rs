@@ -90,6 +90,7 @@ impl Translate {
                 Event::SessionCreated { .. }
                 | Event::SessionRenamed { .. }
                 | Event::SessionArchived { .. }
+                | Event::Imported { .. }
                 | Event::AgentStarting { .. }
                 | Event::AgentStarted { .. }
                 | Event::AgentExited { .. }

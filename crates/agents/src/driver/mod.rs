@@ -267,7 +267,8 @@ pub fn start_prepared(
     let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
     let (told, reports) = mpsc::channel(REPORTS);
     let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-    let span = tracing::info_span!("agent", kind, session = %session);
+    // Of no parent: it names its session itself, and a line says that once.
+    let span = tracing::info_span!(parent: None, "agent", kind, session = %session);
     let tokens = run::Tokens { stop: stop.clone(), kill: kill.clone() };
     let life = async move { supervise(prepare.await, supervision, wanted, told, tokens).await };
     tokio::spawn(life.instrument(span));

@@ -50,9 +50,6 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// At most this much is left in a pipe.
 const LARGEST_PIPE: usize = 1024 * 1024;
 
-/// The waiter notices an end at once; should it ever miss one, this look finds it.
-const LIVENESS: Duration = Duration::from_secs(30);
-
 /// How a session ends its agent.
 #[derive(Clone, Debug)]
 pub(super) struct Tokens {
@@ -78,6 +75,8 @@ pub(super) struct Driver {
     /// When a lost connection must be back.
     pub(super) link_by: Option<Instant>,
     pub(super) link_within: Duration,
+    /// How often the process is looked for.
+    pub(super) look_every: Duration,
     pub(super) timers: Timers,
     pub(super) ladder: Ladder,
     pub(super) rung: Rung,
@@ -115,6 +114,7 @@ impl Driver {
             input: None,
             link_by: None,
             link_within: supervision.link_down,
+            look_every: supervision.liveness,
             timers: Timers::default(),
             ladder: supervision.ladder,
             rung: Rung::Running,
@@ -177,7 +177,7 @@ impl Driver {
         let mut killed = pin!(tokens.kill.cancelled());
         let mut ended = pin!(child.ended());
         let mut gone = pin!(reports.closed());
-        let mut alive_at = Instant::now() + LIVENESS;
+        let mut alive_at = Instant::now() + self.look_every;
         loop {
             self.deliver();
             while self.outbox.is_empty()
@@ -222,7 +222,7 @@ impl Driver {
                 () = sleep_until(wake) => {
                     self.on_time(child).await;
                     if Instant::now() >= alive_at {
-                        alive_at += LIVENESS;
+                        alive_at = Instant::now() + self.look_every;
                         if child.has_ended() {
                             return;
                         }
@@ -399,6 +399,7 @@ impl Driver {
     }
 
     fn tell_lost(&mut self, reason: &str) {
+        tracing::warn!(reason, "connection to the agent lost");
         self.outbox.push_back(Report::LinkLost { reason: reason.into() });
         self.consult(|translator, out| translator.link_lost(out));
     }

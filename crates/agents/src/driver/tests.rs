@@ -11,10 +11,17 @@ use portolan_core::{
 };
 use serde_json::json;
 
-use super::{Job, Translator, Transport, Turnout, start};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Job, Translator, Transport, Turnout,
+    run::{Driver, Tokens},
+    start,
+};
 use crate::{
     Supervision,
-    child::{Ladder, Program},
+    child::{Child, Ladder, Program},
     dial_in::{Admitted, DialIn},
 };
 
@@ -48,23 +55,32 @@ struct Session {
     secret: String,
 }
 
+fn supervision() -> Supervision {
+    let path = std::env::var_os("PATH").unwrap();
+    let mut supervision = Supervision::new("test", vec![("PATH".into(), path)]);
+    supervision.ladder =
+        Ladder { ask: Duration::from_millis(50), close: Duration::from_millis(50), ..Ladder::default() };
+    supervision
+}
+
+/// A program that says nothing and does nothing.
+fn sleeper(supervision: &Supervision) -> Program {
+    let environment = crate::environment(&supervision.environment, &indexmap::IndexMap::new()).unwrap();
+    Program {
+        agent: "echo".into(),
+        command: vec!["sleep".into(), "600".into()],
+        folder: PathBuf::new(),
+        environment,
+    }
+}
+
 fn session(link_down: Duration) -> Session {
     let dial_in = DialIn::new();
     dial_in.listens_at("ws://127.0.0.1:1");
     let expected = dial_in.expect(SESSION).unwrap();
     let secret = expected.secret.clone();
-    let path = std::env::var_os("PATH").unwrap();
-    let mut supervision = Supervision::new("test", vec![("PATH".into(), path)]);
-    supervision.link_down = link_down;
-    supervision.ladder =
-        Ladder { ask: Duration::from_millis(50), close: Duration::from_millis(50), ..Ladder::default() };
-    let environment = crate::environment(&supervision.environment, &indexmap::IndexMap::new()).unwrap();
-    let program = Program {
-        agent: "echo".into(),
-        command: vec!["sleep".into(), "600".into()],
-        folder: PathBuf::new(),
-        environment,
-    };
+    let supervision = Supervision { link_down, ..supervision() };
+    let program = sleeper(&supervision);
     let launch = Launch {
         session: SESSION,
         generation: Generation(1),
@@ -186,4 +202,28 @@ async fn the_end_of_the_process_and_not_of_its_connection_is_the_end() {
         }
     };
     assert_eq!((exit.reason, exit.signal), (ExitReason::Stopped, Some(15)));
+}
+
+// covers: 000-074
+#[tokio::test]
+async fn an_end_that_the_waiter_missed_is_found_by_the_next_look() {
+    let supervision = Arc::new(Supervision { liveness: Duration::from_millis(50), ..supervision() });
+    let (mut child, pipes) = Child::start(sleeper(&supervision), "test", SESSION).await.unwrap();
+    child.blind();
+    child.kill();
+    // The agent dials in, so that its closed output tells nothing either.
+    let dial_in = DialIn::new();
+    dial_in.listens_at("ws://127.0.0.1:1");
+    let transport = Transport::DialIn(dial_in.expect(SESSION).unwrap());
+    let (told, _reports) = mpsc::channel(8);
+    let (_instructions, wanted) = mpsc::channel(8);
+    let tokens = Tokens { stop: CancellationToken::new(), kill: CancellationToken::new() };
+    let driver = Driver::new("echo".into(), Box::new(Echo), &supervision, told, Report::Ready);
+    let exit = tokio::time::timeout(LONG, driver.run(child, pipes, transport, wanted, tokens)).await.unwrap();
+    assert_eq!((exit.reason, exit.signal), (ExitReason::Failed, Some(9)));
+}
+
+#[test]
+fn a_process_is_looked_for_every_thirty_seconds_where_nothing_else_is_said() {
+    assert_eq!(supervision().liveness, Duration::from_secs(30));
 }

@@ -1,5 +1,6 @@
-//! An MCP server over stdio with one tool, `depth`, for the scenario that tries MCP servers. It answers what an agent
-//! asks of such a server, and nothing else; it ends when its input does.
+//! An MCP server over stdio for the scenarios that try MCP servers: the tool `depth` answers, the tool `moor` first asks
+//! the user for a berth (an elicitation). It answers what an agent asks of such a server, and nothing else; it ends when
+//! its input does.
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 
@@ -8,49 +9,110 @@ use serde_json::{Value, json};
 /// The longest line read: many times what an agent sends.
 const LONGEST: u64 = 1024 * 1024;
 
+/// The id of the one question that the server asks at a time.
+const QUESTION: &str = "which-berth";
+
 fn main() -> io::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
+    let mut harbour = Harbour::default();
     loop {
         let mut line = String::new();
         if input.by_ref().take(LONGEST).read_line(&mut line)? == 0 {
             return Ok(());
         }
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
-        if let Some(answer) = answer(&message) {
-            writeln!(output, "{answer}")?;
+        if let Some(said) = harbour.hear(&message) {
+            writeln!(output, "{said}")?;
             output.flush()?;
         }
     }
 }
 
-/// The answer to a message; none to what is no request.
-fn answer(message: &Value) -> Option<Value> {
-    let id = message.get("id").filter(|id| !id.is_null())?;
-    let parameters = &message["params"];
-    let result = match message["method"].as_str()? {
-        "initialize" => json!({
-            "protocolVersion": parameters["protocolVersion"],
-            "capabilities": { "tools": {} },
-            "serverInfo": { "name": "contract-tool-server", "version": env!("CARGO_PKG_VERSION") },
-        }),
-        "ping" => json!({}),
-        "tools/list" => json!({ "tools": [{
-            "name": "depth",
-            "description": "How deep the water is at a berth",
-            "inputSchema": {
-                "type": "object",
-                "properties": { "berth": { "type": "string" } },
-                "required": ["berth"],
-            },
-        }] }),
-        "tools/call" => {
-            let berth = parameters["arguments"]["berth"].as_str().unwrap_or("nowhere");
-            json!({ "content": [{ "type": "text", "text": format!("berth {berth} is 12 fathoms deep") }] })
-        }
-        other => {
-            let error = json!({ "code": -32601, "message": format!("no method `{other}`") });
-            return Some(json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-        }
-    };
-    Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+#[derive(Debug, Default)]
+struct Harbour {
+    /// The agent says that it can ask its user.
+    can_ask: bool,
+    /// The call that waits for the user.
+    mooring: Option<Value>,
+}
+
+impl Harbour {
+    /// What is said to a message; nothing to what needs no answer.
+    fn hear(&mut self, message: &Value) -> Option<Value> {
+        let id = message.get("id").filter(|id| !id.is_null())?;
+        let Some(method) = message["method"].as_str() else { return self.answered(id, message) };
+        let parameters = &message["params"];
+        let result = match method {
+            "initialize" => {
+                self.can_ask = parameters["capabilities"]["elicitation"].is_object();
+                json!({
+                    "protocolVersion": parameters["protocolVersion"],
+                    "capabilities": { "tools": {} },
+                    "serverInfo": { "name": "contract-tool-server", "version": env!("CARGO_PKG_VERSION") },
+                })
+            }
+            "ping" => json!({}),
+            "tools/list" => json!({ "tools": [
+                {
+                    "name": "depth",
+                    "description": "How deep the water is at a berth",
+                    "inputSchema": {
+                        "type": "object",
+                        "properties": { "berth": { "type": "string" } },
+                        "required": ["berth"],
+                    },
+                },
+                {
+                    "name": "moor",
+                    "description": "Moors at a berth that the user chooses",
+                    "inputSchema": { "type": "object", "properties": {} },
+                },
+            ] }),
+            "tools/call" if parameters["name"] == "moor" && self.can_ask => {
+                self.mooring = Some(id.clone());
+                return Some(question());
+            }
+            "tools/call" if parameters["name"] == "moor" => text("nobody can be asked here"),
+            "tools/call" => {
+                let berth = parameters["arguments"]["berth"].as_str().unwrap_or("nowhere");
+                text(&format!("berth {berth} is 12 fathoms deep"))
+            }
+            other => {
+                let error = json!({ "code": -32601, "message": format!("no method `{other}`") });
+                return Some(json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+            }
+        };
+        Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+    }
+
+    /// The user's answer ends the call that waited for it.
+    fn answered(&mut self, id: &Value, message: &Value) -> Option<Value> {
+        let call = self.mooring.take().filter(|_| id == QUESTION)?;
+        let told = match message["result"]["action"].as_str() {
+            Some("accept") => {
+                format!(
+                    "moored at berth {}",
+                    message["result"]["content"]["berth"].as_str().unwrap_or("nowhere")
+                )
+            }
+            Some(other) => format!("not moored: {other}"),
+            None => format!("not moored: {}", message["error"]["message"]),
+        };
+        Some(json!({ "jsonrpc": "2.0", "id": call, "result": text(&told) }))
+    }
+}
+
+fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+fn question() -> Value {
+    json!({ "jsonrpc": "2.0", "id": QUESTION, "method": "elicitation/create", "params": {
+        "message": "Which berth?",
+        "requestedSchema": {
+            "type": "object",
+            "properties": { "berth": { "type": "string", "title": "Berth" } },
+            "required": ["berth"],
+        },
+    } })
 }

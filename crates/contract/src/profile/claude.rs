@@ -6,7 +6,7 @@ use portolan_core::request::Question;
 use portolan_scripted::{Call, call};
 use serde_json::{Value, json};
 
-use super::{PlanCall, Profile, TwoAtOnce};
+use super::{HookCall, PlanCall, Profile, ThinkingBudget, TwoAtOnce};
 
 /// Claude Code, whichever version.
 pub const CLAUDE: Profile = Profile {
@@ -33,6 +33,15 @@ pub const CLAUDE: Profile = Profile {
     other_model: "claude-scripted-1",
     slash: Some("/context"),
     compact: Some(("/compact", "CRITICAL: Respond with TEXT ONLY")),
+    clear: Some("/clear"),
+    hook: Some(HookCall {
+        event: "PreToolUse",
+        allow: || json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse", "permissionDecision": "allow" } }),
+    }),
+    thinking_budget: Some(ThinkingBudget {
+        model: "claude-sonnet-4-5",
+        asked: |request| request["thinking"]["budget_tokens"].as_u64(),
+    }),
 };
 
 fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {

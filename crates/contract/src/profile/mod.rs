@@ -59,6 +59,12 @@ pub struct Profile {
     pub slash: Option<&'static str>,
     /// The command that makes the context smaller, and what the model is then told.
     pub compact: Option<(&'static str, &'static str)>,
+    /// The command that makes it forget the conversation.
+    pub clear: Option<&'static str>,
+    /// The hook that stops it before it uses a tool.
+    pub hook: Option<HookCall>,
+    /// How much the model may think.
+    pub thinking_budget: Option<ThinkingBudget>,
 }
 
 impl Profile {
@@ -75,6 +81,24 @@ pub struct PlanCall {
     pub mode: &'static str,
     /// The call that asks.
     pub call: fn(plan: &str) -> Call,
+}
+
+/// A hook before a tool is used.
+#[derive(Clone, Copy, Debug)]
+pub struct HookCall {
+    /// The agent's name for it.
+    pub event: &'static str,
+    /// The output that lets the tool run without further questions.
+    pub allow: fn() -> Value,
+}
+
+/// How much a model may think.
+#[derive(Clone, Copy, Debug)]
+pub struct ThinkingBudget {
+    /// A model that has such a budget: some decide for themselves.
+    pub model: &'static str,
+    /// How many tokens it may think with, by the request that the agent makes to it.
+    pub asked: fn(request: &Value) -> Option<u64>,
 }
 
 /// How two requests come to be open at once.

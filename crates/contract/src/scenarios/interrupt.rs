@@ -9,10 +9,10 @@ use portolan_core::{
 };
 use portolan_scripted::{Script, Step, contains, text, tools};
 
-use crate::{Bench, Fault, bench::LOOK, fault::must, session::Session};
+use crate::{Bench, Fault, fault::must, session::Session};
 
 /// How long a tool that was allowed may take to begin.
-const BEGINNING: Duration = Duration::from_secs(15);
+const BEGINNING: Duration = Duration::from_secs(30);
 
 fn script(first: Step) -> Script {
     Script::new().on(contains("begin")).reply(first).on(contains("go on")).reply(text("Going on."))
@@ -47,13 +47,8 @@ pub(super) async fn in_a_tool(bench: &Bench) -> Result<(), Fault> {
     let mut session = bench.session_saying("begin").await?;
     let request = session.request().await?;
     session.answer(&request, Answer::allow()).await?;
-    let begun = async {
-        while !bench.has_file("running.txt") {
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    let begun = tokio::time::timeout(BEGINNING, begun).await;
-    must!(begun.is_ok(), "the tool did not begin within {} s", BEGINNING.as_secs());
+    let begun = bench.has_file_within("running.txt", BEGINNING).await;
+    must!(begun, "the tool did not begin within {} s", BEGINNING.as_secs());
     let interrupt = session.submit(Action::Interrupt).await?;
     let outcome = session
         .until("the end of the tool", |event| match event {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use portolan_core::{
     Action, CommandId, Event, SessionId, SessionSpec,
-    event::{Content, ErrorKind, ExitReason, TurnOutcome, plain_text},
+    event::{Content, ErrorKind, ExitReason, Level, TurnOutcome, plain_text},
     request::Outcome,
     spec::ForkPoint,
 };
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How long a daemon may take to be gone: its threads end between two of their steps.
-const GONE: Duration = Duration::from_secs(10);
+const GONE: Duration = Duration::from_secs(30);
 
 /// "first words" and then "second words", in the same conversation.
 fn remembers() -> Matcher {
@@ -63,6 +63,7 @@ pub(super) async fn resume(bench: &Bench) -> Result<(), Fault> {
     let mut session = bench.session_saying("first words").await?;
     session.completes().await?;
     let before = session.state().await?.summary.agent_session;
+    bench.saved(&own_session(&session).await?, "I will remember.").await?;
     session.submit(Action::Stop).await?;
     let exit = exited(&mut session).await?;
     must!(exit.reason == ExitReason::Stopped, "the agent ended as {:?}: {}", exit.reason, exit.message);
@@ -70,6 +71,36 @@ pub(super) async fn resume(bench: &Bench) -> Result<(), Fault> {
     must!(said == "I remember.", "after it was resumed the agent says {said:?}");
     let after = session.state().await?.summary.agent_session;
     must!(before == after, "the agent's own session changed from {before:?} to {after:?}");
+    Ok(())
+}
+
+pub(super) async fn cleared(bench: &Bench) -> Result<(), Fault> {
+    let Some(command) = bench.profile().clear else { return Ok(()) };
+    let script = Script::new()
+        .on(conversation_contains("first words").and_contains("third words"))
+        .reply(text("I remember too much."))
+        .on(conversation_contains("second words").and_contains("third words"))
+        .reply(text("I remember what I should."));
+    bench.play(Script { rules: script.rules.into_iter().chain(memory().rules).collect(), ..Script::new() });
+    let mut session = bench.session_saying("first words").await?;
+    session.completes().await?;
+    session.prompt(command).await?;
+    session.turn_end().await?;
+    if !session.seen().any(|event| matches!(event, Event::ConversationReset { .. })) {
+        let warned = session.seen().any(|event| matches!(event, Event::Notice { level: Level::Warning, .. }));
+        must!(warned, "whether the conversation is forgotten is not told");
+        return Err(Fault::NotOffered("a command that forgets: it goes on with all that was said".into()));
+    }
+    let said = session.exchange("second words").await?;
+    // It must be the new conversation that is taken up.
+    bench.saved(&own_session(&session).await?, &said).await?;
+    session.submit(Action::Stop).await?;
+    exited(&mut session).await?;
+    let resumed = session.exchange("third words").await?;
+    must!(
+        said == "I remember nothing." && resumed == "I remember what I should.",
+        "after it was told to forget, the agent says {said:?}, and once it is resumed {resumed:?}"
+    );
     Ok(())
 }
 

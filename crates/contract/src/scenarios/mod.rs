@@ -4,12 +4,14 @@
 //! and at what reached the model, never at the agent's own messages.
 
 mod errors;
+mod hooks;
 mod input;
 mod interrupt;
 mod life;
 mod permission;
 mod prompt;
 mod question;
+mod servers;
 mod settings;
 mod subagent;
 mod talk;
@@ -17,7 +19,7 @@ mod tools;
 
 use std::{fmt, time::Duration};
 
-use portolan_core::{Capabilities, ports::Boxed};
+use portolan_core::{Capabilities, ports::Boxed, spec::SpecOption};
 
 use crate::{Bench, Fault, Profile};
 
@@ -57,8 +59,8 @@ impl fmt::Debug for Scenario {
     }
 }
 
-/// How long a scenario may take unless it says otherwise: two starts of an agent on a busy machine.
-pub const LIMIT: Duration = Duration::from_mins(1);
+/// How long a scenario may take unless it says otherwise: two starts of an agent on a machine that has much else to do.
+pub const LIMIT: Duration = Duration::from_mins(2);
 
 const ALWAYS: Offered = |_, _| Ok(());
 
@@ -123,7 +125,13 @@ static SCENARIOS: &[Scenario] = &[
             can.permission_mode_switching_mid_session && profile.modes.is_some(), "a change of mode")),
     scenario!("model", "The model changes while the session runs.", settings::model,
         offered: |_, can| flag(can.model_switching, "a change of model")),
+    scenario!("thinking-budget", "How much the model thinks changes while the session runs.", settings::thinking_budget,
+        offered: |profile, can| flag(
+            can.thinking_budget && profile.thinking_budget.is_some(), "a change of the thinking budget")),
+    scenario!("environment", "A variable that is set while the session runs is seen by its tools, at the latest after a restart.",
+        settings::environment, offered: |_, can| flag(can.environment, "a change of the environment")),
     scenario!("prompts-queued", "Prompts that come while a turn runs are all taken up.", prompt::queued),
+    scenario!("prompt-in-tool", "A prompt that comes while a tool runs is taken up.", prompt::during_a_tool),
     scenario!("subagent", "A subagent's work is shown as its own.", subagent::one,
         offered: |profile, _| flag(profile.subagent.is_some(), "subagents")),
     scenario!("image", "A picture in a prompt reaches the model.", input::image,
@@ -136,13 +144,24 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("structured-output-fails", "A result that never fits the schema ends the turn as just that.",
         input::structured_output_fails,
         offered: |profile, can| flag(can.structured_output && profile.structured.is_some(), "structured output")),
-    scenario!("mcp", "A tool of an MCP server runs, and its server is listed.", tools::mcp,
+    scenario!("mcp", "A tool of an MCP server runs, and its server is listed.", servers::tool_runs,
         offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
+    scenario!("mcp-change", "MCP servers are set beside the user's own, and connected again, while the session runs.",
+        servers::changes, offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
+    scenario!("mcp-toggle", "The tools of an MCP server that is switched off cannot be used until it is on again.",
+        servers::toggle, offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
+    scenario!("mcp-question", "An MCP server asks the user something, and gets the answer.", servers::elicitation,
+        offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
+    scenario!("hook", "A hook stops a tool before it runs, and its answer decides.", hooks::before_a_tool,
+        offered: |profile, can| flag(
+            can.options.contains(&SpecOption::Hooks) && profile.hook.is_some(), "hooks")),
     scenario!("compaction", "The context is made smaller on request, and the conversation goes on.", tools::compaction,
         offered: |profile, can| flag(can.slash_commands && profile.compact.is_some(), "compaction")),
     scenario!("context", "What fills the context is told.", tools::context,
         offered: |_, can| flag(can.context_usage, "what fills the context")),
     scenario!("background", "A task in the background is shown, and its end begins a turn.", tools::background,
+        offered: |profile, can| flag(can.background_tasks && profile.background.is_some(), "background tasks")),
+    scenario!("background-stop", "A task in the background is stopped, and its process is gone.", tools::stop_task,
         offered: |profile, can| flag(can.background_tasks && profile.background.is_some(), "background tasks")),
     scenario!("rewind", "Files are taken back to what they were before a prompt.", tools::rewind,
         offered: |_, can| flag(can.file_checkpointing, "files that are taken back")),
@@ -157,6 +176,9 @@ static SCENARIOS: &[Scenario] = &[
         model: Model::Unreachable),
     scenario!("resume", "A conversation is taken up after its process has ended.", life::resume,
         core: true, offered: |_, can| flag(can.session_resume, "resuming")),
+    scenario!("clear", "A conversation is forgotten on request, and what is taken up later is the new one.",
+        life::cleared, offered: |profile, can| flag(
+            can.slash_commands && can.session_resume && profile.clear.is_some(), "a command that forgets")),
     scenario!("fork", "A fork knows what was said before it, and its source knows nothing of it.", life::fork,
         offered: |_, can| flag(can.session_fork, "forks")),
     scenario!("fork-at", "A fork at a point in the past knows nothing of what came after it.", life::fork_at,

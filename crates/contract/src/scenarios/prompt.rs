@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use portolan_core::{Event, event::TurnOutcome, session::state::Status};
-use portolan_scripted::{Script, contains, text};
+use portolan_core::{Event, command::Stage, event::TurnOutcome, request::Answer, session::state::Status};
+use portolan_scripted::{Script, contains, text, tools};
 
 use crate::{Bench, Fault, fault::must};
 
 /// Between the pieces of the first answer: together about a second, in which the other prompts come.
 const PACE: Duration = Duration::from_millis(50);
+
+/// How long a tool that was allowed may take to begin.
+const BEGINNING: Duration = Duration::from_secs(30);
 
 pub(super) async fn queued(bench: &Bench) -> Result<(), Fault> {
     let slowly = text("The first answer takes its time to come.").chunks_of(2).each_after(PACE);
@@ -38,21 +41,49 @@ pub(super) async fn queued(bench: &Bench) -> Result<(), Fault> {
     loop {
         let outcome = session.until("the end of a later turn", ends).await?;
         must!(outcome == TurnOutcome::Completed, "a later turn ended as {outcome:?}");
-        let told = |words: &str| {
-            let said = |request: &portolan_scripted::Recorded| {
-                request
-                    .asked
-                    .as_ref()
-                    .is_some_and(|asked| asked.prompts.iter().any(|said| said.contains(words)))
-            };
-            bench.model.requests().iter().any(|request| said(request))
-        };
-        if told("second words") && told("third words") {
+        if was_told(bench, "second words") && was_told(bench, "third words") {
             break;
         }
     }
     let state = session.state().await?;
     must!(state.summary.queued == 0, "{} prompts still wait", state.summary.queued);
     must!(state.summary.status == Status::Idle, "the session is {:?}", state.summary.status);
+    Ok(())
+}
+
+/// Has the model been told these words of the user's?
+fn was_told(bench: &Bench, words: &str) -> bool {
+    bench.model.requests().iter().any(|request| request.body.to_string().contains(words))
+}
+
+pub(super) async fn during_a_tool(bench: &Bench) -> Result<(), Fault> {
+    let waits = (bench.profile().shell)("touch begun.txt; while [ ! -e go.txt ]; do sleep 0.1; done");
+    let script = Script::new().on(contains("first words")).reply(tools([waits])).then(text("First."));
+    bench.play(script.otherwise(text("Noted.")));
+    let mut session = bench.session_saying("first words").await?;
+    let request = session.request().await?;
+    session.answer(&request, Answer::allow()).await?;
+    let begun = bench.has_file_within("begun.txt", BEGINNING).await;
+    must!(begun, "the tool did not begin within {} s", BEGINNING.as_secs());
+    let second = session.prompt("second words").await?;
+    session
+        .until("the prompt on its way", |event| match event {
+            Event::Receipt { command, stage } => {
+                (*command == second && *stage == Stage::Delivered).then_some(())
+            }
+            _ => None,
+        })
+        .await?;
+    std::fs::write(bench.folder().join("go.txt"), "")?;
+    // Into the running turn or into one of its own: that is for the agent to say.
+    session.settled(second).await?;
+    loop {
+        session.completes().await?;
+        if was_told(bench, "second words") {
+            break;
+        }
+    }
+    let state = session.state().await?;
+    must!(state.summary.queued == 0, "{} prompts still wait", state.summary.queued);
     Ok(())
 }

@@ -1,9 +1,13 @@
 //! Settings that change while a session runs.
 
-use portolan_core::{Action, Event, event::Setting, request::Answer};
+use portolan_core::{
+    Action, Event, SessionSpec,
+    event::{Level, Setting, plain_text},
+    request::Answer,
+};
 use portolan_scripted::{Script, contains, text, tools};
 
-use crate::{Bench, Fault, fault::must};
+use crate::{Bench, Fault, fault::must, session::Session};
 
 pub(super) async fn mode(bench: &Bench) -> Result<(), Fault> {
     let Some((asking, editing)) = bench.profile().modes else { return Ok(()) };
@@ -52,4 +56,89 @@ pub(super) async fn model(bench: &Bench) -> Result<(), Fault> {
     let model = session.state().await?.summary.model;
     must!(model.as_deref() == Some(other), "the session's model is {model:?}");
     Ok(())
+}
+
+/// No agent's own budget.
+const BUDGET: u32 = 2345;
+
+pub(super) async fn thinking_budget(bench: &Bench) -> Result<(), Fault> {
+    let Some(thinking) = bench.profile().thinking_budget else { return Ok(()) };
+    bench.play(Script::new().on(contains("think")).reply(text("I thought.")));
+    // The budget of the request that was made for a prompt.
+    let asked_with = |words: &str| {
+        let requests = bench.model.requests();
+        let own = requests.iter().find(|request| {
+            request.prompt().contains(words) && request.asked.as_ref().is_some_and(|asked| !asked.is_aside())
+        });
+        own.and_then(|request| (thinking.asked)(&request.body))
+    };
+    let model = Some(thinking.model.to_owned());
+    let mut session = bench.session_from(SessionSpec { model, ..bench.spec() }).await?;
+    session.exchange("think as you like").await?;
+    session.carry_out(Action::SetThinking { tokens: Some(BUDGET) }).await?;
+    session.exchange("think a little").await?;
+    let told = asked_with("think a little");
+    must!(told == Some(u64::from(BUDGET)), "the model was asked to think with {told:?} tokens");
+    session.carry_out(Action::SetThinking { tokens: None }).await?;
+    session.exchange("think as before").await?;
+    let (before, after) = (asked_with("think as you like"), asked_with("think as before"));
+    must!(before == after, "the agent's own budget is {after:?} instead of {before:?}");
+    Ok(())
+}
+
+pub(super) async fn environment(bench: &Bench) -> Result<(), Fault> {
+    let look = || tools([(bench.profile().shell)("echo the harbour is ${CONTRACT_HARBOUR:-unknown}")]);
+    let script = ["look now", "look again", "look once more"].iter().fold(Script::new(), |script, words| {
+        script.on(contains(*words)).reply(look()).then(text("I see: {last_tool_result}"))
+    });
+    bench.play(script);
+    let mut session = bench.session().await?;
+    let said = looks(&mut session, "look now").await?;
+    must!(said.contains("the harbour is unknown"), "at first the tool says {said:?}");
+    let variables = [("CONTRACT_HARBOUR".to_owned(), "Genoa".to_owned())].into_iter().collect();
+    let before = session.seen().count();
+    session.carry_out(Action::SetEnvironment { variables }).await?;
+    let said = looks(&mut session, "look again").await?;
+    if said.contains("the harbour is Genoa") {
+        return Ok(());
+    }
+    // Some take it only when they start. People must be told.
+    let told = session.seen().skip(before).any(|event| match event {
+        Event::Notice { level: Level::Warning, text } => text.contains("CONTRACT_HARBOUR"),
+        _ => false,
+    });
+    must!(told, "after the change the tool says {said:?}, and nobody was told");
+    session.submit(Action::Stop).await?;
+    session
+        .until("the end of the agent", |event| matches!(event, Event::AgentExited { .. }).then_some(()))
+        .await?;
+    let said = looks(&mut session, "look once more").await?;
+    must!(said.contains("the harbour is Genoa"), "once it was started again the tool says {said:?}");
+    Ok(())
+}
+
+/// Asks it to look, allows what it asks, and gives what it saw.
+async fn looks(session: &mut Session, prompt: &str) -> Result<String, Fault> {
+    session.prompt(prompt).await?;
+    loop {
+        // Some ask before they let anyone look, some do not.
+        let next = session
+            .until("a request or the end of the turn", |event| match event {
+                Event::RequestOpened { request } => Some(Ok((**request).clone())),
+                Event::Message { content, .. } if plain_text(content).starts_with("I see") => {
+                    Some(Err(plain_text(content)))
+                }
+                _ => None,
+            })
+            .await?;
+        match next {
+            Ok(request) => {
+                session.answer(&request, Answer::allow()).await?;
+            }
+            Err(said) => {
+                session.turn_end().await?;
+                return Ok(said);
+            }
+        }
+    }
 }

@@ -1,40 +1,19 @@
-//! What stands around the tools: MCP servers, work in the background, files taken back, the context.
+//! What stands around the tools: work in the background, files taken back, the context.
+
+use std::time::Duration;
 
 use portolan_core::{
-    Action, Event, SessionSpec,
-    event::{Content, TaskStatus, TurnOrigin},
+    Action, Event,
+    event::{TaskStatus, TurnOrigin},
     request::Answer,
 };
-use portolan_scripted::{Script, contains, text, tool, tools};
-use serde_json::json;
+use portolan_scripted::{Script, contains, text, tools};
+use rustix::process::{Pid, test_kill_process};
 
-use crate::{Bench, Fault, fault::must};
+use crate::{Bench, Fault, bench::LOOK, fault::must};
 
-pub(super) async fn mcp(bench: &Bench) -> Result<(), Fault> {
-    let Some(name) = bench.profile().mcp_tool else { return Ok(()) };
-    let Some(command) = &bench.subject.tool_server else {
-        return Err(Fault::NotOffered("no MCP server to try it with".into()));
-    };
-    let script = Script::new()
-        .on(contains("ask the harbour"))
-        .reply(tool(name("harbour", "depth"), json!({ "berth": "seven" })))
-        .then(text("the harbour said: {last_tool_result}"));
-    bench.play(script);
-    let servers = [("harbour".to_owned(), (bench.profile().mcp_server)(command))];
-    let prompt = vec![Content::text("ask the harbour")];
-    let spec = SessionSpec { mcp_servers: servers.into_iter().collect(), prompt, ..bench.spec() };
-    let mut session = bench.session_from(spec).await?;
-    let request = session.request().await?;
-    session.answer(&request, Answer::allow()).await?;
-    let said = session.completes().await?;
-    must!(said.contains("berth seven is 12 fathoms deep"), "the model was told: {said}");
-    session.carry_out(Action::McpStatus).await?;
-    let state = session.state().await?;
-    let connected =
-        state.mcp_servers.iter().any(|server| server.name == "harbour" && server.status == "connected");
-    must!(connected, "the servers told are {:?}", state.mcp_servers);
-    Ok(())
-}
+/// How long a command may take to begin once it was allowed, or to be gone once it was stopped.
+const STEP: Duration = Duration::from_secs(30);
 
 pub(super) async fn compaction(bench: &Bench) -> Result<(), Fault> {
     let Some((command, told)) = bench.profile().compact else { return Ok(()) };
@@ -99,6 +78,58 @@ pub(super) async fn background(bench: &Bench) -> Result<(), Fault> {
     let left = session.state().await?.tasks;
     must!(left.is_empty(), "tasks are still at work: {left:?}");
     Ok(())
+}
+
+pub(super) async fn stop_task(bench: &Bench) -> Result<(), Fault> {
+    let Some(background) = bench.profile().background else { return Ok(()) };
+    let script = Script::new()
+        .on(contains("begin a long task"))
+        .reply(tools([background("echo $$ > pid.part; mv pid.part pid.txt; exec tail -f /dev/null")]))
+        .then(text("It has begun."))
+        .on(contains("go on"))
+        .reply(text("Going on."));
+    bench.play(script.otherwise(text("So it was stopped.")));
+    let mut session = bench.session_saying("begin a long task").await?;
+    let request = session.request().await?;
+    session.answer(&request, Answer::allow()).await?;
+    session.completes().await?;
+    let running = session.state().await?.tasks;
+    let [task] = running.as_slice() else {
+        return Err(Fault::wrong(format!("the tasks at work are {running:?}")));
+    };
+    must!(bench.has_file_within("pid.txt", STEP).await, "the task did not begin within {} s", STEP.as_secs());
+    let pid = std::fs::read_to_string(bench.folder().join("pid.txt"))?;
+    let pid = pid.trim().parse().ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| Fault::wrong("the task told no process id"))?;
+    let name = task.task.clone();
+    session.carry_out(Action::StopTask { task: name.clone() }).await?;
+    let status = session
+        .until("the end of the task", |event| match event {
+            Event::TaskChanged { task } if task.task == name && task.status != TaskStatus::Running => {
+                Some(task.status)
+            }
+            _ => None,
+        })
+        .await?;
+    must!(status == TaskStatus::Stopped, "the task ended as {status:?} instead of stopped");
+    let gone = tokio::time::timeout(STEP, async {
+        while test_kill_process(pid).is_ok() {
+            tokio::time::sleep(LOOK).await;
+        }
+    });
+    must!(gone.await.is_ok(), "its process runs {} s after it was stopped", STEP.as_secs());
+    let left = session.state().await?.tasks;
+    must!(left.is_empty(), "tasks are still at work: {left:?}");
+    // Whether the agent has something to say to that is its own affair; the session goes on.
+    session.prompt("go on").await?;
+    session
+        .until("the next answer", |event| match event {
+            Event::Message { content, .. } if portolan_core::event::plain_text(content) == "Going on." => {
+                Some(())
+            }
+            _ => None,
+        })
+        .await
 }
 
 pub(super) async fn rewind(bench: &Bench) -> Result<(), Fault> {

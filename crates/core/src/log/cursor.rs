@@ -53,7 +53,7 @@ impl<F: Folded> Cursor<F> {
     /// A new reader of `log`.
     pub async fn join(log: Arc<Log<F>>, start: Start, mode: Mode) -> Result<Self, StoreError> {
         // From here on the ring keeps what is appended, so nothing can fall between the snapshot and the ring.
-        log.book().ring.join();
+        log.ring().join();
         let mut cursor =
             Self { tip: log.tips(), mode, last: Seq::ZERO, phase: Phase::Ended(Closed::Failed), log };
         let snapshot = cursor.log.snapshot();
@@ -134,7 +134,7 @@ impl<F: Folded> Cursor<F> {
         if self.last >= upto {
             return Ok(None);
         }
-        let page = self.log.store().read(self.log.id(), self.last, upto, Page::BATCH).await?;
+        let page = self.log.store().read(self.log.id(), self.last, upto, Page::HISTORY).await?;
         let Some(newest) = page.last() else { return Ok(None) };
         self.last = newest.seq;
         Ok(Some(page.into_iter().map(Piece::Stored).collect()))
@@ -168,14 +168,14 @@ impl<F: Folded> Cursor<F> {
                 return Some(Delivery::Snapshot(snapshot));
             }
         };
-        let book = self.log.book();
-        if !book.ring.reaches(self.last) {
-            drop(book);
+        let ring = self.log.ring();
+        if !ring.reaches(self.last) {
+            drop(ring);
             self.phase = Phase::Behind { since: self.last, upto: visible };
             return None;
         }
-        let (pieces, reached) = book.ring.after(self.last, visible, take, Page::BATCH);
-        drop(book);
+        let (pieces, reached) = ring.after(self.last, visible, take, Page::BATCH);
+        drop(ring);
         self.last = reached;
         (!pieces.is_empty()).then_some(Delivery::Entries(pieces))
     }
@@ -183,13 +183,13 @@ impl<F: Folded> Cursor<F> {
 
 impl<F: Folded> Drop for Cursor<F> {
     fn drop(&mut self) {
-        self.log.book().ring.leave();
+        self.log.ring().leave();
     }
 }
 
 impl<F: Folded> Log<F> {
     /// How many readers there are.
     pub fn readers(&self) -> usize {
-        self.book().ring.readers()
+        self.ring().readers()
     }
 }

@@ -49,10 +49,10 @@ impl<E: Serialize + Clone + DeserializeOwned> Piece<E> {
     }
 
     /// The native frame, ready to send.
-    pub fn frame(&self) -> Bytes {
+    pub fn frame(&self) -> &Bytes {
         match self {
             Self::Live(entry) => entry.frame(),
-            Self::Stored(stored) => stored.frame.clone(),
+            Self::Stored(stored) => &stored.frame,
         }
     }
 

@@ -62,6 +62,8 @@ pub struct Log<F: Folded> {
     id: LogId,
     store: Arc<dyn Store>,
     book: Mutex<Book<F>>,
+    /// Beside the book, so that readers never wait for what its owner folds in.
+    ring: Mutex<Ring<F::Event>>,
     tip: watch::Sender<Tip>,
 }
 
@@ -77,7 +79,7 @@ impl<F: Folded> fmt::Debug for Log<F> {
 pub struct Book<F: Folded> {
     id: LogId,
     head: Seq,
-    /// The last number that was there at the last publication.
+    /// The last number that was published: up to here the ring has everything.
     shown: Seq,
     /// When the last entry was appended.
     at: Millis,
@@ -89,8 +91,11 @@ pub struct Book<F: Folded> {
     uncommitted: VecDeque<Seq>,
     /// Changes for the store that have not been passed to it.
     ops: Vec<Op>,
+    /// Writes that were passed to the store and that it has not committed.
+    unwritten: usize,
+    /// Entries that have not been published.
+    fresh: Vec<Arc<Entry<F::Event>>>,
     state: F,
-    ring: Ring<F::Event>,
 }
 
 impl<F: Folded> Book<F> {
@@ -105,8 +110,9 @@ impl<F: Folded> Book<F> {
             reserved: head,
             uncommitted: VecDeque::new(),
             ops: Vec::new(),
+            unwritten: 0,
+            fresh: Vec::new(),
             state,
-            ring: Ring::new(head),
         }
     }
 
@@ -144,9 +150,9 @@ impl<F: Folded> Book<F> {
         let entry = Arc::new(Entry::new(self.id, seq, at, by, event).with_raw(raw));
         if durability == Durability::Durable {
             self.uncommitted.push_back(seq);
-            self.ops.push(Op::Append { seq, at, frame: entry.frame(), raw: entry.raw.clone() });
+            self.ops.push(Op::Append { seq, at, frame: entry.frame().clone(), raw: entry.raw.clone() });
         }
-        self.ring.push(entry, durability);
+        self.fresh.push(entry);
         seq
     }
 
@@ -172,15 +178,16 @@ impl<F: Folded> Book<F> {
         self.ops.push(Op::Checkpoint { seq: self.head, state });
     }
 
-    /// What the store has not been given yet.
+    /// What the store has not been given yet, for who writes a log that nobody reads.
     pub(crate) fn take_ops(&mut self) -> Vec<Op> {
         self.shown = self.head;
+        self.fresh.clear();
         std::mem::take(&mut self.ops)
     }
 
     fn visible(&self) -> Seq {
-        let committed = self.uncommitted.front().map_or(self.head, |first| first.previous());
-        committed.min(self.reserved)
+        let committed = self.uncommitted.front().map_or(self.shown, |first| first.previous());
+        committed.min(self.shown).min(self.reserved)
     }
 }
 
@@ -188,7 +195,8 @@ impl<F: Folded> Log<F> {
     /// A log that goes on where `book` stands.
     pub fn new(store: Arc<dyn Store>, book: Book<F>) -> Arc<Self> {
         let (tip, _) = watch::channel(Tip { visible: book.visible(), closed: None });
-        Arc::new(Self { id: book.id, store, book: Mutex::new(book), tip })
+        let ring = Mutex::new(Ring::new(book.shown));
+        Arc::new(Self { id: book.id, store, book: Mutex::new(book), ring, tip })
     }
 
     /// Which log this is.
@@ -201,24 +209,50 @@ impl<F: Folded> Log<F> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn ring(&self) -> MutexGuard<'_, Ring<F::Event>> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Passes what was appended to the store and shows what may be shown. Waits only for room in the store's queue.
     /// Readers see durable entries once the store has committed them.
     pub async fn publish(self: &Arc<Self>) -> Result<(), StoreError> {
+        let fresh = std::mem::take(&mut self.book().fresh);
+        let newest = fresh.last().map(|entry| entry.seq);
+        self.fill_ring(fresh);
         let (ops, upto, reserving) = {
             let mut book = self.book();
-            (book.take_ops(), book.uncommitted.back().copied(), book.reserving)
+            // Only now: what may be seen must be in the ring.
+            book.shown = newest.unwrap_or(book.shown);
+            (std::mem::take(&mut book.ops), book.uncommitted.back().copied(), book.reserving)
         };
+        // What streams does not wait for what is written along with it.
+        self.show();
         if ops.is_empty() {
-            self.show();
             return Ok(());
         }
+        self.book().unwritten += 1;
         let promise = Promise { log: Arc::clone(self), upto, reserving, kept: false };
         let done = Box::new(move || promise.keep());
         self.store.write(Write { log: self.id, ops, done: Some(done) }).await
     }
 
+    /// Puts entries into the ring, with their frames made: no reader waits for that, and none makes one anew.
+    fn fill_ring(&self, entries: Vec<Arc<Entry<F::Event>>>) {
+        if self.ring().has_readers() {
+            for entry in &entries {
+                entry.frame();
+            }
+        }
+        let mut ring = self.ring();
+        for entry in entries {
+            let durability = F::durability(&entry.event);
+            ring.push(entry, durability);
+        }
+    }
+
     fn committed(&self, upto: Option<Seq>, reserved: Seq) {
         let mut book = self.book();
+        book.unwritten -= 1;
         book.reserved = book.reserved.max(reserved);
         while let (Some(first), Some(upto)) = (book.uncommitted.front(), upto)
             && *first <= upto
@@ -241,6 +275,11 @@ impl<F: Folded> Log<F> {
     /// The number up to which entries may be read.
     pub fn visible(&self) -> Seq {
         self.tip.borrow().visible
+    }
+
+    /// Does the store still owe a commit of something that was passed to it?
+    pub(crate) fn is_unwritten(&self) -> bool {
+        self.book().unwritten > 0
     }
 
     /// Why nothing more will come, once that is so.
@@ -275,7 +314,7 @@ impl<F: Folded> Log<F> {
 
     /// Forgets the ring: readers that still need it read from the store. Called when nothing happens.
     pub fn release(&self) {
-        self.book().ring.release();
+        self.ring().release();
     }
 
     /// Nothing more will come; readers are told once they have read everything.

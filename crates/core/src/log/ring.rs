@@ -97,6 +97,10 @@ impl<E: Serialize> Ring<E> {
         }
     }
 
+    pub(super) fn has_readers(&self) -> bool {
+        self.readers > 0
+    }
+
     pub(super) fn readers(&self) -> usize {
         self.readers
     }

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::PoisonError,
+    sync::{Arc, PoisonError},
 };
 
 use super::{Registry, broken, gone};
@@ -11,7 +11,7 @@ use crate::{
     SessionSpec,
     command::{Command, CommandKey, Stage},
     log::Book,
-    ports::{CommandRow, Op, Page, Write},
+    ports::{Agent, CommandRow, Op, Page, Write},
     session::{
         machine::Machine,
         state::{State, Summary},
@@ -51,7 +51,7 @@ impl Registry {
     }
 
     /// Has this id made a session before?
-    async fn session_for(&self, key: &CommandKey) -> Result<Known, Refusal> {
+    pub(super) async fn session_for(&self, key: &CommandKey) -> Result<Known, Refusal> {
         let row = self.shared.store.command(LogId::Daemon, key.clone()).await.map_err(broken)?;
         let Some(session) = row.as_ref().and_then(promised) else { return Ok(Known::Nothing) };
         match self.wake(session).await {
@@ -62,22 +62,26 @@ impl Registry {
     }
 
     /// Keeps which session this id makes, before it is made: a crash in between makes no second one.
-    async fn promise(&self, key: &CommandKey, session: SessionId) -> Result<(), Refusal> {
+    pub(super) async fn promise(&self, key: &CommandKey, session: SessionId) -> Result<(), Refusal> {
         let stage = Stage::Consumed { result: Some(serde_json::json!({ "session": session })) };
         // Our own types serialise.
         let stage = serde_json::to_vec(&stage).unwrap_or_default().into();
         let row = CommandRow { key: key.clone(), seq: Seq::ZERO, stage };
+        self.commit(LogId::Daemon, vec![Op::Command(row)]).await
+    }
+
+    /// Writes this and waits until it is committed.
+    pub(super) async fn commit(&self, log: LogId, ops: Vec<Op>) -> Result<(), Refusal> {
         let (done, committed) = tokio::sync::oneshot::channel();
         let done: Box<dyn FnOnce() + Send> = Box::new(move || {
-            // The sender may have gone; the promise holds all the same.
+            // Whoever waits may have gone; it is written all the same.
             let _ = done.send(());
         });
-        let write = Write { log: LogId::Daemon, ops: vec![Op::Command(row)], done: Some(done) };
-        self.shared.store.write(write).await.map_err(broken)?;
+        self.shared.store.write(Write { log, ops, done: Some(done) }).await.map_err(broken)?;
         committed.await.map_err(|_| gone())
     }
 
-    async fn admit(
+    pub(super) async fn admit(
         &self,
         who: &Principal,
         spec: SessionSpec,
@@ -90,11 +94,8 @@ impl Registry {
         if let Some(fork) = &fork {
             fork.fill(&mut spec)?;
         }
-        let agent = self.agent(&spec.agent).ok_or_else(|| {
-            let known: Vec<_> = self.shared.agents.iter().map(|agent| agent.kind()).collect();
-            let message = format!("unknown agent `{}`; there is {}", spec.agent, known.join(", "));
-            Refusal::new(RefusalCode::NotFound, message)
-        })?;
+        let agent = self.agent(&spec.agent).ok_or_else(|| self.no_agent(&spec.agent))?;
+        self.is_here(agent).await?;
         let capabilities = agent.capabilities();
         if let Some(fork) = &fork {
             crate::Capabilities::require(capabilities.session_fork, &spec.agent, "be forked")?;
@@ -116,6 +117,24 @@ impl Registry {
         }
         agent.environment(&spec).map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         Ok((spec, fork))
+    }
+
+    /// Refuses an agent that cannot be started, with the way out. One that was not there is looked for anew: it may
+    /// have been installed since.
+    async fn is_here(&self, agent: &Arc<dyn Agent>) -> Result<(), Refusal> {
+        let known = || self.shared.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        if known().get(agent.kind()).is_some_and(|probe| probe.available) {
+            return Ok(());
+        }
+        let probe = agent.probe().await;
+        let (available, message) = (probe.available, probe.message.clone());
+        known().insert(agent.kind().to_owned(), probe);
+        // One that has nothing to say of itself is tried: a refusal without a way out helps nobody.
+        if available || message.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::new(RefusalCode::NotFound, message))
+        }
     }
 
     async fn fork_point(&self, who: &Principal, point: ForkPoint) -> Result<Fork, Refusal> {
@@ -180,7 +199,7 @@ impl Registry {
         book.append(now, Some(who.actor()), Event::SessionCreated { spec: Box::new(shown) });
         let (at_message, last_message) =
             fork.map_or((None, None), |fork| (fork.at_message, fork.last_message));
-        let birth = Birth { spec, at_message, last_message };
+        let birth = Birth { spec, at_message, last_message, copy: false };
         book.also(birth.record(session));
         let mut machine = Machine::new(self.shared.policy.clone());
         let prompt = birth.spec.prompt.clone();
@@ -204,7 +223,7 @@ impl Registry {
 }
 
 /// What an id stands for.
-enum Known {
+pub(super) enum Known {
     Made(Box<Summary>),
     Promised(SessionId),
     Nothing,
@@ -217,7 +236,7 @@ fn promised(row: &CommandRow) -> Option<SessionId> {
 }
 
 /// A fork whose point was found.
-struct Fork {
+pub(super) struct Fork {
     session: SessionId,
     upto: Seq,
     head: Seq,
@@ -266,7 +285,7 @@ impl Fork {
 }
 
 /// A folder that exists, by its real path: where a link leads is what counts.
-fn folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Refusal> {
+pub(super) fn folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Refusal> {
     let invalid = |why: String| Refusal::new(RefusalCode::Invalid, why);
     if !path.is_absolute() {
         return Err(invalid(format!("`{}` is not an absolute path", path.display())));
@@ -285,13 +304,13 @@ fn folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Refusal> {
 }
 
 /// Two calls with the same id at the same time: the second is asked to come back for the first one's session.
-struct UnderWay<'a> {
+pub(super) struct UnderWay<'a> {
     registry: &'a Registry,
     key: CommandKey,
 }
 
 impl<'a> UnderWay<'a> {
-    fn enter(registry: &'a Registry, key: &CommandKey) -> Result<Self, Refusal> {
+    pub(super) fn enter(registry: &'a Registry, key: &CommandKey) -> Result<Self, Refusal> {
         let mut creating = registry.shared.creating.lock().unwrap_or_else(PoisonError::into_inner);
         if !creating.insert(key.clone()) {
             return Err(Refusal::busy("a session with this id is just being made", 250));

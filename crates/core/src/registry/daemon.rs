@@ -81,7 +81,14 @@ impl Folded for DaemonState {
             DaemonEvent::RequestClosed { session, request, .. } => {
                 self.requests.retain(|open| open.session != *session || open.request.request != *request);
             }
-            DaemonEvent::Stopping | DaemonEvent::TokenCreated { .. } | DaemonEvent::TokenRevoked { .. } => {}
+            DaemonEvent::Stopping
+            | DaemonEvent::TokenCreated { .. }
+            | DaemonEvent::TokenRevoked { .. }
+            | DaemonEvent::TokenRotated { .. }
+            | DaemonEvent::DoorOpened { .. }
+            | DaemonEvent::LoggedIn { .. }
+            | DaemonEvent::LoggedOut
+            | DaemonEvent::AccessRefused { .. } => {}
         }
     }
 

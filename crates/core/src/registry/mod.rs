@@ -5,6 +5,8 @@
 
 mod create;
 mod daemon;
+mod failing;
+mod past;
 mod reader;
 mod shelf;
 
@@ -22,6 +24,7 @@ use self::shelf::Shelf;
 pub(crate) use self::{daemon::Daemon, shelf::ShelfRef};
 pub use self::{
     daemon::{DaemonState, Waiting},
+    past::{PAST_LISTED, PastDescription, PastListing, TakeUp, TakenUp},
     reader::{DaemonReader, SessionReader},
 };
 use crate::{
@@ -32,11 +35,11 @@ use crate::{
         cursor::Cursor,
         delivery::{Mode, Presence, Snapshot, Start},
     },
-    ports::{Agent, Clock, Page, Probe, SessionQuery, Store, StoreError, StoreHealth},
+    ports::{Agent, Clock, Page, Probe, SessionQuery, Store, StoreError},
     session::{
         machine::Policy,
         state::{State, Summary},
-        task::{BIRTHS, Birth, Mail},
+        task::{BIRTHS, Birth, Handle, Mail},
     },
 };
 
@@ -87,6 +90,8 @@ struct Shared {
     daemon: Daemon,
     shelf: Shelf,
     creating: Mutex<std::collections::HashSet<CommandKey>>,
+    importing: Mutex<past::Imports>,
+    past_turns: tokio::sync::Semaphore,
 }
 
 impl Registry {
@@ -107,8 +112,11 @@ impl Registry {
             daemon,
             shelf: Shelf::default(),
             creating: Mutex::default(),
+            importing: Mutex::default(),
+            past_turns: tokio::sync::Semaphore::new(past::PAST_AT_ONCE),
         });
         let registry = Self { shared };
+        registry.forget_unfinished_imports().await?;
         let left_open = registry.clone();
         tokio::spawn(async move { left_open.settle_left_open().await });
         Ok(registry)
@@ -156,6 +164,11 @@ impl Registry {
 
     fn agent(&self, kind: &str) -> Option<&Arc<dyn Agent>> {
         self.shared.agents.iter().find(|agent| agent.kind() == kind)
+    }
+
+    fn no_agent(&self, kind: &str) -> Refusal {
+        let known: Vec<_> = self.shared.agents.iter().map(|agent| agent.kind()).collect();
+        Refusal::new(RefusalCode::NotFound, format!("unknown agent `{kind}`; there is {}", known.join(", ")))
     }
 
     // ------------------------------------------------------------------------------------- sessions
@@ -237,8 +250,23 @@ impl Registry {
         {
             return Ok(Receipt { seq: row.seq, stage });
         }
-        self.store_takes_writes()?;
-        let command = Box::new(Command { key, by: who.actor(), action });
+        let command = Command { key, by: who.actor(), action };
+        match command.action {
+            Action::Interrupt | Action::Stop => self.submit_urgent(&handle, command).await,
+            _ => {
+                self.store_takes_writes()?;
+                tokio::select! {
+                    biased;
+                    receipt = self.record(&handle, command) => receipt,
+                    reason = self.store_stays_failing() => Err(failing::waits(&reason)),
+                }
+            }
+        }
+    }
+
+    /// Has the session's task take a command in, and waits until that is recorded.
+    async fn record(&self, handle: &Handle, command: Command) -> Result<Receipt, Refusal> {
+        let command = Box::new(command);
         let (reply, answer) = oneshot::channel();
         match handle.mailbox.try_send(Mail::Command { command, reply }) {
             Ok(()) => {}
@@ -247,31 +275,14 @@ impl Registry {
             }
             Err(tokio::sync::mpsc::error::TrySendError::Closed(_)) => return Err(gone()),
         }
-        let receipt = answer.await.map_err(|_| gone())??;
-        if !handle.log.wait_visible(receipt.seq).await {
-            return Err(gone());
-        }
-        Ok(receipt)
-    }
-
-    fn store_takes_writes(&self) -> Result<(), Refusal> {
-        match &*self.shared.store.health().borrow() {
-            StoreHealth::Good => Ok(()),
-            StoreHealth::Failing { reason } => {
-                let message = format!("nothing can be recorded at the moment: {reason}");
-                Err(Refusal {
-                    retry_after_ms: Some(2000),
-                    ..Refusal::new(RefusalCode::StoreFailing, message)
-                })
-            }
-        }
-    }
-
-    /// Deletes a session and its log for good. Its agent is ended first.
-    pub async fn delete(&self, who: &Principal, session: SessionId) -> Result<(), Refusal> {
-        who.may(Role::Owner, session)?;
-        self.store_takes_writes()?;
-        self.erase(session, Some(who)).await
+        let answer = answer.await.map_err(|_| gone())?;
+        let known = match &answer {
+            Ok(receipt) => receipt.seq,
+            // It tells how a request ended; that must not be undone by a crash once somebody knows it.
+            Err(refusal) if refusal.outcome.is_some() => handle.log.book().head(),
+            Err(_) => return answer,
+        };
+        if handle.log.wait_visible(known).await { answer } else { Err(gone()) }
     }
 
     async fn erase(&self, session: SessionId, who: Option<&Principal>) -> Result<(), Refusal> {

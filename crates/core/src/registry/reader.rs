@@ -128,9 +128,13 @@ impl DaemonReader {
             DaemonEvent::SessionDeleted { session }
             | DaemonEvent::RequestOpened { session, .. }
             | DaemonEvent::RequestClosed { session, .. } => self.who.sees(*session),
-            DaemonEvent::TokenCreated { .. } | DaemonEvent::TokenRevoked { .. } => {
-                self.who.may_daemon(Role::Owner).is_ok()
-            }
+            DaemonEvent::TokenCreated { .. }
+            | DaemonEvent::TokenRevoked { .. }
+            | DaemonEvent::TokenRotated { .. }
+            | DaemonEvent::DoorOpened { .. }
+            | DaemonEvent::LoggedIn { .. }
+            | DaemonEvent::LoggedOut
+            | DaemonEvent::AccessRefused { .. } => self.who.may_daemon(Role::Owner).is_ok(),
         }
     }
 

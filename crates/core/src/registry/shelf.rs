@@ -14,6 +14,7 @@ use crate::{
     ports::{LogHead, Page},
     session::{
         machine::Machine,
+        reins::Reins,
         state::{State, Summary},
         task::{Birth, Handle, MAILBOX, Task},
     },
@@ -178,6 +179,7 @@ impl Registry {
     ) -> Arc<Handle> {
         let log = Log::new(self.store(), book);
         let (mailbox, inbox) = tokio::sync::mpsc::channel(MAILBOX);
+        let reins = Reins::default();
         let task = Task {
             id,
             log: Arc::clone(&log),
@@ -188,17 +190,19 @@ impl Registry {
             clock: self.shared.clock.clone(),
             daemon: self.shared.daemon.clone(),
             shelf: self.shared.shelf.reference(),
+            reins: reins.clone(),
             published,
         };
         let shelf = self.shared.shelf.reference();
         let watched = Arc::clone(&log);
-        let span = tracing::info_span!("session", id = %id);
+        // Of no parent: whoever happened to wake it up has nothing to do with what it says from then on.
+        let span = tracing::info_span!(parent: None, "session", id = %id);
         tokio::spawn(tracing::Instrument::instrument(
             async move {
                 // A panic ends this session and no other; whoever asks for it next finds it settled.
                 let ended = tokio::spawn(tracing::Instrument::in_current_span(task.run())).await;
                 if ended.is_err() {
-                    tracing::error!(session = %id, "the session's task panicked");
+                    tracing::error!("the session's task panicked");
                     watched.close(Closed::Failed);
                     shelf.remove(id);
                 }
@@ -206,6 +210,6 @@ impl Registry {
             span,
         ));
         let (presence, _) = tokio::sync::watch::channel(Arc::default());
-        Arc::new(Handle { id, log, mailbox, presence })
+        Arc::new(Handle { id, log, mailbox, presence, reins })
     }
 }

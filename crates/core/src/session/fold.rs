@@ -212,6 +212,15 @@ impl Folded for State {
             Event::SessionCreated { spec } => *self = Self::new(self.summary.session, (**spec).clone(), at),
             Event::SessionRenamed { name } => self.summary.name.clone_from(name),
             Event::SessionArchived { archived } => self.summary.archived = *archived,
+            Event::Imported { past, copy, capabilities, .. } => {
+                self.capabilities = (**capabilities).clone();
+                // Nothing runs; a prompt starts it.
+                self.summary.status = Status::Terminated;
+                if !copy {
+                    self.agent.agent_session = Some(past.clone());
+                    self.summary.agent_session = Some(past.clone());
+                }
+            }
             Event::AgentStarting { generation, capabilities, .. } => {
                 self.generation = *generation;
                 self.capabilities = (**capabilities).clone();

@@ -84,7 +84,11 @@ pub struct Machine {
     /// Settings that hold once the agent has confirmed them.
     settings: HashMap<Seq, Setting>,
     recent: VecDeque<(CommandKey, Seq, Stage)>,
+    /// How the command that is being carried out was settled at once, where that has a result.
+    settled: Option<Stage>,
     restarts: u32,
+    /// The start that is under way has failed for a reason that another one would meet too.
+    hopeless: bool,
     shutting_down: bool,
 }
 
@@ -99,7 +103,9 @@ impl Machine {
             wants: Vec::new(),
             settings: HashMap::new(),
             recent: VecDeque::new(),
+            settled: None,
             restarts: 0,
+            hopeless: false,
             shutting_down: false,
         }
     }
@@ -174,7 +180,7 @@ impl Machine {
         book.also(Op::Command(command_row(&key, seq, &Stage::Accepted)));
         self.carry_out(book, now, seq, &by, action);
         let stage = book.state().commands.iter().find(|open| open.seq == seq).map(|open| open.stage.clone());
-        let stage = stage.unwrap_or(Stage::Consumed { result: None });
+        let stage = stage.or(self.settled.take()).unwrap_or(Stage::Consumed { result: None });
         if self.recent.len() == RECENT_COMMANDS {
             self.recent.pop_front();
         }
@@ -274,7 +280,10 @@ impl Machine {
             // It holds from the next start on.
             self.settings.remove(&seq);
             book.append(now, Some(by.clone()), Event::SettingChanged { setting });
-            return done(book);
+            let result = Some("it holds from the next start of the agent on".into());
+            let stage = Stage::Consumed { result };
+            self.settled = Some(stage.clone());
+            return receipt(book, now, seq, stage);
         }
         receipt(book, now, seq, Stage::Sending);
         self.tell(book, Ticket(seq.0), order);
@@ -321,6 +330,7 @@ impl Machine {
         capabilities: Capabilities,
         resume: Option<String>,
     ) -> Generation {
+        self.hopeless = false;
         let generation = Generation(book.state().generation.0 + 1);
         let capabilities = Box::new(capabilities);
         book.append(now, Some(Actor::Daemon), Event::AgentStarting { generation, capabilities, resume });
@@ -359,7 +369,11 @@ impl Machine {
                 );
             }
             Report::Ready => self.ready(book, now),
-            Report::Event { event, raw } => take_event(book, now, event, raw),
+            Report::Event { event, raw } => {
+                let for_good = matches!(event, Event::Failure { recoverable: false, .. });
+                self.hopeless |= for_good && self.running == Running::Starting;
+                take_event(book, now, event, raw);
+            }
             Report::TurnStarted { origin } => Self::turn_started(book, now, origin),
             Report::TurnEnded { result, raw } => self.turn_ended(book, now, result, raw),
             Report::RequestOpened { key, ask, parent, tool, raw } => {
@@ -457,6 +471,12 @@ impl Machine {
         let can_resume =
             book.state().capabilities.session_resume && book.state().summary.agent_session.is_some();
         if !failed || asked_to || self.shutting_down || !(was_ready || self.restarts > 0) || !can_resume {
+            return;
+        }
+        if self.hopeless {
+            let text =
+                "the agent cannot take up its conversation again and stays down; what it said tells why";
+            book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text: text.into() });
             return;
         }
         if self.restarts == RESTARTS {

@@ -3,7 +3,7 @@
 //! It waits for mail, for its agent's reports and for time, lets the [`Machine`] decide, publishes what was appended,
 //! and tells the agent what has become visible. Everything with a decision in it is in the machine.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -15,17 +15,18 @@ use tokio::{
 use super::{
     chunks::{CHUNK_DELAY, Chunks},
     machine::{Machine, Want},
+    reins::Reins,
     state::{State, Summary},
 };
 use crate::{
-    Action, DaemonEvent, Generation, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId, SessionSpec,
+    Action, DaemonEvent, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId, SessionSpec,
     command::{Command, Receipt},
     event::{Exit, ExitReason},
     log::{
         Log, Tip,
         delivery::{Closed, Presence},
     },
-    ports::{Agent, AgentLink, Clock, Instruction, Launch, Op, Report, ResumePoint, StoreError},
+    ports::{Agent, AgentLink, Clock, Instruction, Launch, Op, Report, ResumePoint, StoreError, StoreHealth},
     registry::{Daemon, ShelfRef},
 };
 
@@ -44,6 +45,9 @@ const FORGET_AFTER: Duration = Duration::from_secs(15);
 /// Every so many entries the state is kept, so that opening the session need not read all of its log.
 const CHECKPOINT_EVERY: u64 = 1024;
 
+/// How often a session that waits for the store looks whether it may go on: the store's own news come sooner.
+const HELD_LOOK: Duration = Duration::from_millis(250);
+
 /// The session's line in lists is written at most this often when only its time has changed.
 const SUMMARY_EVERY: i64 = 1000;
 
@@ -60,6 +64,9 @@ pub(crate) struct Birth {
     /// With a fork: the last message its source held.
     #[serde(default)]
     pub(crate) last_message: Option<String>,
+    /// The conversation to take up is left as it is: the agent goes on in a copy.
+    #[serde(default)]
+    pub(crate) copy: bool,
 }
 
 impl Birth {
@@ -90,6 +97,7 @@ pub(crate) struct Handle {
     pub(crate) log: Arc<Log<State>>,
     pub(crate) mailbox: mpsc::Sender<Mail>,
     pub(crate) presence: watch::Sender<Arc<Vec<Presence>>>,
+    pub(crate) reins: Reins,
 }
 
 /// How the task is to end.
@@ -109,6 +117,7 @@ pub(crate) struct Task {
     pub(crate) clock: Clock,
     pub(crate) daemon: Daemon,
     pub(crate) shelf: ShelfRef,
+    pub(crate) reins: Reins,
     /// The line in lists that the daemon's log and the store know.
     pub(crate) published: Summary,
 }
@@ -120,6 +129,8 @@ struct Working {
     chunks_due: Option<Instant>,
     start_due: Option<Instant>,
     release_due: Option<Instant>,
+    /// When the last entry was appended.
+    appended: Instant,
     forget_due: Option<Instant>,
     /// An instruction that the agent had no room for.
     blocked: bool,
@@ -141,6 +152,7 @@ impl Task {
             chunks_due: None,
             start_due: None,
             release_due: None,
+            appended: Instant::now(),
             forget_due: Some(Instant::now() + FORGET_AFTER),
             blocked: false,
             published: self.published.clone(),
@@ -150,7 +162,7 @@ impl Task {
             abandoned: false,
         };
         if let Err(error) = self.work(&mut working).await {
-            tracing::error!(session = %self.id, %error, "the session cannot be recorded and ends");
+            tracing::error!(%error, "the session cannot be recorded and ends");
             self.log.close(Closed::Failed);
             self.shelf.remove(self.id);
         }
@@ -165,14 +177,23 @@ impl Task {
 
     async fn work(&mut self, working: &mut Working) -> Result<(), StoreError> {
         let (mut tips, mut closings) = (self.log.tips(), self.log.tips());
+        let mut health = self.log.store().health();
         let mut reports = Vec::with_capacity(REPORT_BATCH);
         self.publish(working).await?;
+        // Made once, and set anew only when it has to ring at another time: it would else be for every batch.
+        let mut alarm = pin!(sleep_until(Instant::now()));
         loop {
             let due = self.next_due(working);
+            if let Some(due) = due
+                && due != alarm.deadline()
+            {
+                alarm.as_mut().reset(due);
+            }
+            let held = self.is_held(working, &health);
             let Working { link, blocked, abandoned, .. } = working;
             let linked = link.is_some();
             let (reports_in, instructions) = match link {
-                Some(link) => (Some(&mut link.reports), Some(link.instructions.clone())),
+                Some(link) => (Some(&mut link.reports), blocked.then(|| link.instructions.clone())),
                 None => (None, None),
             };
             tokio::select! {
@@ -186,25 +207,34 @@ impl Task {
                         self.machine.end();
                     }
                 }
-                count = take_reports(reports_in, &mut reports), if linked => {
+                count = take_reports(reports_in, &mut reports), if linked && !held => {
                     if count == 0 {
                         // The link's last report is its exit; a link that closes without one has broken its promise.
                         reports.push(Report::Exited(lost_exit("the agent's adapter ended without a word")));
                     }
                     self.take_reports(working, &mut reports);
                 }
+                Ok(()) = health.changed(), if held => {}
+                () = tokio::time::sleep(HELD_LOOK), if held => {}
                 () = room(instructions), if *blocked => working.blocked = false,
                 () = visible(&mut tips, self.machine.has_instructions() && !*blocked) => {}
                 () = refused(&mut closings) => {
                     return Err(StoreError::Failed("the store refused an entry".into()));
                 }
-                () = at(due) => self.on_time(working),
+                () = &mut alarm, if due.is_some() => self.on_time(working),
             }
             self.publish(working).await?;
             if self.has_ended(working).await? {
                 return Ok(());
             }
         }
+    }
+
+    /// A store that cannot write keeps what it was given, but a kill would lose that: nothing more is read from the
+    /// agent, so that nothing more is shown, until what was given is committed. An agent that is to end may end.
+    fn is_held(&self, working: &Working, health: &watch::Receiver<StoreHealth>) -> bool {
+        let failing = *health.borrow() != StoreHealth::Good;
+        failing && working.ending.is_none() && !self.machine.is_stopping() && self.log.is_unwritten()
     }
 
     fn open_mail(&mut self, working: &mut Working, mail: Mail) {
@@ -258,9 +288,10 @@ impl Task {
         let mut book = self.log.book();
         for report in reports.drain(..) {
             if let Report::Exited(exit) = &report {
-                tracing::info!(session = %self.id, reason = ?exit.reason, code = exit.code, "agent ended");
+                tracing::info!(reason = ?exit.reason, code = exit.code, "agent ended");
                 working.link = None;
                 working.blocked = false;
+                self.reins.let_go();
             }
             self.machine.report(&mut book, now, report);
         }
@@ -276,7 +307,13 @@ impl Task {
             self.start_agent(working);
         }
         if is_due(&mut working.release_due) {
-            self.log.release();
+            // Set at the first entry of a busy time and not moved with each further one.
+            let quiet_at = working.appended + RELEASE_AFTER;
+            if quiet_at > now {
+                working.release_due = Some(quiet_at);
+            } else {
+                self.log.release();
+            }
         }
         let clock = self.clock.now();
         self.machine.expire(&mut self.log.book(), clock);
@@ -305,13 +342,18 @@ impl Task {
             working.chunks_due.get_or_insert_with(|| Instant::now() + CHUNK_DELAY);
         }
         if book.has_news() {
-            working.release_due = Some(Instant::now() + RELEASE_AFTER);
+            working.appended = Instant::now();
+            working.release_due.get_or_insert(working.appended + RELEASE_AFTER);
         }
         let mut notes = Vec::new();
+        if !book.has_durable_news() {
+            // What streams changes neither the line in lists nor the requests.
+            return notes;
+        }
         let summary = &book.state().summary;
         let same = Summary { active_at: working.published.active_at, ..summary.clone() } == working.published;
         let old = summary.active_at.0 - working.published.active_at.0 > SUMMARY_EVERY;
-        if !same || old && book.has_durable_news() {
+        if !same || old {
             working.published = summary.clone();
             if !same {
                 notes.push(DaemonEvent::SessionChanged { summary: Box::new(summary.clone()) });
@@ -336,7 +378,9 @@ impl Task {
             }
             working.requests = open;
         }
-        if head.0 >= working.checkpoint.0 + CHECKPOINT_EVERY {
+        // Only with a durable entry: what streams changes nothing that opening would have to read, and a checkpoint holds
+        // all of the text that is open.
+        if book.has_durable_news() && head.0 >= working.checkpoint.0 + CHECKPOINT_EVERY {
             working.checkpoint = head;
             book.checkpoint();
         }
@@ -393,18 +437,18 @@ impl Task {
         };
         let spec = Arc::new(self.effective_spec(book.state()));
         drop(book);
-        tracing::info!(session = %self.id, agent = agent.kind(), %generation, "agent starts");
-        working.link = Some(agent.start(Launch { session: self.id, generation, spec, resume }));
+        tracing::info!(agent = agent.kind(), %generation, "agent starts");
+        let link = agent.start(Launch { session: self.id, generation, spec, resume });
+        self.reins.take(&link);
+        working.link = Some(link);
         working.blocked = false;
     }
 
     /// What was asked for, with the settings that have changed since.
     fn effective_spec(&self, state: &State) -> SessionSpec {
         let mut spec = self.birth.spec.clone();
-        if state.generation > Generation(1) {
-            spec.model.clone_from(&state.summary.model);
-            spec.mode.clone_from(&state.summary.mode);
-        }
+        spec.model.clone_from(&state.summary.model);
+        spec.mode.clone_from(&state.summary.mode);
         spec
     }
 
@@ -419,7 +463,7 @@ impl Task {
         }
         let spec = &self.birth.spec;
         let agent_session = spec.resume.clone()?;
-        let fork = spec.fork.is_some();
+        let fork = spec.fork.is_some() || self.birth.copy;
         let (at_message, last_message) = (self.birth.at_message.clone(), self.birth.last_message.clone());
         Some(ResumePoint { agent_session, fork, at_message, last_message })
     }
@@ -539,11 +583,4 @@ async fn visible(tips: &mut watch::Receiver<Tip>, wanted: bool) {
 async fn refused(closings: &mut watch::Receiver<Tip>) {
     // The sender lives in the log that the task holds.
     let _ = closings.wait_for(|tip| tip.closed.is_some()).await;
-}
-
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => sleep_until(due).await,
-        None => std::future::pending().await,
-    }
 }

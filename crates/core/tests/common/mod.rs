@@ -1,4 +1,5 @@
 //! A registry over a store in memory, with an agent that does what the test says.
+#![allow(dead_code, reason = "each test program uses its own part of this")]
 
 use std::{
     sync::{Arc, Mutex},
@@ -11,8 +12,8 @@ use portolan_core::{
     event::{AgentInfo, Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
     log::delivery::{Delivery, Mode, Start},
     ports::{
-        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report,
-        Store, Ticket,
+        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Order, Past, Probe, REPORTS,
+        Report, Store, Ticket,
     },
     registry::{Registry, SessionReader},
     request::Ask,
@@ -125,6 +126,7 @@ pub(crate) fn message(item: &str, text: &str) -> Event {
 #[derive(Debug)]
 struct Fake {
     starts: mpsc::Sender<Puppet>,
+    past: Option<Arc<dyn Past>>,
 }
 
 pub(crate) fn capabilities() -> Capabilities {
@@ -160,6 +162,9 @@ impl Agent for Fake {
         Box::pin(async {
             Probe { available: true, version: None, message: "here".into(), ..Probe::default() }
         })
+    }
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        self.past.clone()
     }
     fn start(&self, launch: Launch) -> AgentLink {
         let (instructions_in, instructions) = mpsc::channel(INSTRUCTIONS);
@@ -205,9 +210,23 @@ impl World {
     }
 
     pub(crate) async fn at(clock: Clock, store: Arc<MemoryStore>, policy: Policy) -> Self {
+        Self::made(clock, store, policy, None).await
+    }
+
+    /// One whose agent has kept conversations.
+    pub(crate) async fn with_past(store: Arc<MemoryStore>, policy: Policy, past: Arc<dyn Past>) -> Self {
+        Self::made(Clock::system(), store, policy, Some(past)).await
+    }
+
+    async fn made(
+        clock: Clock,
+        store: Arc<MemoryStore>,
+        policy: Policy,
+        past: Option<Arc<dyn Past>>,
+    ) -> Self {
         let (starts, started) = mpsc::channel(64);
         let shared: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
-        let registry = Registry::open(shared, vec![Arc::new(Fake { starts })], clock, policy).await;
+        let registry = Registry::open(shared, vec![Arc::new(Fake { starts, past })], clock, policy).await;
         Self { registry: registry.expect("a registry"), store, starts: Mutex::new(started) }
     }
 

@@ -4,9 +4,9 @@ use std::{
     io,
     net::SocketAddr,
     os::{
-        fd::OwnedFd,
+        fd::{AsRawFd as _, OwnedFd},
         unix::{
-            fs::{FileTypeExt as _, PermissionsExt as _},
+            fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _},
             net::UnixStream as BlockingUnixStream,
         },
     },
@@ -15,7 +15,7 @@ use std::{
 };
 
 use rustix::{
-    fs::Mode,
+    fs::{Mode, OFlags},
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
 };
 use rustls::ServerConfig;
@@ -96,12 +96,62 @@ pub struct Door {
 
 /// A Unix socket's file, which goes when the door closes.
 #[derive(Debug)]
-pub(super) struct SocketFile(pub(super) PathBuf);
+pub(super) struct SocketFile {
+    path: PathBuf,
+    /// Which file it is: another door may have put a newer one there.
+    file: (u64, u64),
+}
+
+impl SocketFile {
+    fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), file: identity(path)? })
+    }
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Gone already is as good.
-        let _ = std::fs::remove_file(&self.0);
+        if identity(&self.path).is_ok_and(|file| file == self.file) {
+            // Gone already is as good.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// The longest path that surely fits into a socket's address: 108 bytes on Linux, 104 elsewhere, with an end mark.
+const ADDRESS: usize = 100;
+
+/// A way to a socket's file that fits into an address, however deep its folder lies: where the path is too long, the
+/// folder is opened and named by its descriptor.
+#[derive(Debug)]
+pub struct Reach {
+    path: PathBuf,
+    /// Open for as long as the path is used.
+    _folder: Option<OwnedFd>,
+}
+
+impl Reach {
+    /// The way to this socket. Only Linux can shorten one; elsewhere a long path stays as it is.
+    pub fn to(socket: &Path) -> io::Result<Self> {
+        let long = socket.as_os_str().len() > ADDRESS;
+        let (Some(folder), Some(name), true, true) =
+            (socket.parent(), socket.file_name(), long, cfg!(target_os = "linux"))
+        else {
+            return Ok(Self { path: socket.to_owned(), _folder: None });
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+        let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
+        Ok(Self { path, _folder: Some(folder) })
+    }
+
+    /// The path, for as long as this lives.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -135,7 +185,7 @@ impl Door {
                 ListenAddress::Unix(path) => {
                     make_way(path, address)?;
                     let listener = bind_unix(path).map_err(io)?;
-                    door.unix.push((listener, SocketFile(path.clone())));
+                    door.unix.push((listener, SocketFile::at(path).map_err(io)?));
                 }
             }
         }
@@ -149,7 +199,7 @@ impl Door {
         let unix = self
             .unix
             .iter()
-            .map(|(_, file)| Listening { address: ListenAddress::Unix(file.0.clone()), secure: false });
+            .map(|(_, file)| Listening { address: ListenAddress::Unix(file.path.clone()), secure: false });
         tcp.chain(unix).collect()
     }
 }
@@ -165,7 +215,8 @@ fn make_way(path: &Path, address: &ListenAddress) -> Result<(), DoorError> {
     if !meta.file_type().is_socket() {
         return Err(DoorError::InTheWay(path.to_owned()));
     }
-    match BlockingUnixStream::connect(path) {
+    let connected = Reach::to(path).and_then(|reach| BlockingUnixStream::connect(reach.path()));
+    match connected {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path).map_err(io)
         }
@@ -180,7 +231,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     // Before `bind`: on Linux the file is then made with this mode, and there is no moment in which others could
     // connect. Elsewhere the second call does it, and the check of the peer's uid holds in between.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(Reach::to(path)?.path())?)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     rustix::net::listen(&socket, BACKLOG)?;
     UnixListener::from_std(socket.into())

@@ -123,9 +123,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
             ));
         }
         let parsed = serde_json::from_slice(&bytes);
-        parsed
-            .map(Self)
-            .map_err(|error| invalid(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}")))
+        parsed.map(Self).map_err(|error| {
+            invalid(StatusCode::BAD_REQUEST, format!("the body cannot be read: {}", reason(&error)))
+        })
     }
 }
 
@@ -146,6 +146,26 @@ async fn collect(body: Body) -> Result<Bytes, Denied> {
         cause = error.source();
     }
     Err(Denied::new(StatusCode::BAD_REQUEST, RefusalCode::Invalid, "the request's body broke off"))
+}
+
+/// How much of a reader's error is repeated, in characters: it quotes what was sent, which may be of any length.
+const REASON: usize = 400;
+
+/// Why JSON cannot be read, fit to be repeated in a message.
+pub(crate) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let mut told = String::with_capacity(text.len().min(REASON));
+    for character in text.chars().take(REASON) {
+        if character.is_control() {
+            told.extend(character.escape_debug());
+        } else {
+            told.push(character);
+        }
+    }
+    if text.chars().nth(REASON).is_some() {
+        told.push('…');
+    }
+    told
 }
 
 /// Whether JSON text nests deeper than `levels`. Whether it is JSON at all is for the parser to say.

@@ -20,9 +20,10 @@ use super::{
     body::bounded,
     denied::Denied,
     keeper::{Admission, Arrival, Keeper, Seen},
+    late::Stranger,
     login,
     secret::mask,
-    tickets::HalfGuest,
+    tickets::{HalfGuest, Stay},
 };
 
 /// Whoever sent a request. As an argument of a route it is there, or the route is not reached.
@@ -46,8 +47,8 @@ impl<S: Send + Sync> FromRequestParts<S> for HalfGuest {
 /// Who comes by WebSocket: known, or with a cookie whose key follows in the hello frame.
 #[derive(Clone, Debug)]
 pub enum Visitor {
-    /// Known.
-    Known(Guest),
+    /// Known, and for how long.
+    Known(Guest, Stay),
     /// To be completed with [`Keeper::complete`].
     Half(HalfGuest),
 }
@@ -56,9 +57,19 @@ impl<S: Send + Sync> FromRequestParts<S> for Visitor {
     type Rejection = Denied;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Denied> {
         match Guest::from_request_parts(parts, state).await {
-            Ok(guest) => Ok(Self::Known(guest)),
+            Ok(guest) => {
+                let Ok(stay) = Stay::from_request_parts(parts, state).await;
+                Ok(Self::Known(guest, stay))
+            }
             Err(_) => HalfGuest::from_request_parts(parts, state).await.map(Self::Half),
         }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Stay {
+    type Rejection = Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
     }
 }
 
@@ -85,6 +96,8 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
     // Only what we put there counts from here on.
     parts.extensions.remove::<Guest>();
     parts.extensions.remove::<HalfGuest>();
+    parts.extensions.remove::<Stranger>();
+    parts.extensions.remove::<Stay>();
     let (method, path) = (parts.method.clone(), mask(parts.uri.path()).into_owned());
     let mut log = LogLine { peer: None, token: None };
     let mut configured = None;
@@ -149,15 +162,42 @@ fn examine(
     parts.extensions.insert(login::From { address: seen.address, scheme: seen.scheme });
     match admission {
         Admission::Open => {}
-        Admission::Guest(principal) => {
+        Admission::Guest(principal, stay) => {
             log.token = Some(principal.token.as_str().to_owned());
             parts.extensions.insert(Guest(principal));
+            parts.extensions.insert(stay);
         }
         Admission::Half(half) => {
             parts.extensions.insert(half);
         }
+        Admission::Stranger(stranger) => {
+            parts.extensions.insert(stranger);
+        }
+    }
+    if !is_text(parts.uri.path()) {
+        let message = "the path holds bytes that are no UTF-8";
+        return Err(Denied::new(StatusCode::BAD_REQUEST, RefusalCode::Invalid, message));
     }
     Ok(Step::Route)
+}
+
+/// Whether a path is text once its %XX are bytes again. Routes read ids from it and should not have to say this each.
+fn is_text(path: &str) -> bool {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        bytes.push(*byte);
+        if let (b'%', [high, low, after @ ..]) = (*byte, after)
+            && let (Some(high), Some(low)) = (digit(*high), digit(*low))
+        {
+            rest = after;
+            bytes.pop();
+            bytes.push((high << 4 | low) as u8);
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
 }
 
 fn preflight() -> Response {

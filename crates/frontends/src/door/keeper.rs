@@ -3,22 +3,23 @@
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
 use portolan_core::{
-    Principal, RefusalCode, Role, TokenId,
+    DaemonEvent, Millis, Principal, RefusalCode, Role, TokenId,
     ports::{Boxed, Clock},
 };
 
 use super::{
     authority::{Authority, Host, Origin, Scheme},
     denied::Denied,
+    late::Stranger,
     lockout::{Failures, Requests},
     secret::Secret,
     settings::{DoorLimits, DoorSettings},
-    tickets::{HalfGuest, Tickets},
+    tickets::{HalfGuest, Stay, Tickets},
     tokens::{Authenticator, Credential, Tokens},
 };
 
@@ -56,6 +57,9 @@ pub enum Arrival {
 /// Which paths are open to anyone, such as the page's static files.
 pub type OpenPaths = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
+/// Is told what happens at the door and belongs into the daemon's log, and by whom. Must not wait.
+pub type Witness = Arc<dyn Fn(Option<&Principal>, DaemonEvent) + Send + Sync>;
+
 /// The door-keeper.
 pub struct Keeper {
     authenticator: Arc<dyn Authenticator>,
@@ -66,10 +70,23 @@ pub struct Keeper {
     behind_proxy: bool,
     proxies: Vec<IpAddr>,
     open: OpenPaths,
+    late: OpenPaths,
     pub(super) limits: DoorLimits,
     failures: Failures,
     requests: Requests,
+    witness: Witness,
+    strangers: Mutex<Strangers>,
 }
+
+/// Processes refused at the Unix socket that are not in the log yet, and when the last line was written.
+#[derive(Debug, Default)]
+struct Strangers {
+    count: u32,
+    told_at: Option<Millis>,
+}
+
+/// A line about strangers at the Unix socket is written this often at most.
+const STRANGERS_EVERY_MS: i64 = 60 * 1000;
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,10 +113,12 @@ pub enum BadName {
 pub(super) enum Admission {
     /// Nobody needs to be known here.
     Open,
-    /// Someone.
-    Guest(Principal),
+    /// Someone, and for how long.
+    Guest(Principal, Stay),
     /// A WebSocket with its cookie.
     Half(HalfGuest),
+    /// A WebSocket that shows its token later.
+    Stranger(Stranger),
 }
 
 /// A request as seen past a proxy.
@@ -134,10 +153,45 @@ impl Keeper {
             behind_proxy: settings.behind_proxy,
             proxies: settings.proxies.iter().map(IpAddr::to_canonical).collect(),
             open: Arc::new(|_| false),
+            late: Arc::new(|_| false),
             failures: Failures::new(&settings.limits),
             requests: Requests::new(&settings.limits),
             limits: settings.limits.clone(),
+            witness: Arc::new(|_, _| {}),
+            strangers: Mutex::default(),
         })
+    }
+
+    /// Tells `witness` what belongs into the daemon's log.
+    #[must_use]
+    pub fn with_witness(
+        mut self,
+        witness: impl Fn(Option<&Principal>, DaemonEvent) + Send + Sync + 'static,
+    ) -> Self {
+        self.witness = Arc::new(witness);
+        self
+    }
+
+    pub(super) fn tell(&self, who: Option<&Principal>, event: DaemonEvent) {
+        (self.witness)(who, event);
+    }
+
+    /// A process was refused at the Unix socket.
+    pub(super) fn refused_at_the_socket(&self, uid: u32, pid: Option<u32>) {
+        let attempts = {
+            let now = self.clock.now();
+            let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+            strangers.count = strangers.count.saturating_add(1);
+            if strangers.told_at.is_some_and(|told| now.0 - told.0 < STRANGERS_EVERY_MS) {
+                return;
+            }
+            strangers.told_at = Some(now);
+            std::mem::take(&mut strangers.count)
+        };
+        let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+        let from = format!("unix socket, uid {uid}, pid {pid}");
+        let reason = "another user, or a process of an agent".to_owned();
+        self.tell(None, DaemonEvent::AccessRefused { from, attempts, reason });
     }
 
     /// Opens these paths to anyone, for reading: the page's static files.
@@ -145,6 +199,22 @@ impl Keeper {
     pub fn with_open_paths(mut self, open: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.open = Arc::new(open);
         self
+    }
+
+    /// Lets WebSockets in on these paths before they have shown a token: the frontend there asks for it, and lets
+    /// them do nothing until [`Keeper::introduce`] knows them.
+    #[must_use]
+    pub fn with_late_paths(mut self, late: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.late = Arc::new(late);
+        self
+    }
+
+    pub(super) fn is_late(&self, path: &str) -> bool {
+        (self.late)(path)
+    }
+
+    pub(super) fn authenticate(&self, credential: &Credential) -> Option<Principal> {
+        self.authenticator.authenticate(credential)
     }
 
     /// The tickets and browsers.
@@ -326,8 +396,11 @@ impl Keeper {
         if self.is_open(parts) {
             return Ok(Admission::Open);
         }
-        let admission = self.identify(parts, arrival, seen)?;
-        if let Admission::Guest(principal) = &admission {
+        let admission = match self.admit_late(parts, arrival, seen) {
+            Some(admission) => admission?,
+            None => self.identify(parts, arrival, seen)?,
+        };
+        if let Admission::Guest(principal, _) = &admission {
             self.spend(&principal.token)?;
         }
         Ok(admission)
@@ -338,17 +411,21 @@ impl Keeper {
         if headers.contains_key(header::AUTHORIZATION) {
             let found = bearer(headers)
                 .and_then(|secret| self.authenticator.authenticate(&Credential::Bearer(secret)));
-            return self.judge(found, seen.address).map(Admission::Guest);
+            return self
+                .judge(found, seen.address)
+                .map(|principal| Admission::Guest(principal, Stay::default()));
         }
         if *arrival == Arrival::Unix {
-            return Ok(Admission::Guest(owner()));
+            return Ok(Admission::Guest(owner(), Stay::default()));
         }
         let cookies = cookies(headers);
         if let Some(key) = headers.get(KEY_HEADER) {
             let key = key.to_str().map(Secret::sent).ok();
             let found =
-                key.and_then(|key| cookies.iter().find_map(|cookie| self.tickets.authenticate(cookie, &key)));
-            return self.judge(found, seen.address).map(Admission::Guest);
+                key.and_then(|key| cookies.iter().find_map(|cookie| self.tickets.enter(cookie, &key)));
+            return self
+                .judge(found, seen.address)
+                .map(|(principal, stay)| Admission::Guest(principal, stay));
         }
         let is_upgrade = parts.method == Method::GET
             && parts.uri.path() == WEBSOCKET_PATH
@@ -393,6 +470,9 @@ impl Keeper {
             && self.failures.note(address, self.clock.now())
         {
             tracing::warn!(%address, "locked out after too many wrong credentials");
+            let (from, attempts) = (address.to_string(), self.limits.failures);
+            let reason = "wrong credentials; the address is locked out for a while".to_owned();
+            self.tell(None, DaemonEvent::AccessRefused { from, attempts, reason });
         }
     }
 }

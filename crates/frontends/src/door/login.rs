@@ -9,7 +9,7 @@ use axum::{
     routing::post,
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use portolan_core::{Refusal, RefusalCode};
+use portolan_core::{DaemonEvent, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     guard::Guest,
     keeper::{COOKIE, KEY_HEADER, Keeper, LOGIN_PATH, cookies},
     secret::Secret,
-    tickets::BROWSER_IDLE_MS,
+    tickets::{BROWSER_IDLE_MS, Forgotten},
 };
 
 /// Ends a login.
@@ -64,6 +64,9 @@ async fn login(
         ),
         _ => denied,
     })?;
+    let who = keeper.tickets().authenticate(&session.cookie, &session.key);
+    let address = from.address.map(|address| address.to_string());
+    keeper.tell(who.as_ref(), DaemonEvent::LoggedIn { address });
     let cookie = cookie(session.cookie.expose(), from.scheme, BROWSER_IDLE_MS / 1000)?;
     let body = LoggedIn { key: session.key.expose().to_owned() };
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
@@ -72,12 +75,14 @@ async fn login(
 async fn logout(
     State(keeper): State<Arc<Keeper>>,
     Extension(from): Extension<From>,
-    Guest(_): Guest,
+    Guest(who): Guest,
     headers: HeaderMap,
 ) -> Result<Response, Denied> {
     if let Some(key) = headers.get(KEY_HEADER).and_then(|v| v.to_str().ok()).map(Secret::sent) {
         for cookie in cookies(&headers) {
-            keeper.tickets().forget(&cookie, &key).await?;
+            if keeper.tickets().forget(&cookie, &key).await? == Forgotten::Yes {
+                keeper.tell(Some(&who), DaemonEvent::LoggedOut);
+            }
         }
     }
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie("", from.scheme, 0)?)]).into_response())

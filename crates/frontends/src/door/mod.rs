@@ -13,6 +13,7 @@ mod body;
 mod denied;
 mod guard;
 mod keeper;
+mod late;
 mod lockout;
 mod login;
 mod owner_file;
@@ -26,18 +27,20 @@ mod tickets;
 mod tls;
 mod tokens;
 
-pub use bind::{Door, DoorError, Listening};
+pub use bind::{Door, DoorError, Listening, Reach};
+pub(crate) use body::reason;
 pub use body::{JsonBody, json_depth_exceeds};
 pub use denied::Denied;
 pub use guard::{CONTENT_SECURITY_POLICY, Guest, Visitor, guard};
 pub use keeper::{
-    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, OpenPaths, WEBSOCKET_PATH,
+    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, OpenPaths, WEBSOCKET_PATH, Witness,
 };
+pub use late::{BEARER_PROTOCOL, Stranger, protocols};
 pub use login::LOGOUT_PATH;
 pub use owner_file::OwnerFileError;
 pub use secret::{Digest, Secret, SecretKind, mask};
 pub use serve::{Serving, serve};
 pub use settings::{DoorLimits, DoorSettings, FRAME_BYTES, JSON_DEPTH, ListenAddress, PeerCheck, TlsFiles};
-pub use tickets::{BROWSER_IDLE_MS, BrowserSession, HalfGuest, TICKET_MS, Tickets};
+pub use tickets::{BROWSER_IDLE_MS, BrowserSession, Forgotten, HalfGuest, Stay, TICKET_MS, Tickets};
 pub use tls::TlsError;
 pub use tokens::{Authenticator, Credential, Standing, TokenInfo, Tokens};

@@ -68,6 +68,7 @@ struct Shared {
     places: Places,
     tls: Option<TlsAcceptor>,
     peer_check: PeerCheck,
+    keeper: Arc<Keeper>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -84,6 +85,7 @@ impl Door {
             limits: Arc::new(settings.limits),
             tls: self.tls.map(TlsAcceptor::from),
             peer_check: settings.peer_check,
+            keeper: Arc::clone(&keeper),
             tasks: TaskTracker::new(),
             stop: shutdown,
         };
@@ -177,7 +179,7 @@ async fn accept_unix(listener: UnixListener, shared: Shared) {
         };
         let shared_here = shared.clone();
         shared.tasks.spawn(async move {
-            let arrival = is_welcome(&stream, &shared_here.peer_check).then_some(Arrival::Unix);
+            let arrival = is_welcome(&stream, &shared_here).then_some(Arrival::Unix);
             if let Err(error) = http(Counted::new(stream, place), arrival, shared_here).await {
                 tracing::debug!(%error, "connection ended");
             }
@@ -186,12 +188,13 @@ async fn accept_unix(listener: UnixListener, shared: Shared) {
 }
 
 /// Whether the process at the other end may come in.
-fn is_welcome(stream: &UnixStream, peer_check: &PeerCheck) -> bool {
+fn is_welcome(stream: &UnixStream, shared: &Shared) -> bool {
     let Ok(peer) = stream.peer_cred() else { return false };
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
-    let welcome = is_ours(peer.uid(), pid, rustix::process::geteuid().as_raw(), peer_check);
+    let welcome = is_ours(peer.uid(), pid, rustix::process::geteuid().as_raw(), &shared.peer_check);
     if !welcome {
         tracing::warn!(uid = peer.uid(), pid, "a process was refused at the socket");
+        shared.keeper.refused_at_the_socket(peer.uid(), pid);
     }
     welcome
 }

@@ -39,6 +39,15 @@ pub const BROWSER_IDLE_MS: i64 = 30 * 24 * 3600 * 1000;
 /// When a browser was last seen is written down this often: it only has to be right by days.
 const SEEN_STEP_MS: i64 = 3600 * 1000;
 
+/// Whether a browser was logged out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// It was.
+    Yes,
+    /// There was none with this cookie and key.
+    WasNotThere,
+}
+
 /// What a browser gets for a ticket.
 #[derive(Clone, Debug)]
 pub struct BrowserSession {
@@ -60,6 +69,21 @@ impl HalfGuest {
     /// Returns when this browser is logged out.
     pub async fn until_logged_out(&self) {
         self.gone.cancelled().await;
+    }
+}
+
+/// For how long someone may stay who came in: as long as the login by which they came. It has no end of its own for
+/// those who came by a token.
+#[derive(Clone, Debug, Default)]
+pub struct Stay(Option<CancellationToken>);
+
+impl Stay {
+    /// Returns when the login has ended.
+    pub async fn over(&self) {
+        match &self.0 {
+            Some(gone) => gone.cancelled().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -168,6 +192,11 @@ impl Tickets {
 
     /// Who shows this cookie with this key.
     pub fn authenticate(&self, cookie: &Secret, key: &Secret) -> Option<Principal> {
+        self.enter(cookie, key).map(|(principal, _)| principal)
+    }
+
+    /// The same, with how long they may stay.
+    pub(super) fn enter(&self, cookie: &Secret, key: &Secret) -> Option<(Principal, Stay)> {
         self.open_with(&cookie.digest(), &key.digest())
     }
 
@@ -182,11 +211,11 @@ impl Tickets {
 
     /// Who a half guest is, with its key.
     pub(super) fn complete(&self, half: &HalfGuest, key: &Secret) -> Option<Principal> {
-        self.open_with(&half.cookie, &key.digest())
+        self.open_with(&half.cookie, &key.digest()).map(|(principal, _)| principal)
     }
 
     /// Logs a browser out. Its connections are told.
-    pub async fn forget(&self, cookie: &Secret, key: &Secret) -> Result<(), Refusal> {
+    pub async fn forget(&self, cookie: &Secret, key: &Secret) -> Result<Forgotten, Refusal> {
         let (cookie, key) = (cookie.digest(), key.digest());
         let gone = {
             let mut browsers = lock(&self.browsers);
@@ -196,9 +225,10 @@ impl Tickets {
         match gone {
             Some(browser) => {
                 browser.gone.cancel();
-                commit(&self.store, vec![remove(browser.record)]).await
+                commit(&self.store, vec![remove(browser.record)]).await?;
+                Ok(Forgotten::Yes)
             }
-            None => Ok(()),
+            None => Ok(Forgotten::WasNotThere),
         }
     }
 
@@ -266,7 +296,7 @@ impl Tickets {
         gone
     }
 
-    fn open_with(&self, cookie: &Digest, key: &Digest) -> Option<Principal> {
+    fn open_with(&self, cookie: &Digest, key: &Digest) -> Option<(Principal, Stay)> {
         let mut browsers = lock(&self.browsers);
         let browser = find(&mut browsers, cookie)?;
         if !bool::from(browser.record.key.same(key)) {
@@ -274,7 +304,7 @@ impl Tickets {
         }
         let principal = self.principal_of(&browser.record)?;
         browser.record.seen_at = self.clock.now();
-        Some(principal)
+        Some((principal, Stay(Some(browser.gone.clone()))))
     }
 
     fn principal_of(&self, record: &Record) -> Option<Principal> {

@@ -69,7 +69,7 @@ pub(crate) const fn log(n: u128) -> LogId {
 /// An entry as core makes them.
 pub(crate) fn entry(log: LogId, seq: u64, text: &str) -> Stored {
     let entry = Entry::new(log, Seq(seq), Millis(1000), None, json!({ "type": "test", "text": text }));
-    Stored { seq: Seq(seq), frame: entry.frame() }
+    Stored { seq: Seq(seq), frame: entry.frame().clone() }
 }
 
 /// Adds it, with what the agent really said.

@@ -13,7 +13,10 @@ use rusqlite::{
     types::{ToSqlOutput, ValueRef},
 };
 
-use super::faults::Fault;
+use super::{
+    chain::{self, SEALED, Seal},
+    faults::Fault,
+};
 use crate::rules::{HIGHEST, Refused, SEQ_BITS, copied_frame, may_append, may_copy, may_summarise};
 
 /// The highest key a log may have, so that key and number fit into one integer: eight million logs at a time.
@@ -61,23 +64,28 @@ struct Known {
 
 /// What the writer remembers of the logs it writes to. Forgotten when a transaction is rolled back.
 #[derive(Debug, Default)]
-pub(super) struct Logs(HashMap<LogId, Known>);
+pub(super) struct Logs {
+    known: HashMap<LogId, Known>,
+    /// The newest seal of the chain.
+    seal: Option<Seal>,
+}
 
 impl Logs {
     pub(super) fn forget_all(&mut self) {
-        self.0.clear();
+        self.known.clear();
+        self.seal = None;
     }
 
     fn remember(&mut self, log: LogId, known: Known) {
-        if self.0.len() >= REMEMBERED {
-            self.0.clear();
+        if self.known.len() >= REMEMBERED {
+            self.known.clear();
         }
-        self.0.insert(log, known);
+        self.known.insert(log, known);
     }
 
     /// The log, where there is one.
     fn find(&mut self, connection: &Connection, log: LogId) -> rusqlite::Result<Option<Known>> {
-        if let Some(known) = self.0.get(&log) {
+        if let Some(known) = self.known.get(&log) {
             return Ok(Some(*known));
         }
         let Some(head) = find_log(connection, log)? else { return Ok(None) };
@@ -230,6 +238,9 @@ fn append(
         .prepare_cached("INSERT INTO entries (id, version, at, frame, raw) VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params![entry_id(known.key, seq), ENTRY_VERSION, at.0, Text(frame), raw])?;
     logs.remember(log, Known { last: seq, ..known });
+    if log == SEALED {
+        logs.seal = Some(chain::seal(connection, known.key, seq, frame, logs.seal)?);
+    }
     Ok(())
 }
 
@@ -307,7 +318,7 @@ fn delete(connection: &Connection, logs: &mut Logs, log: LogId) -> rusqlite::Res
             .execute([session.to_string()])?;
     }
     let Some(known) = logs.find(connection, log)? else { return Ok(()) };
-    logs.0.remove(&log);
+    logs.known.remove(&log);
     connection.prepare_cached("DELETE FROM chunks WHERE log = ?1")?.execute([known.key])?;
     connection.prepare_cached("DELETE FROM checkpoints WHERE log = ?1")?.execute([known.key])?;
     connection.prepare_cached("UPDATE logs SET name = NULL WHERE key = ?1")?.execute([known.key])?;

@@ -4,6 +4,7 @@
 //! a stranger who locks the database is waited for.
 
 mod apply;
+pub mod chain;
 mod faults;
 mod reader;
 mod schema;
@@ -38,7 +39,7 @@ use self::{
     apply::Logs,
     faults::failed,
     reader::Readers,
-    schema::{Contents, create_private},
+    schema::{Contents, Step, create_private},
     sweep::Progress,
     writer::{Job, Lost, Writer},
 };
@@ -96,7 +97,7 @@ impl SqliteStore {
         Self::open_with(path, durability, schema::STEPS)
     }
 
-    fn open_with(path: &Path, durability: Durability, steps: &[&str]) -> Result<Self, StoreError> {
+    fn open_with(path: &Path, durability: Durability, steps: &[Step]) -> Result<Self, StoreError> {
         create_private(path, Contents::Kept).map_err(|error| cannot_create(path, &error))?;
         let connection = connect(path, durability, steps)?;
         let due = sweep::is_due(&connection).map_err(|error| failed(path, &error))?;
@@ -188,7 +189,7 @@ fn cannot_create(path: &Path, error: &io::Error) -> StoreError {
     })
 }
 
-fn connect(path: &Path, durability: Durability, steps: &[&str]) -> Result<Connection, StoreError> {
+fn connect(path: &Path, durability: Durability, steps: &[Step]) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
         connection.busy_timeout(WRITE_PATIENCE)?;

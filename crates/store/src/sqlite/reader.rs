@@ -33,7 +33,7 @@ const READERS: usize = 2;
 const READER_CACHE: i64 = 256;
 
 /// How long a read waits for a lock; readers need one only while a database is opened or recovered.
-const READ_PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const READ_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Entries of a range, in order.
 pub(super) const ENTRIES: &str = "SELECT id, frame FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id";
@@ -129,19 +129,22 @@ pub(super) fn entries(
     let low = entry_id(head.key, after.max(head.trimmed));
     let mut rows = statement.query([low, entry_id(head.key, upto)])?;
     let mut found = Vec::new();
-    let mut bytes = 0;
+    // One piece of memory for the whole page: its frames are sent and dropped together.
+    let mut bytes = Vec::new();
     while let Some(row) = rows.next()? {
         let frame = row.get_ref(1)?.as_bytes()?;
-        bytes += frame.len();
-        if !found.is_empty() && bytes > page.bytes as usize {
+        if !found.is_empty() && bytes.len() + frame.len() > page.bytes as usize {
             break;
         }
-        found.push(Stored { seq: number(row.get(0)?), frame: Bytes::copy_from_slice(frame) });
+        let begin = bytes.len();
+        bytes.extend_from_slice(frame);
+        found.push((number(row.get(0)?), begin..bytes.len()));
         if found.len() >= page.entries as usize {
             break;
         }
     }
-    Ok(found)
+    let bytes = Bytes::from(bytes);
+    Ok(found.into_iter().map(|(seq, place)| Stored { seq, frame: bytes.slice(place) }).collect())
 }
 
 /// The entry before the last `count` up to a number.

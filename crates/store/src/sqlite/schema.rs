@@ -13,13 +13,31 @@ use rusqlite::{
 };
 use tracing::info;
 
-use super::faults::failed;
+use super::{chain, faults::failed};
 
 /// "Port": tells our databases from those of other programs.
 const APPLICATION_ID: i32 = 0x506f_7274;
 
+/// What makes one version of the one before it.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    sql: &'static str,
+    /// What SQL alone cannot do, in the same transaction.
+    then: fn(&Connection) -> rusqlite::Result<()>,
+}
+
+impl Step {
+    /// A step that SQL alone can do.
+    pub(super) const fn sql(sql: &'static str) -> Self {
+        Self { sql, then: |_| Ok(()) }
+    }
+}
+
 /// Step `n` makes version `n + 1` of version `n`. Steps that were released are never changed.
-pub(super) const STEPS: &[&str] = &[FIRST];
+pub(super) const STEPS: &[Step] = &[Step::sql(FIRST), Step { sql: SEALS, then: chain::seal_what_is_there }];
+
+/// The version since which the daemon's log is a chain.
+pub(super) const CHAINED: u32 = 2;
 
 /// An entry's id is its log's key and, in the lowest 40 bits, its number: one integer key keeps the entries of a
 /// log together and in order, so that a seek costs the same in a log of ten and of a million. `raw` comes last in
@@ -80,11 +98,20 @@ const FIRST: &str = "
     ) STRICT;
 ";
 
+/// The chain of the daemon's log. A table of its own: sessions' entries pay nothing for it.
+const SEALS: &str = "
+    CREATE TABLE seals (
+        entry INTEGER PRIMARY KEY,            -- the id of an entry
+        hash  BLOB NOT NULL
+    ) STRICT;
+    ALTER TABLE logs ADD COLUMN sealed_later INTEGER NOT NULL DEFAULT 0;
+";
+
 /// Brings the database to the newest version, from whichever it has.
 pub(super) fn bring_up_to_date(
     connection: &mut Connection,
     path: &Path,
-    steps: &[&str],
+    steps: &[Step],
 ) -> Result<(), StoreError> {
     let known = steps.len() as u32;
     let found = version(connection).map_err(|error| failed(path, &error))?;
@@ -106,7 +133,7 @@ pub(super) fn bring_up_to_date(
     Ok(())
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<u32> {
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
@@ -129,9 +156,10 @@ fn claim(connection: &Connection, path: &Path) -> Result<(), StoreError> {
         .map_err(|error| failed(path, &error))
 }
 
-fn apply(connection: &mut Connection, step: &str, version: u32) -> rusqlite::Result<()> {
+fn apply(connection: &mut Connection, step: Step, version: u32) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(step)?;
+    transaction.execute_batch(step.sql)?;
+    (step.then)(&transaction)?;
     transaction.pragma_update(None, "user_version", version)?;
     transaction.commit()
 }

@@ -88,7 +88,7 @@ async fn durability_and_settings_are_as_promised() {
         let incremental = 2;
         assert_eq!(
             (ask("synchronous"), ask("auto_vacuum"), ask("user_version")),
-            (synchronous, incremental, 1)
+            (synchronous, incremental, 2)
         );
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
         assert_eq!(mode, "wal");
@@ -332,6 +332,11 @@ fn a_damaged_database_gives_an_error_and_no_panic() {
 
 // -------------------------------------------------------------------------------------- versions
 
+/// Today's steps, and some of a later version.
+fn with_more(later: &[&'static str]) -> Vec<schema::Step> {
+    schema::STEPS.iter().copied().chain(later.iter().map(|sql| schema::Step::sql(sql))).collect()
+}
+
 #[test]
 fn a_newer_database_is_refused_untouched() {
     let home = OnDisk::new();
@@ -339,7 +344,7 @@ fn a_newer_database_is_refused_untouched() {
     Connection::open(home.path()).unwrap().pragma_update(None, "user_version", 7).unwrap();
     let before = std::fs::read(home.path()).unwrap();
     let error = SqliteStore::open(&home.path(), Durability::Normal).unwrap_err();
-    assert_eq!(error, StoreError::Newer { found: 7, known: 1 });
+    assert_eq!(error, StoreError::Newer { found: 7, known: 2 });
     assert_eq!(std::fs::read(home.path()).unwrap(), before);
 }
 
@@ -350,17 +355,17 @@ async fn an_older_database_is_backed_up_and_brought_up_to_date() {
     fill(&store, log(1), [1, 2]).await;
     store.close().unwrap();
 
-    let steps = [schema::STEPS[0], "ALTER TABLE entries ADD COLUMN note TEXT", "CREATE TABLE later (x)"];
+    let steps = with_more(&["ALTER TABLE entries ADD COLUMN note TEXT", "CREATE TABLE later (x)"]);
     let store = SqliteStore::open_with(&home.path(), Durability::Normal, &steps).unwrap();
     assert_eq!(numbers(&everything(&store, log(1)).await), [1, 2]);
     store.close().unwrap();
     let version = |file: &std::path::Path| -> i64 {
         Connection::open(file).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     };
-    assert_eq!(version(&home.path()), 3);
+    assert_eq!(version(&home.path()), 4);
 
-    let backup = home.path().with_extension("db.v1.bak");
-    assert_eq!(version(&backup), 1);
+    let backup = home.path().with_extension("db.v2.bak");
+    assert_eq!(version(&backup), 2);
     assert_eq!(std::fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
     let old = SqliteStore::open(&backup, Durability::Normal).unwrap();
     assert_eq!(everything(&old, log(1)).await, [entry(log(1), 1, "1"), entry(log(1), 2, "2")]);
@@ -381,7 +386,7 @@ async fn a_step_that_fails_leaves_the_older_database_as_it_was() {
     let store = home.store();
     fill(&store, log(1), [1]).await;
     store.close().unwrap();
-    let steps = [schema::STEPS[0], "CREATE TABLE half (x); CREATE TABLE half (x)"];
+    let steps = with_more(&["CREATE TABLE half (x); CREATE TABLE half (x)"]);
     SqliteStore::open_with(&home.path(), Durability::Normal, &steps).unwrap_err();
     let store = home.store();
     assert_eq!(numbers(&everything(&store, log(1)).await), [1]);
@@ -391,8 +396,8 @@ async fn a_step_that_fails_leaves_the_older_database_as_it_was() {
 async fn a_backup_that_cannot_be_written_stops_the_migration() {
     let home = OnDisk::new();
     home.store().close().unwrap();
-    std::fs::create_dir(home.path().with_extension("db.v1.bak.unfinished")).unwrap();
-    let steps = [schema::STEPS[0], "CREATE TABLE later (x)"];
+    std::fs::create_dir(home.path().with_extension("db.v2.bak.unfinished")).unwrap();
+    let steps = with_more(&["CREATE TABLE later (x)"]);
     let error = SqliteStore::open_with(&home.path(), Durability::Normal, &steps).unwrap_err().to_string();
     assert!(error.contains("its backup") && error.contains("cannot be written"), "{error}");
     home.store().close().unwrap();

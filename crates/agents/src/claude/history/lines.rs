@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     fs::File,
     io::{self, Read as _},
+    ops::ControlFlow,
     path::Path,
 };
 
@@ -17,8 +18,13 @@ use serde_json::{Value, value::RawValue};
 
 use crate::claude::wire;
 
-/// Calls `take` for each line within the first `most` bytes that is text and not beyond the limits.
-pub(super) fn each(path: &Path, most: usize, mut take: impl FnMut(&str)) -> io::Result<()> {
+/// Calls `take` for each line within the first `most` bytes that is text and not beyond the limits, until it has had
+/// enough.
+pub(super) fn each(
+    path: &Path,
+    most: usize,
+    mut take: impl FnMut(&str) -> ControlFlow<()>,
+) -> io::Result<()> {
     let mut file = File::open(path)?;
     let mut splitter = Splitter::new(MAX_LINE);
     let mut buffer = vec![0; 64 * 1024];
@@ -27,8 +33,9 @@ pub(super) fn each(path: &Path, most: usize, mut take: impl FnMut(&str)) -> io::
         if let Line::Text(text) = line
             && limits::check_depth(text.as_bytes(), limits::MAX_DEPTH).is_ok()
         {
-            take(text);
+            return take(text);
         }
+        ControlFlow::Continue(())
     };
     while left > 0 {
         let room = buffer.len().min(left);
@@ -39,12 +46,15 @@ pub(super) fn each(path: &Path, most: usize, mut take: impl FnMut(&str)) -> io::
         left -= count;
         splitter.push(&buffer[..count]);
         while let Some(line) = splitter.next_line() {
-            within(line);
+            if within(line).is_break() {
+                return Ok(());
+            }
         }
     }
     // A line that is being written just now has no end yet; a cut one is no JSON and tells nothing.
     if let Some(line) = splitter.finish() {
-        within(line);
+        // Nothing follows, whether more is wanted or not.
+        let _ = within(line);
     }
     Ok(())
 }

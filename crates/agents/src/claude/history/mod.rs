@@ -10,12 +10,17 @@ mod tests;
 
 use std::{
     ffi::OsString,
-    fs, io,
+    fs,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
 
-use portolan_core::{Event, Millis};
+use portolan_core::{
+    Millis,
+    ports::{Boxed, PAST_PIECES, Past, PastEntry, PastError, PastPiece, PastQuery, PastSession},
+};
+use tokio::sync::mpsc;
 
 use self::lines::Told;
 
@@ -44,70 +49,65 @@ pub fn home(variables: &[(OsString, OsString)]) -> Option<Home> {
     Some(Home { projects: folder.join("projects") })
 }
 
-/// A conversation on disk, as a list shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PastSession {
-    /// The CLI's own id: what resumes it.
-    pub session: String,
-    /// The folder it was held in; resume it there.
-    pub cwd: Option<PathBuf>,
-    /// Its title, or how its first prompt begins.
-    pub title: String,
-    /// When it began.
-    pub started_at: Option<Millis>,
-    /// When something was last added to it.
-    pub updated_at: Millis,
-    /// The version of the CLI that began it.
-    pub version: Option<String>,
-}
+impl Past for Home {
+    fn list(&self, query: PastQuery) -> Boxed<'static, Result<Vec<PastSession>, PastError>> {
+        let home = self.clone();
+        Box::pin(async move {
+            let listed = tokio::task::spawn_blocking(move || home.list_now(&query)).await;
+            listed.map_err(|error| PastError::Unreadable(format!("a fault of ours in reading: {error}")))
+        })
+    }
 
-/// What was said, in order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PastEntry {
-    /// When.
-    pub at: Option<Millis>,
-    /// What. Prompts have no command here: their number is zero.
-    pub event: Event,
-}
-
-/// Why a conversation cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum HistoryError {
-    /// There is no such conversation.
-    #[error("Claude Code has no conversation `{session}` on disk")]
-    NotFound {
-        /// Which.
-        session: String,
-    },
-    /// The disk would not.
-    #[error("the conversation `{session}` cannot be read")]
-    Unreadable {
-        /// Which.
-        session: String,
-        /// Why.
-        source: io::Error,
-    },
+    fn read(&self, past: String) -> mpsc::Receiver<PastPiece> {
+        let (pieces, queue) = mpsc::channel(PAST_PIECES);
+        let home = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let read = home.read_now(&past, &mut |entry| {
+                match pieces.blocking_send(PastPiece::Entry(Box::new(entry))) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    // Nobody wants the rest.
+                    Err(_) => ControlFlow::Break(()),
+                }
+            });
+            let last = read.map_or_else(PastPiece::Failed, |()| PastPiece::End);
+            // Nor this.
+            let _ = pieces.blocking_send(last);
+        });
+        queue
+    }
 }
 
 impl Home {
-    /// The conversations there are, the newest first, at most so many. Blocks; what cannot be read is left out.
-    pub fn list(&self, most: usize) -> Vec<PastSession> {
+    /// The conversations there are, the newest first. Blocks; what cannot be read is left out.
+    fn list_now(&self, query: &PastQuery) -> Vec<PastSession> {
+        let prefix = query.prefix.as_deref().unwrap_or_default();
+        let wanted = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            path.extension().is_some_and(|extension| extension == "jsonl") && name.starts_with(prefix)
+        };
         let mut files: Vec<(Millis, PathBuf)> = folders(&self.projects)
             .flat_map(|project| entries(&project))
-            .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+            .filter(wanted)
             .filter_map(|path| Some((changed(&path)?, path)))
             .collect();
         files.sort_by(|a, b| b.cmp(a));
         let files = files.into_iter().take(LISTED);
-        files.filter_map(|(updated_at, path)| summary(&path, updated_at)).take(most).collect()
+        let told = files.filter_map(|(updated_at, path)| summary(&path, updated_at));
+        told.filter(|past| query.admits(past.cwd.as_deref())).take(query.limit).collect()
     }
 
-    /// A conversation in full, with its subagents. Blocks.
-    pub fn read(&self, session: &str) -> Result<Vec<PastEntry>, HistoryError> {
-        let path =
-            self.file_of(session).ok_or_else(|| HistoryError::NotFound { session: session.to_owned() })?;
-        read::transcript(&path)
-            .map_err(|source| HistoryError::Unreadable { session: session.to_owned(), source })
+    /// A conversation with its subagents, entry by entry, until the taker has had enough. Blocks.
+    fn read_now(
+        &self,
+        past: &str,
+        take: &mut dyn FnMut(PastEntry) -> ControlFlow<()>,
+    ) -> Result<(), PastError> {
+        let path = self.file_of(past).ok_or_else(|| {
+            PastError::NotFound(format!("Claude Code has no conversation `{}` on disk", past.escape_debug()))
+        })?;
+        read::transcript(&path, take).map_err(|error| {
+            PastError::Unreadable(format!("the conversation `{past}` cannot be read: {error}"))
+        })
     }
 
     /// Is there anything to take up? The CLI writes behind what is said: one that was killed early has written nothing,
@@ -127,6 +127,7 @@ impl Home {
             {
                 found = told.uuid.map(std::borrow::Cow::into_owned);
             }
+            ControlFlow::Continue(())
         })
         .ok()?;
         found
@@ -160,17 +161,17 @@ fn changed(path: &Path) -> Option<Millis> {
 
 /// A file's line in a list; `None` where it holds no conversation.
 fn summary(path: &Path, updated_at: Millis) -> Option<PastSession> {
-    let session = path.file_stem()?.to_str()?.to_owned();
+    let past = path.file_stem()?.to_str()?.to_owned();
     let mut past =
-        PastSession { session, cwd: None, title: String::new(), started_at: None, updated_at, version: None };
+        PastSession { past, cwd: None, title: String::new(), started_at: None, updated_at, version: None };
     let (mut prompt, mut speaks) = (None, false);
     lines::each(path, HEAD, |line| {
-        let Some(told) = Told::of(line) else { return };
+        let Some(told) = Told::of(line) else { return ControlFlow::Continue(()) };
         if let Some(title) = told.title() {
-            past.title = title;
+            past.title = first_line(&title);
         }
         if told.is_aside() || !told.is_conversation() {
-            return;
+            return ControlFlow::Continue(());
         }
         speaks = true;
         past.cwd = past.cwd.take().or_else(|| told.cwd.as_deref().map(PathBuf::from));
@@ -179,11 +180,16 @@ fn summary(path: &Path, updated_at: Millis) -> Option<PastSession> {
         if prompt.is_none() {
             prompt = told.prompt().map(|content| portolan_core::event::plain_text(&content));
         }
+        ControlFlow::Continue(())
     })
     .ok()?;
     if past.title.is_empty() {
-        let first = prompt.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
-        past.title = first.chars().take(TITLE).collect();
+        past.title = first_line(prompt.as_deref().unwrap_or_default());
     }
     speaks.then_some(past)
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().take(TITLE).collect()
 }

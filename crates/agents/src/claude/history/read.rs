@@ -3,19 +3,21 @@
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use indexmap::IndexMap;
-use portolan_core::{Event, Generation, Seq, SessionId, event::ToolOutcome, ports::Report};
+use portolan_core::{
+    Event, Generation, Millis, Seq, SessionId,
+    event::ToolOutcome,
+    ports::{PastEntry, Report},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    PastEntry,
-    lines::{self, Told},
-};
+use super::lines::{self, Told};
 use crate::{
     claude::{
         prices::Prices,
@@ -28,25 +30,33 @@ use crate::{
 /// Subagents start subagents, but not this deep.
 const DEEPEST: usize = 16;
 
-/// Everything a conversation says.
-pub(super) fn transcript(path: &Path) -> io::Result<Vec<PastEntry>> {
+/// Everything a conversation says, until the taker has had enough.
+pub(super) fn transcript(path: &Path, take: &mut dyn FnMut(PastEntry) -> ControlFlow<()>) -> io::Result<()> {
     let mut reading = Reading {
         translate: Translate::new(setup()),
         asides: asides(&path.with_extension("").join("subagents")),
         seen: HashSet::new(),
-        entries: vec![],
+        open: vec![],
+        last: None,
+        take,
+        enough: false,
         depth: 0,
     };
     reading.file(path, None)?;
-    let mut entries = reading.entries;
-    let last = entries.last().and_then(|entry| entry.at);
-    // What was left running when the file ended runs no more.
-    let ended = open_subagents(&entries).into_iter().map(|subagent| {
-        let outcome = ToolOutcome::Done;
-        PastEntry { at: last, event: Event::SubagentEnded { subagent, outcome, summary: None, work: None } }
-    });
-    entries.extend(ended.collect::<Vec<_>>());
-    Ok(entries)
+    // What was left running when the file ended has said something all the same, but runs no more.
+    for subagent in reading.open.clone() {
+        if let Some(path) = reading.asides.remove(&subagent) {
+            reading.aside(&path, &subagent);
+        }
+    }
+    for subagent in std::mem::take(&mut reading.open).into_iter().rev() {
+        let (at, outcome) = (reading.last, ToolOutcome::Interrupted);
+        let event = Event::SubagentEnded { subagent, outcome, summary: None, work: None };
+        if reading.put(PastEntry { at, event }).is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Items are named by the start of the agent; what is past belongs to none.
@@ -84,52 +94,59 @@ fn asides(folder: &Path) -> HashMap<String, PathBuf> {
     named.collect()
 }
 
-fn open_subagents(entries: &[PastEntry]) -> Vec<String> {
-    let mut open = vec![];
-    for entry in entries {
-        match &entry.event {
-            Event::SubagentStarted { subagent, .. } if !open.contains(subagent) => {
-                open.push(subagent.clone());
-            }
-            Event::SubagentEnded { subagent, .. } => open.retain(|known| known != subagent),
-            _ => {}
-        }
-    }
-    open
-}
-
-struct Reading {
+struct Reading<'a> {
     translate: Translate,
     asides: HashMap<String, PathBuf>,
     seen: HashSet<String>,
-    entries: Vec<PastEntry>,
+    /// Subagents that have begun and not ended.
+    open: Vec<String>,
+    /// When something was last said.
+    last: Option<Millis>,
+    take: &'a mut dyn FnMut(PastEntry) -> ControlFlow<()>,
+    /// The taker has had enough.
+    enough: bool,
     depth: usize,
 }
 
-impl Reading {
+impl Reading<'_> {
+    fn put(&mut self, entry: PastEntry) -> ControlFlow<()> {
+        match &entry.event {
+            Event::SubagentStarted { subagent, .. } if !self.open.contains(subagent) => {
+                self.open.push(subagent.clone());
+            }
+            Event::SubagentEnded { subagent, .. } => self.open.retain(|known| known != subagent),
+            _ => {}
+        }
+        self.last = entry.at.or(self.last);
+        let wanted = if self.enough { ControlFlow::Break(()) } else { (self.take)(entry) };
+        self.enough = wanted.is_break();
+        wanted
+    }
+
     fn file(&mut self, path: &Path, parent: Option<&str>) -> io::Result<()> {
         lines::each(path, usize::MAX, |line| {
             if let Some(told) = Told::of(line).filter(Told::is_conversation)
                 && told.is_aside() == parent.is_some()
             {
-                self.line(&told, parent);
+                return self.line(&told, parent);
             }
+            ControlFlow::Continue(())
         })
     }
 
-    fn line(&mut self, told: &Told<'_>, parent: Option<&str>) {
+    fn line(&mut self, told: &Told<'_>, parent: Option<&str>) -> ControlFlow<()> {
         // A conversation that was resumed can hold lines twice.
         if told.uuid.as_deref().is_some_and(|uuid| !self.seen.insert(uuid.to_owned())) {
-            return;
+            return ControlFlow::Continue(());
         }
         if told.is_meta == Some(true) {
-            return;
+            return ControlFlow::Continue(());
         }
         let at = told.at();
         if parent.is_none()
             && let Some(content) = told.prompt()
         {
-            return self.entries.push(PastEntry { at, event: Event::Prompt { command: Seq::ZERO, content } });
+            return self.put(PastEntry { at, event: Event::Prompt { command: Seq::ZERO, content } });
         }
         self.asides_of(told);
         let message = json!({
@@ -144,9 +161,10 @@ impl Reading {
             if let Report::Event { event, .. } = report
                 && !matches!(event, Event::Activity { .. } | Event::Unknown { .. })
             {
-                self.entries.push(PastEntry { at, event });
+                self.put(PastEntry { at, event })?;
             }
         }
+        ControlFlow::Continue(())
     }
 
     /// The words of a subagent come before the result of the call that started it.
@@ -162,13 +180,18 @@ impl Reading {
             if let (None, Some(agent)) = (&path, &agent) {
                 path = self.asides.remove(agent);
             }
-            let Some(path) = path else { continue };
-            self.depth += 1;
-            // A subagent's file that cannot be read costs that subagent's words only.
-            if let Err(error) = self.file(&path, Some(tool)) {
-                tracing::warn!(%error, path = %path.display(), "the words of a subagent cannot be read");
+            if let Some(path) = path {
+                self.aside(&path, tool);
             }
-            self.depth -= 1;
         }
+    }
+
+    fn aside(&mut self, path: &Path, tool: &str) {
+        self.depth += 1;
+        // A subagent's file that cannot be read costs that subagent's words only.
+        if let Err(error) = self.file(path, Some(tool)) {
+            tracing::warn!(%error, path = %path.display(), "the words of a subagent cannot be read");
+        }
+        self.depth -= 1;
     }
 }

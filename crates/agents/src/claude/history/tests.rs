@@ -1,11 +1,15 @@
 //! Conversations on disk, as three versions of the CLI leave them.
 
-use std::{fs, path::Path};
+use std::{fs, ops::ControlFlow, path::Path};
 
-use portolan_core::{Event, event::plain_text};
+use portolan_core::{
+    Event,
+    event::{ToolOutcome, plain_text},
+    ports::{Past as _, PastEntry, PastError, PastPiece, PastQuery},
+};
 use serde_json::{Value, json};
 
-use super::{HistoryError, Home, home};
+use super::{Home, home};
 
 const SESSION: &str = "0aaaaaaa-0000-4000-8000-000000000001";
 
@@ -77,8 +81,21 @@ fn kept(folder: &Path, note: &Value) -> Home {
     home(&[("HOME".into(), folder.into())]).unwrap()
 }
 
+fn query() -> PastQuery {
+    PastQuery { limit: 10, ..PastQuery::default() }
+}
+
+fn read(home: &Home, session: &str) -> Result<Vec<PastEntry>, PastError> {
+    let mut entries = vec![];
+    home.read_now(session, &mut |entry| {
+        entries.push(entry);
+        ControlFlow::Continue(())
+    })?;
+    Ok(entries)
+}
+
 fn told(home: &Home) -> Vec<String> {
-    let entries = home.read(SESSION).unwrap();
+    let entries = read(home, SESSION).unwrap();
     entries
         .iter()
         .map(|entry| match &entry.event {
@@ -124,9 +141,9 @@ fn nothing_of_the_clis_own_notes_comes_along_and_nothing_is_written() {
     let home = kept(folder.path(), &json!({}));
     let path = folder.path().join(".claude/projects/-work-folder").join(format!("{SESSION}.jsonl"));
     let before = fs::read(&path).unwrap();
-    let entries = format!("{:?}", home.read(SESSION).unwrap());
+    let entries = format!("{:?}", read(&home, SESSION).unwrap());
     assert!(!entries.contains("secret"), "{entries}");
-    home.list(10);
+    home.list_now(&query());
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -138,9 +155,9 @@ fn the_list_tells_where_a_conversation_was_and_how_it_began() {
     // Files without a conversation, and a subagent's in the layout of old versions.
     write(&project.join("empty.jsonl"), &[json!({ "type": "summary", "summary": "x" })]);
     fs::write(project.join("broken.jsonl"), "{").unwrap();
-    let list = home.list(10);
+    let list = home.list_now(&query());
     assert_eq!(list.len(), 1, "{list:?}");
-    assert_eq!(list[0].session, SESSION);
+    assert_eq!(list[0].past, SESSION);
     assert_eq!(list[0].title, "do the errand");
     assert_eq!(list[0].cwd.as_deref(), Some(Path::new("/work folder")));
     assert_eq!(list[0].version.as_deref(), Some("2.1.325"));
@@ -154,7 +171,7 @@ fn a_message_is_found_by_the_models_id_and_a_path_is_no_session() {
     assert_eq!(home.line_of(SESSION, "msg_1").as_deref(), Some("u2"));
     assert_eq!(home.line_of(SESSION, "msg_9"), None);
     for session in ["", "nope", "../-work-folder/x", "a/b"] {
-        assert!(matches!(home.read(session), Err(HistoryError::NotFound { .. })), "{session:?}");
+        assert!(matches!(read(&home, session), Err(PastError::NotFound(_))), "{session:?}");
     }
 }
 
@@ -167,4 +184,95 @@ fn the_folder_follows_the_environment_of_the_cli() {
     assert_eq!(variables(&[("HOME", "/h")]).as_deref(), Some("/h/.claude/projects"));
     assert_eq!(variables(&[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "/c")]).as_deref(), Some("/c/projects"));
     assert_eq!(variables(&[]), None);
+}
+
+#[test]
+fn the_list_holds_what_was_asked_for_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = kept(folder.path(), &json!({}));
+    let listed = |query: PastQuery| home.list_now(&query).len();
+    assert_eq!(listed(query()), 1);
+    assert_eq!(listed(PastQuery { limit: 0, ..query() }), 0);
+    assert_eq!(listed(PastQuery { prefix: Some("0aaa".into()), ..query() }), 1);
+    assert_eq!(listed(PastQuery { prefix: Some("1".into()), ..query() }), 0);
+    assert_eq!(listed(PastQuery { below: vec!["/work folder".into()], ..query() }), 1);
+    assert_eq!(listed(PastQuery { below: vec!["/work".into()], ..query() }), 0);
+}
+
+#[test]
+fn a_title_of_its_own_comes_before_the_first_prompt_and_is_one_short_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = kept(folder.path(), &json!({}));
+    let path = folder.path().join(".claude/projects/-work-folder").join(format!("{SESSION}.jsonl"));
+    let mut text = fs::read_to_string(&path).unwrap();
+    let title = format!("\nThe errand {}\nmore", "x".repeat(200));
+    text.push_str(&json!({ "type": "custom-title", "customTitle": title }).to_string());
+    fs::write(&path, text + "\n").unwrap();
+    let listed = home.list_now(&query());
+    assert_eq!(listed[0].title, format!("The errand {}", "x".repeat(69)));
+}
+
+#[test]
+fn a_subagent_that_was_cut_off_has_said_what_it_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = kept(folder.path(), &json!({ "toolUseId": "tool_1" }));
+    let path = folder.path().join(".claude/projects/-work-folder").join(format!("{SESSION}.jsonl"));
+    let text = fs::read_to_string(&path).unwrap();
+    let until: Vec<&str> = text.lines().take_while(|line| !line.contains("tool_result")).collect();
+    fs::write(&path, until.join("\n") + "\n").unwrap();
+    let entries = read(&home, SESSION).unwrap();
+    let [.., words, ended] = &entries[..] else { panic!("{entries:?}") };
+    assert!(matches!(&words.event, Event::Message { parent: Some(parent), .. } if parent == "tool_1"));
+    let Event::SubagentEnded { subagent, outcome, .. } = &ended.event else { panic!("{ended:?}") };
+    assert_eq!((subagent.as_str(), *outcome), ("tool_1", ToolOutcome::Interrupted));
+}
+
+#[tokio::test]
+async fn a_conversation_comes_in_pieces_and_its_end_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = kept(folder.path(), &json!({}));
+    let mut queue = home.read(SESSION.into());
+    let mut pieces = vec![];
+    while let Some(piece) = queue.recv().await {
+        pieces.push(piece);
+    }
+    let mut expected: Vec<PastPiece> =
+        read(&home, SESSION).unwrap().into_iter().map(|entry| PastPiece::Entry(Box::new(entry))).collect();
+    expected.push(PastPiece::End);
+    assert_eq!(pieces, expected);
+    let none = "Claude Code has no conversation `nope` on disk".to_owned();
+    let mut queue = home.read("nope".into());
+    assert_eq!(queue.recv().await, Some(PastPiece::Failed(PastError::NotFound(none))));
+    assert_eq!(queue.recv().await, None);
+}
+
+#[tokio::test]
+async fn conversations_lie_where_the_configuration_of_the_agent_puts_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = kept(folder.path(), &json!({}));
+    let users = vec![("HOME".into(), "/nowhere".into())];
+    let supervision = std::sync::Arc::new(crate::Supervision::new("test", users));
+    let claude = |env: indexmap::IndexMap<String, String>| {
+        let config = crate::claude::Config { env, ..crate::claude::Config::default() };
+        crate::claude::Claude::new(config, supervision.clone(), crate::dial_in::DialIn::new())
+    };
+    let listed = async |claude: crate::claude::Claude| {
+        portolan_core::ports::Agent::past(&claude).unwrap().list(query()).await.unwrap()
+    };
+    assert_eq!(listed(claude(indexmap::IndexMap::new())).await, []);
+    let home = [("HOME".to_owned(), folder.path().display().to_string())].into();
+    assert_eq!(listed(claude(home)).await, own.list_now(&query()));
+}
+
+#[test]
+fn who_has_had_enough_is_given_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = kept(folder.path(), &json!({}));
+    let mut count = 0;
+    let take = &mut |_| {
+        count += 1;
+        if count == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    home.read_now(SESSION, take).unwrap();
+    assert_eq!(count, 3);
 }

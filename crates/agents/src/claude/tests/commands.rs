@@ -3,7 +3,7 @@
 use indexmap::indexmap;
 use portolan_core::{
     Event,
-    event::{Content, ErrorKind, HookStatus, Level, Setting, TurnOutcome},
+    event::{Content, ErrorKind, HookStatus, Level, Setting, TurnOutcome, plain_text},
     ports::{Order, Report, Ticket},
     request::{Answer, Ask, Scope},
 };
@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 
 use super::{events, latest, ready, said, told, turnout, written};
 use crate::{
-    claude::{names, translate::Translate},
+    claude::{
+        Version, names,
+        translate::{Repeats, Translate},
+    },
     driver::{Settles, Timer, Translator as _, Turnout},
 };
 
@@ -378,15 +381,82 @@ fn setting_servers_keeps_those_of_the_session() {
     assert_eq!(written(&out)[0]["request"]["servers"], expected);
 }
 
+fn environment() -> Order {
+    Order::SetEnvironment(indexmap! { "A".to_owned() => "1".to_owned(), "B".to_owned() => "2".to_owned() })
+}
+
 // covers: 004-055
 #[test]
-fn environment_variables_are_consumed_once_written() {
-    let out = told(&mut ready(), 7, Order::SetEnvironment(indexmap! { "A".to_owned() => "1".to_owned() }));
-    assert_eq!(
-        written(&out)[0],
-        json!({ "type": "update_environment_variables", "variables": { "A": "1" } })
-    );
+fn older_versions_never_answer_a_change_of_the_environment_so_it_is_done_once_written() {
+    let mut translate = Translate::new(super::setup(Version(2, 1, 120), Repeats::Never));
+    let out = told(&mut translate, 7, environment());
+    let expected = json!({ "type": "update_environment_variables", "variables": { "A": "1", "B": "2" } });
+    assert_eq!(written(&out)[0], expected);
     assert_eq!(out.writes[0].settles, Settles::Now);
+}
+
+// covers: 004-055
+#[test]
+fn environment_variables_that_the_cli_does_not_take_while_it_runs_are_told() {
+    let mut translate = ready();
+    let out = told(&mut translate, 7, environment());
+    let id = written(&out)[0]["request_id"].clone();
+    assert_eq!(written(&out)[0]["variables"], json!({ "A": "1", "B": "2" }));
+    let answer = json!({ "subtype": "success", "response": { "applied": ["A"] } });
+    let out = reply(&mut translate, &id, answer);
+    assert!(
+        matches!(&out.reports[0], Report::Consumed { ticket: Ticket(7), .. }),
+        "the session has them for its next start: {out:?}"
+    );
+    let [Event::Notice { level: Level::Warning, text }] = events(&out)[..] else { panic!("{out:?}") };
+    assert!(text.contains("`B`") && !text.contains("`A`"), "{text}");
+    // All of them taken, or no answer at all: nothing to tell.
+    let out = told(&mut translate, 8, environment());
+    let id = written(&out)[0]["request_id"].clone();
+    let answer = json!({ "subtype": "success", "response": { "applied": ["A", "B"] } });
+    assert_eq!(events(&reply(&mut translate, &id, answer)), [] as [&Event; 0]);
+    let out = told(&mut translate, 9, environment());
+    let &[(timer, Some(_))] = &out.timers[..] else { panic!("{out:?}") };
+    let out = turnout(|out| translate.timeout(timer, out));
+    assert_eq!(out.reports, [Report::Consumed { ticket: Ticket(9), result: None }]);
+}
+
+#[test]
+fn a_session_id_that_changes_without_a_word_is_no_sign_that_anything_is_forgotten() {
+    let mut translate = ready();
+    let init = |session: &str| json!({ "type": "system", "subtype": "init", "session_id": session });
+    said(&mut translate, &init("first"));
+    let out = said(&mut translate, &init("second"));
+    let [Event::Notice { level: Level::Warning, .. }, Event::AgentInfo { info }] = events(&out)[..] else {
+        panic!("{out:?}")
+    };
+    assert_eq!(info.agent_session.as_deref(), Some("second"), "what is taken up later is the new one");
+    // A reset that was told is one, and is told once.
+    let out = said(&mut translate, &json!({ "type": "conversation_reset", "new_conversation_id": "x" }));
+    assert_eq!(events(&out), [&Event::ConversationReset { agent_session: None }]);
+    let out = said(&mut translate, &init("third"));
+    let [Event::AgentInfo { info }] = events(&out)[..] else { panic!("{out:?}") };
+    assert_eq!(info.agent_session.as_deref(), Some("third"));
+}
+
+#[test]
+fn what_only_the_end_of_a_turn_tells_is_said() {
+    let end = |text: &str| json!({ "type": "result", "subtype": "success", "result": text });
+    let messages = |out: &Turnout| -> Vec<String> {
+        let text = |event: &&Event| match event {
+            Event::Message { content, .. } => Some(plain_text(content)),
+            _ => None,
+        };
+        events(out).iter().filter_map(text).collect()
+    };
+    let mut translate = ready();
+    said(&mut translate, &json!({ "type": "system", "subtype": "init", "session_id": "s" }));
+    let out = said(&mut translate, &end("Unknown command: /x"));
+    assert_eq!(messages(&out), ["Unknown command: /x"]);
+    // Said already.
+    let message = json!({ "role": "assistant", "id": "m", "model": "x", "content": [{ "type": "text", "text": "Hello." }] });
+    said(&mut translate, &json!({ "type": "assistant", "message": message }));
+    assert_eq!(messages(&said(&mut translate, &end("Hello."))), [] as [&str; 0]);
 }
 
 // covers: 003-171, 004-054
@@ -445,7 +515,7 @@ fn what_is_not_understood_is_kept_and_stops_nothing() {
     assert_eq!(said(&mut translate, &json!({ "type": "keep_alive" })), Turnout::default());
 }
 
-// covers: 000-024, 003-129, 003-130, 003-132, 004-037, 004-039
+// covers: 000-024, 003-129, 003-130, 003-132, 003-134, 004-037, 004-039
 #[test]
 fn messages_that_were_never_seen_are_understood_all_the_same() {
     let mut translate = ready();

@@ -85,7 +85,7 @@ async fn an_old_version_dials_in_with_a_secret_that_no_command_line_shows() {
     assert!(!words.iter().any(|word| word.contains(secret)));
 }
 
-// covers: 003-095, 003-098
+// covers: 002-048, 003-095, 003-098
 #[tokio::test]
 async fn every_option_of_a_session_reaches_the_cli() {
     let words = started(
@@ -134,7 +134,7 @@ async fn a_conversation_is_taken_up_or_copied() {
     assert!(has(&words, "--session-id", &SESSION.to_string()));
 }
 
-// covers: 003-080, 003-097, 004-041
+// covers: 002-048, 003-080, 003-097, 004-041
 #[tokio::test]
 async fn prompts_subagents_hooks_and_secrets_go_over_the_line_and_never_onto_it() {
     let spec = json!({

@@ -7,7 +7,10 @@
 mod commands;
 mod goldens;
 mod launching;
+mod money;
+mod mutations;
 mod properties;
+mod telling;
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
@@ -52,7 +55,10 @@ fn latest() -> Translate {
 
 /// A translator that has begun and was answered.
 fn ready() -> Translate {
-    let mut translate = latest();
+    begun(latest())
+}
+
+fn begun(mut translate: Translate) -> Translate {
     let out = turnout(|out| translate.start(out));
     let id = written(&out)[0]["request_id"].clone();
     let answer = json!({ "type": "control_response",

@@ -69,6 +69,16 @@ async fn a_process_inside_an_agents_tree_is_refused() {
         assert_eq!(answer.refused(), forbidden(403));
         assert!(answer.body.contains("an agent started it"));
     }
+    let uid = rustix::process::getuid().as_raw();
+    let refused = |attempts| {
+        let from = format!("unix socket, uid {uid}, pid {}", std::process::id());
+        let reason = "another user, or a process of an agent".to_owned();
+        (None, DaemonEvent::AccessRefused { from, attempts, reason })
+    };
+    assert_eq!(local.stand.noted(), [refused(1)], "one line a minute, however many come");
+    local.stand.pass(60_000);
+    ask(&local.path, "GET /healthz", &[]).await;
+    assert_eq!(local.stand.noted(), [refused(1), refused(2)]);
 }
 
 #[test]
@@ -100,5 +110,37 @@ async fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "hello");
     let long = ListenAddress::Unix(home.path().join("x".repeat(200)));
     let settings = DoorSettings { listen: vec![long], ..DoorSettings::default() };
-    assert!(matches!(Door::bind(&settings).await, Err(DoorError::Io { .. })));
+    assert!(matches!(Door::bind(&settings).await, Err(DoorError::Io { .. })), "a name is not shortened");
+}
+
+#[tokio::test]
+async fn a_socket_deep_down_is_bound_and_reached() {
+    let home = tempfile::tempdir().unwrap();
+    let deep = home.path().join("d".repeat(120)).join("e".repeat(120));
+    std::fs::create_dir_all(&deep).unwrap();
+    let path = deep.join("daemon.sock");
+    let settings =
+        DoorSettings { listen: vec![ListenAddress::Unix(path.clone())], ..DoorSettings::default() };
+    let door = Door::bind(&settings).await.unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+    let reach = Reach::to(&path).unwrap();
+    tokio::net::UnixStream::connect(reach.path()).await.unwrap();
+    assert!(matches!(Door::bind(&settings).await, Err(DoorError::Taken(_))));
+    drop(door);
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn a_door_removes_its_own_socket_and_no_newer_one() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("daemon.sock");
+    let settings =
+        DoorSettings { listen: vec![ListenAddress::Unix(path.clone())], ..DoorSettings::default() };
+    let old = Door::bind(&settings).await.unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let newer = Door::bind(&settings).await.unwrap();
+    drop(old);
+    assert!(path.exists());
+    drop(newer);
+    assert!(!path.exists());
 }

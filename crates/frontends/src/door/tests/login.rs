@@ -131,6 +131,67 @@ async fn a_logout_ends_the_login_everywhere() {
 }
 
 #[tokio::test]
+async fn who_came_with_cookie_and_key_must_leave_when_that_login_ends_and_no_one_else() {
+    let stand = Arc::new(Stand::new().await);
+    let (cookie, key) = stand.browser().await;
+    let (other_cookie, other_key) = stand.browser().await;
+    let stay = |lines: Vec<String>| {
+        let stand = Arc::clone(&stand);
+        tokio::spawn(async move {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            stand.ask("GET /api/v1/stay", &lines).await.body
+        })
+    };
+    let staying = stay(vec![cookie.clone(), key.clone()]);
+    let other = stay(vec![other_cookie, other_key]);
+    let by_token = stay(vec![stand.bearer()]);
+    ARRIVED.acquire_many(3).await.unwrap().forget();
+    assert_eq!(stand.post(LOGOUT_PATH, &[&cookie, &key], "").await.status, 204);
+    assert_eq!(staying.await.unwrap(), "over");
+    assert!(!other.is_finished() && !by_token.is_finished());
+}
+
+#[tokio::test]
+async fn logins_logouts_and_lockouts_are_told_for_the_log() {
+    let stand = Stand::with(|settings| settings.limits.failures = 2).await;
+    let (cookie, key) = stand.browser().await;
+    stand.post(LOGOUT_PATH, &[&cookie, &key], "").await;
+    for _ in 0..3 {
+        stand.ask("GET /api/v1/who", &["Authorization: Bearer wrong"]).await;
+    }
+    let owner = || Some("owner".to_owned());
+    let refused = DaemonEvent::AccessRefused {
+        from: "127.0.0.1".into(),
+        attempts: 2,
+        reason: "wrong credentials; the address is locked out for a while".into(),
+    };
+    assert_eq!(
+        stand.noted(),
+        [
+            (owner(), DaemonEvent::LoggedIn { address: Some("127.0.0.1".into()) }),
+            (owner(), DaemonEvent::LoggedOut),
+            (None, refused),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_text_is_refused_in_our_own_words() {
+    let stand = Stand::new().await;
+    assert_eq!(stand.ask_as_owner("GET /api/v1/named/%C3%A9%2f", &[]).await.body, "é/");
+    for path in ["%ff", "%C3", "a%C3%28", "%ed%a0%80"] {
+        let answer = stand.ask_as_owner(&format!("GET /api/v1/named/{path}"), &[]).await;
+        assert_eq!(answer.refused(), invalid(400), "{path}");
+    }
+    assert_eq!(
+        stand.ask("GET /api/v1/named/%ff", &[]).await.refused(),
+        forbidden(401),
+        "strangers learn nothing"
+    );
+    assert_eq!(stand.ask_as_owner("GET /api/v1/named/%zz", &[]).await.status, 200, "no escape, but text");
+}
+
+#[tokio::test]
 async fn a_restart_does_not_log_the_page_out() {
     let stand = Stand::new().await;
     let (cookie, key) = stand.browser().await;

@@ -24,7 +24,7 @@ use axum::{
 };
 use bytes::Bytes;
 use portolan_core::{
-    LogId, Millis, Seq, SessionId, Stored,
+    DaemonEvent, LogId, Millis, Seq, SessionId, Stored,
     command::CommandKey,
     ports::{
         Boxed, Clock, CommandRow, LogHead, Op, Page, SessionQuery, Store, StoreError, StoreHealth, Write,
@@ -35,6 +35,7 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
+    sync::Semaphore,
     sync::watch,
 };
 use tokio_util::sync::CancellationToken;
@@ -105,6 +106,9 @@ impl Store for Records {
     }
 }
 
+/// What the door told its witness: who, and what.
+type Noted = Arc<Mutex<Vec<(Option<String>, DaemonEvent)>>>;
+
 /// A door with routes behind it, open on loopback.
 struct Stand {
     address: SocketAddr,
@@ -112,6 +116,7 @@ struct Stand {
     keeper: Arc<Keeper>,
     owner: Secret,
     time: Arc<AtomicI64>,
+    noted: Noted,
     store: Arc<Records>,
     home: tempfile::TempDir,
     shutdown: CancellationToken,
@@ -143,7 +148,11 @@ impl Stand {
         let mut settings =
             DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
         change(&mut settings);
-        let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap();
+        let noted = Noted::default();
+        let notes = Arc::clone(&noted);
+        let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap().with_witness(
+            move |who, event| notes.lock().unwrap().push((who.map(|who| who.name.clone()), event)),
+        );
         let keeper = Arc::new(keeper.with_open_paths(|path| path == "/" || path.starts_with("/assets/")));
         let shutdown = CancellationToken::new();
         let serving = serve(&settings, keeper.clone(), routes(), shutdown.clone()).await.unwrap();
@@ -152,11 +161,16 @@ impl Stand {
             ListenAddress::Unix(_) => None,
         });
         let address = address.unwrap_or_else(|| "127.0.0.1:1".parse().unwrap());
-        Self { address, tokens, keeper, owner, time, store, home, shutdown, serving: Some(serving) }
+        Self { address, tokens, keeper, owner, time, noted, store, home, shutdown, serving: Some(serving) }
     }
 
     fn pass(&self, ms: i64) {
         self.time.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// What belongs into the daemon's log.
+    fn noted(&self) -> Vec<(Option<String>, DaemonEvent)> {
+        self.noted.lock().unwrap().clone()
     }
 
     fn now(&self) -> Millis {
@@ -208,6 +222,9 @@ impl Stand {
     }
 }
 
+/// One permit for each who has come to stay. One test alone counts them.
+static ARRIVED: Semaphore = Semaphore::const_new(0);
+
 fn routes() -> Router {
     Router::new()
         .route("/healthz", get(|| async { "ok" }))
@@ -216,6 +233,18 @@ fn routes() -> Router {
             "/api/v1/who",
             get(|Guest(who): Guest| async move { format!("{} {} {}", who.name, who.role, who.via) }),
         )
+        .route(
+            "/api/v1/stay",
+            get(|stay: Stay| async move {
+                ARRIVED.add_permits(1);
+                stay.over().await;
+                "over"
+            }),
+        )
+        .route(
+            "/api/v1/named/{name}",
+            get(|axum::extract::Path(name): axum::extract::Path<String>| async move { name }),
+        )
         // Asks for nobody itself: only the guard stands before it.
         .route("/metrics", get(|| async { "figures" }))
         .route("/api/v1/echo", post(|JsonBody(body): JsonBody<Value>| async move { axum::Json(body) }))
@@ -223,7 +252,7 @@ fn routes() -> Router {
             "/ws",
             get(|visitor: Visitor| async move {
                 match visitor {
-                    Visitor::Known(Guest(who)) => format!("known {}", who.via),
+                    Visitor::Known(Guest(who), _) => format!("known {}", who.via),
                     Visitor::Half(_) => "half".to_owned(),
                 }
             }),

@@ -23,7 +23,10 @@ pub(super) async fn list_folder(stage: &Stage) -> Played {
     match run_ls(stage, None, "ls").await {
         Some(count) => {
             stage
-                .say(&format!("There are {count} names here. That was real; `ls` is the boldest thing I do."))
+                .say(&format!(
+                    "There {} here. That was real; `ls` is the boldest thing I do.",
+                    if count == 1 { "is 1 name".to_owned() } else { format!("are {count} names") }
+                ))
                 .await
         }
         None => stage.say("Understood: no looking. The denial, and who said it, is in the log.").await,

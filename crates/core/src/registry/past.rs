@@ -1,0 +1,357 @@
+//! Past conversations: what agents have kept by themselves, listed, and taken up as sessions with what was said in them.
+//!
+//! An import is all or nothing. Its entries are written in pieces, so that a long conversation never lies in memory
+//! whole; the session exists with the last piece. A note tells of it until then, and what a crash leaves behind is
+//! deleted at the next start. Nothing is ever written where the agent keeps its conversations.
+
+mod import;
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::sync::SemaphorePermit;
+
+use self::import::Import;
+use super::{
+    LIST_PAGE, Registry, SHORTEST_PREFIX, broken,
+    create::{Known, UnderWay, folder},
+    gone,
+};
+use crate::{
+    Capabilities, CommandId, LogId, Principal, Refusal, RefusalCode, Role, SessionId, SessionSpec,
+    command::CommandKey,
+    ports::{Agent, Op, Past, PastError, PastQuery, PastSession, SessionQuery, StoreError, Write},
+    session::state::Summary,
+    spec::MAX_NAME,
+};
+
+/// The most conversations that one list holds.
+pub const PAST_LISTED: u32 = 1000;
+
+/// Lists and imports at once. Each reads many files; more would only wait for the same disk.
+pub(super) const PAST_AT_ONCE: usize = 2;
+
+/// How long an agent may take for its list, or for the next piece of a conversation.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The collection of imports that are not finished, by the session that each will be.
+const IMPORTS: &str = "imports";
+
+/// A conversation that an agent has kept by itself, as frontends list it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct PastDescription {
+    /// The agent kind.
+    pub agent: String,
+    /// What the agent tells of it.
+    #[serde(flatten)]
+    pub past: PastSession,
+    /// The session under which it lives here already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub session: Option<SessionId>,
+}
+
+/// Which conversations to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PastListing {
+    /// Only of this agent.
+    pub agent: Option<String>,
+    /// Only those held in this folder or below it.
+    pub cwd: Option<PathBuf>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A conversation to take up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TakeUp {
+    /// The agent's own id of it, or a unique beginning.
+    pub past: String,
+    /// Leave that one as it is: the agent goes on in a copy.
+    pub copy: bool,
+    /// What the session is made of beside. Any agent that has the conversation when none is named; the folder that it
+    /// was held in when none is named.
+    pub spec: SessionSpec,
+}
+
+/// The session that goes on with a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TakenUp {
+    /// Which.
+    pub session: Summary,
+    /// It lived here before, and nothing was made.
+    pub already: bool,
+}
+
+/// An agent that keeps conversations, and those.
+type Keeper = (Arc<dyn Agent>, Arc<dyn Past>);
+
+/// A conversation that was found, and who keeps it.
+struct Found {
+    agent: Arc<dyn Agent>,
+    past: Arc<dyn Past>,
+    session: PastSession,
+}
+
+impl Registry {
+    /// Conversations that agents have kept by themselves, the newest first, without those outside of the folders that
+    /// sessions may work in.
+    pub async fn past(&self, who: &Principal, listing: PastListing) -> Result<Vec<PastDescription>, Refusal> {
+        who.may_daemon(Role::Operator)?;
+        let limit = listing.limit.clamp(1, PAST_LISTED) as usize;
+        let below = match &listing.cwd {
+            Some(cwd) => vec![folder(cwd, &self.shared.policy.roots)?],
+            None => self.real_roots(),
+        };
+        let query = PastQuery { limit, below, prefix: None };
+        let mut all: Vec<PastDescription> = Vec::new();
+        for (agent, past) in self.with_past(listing.agent.as_deref())? {
+            let listed = self.list_past(&*past, query.clone()).await;
+            match listed {
+                Ok(found) => all.extend(found.into_iter().map(|past| PastDescription {
+                    agent: agent.kind().to_owned(),
+                    past,
+                    session: None,
+                })),
+                Err(refusal) if listing.agent.is_some() => return Err(refusal),
+                // The others are worth a list all the same.
+                Err(refusal) => {
+                    tracing::warn!(agent = agent.kind(), %refusal, "past conversations cannot be listed");
+                }
+            }
+        }
+        all.sort_by(|a, b| {
+            b.past.updated_at.cmp(&a.past.updated_at).then_with(|| a.past.past.cmp(&b.past.past))
+        });
+        all.truncate(limit);
+        let living = self.living().await?;
+        for one in &mut all {
+            one.session = living.get(&(one.agent.clone(), one.past.past.clone())).copied();
+        }
+        Ok(all)
+    }
+
+    /// Takes a conversation up: a new session with what was said in it, whose agent resumes it with the next prompt; or
+    /// the session under which it lives here already, unless a copy is asked for. The same id of the same token again
+    /// gives the same session.
+    pub async fn take_up(&self, who: &Principal, id: CommandId, asked: TakeUp) -> Result<TakenUp, Refusal> {
+        who.may_daemon(Role::Operator)?;
+        if !asked.spec.env.is_empty() || !asked.spec.mcp_servers.is_empty() {
+            who.may_daemon(Role::Owner)?;
+        }
+        if asked.spec.resume.is_some() || asked.spec.fork.is_some() {
+            let message = "a conversation is taken up by its own id; `resume` and `fork` have no place here";
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        self.store_takes_writes()?;
+        let (registry, who) = (self.clone(), who.clone());
+        // On a task of its own: whoever asked may go, but what was begun is brought to an end.
+        let taken = tokio::spawn(async move { registry.take_up_now(&who, id, asked).await });
+        taken.await.unwrap_or_else(|_| {
+            Err(Refusal::new(RefusalCode::Internal, "a fault of ours while the conversation was taken up"))
+        })
+    }
+
+    async fn take_up_now(&self, who: &Principal, id: CommandId, asked: TakeUp) -> Result<TakenUp, Refusal> {
+        let key = CommandKey { token: who.token.clone(), id };
+        let _under_way = UnderWay::enter(self, &key)?;
+        if let Known::Made(session) = self.session_for(&key).await? {
+            return Ok(TakenUp { session: *session, already: false });
+        }
+        let found = self.find_past(&asked).await?;
+        let kind = found.agent.kind().to_owned();
+        let name = (kind.clone(), found.session.past.clone());
+        let _alone = Importing::enter(self, &name)?;
+        if !asked.copy
+            && let Some(session) = self.living().await?.get(&name)
+        {
+            let handle = self.wake(*session).await?;
+            let session = handle.log.book().state().summary.clone();
+            return Ok(TakenUp { session, already: true });
+        }
+        let capabilities = found.agent.capabilities();
+        Capabilities::require(capabilities.session_resume, &kind, "take up a past conversation")?;
+        Capabilities::require(!asked.copy || capabilities.session_fork, &kind, "go on in a copy")?;
+        let spec = filled(asked.spec, &found)?;
+        let (spec, _) = self.admit(who, spec).await?;
+        // Never the session that an earlier try was promised: what that one wrote may be just about to be deleted.
+        let session = SessionId::new();
+        self.promise(&key, session).await?;
+        let note =
+            Op::Put { collection: IMPORTS, key: session.to_string(), value: Bytes::from_static(b"{}") };
+        self.commit(LogId::Session(session), vec![note]).await?;
+        let import = Import { registry: self, who, session, spec, copy: asked.copy, capabilities };
+        match import.run(&found).await {
+            Ok(session) => Ok(TakenUp { session, already: false }),
+            Err(refusal) => {
+                if let Err(error) = self.forget_import(session).await {
+                    tracing::warn!(%session, %error, "what is left of an import goes at the next start");
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Deletes what imports left behind that a crash cut short. Called before anyone can begin another.
+    pub(super) async fn forget_unfinished_imports(&self) -> Result<(), StoreError> {
+        for (key, _) in self.shared.store.records(IMPORTS).await? {
+            if let Ok(session) = key.parse() {
+                tracing::warn!(%session, "an import was cut short; nothing of it is kept");
+                self.forget_import(session).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Without waiting for it: a store that cannot write just now does so later.
+    async fn forget_import(&self, session: SessionId) -> Result<(), StoreError> {
+        let note = Op::Remove { collection: IMPORTS, key: session.to_string() };
+        let write = Write { log: LogId::Session(session), ops: vec![Op::Delete, note], done: None };
+        self.shared.store.write(write).await
+    }
+
+    /// The agents that keep conversations: the one that is named, or all.
+    fn with_past(&self, named: Option<&str>) -> Result<Vec<Keeper>, Refusal> {
+        let with_past = |agent: &Arc<dyn Agent>| Some((Arc::clone(agent), agent.past()?));
+        let Some(kind) = named.filter(|kind| !kind.is_empty()) else {
+            return Ok(self.shared.agents.iter().filter_map(with_past).collect());
+        };
+        let agent = self.agent(kind).ok_or_else(|| self.no_agent(kind))?;
+        let found = with_past(agent).ok_or_else(|| {
+            let message = format!("the agent `{kind}` tells of no past conversations");
+            Refusal::new(RefusalCode::Unsupported, message)
+        })?;
+        Ok(vec![found])
+    }
+
+    async fn list_past(&self, past: &dyn Past, query: PastQuery) -> Result<Vec<PastSession>, Refusal> {
+        let _turn = self.turn().await?;
+        let listed = tokio::time::timeout(PATIENCE, past.list(query)).await.map_err(|_| too_slow())?;
+        listed.map_err(unreadable)
+    }
+
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        self.shared.past_turns.acquire().await.map_err(|_| gone())
+    }
+
+    /// The one conversation that is meant.
+    async fn find_past(&self, asked: &TakeUp) -> Result<Found, Refusal> {
+        let wanted = asked.past.as_str();
+        let plain = wanted.bytes().all(|byte| byte.is_ascii_graphic());
+        if wanted.len() < SHORTEST_PREFIX || !plain {
+            let message = format!(
+                "`{}` names no conversation; give its id, or at least {SHORTEST_PREFIX} characters of it",
+                wanted.escape_debug()
+            );
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        // Two tell that it is not unique; one more that is meant in full is among them, since ids are of one length.
+        let below = self.real_roots();
+        let query = PastQuery { limit: 2, below, prefix: Some(wanted.to_owned()) };
+        let mut found = Vec::new();
+        for (agent, past) in self.with_past(Some(&asked.spec.agent))? {
+            let listed = self.list_past(&*past, query.clone()).await?;
+            let one = |session| Found { agent: Arc::clone(&agent), past: Arc::clone(&past), session };
+            found.extend(listed.into_iter().map(one));
+        }
+        if let Some(exact) = found.iter().position(|one| one.session.past == wanted) {
+            return Ok(found.swap_remove(exact));
+        }
+        match found.len() {
+            0 => Err(Refusal::new(
+                RefusalCode::NotFound,
+                format!("no past conversation begins with `{wanted}`; `portolan past` shows what there is"),
+            )),
+            1 => Ok(found.swap_remove(0)),
+            _ => Err(Refusal::new(
+                RefusalCode::Invalid,
+                format!("several past conversations begin with `{wanted}`; give more characters"),
+            )),
+        }
+    }
+
+    /// Which session goes on with which conversation, by agent and its own id.
+    async fn living(&self) -> Result<HashMap<(String, String), SessionId>, Refusal> {
+        let (mut living, mut before) = (HashMap::new(), None);
+        loop {
+            let query = SessionQuery { archived: None, live: false, before, limit: LIST_PAGE };
+            let page = self.shared.store.sessions(query).await.map_err(broken)?;
+            let Some(last) = page.last() else { return Ok(living) };
+            before = Some(last.session);
+            for summary in page {
+                // One that is awake knows better than its row.
+                let awake = self.shared.shelf.awake(summary.session);
+                let summary = awake.map_or(summary, |handle| handle.log.book().state().summary.clone());
+                if let Some(own) = summary.agent_session {
+                    living.entry((summary.agent, own)).or_insert(summary.session);
+                }
+            }
+        }
+    }
+
+    /// The folders that sessions may work in, by their real paths.
+    fn real_roots(&self) -> Vec<PathBuf> {
+        let roots = self.shared.policy.roots.iter();
+        // One that is not there allows nothing, but must not become "any".
+        roots.map(|root| root.canonicalize().unwrap_or_else(|_| root.clone())).collect()
+    }
+}
+
+/// The spec with what the conversation tells.
+fn filled(asked: SessionSpec, found: &Found) -> Result<SessionSpec, Refusal> {
+    let mut spec = SessionSpec { agent: found.agent.kind().to_owned(), ..asked };
+    if spec.cwd.as_os_str().is_empty() {
+        let no_folder = "the conversation does not tell its folder; name the folder to work in (`cwd`)";
+        spec.cwd = found.session.cwd.clone().ok_or_else(|| Refusal::new(RefusalCode::Invalid, no_folder))?;
+    }
+    let title: String = found.session.title.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+    spec.name = spec.name.or_else(|| Some(title).filter(|title| !title.trim().is_empty()));
+    spec.resume = Some(found.session.past.clone());
+    Ok(spec)
+}
+
+fn too_slow() -> Refusal {
+    let message = format!("the agent took longer than {} s to tell of its past", PATIENCE.as_secs());
+    Refusal::new(RefusalCode::AgentRefused, message)
+}
+
+fn unreadable(error: PastError) -> Refusal {
+    let code = match &error {
+        PastError::NotFound(_) => RefusalCode::NotFound,
+        PastError::Unreadable(_) => RefusalCode::AgentRefused,
+    };
+    Refusal::new(code, error.to_string())
+}
+
+/// A conversation that is just being taken up: whoever wants the same is asked to come back.
+struct Importing<'a> {
+    registry: &'a Registry,
+    name: (String, String),
+}
+
+/// Conversations that are just being taken up, by agent and its own id.
+pub(super) type Imports = HashSet<(String, String)>;
+
+impl<'a> Importing<'a> {
+    fn enter(registry: &'a Registry, name: &(String, String)) -> Result<Self, Refusal> {
+        let mut imports = registry.shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !imports.insert(name.clone()) {
+            return Err(Refusal::busy("this conversation is just being taken up", 250));
+        }
+        Ok(Self { registry, name: name.clone() })
+    }
+}
+
+impl Drop for Importing<'_> {
+    fn drop(&mut self) {
+        let mut imports = self.registry.shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
+        imports.remove(&self.name);
+    }
+}

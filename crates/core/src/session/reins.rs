@@ -1,0 +1,68 @@
+//! The reins: a hold on a session's running agent beside its task. For the one case in which the task cannot act,
+//! because nothing can be recorded: whoever wants an agent to stop must not have to wait for a disk.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::ports::{AgentLink, Instruction, Order, Ticket};
+
+/// A hold on the running agent, where one runs. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reins(Arc<Mutex<Option<Hold>>>);
+
+#[derive(Debug)]
+struct Hold {
+    /// Weak, so that a hold keeps no link open.
+    instructions: mpsc::WeakSender<Instruction>,
+    stop: CancellationToken,
+}
+
+/// What came of pulling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pulled {
+    /// The agent is told.
+    Told,
+    /// It takes nothing at the moment.
+    Busy,
+    /// None runs.
+    NotRunning,
+}
+
+impl Reins {
+    fn hold(&self) -> MutexGuard<'_, Option<Hold>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn take(&self, link: &AgentLink) {
+        *self.hold() = Some(Hold { instructions: link.instructions.downgrade(), stop: link.stop.clone() });
+    }
+
+    pub(super) fn let_go(&self) {
+        *self.hold() = None;
+    }
+
+    /// Ends the agent by its stop ladder.
+    pub(crate) fn stop(&self) -> Pulled {
+        match &*self.hold() {
+            Some(hold) => {
+                hold.stop.cancel();
+                Pulled::Told
+            }
+            None => Pulled::NotRunning,
+        }
+    }
+
+    /// Stops the running turn.
+    pub(crate) fn interrupt(&self) -> Pulled {
+        let instructions = self.hold().as_ref().and_then(|hold| hold.instructions.upgrade());
+        let Some(instructions) = instructions else { return Pulled::NotRunning };
+        // No entry has the number 0: whatever the agent says to this ticket settles no command.
+        match instructions.try_send(Instruction { ticket: Ticket(0), order: Order::Interrupt }) {
+            Ok(()) => Pulled::Told,
+            Err(mpsc::error::TrySendError::Full(_)) => Pulled::Busy,
+            Err(mpsc::error::TrySendError::Closed(_)) => Pulled::NotRunning,
+        }
+    }
+}

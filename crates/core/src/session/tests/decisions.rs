@@ -1,0 +1,251 @@
+//! What the machine decides, one case each.
+
+use super::*;
+
+#[test]
+fn nothing_is_told_to_the_agent_before_it_is_committed() {
+    let mut world = ready();
+    let receipt = world.send(1, prompt("hello")).unwrap();
+    assert_eq!(receipt.stage, Stage::Sending);
+    assert_eq!(world.machine.next_instruction(receipt.seq), None, "its entries are not visible yet");
+    world.commit();
+    let expected = Instruction {
+        ticket: Ticket(receipt.seq.0),
+        order: Order::Prompt { content: vec![Content::text("hello")] },
+    };
+    assert_eq!(world.told, [(1, expected)]);
+}
+
+// covers: 000-057
+#[test]
+fn the_second_answer_is_refused_and_learns_who_was_first() {
+    let mut world = ready();
+    let request = world.ask("Bash");
+    world.send(1, yes(request)).unwrap();
+    let refusal = world.send(2, yes(request)).unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::AlreadyClosed);
+    assert_eq!(refusal.message, format!("request {request} was already answered by person 1 (test)"));
+    world.commit();
+    assert_eq!(world.answers_told().into_values().collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn the_same_command_id_is_done_once() {
+    let mut world = ready();
+    let id: CommandId = "once".parse().unwrap();
+    let first = world.send_as(1, id.clone(), prompt("hello")).unwrap();
+    let again = world.send_as(1, id.clone(), prompt("hello")).unwrap();
+    assert_eq!(first, again);
+    let other = world.send_as(2, id, prompt("hello")).unwrap();
+    assert_ne!(first.seq, other.seq, "an id is the sender's own");
+}
+
+// covers: 000-098
+#[test]
+fn after_always_the_same_tool_is_not_asked_again() {
+    let mut world = ready();
+    let request = world.ask("Bash");
+    let answer = Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
+    world.send(1, Action::Answer { request, digest: None, answer }).unwrap();
+    world.ask("Bash");
+    assert_eq!(world.open(), [], "the rule answered");
+    world.ask("Write");
+    assert_eq!(world.open().len(), 1, "a rule is about one tool");
+    world.commit();
+    let by_rule =
+        Outcome::Answered { answer: Answer::allow(), by: Actor::Policy { rule: "always allow Bash".into() } };
+    assert!(
+        world
+            .events()
+            .iter()
+            .any(|(_, e)| matches!(e, Event::RequestClosed { outcome, .. } if *outcome == by_rule))
+    );
+}
+
+#[test]
+fn an_answer_to_what_was_not_shown_is_refused() {
+    let mut world = ready();
+    let request = world.ask("Bash");
+    let action = Action::Answer { request, digest: Some("other".into()), answer: Answer::allow() };
+    assert_eq!(world.send(1, action).unwrap_err().code, RefusalCode::Stale);
+    assert_eq!(world.open(), [request]);
+}
+
+#[test]
+fn an_unanswered_request_is_denied_at_its_deadline_and_everyone_is_told() {
+    let mut world = ready();
+    let request = world.ask("Bash");
+    world.now = Millis(world.now.0 + 59_999);
+    world.machine.expire(&mut world.book, world.now);
+    assert_eq!(world.open(), [request]);
+    world.now = Millis(world.now.0 + 1);
+    world.machine.expire(&mut world.book, world.now);
+    world.commit();
+    assert_eq!(world.open(), []);
+    assert!(
+        world
+            .events()
+            .iter()
+            .any(|(_, e)| matches!(e, Event::RequestClosed { outcome: Outcome::Expired, .. }))
+    );
+    assert_eq!(world.answers_told().len(), 1, "the agent is told no");
+    assert_eq!(world.send(1, yes(request)).unwrap_err().code, RefusalCode::AlreadyClosed);
+}
+
+// covers: 002-077
+#[test]
+fn an_interrupt_closes_what_waits_for_everybody() {
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    let (first, second) = (world.ask("Bash"), world.ask("Write"));
+    world.send(3, Action::Interrupt).unwrap();
+    assert_eq!(world.open(), []);
+    for request in [first, second] {
+        let refusal = world.send(1, yes(request)).unwrap_err();
+        assert!(matches!(refusal.outcome.as_deref(), Some(Outcome::Interrupted { .. })), "{refusal:?}");
+    }
+}
+
+#[test]
+fn a_prompt_during_a_turn_waits_for_its_end() {
+    let mut world = ready();
+    world.send(1, prompt("first")).unwrap();
+    world.commit();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
+    let second = world.send(1, prompt("second")).unwrap();
+    assert_eq!(second.stage, Stage::Accepted);
+    assert_eq!(world.book.state().summary.queued, 1);
+    let first = world.told[0].1.ticket;
+    world.report(Report::Consumed { ticket: first, result: None });
+    world.report(Report::TurnEnded { result: Box::new(TurnResult::bare(TurnOutcome::Completed)), raw: None });
+    world.commit();
+    assert_eq!(world.told.last().unwrap().1.ticket, Ticket(second.seq.0));
+}
+
+#[test]
+fn a_queued_prompt_can_be_taken_back_once() {
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    let queued = world.send(1, prompt("later")).unwrap();
+    world.send(2, Action::Withdraw { prompt: queued.seq }).unwrap();
+    assert_eq!(world.book.state().summary.queued, 0);
+    let again = world.send(2, Action::Withdraw { prompt: queued.seq }).unwrap_err();
+    assert_eq!(again.code, RefusalCode::NotFound);
+}
+
+#[test]
+fn a_crash_while_sending_leaves_the_prompt_uncertain_and_it_can_be_sent_again() {
+    let mut world = ready();
+    let sent = world.send(1, prompt("fragile")).unwrap();
+    world.commit();
+    world.crash();
+    let state = world.book.state().clone();
+    assert!(matches!(state.commands[0].stage, Stage::Uncertain { .. }), "{:?}", state.commands);
+    assert_eq!(state.summary.status, Status::Terminated);
+    world.send(1, Action::SendAgain { command: sent.seq }).unwrap();
+    world.report(Report::Ready);
+    world.commit();
+    let prompts: Vec<_> =
+        world.told.iter().filter(|(_, i)| matches!(i.order, Order::Prompt { .. })).collect();
+    assert_eq!(prompts.len(), 2, "once before the crash, once because someone said so");
+    assert_eq!(prompts[1].0, 2, "to the next start of the agent");
+}
+
+#[test]
+fn a_crash_before_sending_leaves_the_prompt_in_the_queue() {
+    let mut world = World::new();
+    world.send(1, prompt("patient")).unwrap();
+    world.commit();
+    world.crash();
+    assert_eq!(world.book.state().summary.queued, 1);
+    world.send(1, Action::Resume).unwrap();
+    world.report(Report::Ready);
+    world.commit();
+    assert!(
+        matches!(&world.told[0].1.order, Order::Prompt { content } if *content == [Content::text("patient")])
+    );
+}
+
+#[test]
+fn an_agent_that_fails_is_started_again_three_times_and_then_stays_down() {
+    let mut world = ready();
+    for expected in 2..=4 {
+        world.exit(ExitReason::Failed);
+        world.settle();
+        assert_eq!(world.started, expected);
+    }
+    world.exit(ExitReason::Failed);
+    world.settle();
+    assert_eq!(world.started, 4);
+    assert!(!world.machine.is_running());
+    assert_eq!(world.book.state().summary.status, Status::Error);
+}
+
+// covers: 000-072
+#[test]
+fn an_agent_that_never_started_is_not_tried_again() {
+    let mut world = World::new();
+    world.exit(ExitReason::NotStarted);
+    world.settle();
+    assert!(!world.machine.is_running());
+    assert_eq!(world.book.state().summary.error.as_deref(), Some("it ended"));
+}
+
+#[test]
+fn the_text_of_an_item_that_was_cut_off_is_kept() {
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
+    let started =
+        Event::ItemStarted { item: "1.1".into(), kind: ItemKind::Text, message: None, parent: None };
+    world.report(Report::Event { event: started, raw: None });
+    for text in ["half a ", "sentence"] {
+        world.report(Report::Event {
+            event: Event::Delta { item: "1.1".into(), text: text.into() },
+            raw: None,
+        });
+    }
+    world.exit(ExitReason::Failed);
+    world.settle();
+    let kept = world.events().into_iter().find_map(|(_, event)| match event {
+        Event::Message { item, content, interrupted: true, .. } if item == "1.1" => Some(content),
+        _ => None,
+    });
+    assert_eq!(kept, Some(vec![Content::text("half a sentence")]));
+    let ended = world.events().into_iter().any(|(_, event)| {
+        matches!(event, Event::TurnEnded { result, .. } if result.outcome == TurnOutcome::Failed)
+    });
+    assert!(ended);
+}
+
+#[test]
+fn an_archived_session_keeps_no_process() {
+    let mut world = ready();
+    world.send(1, Action::Archive { archived: true }).unwrap();
+    assert!(!world.machine.is_running());
+    assert_eq!(world.book.state().commands, []);
+    assert!(world.book.state().summary.archived);
+}
+
+#[test]
+fn a_slow_reader_is_given_just_the_text_it_lacks() {
+    let mut world = ready();
+    let started = Event::ItemStarted { item: "i".into(), kind: ItemKind::Text, message: None, parent: None };
+    world.report(Report::Event { event: started, raw: None });
+    let before = world.book.head();
+    let delta =
+        |text: &str| Report::Event { event: Event::Delta { item: "i".into(), text: text.into() }, raw: None };
+    world.report(delta("one "));
+    let after_one = world.book.head();
+    world.report(delta("two "));
+    world.report(delta("three"));
+    let head = world.book.head();
+    let text = |text: &str| vec![Event::Delta { item: "i".into(), text: text.into() }];
+    assert_eq!(world.book.state().merged(after_one, head), text("two three"));
+    assert_eq!(world.book.state().merged(before, after_one), text("one "));
+    assert_eq!(world.book.state().merged(head, head), []);
+    assert_eq!(
+        world.book.state().merged(Seq::ZERO, head).len(),
+        2,
+        "with its beginning for who missed that too"
+    );
+}

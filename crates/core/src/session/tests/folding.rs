@@ -1,0 +1,133 @@
+//! What the state tells: the status, the money, the tree of subagents.
+
+use super::*;
+
+fn status(world: &World) -> Status {
+    world.book.state().summary.status
+}
+
+// covers: 004-003, 004-004, 004-005, 004-006, 004-007, 004-008, 004-009, 003-100
+#[test]
+fn the_status_follows_the_life_of_the_agent() {
+    let mut world = World::new();
+    assert_eq!(status(&world), Status::Starting);
+    world.report(Report::Ready);
+    assert_eq!(status(&world), Status::Connected);
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    assert_eq!(status(&world), Status::Active, "a turn may start by itself");
+    world.report(Report::LinkLost { reason: "cut".into() });
+    assert_eq!(status(&world), Status::Disconnected);
+    world.report(Report::LinkRestored);
+    assert_eq!(status(&world), Status::Active);
+    world.report(Report::TurnEnded { result: Box::new(TurnResult::bare(TurnOutcome::Completed)), raw: None });
+    assert_eq!(status(&world), Status::Idle);
+    let summary = &world.book.state().summary;
+    assert_eq!((summary.session, summary.agent.as_str()), (SESSION, "fake"));
+    world.exit(ExitReason::Finished);
+    assert_eq!(status(&world), Status::Terminated);
+    let mut failed = World::new();
+    failed.exit(ExitReason::NotReady);
+    assert_eq!(status(&failed), Status::Error);
+    assert_eq!(failed.book.state().summary.error.as_deref(), Some("it ended"));
+}
+
+// covers: 000-039, 000-047, 003-136, 004-107
+#[test]
+fn tokens_turns_and_money_add_up_and_unknown_cost_stays_unknown() {
+    use crate::usage::{ModelUsage, TokenUsage};
+    let mut world = ready();
+    let info = crate::event::AgentInfo { model: Some("m".into()), ..crate::event::AgentInfo::default() };
+    world.report(Report::Event { event: Event::AgentInfo { info: Box::new(info) }, raw: None });
+    assert_eq!(world.book.state().context_window, 200_000);
+    assert_eq!(world.book.state().summary.cost_usd, None);
+    let usage = TokenUsage { input: 10, output: 5, cache_creation: 3, cache_read: 2 };
+    let used = Event::Usage { usage, model: None, parent: None, context_window: None };
+    world.report(Report::Event { event: used, raw: None });
+    assert_eq!(world.book.state().context_used, Some(15));
+    for cost_usd in [Some(0.5), None, Some(0.25)] {
+        let mut result = TurnResult::bare(TurnOutcome::Completed);
+        result.usage = Some(usage);
+        result.cost_usd = cost_usd;
+        let share = ModelUsage { usage, context_window: Some(1_000_000), max_output: Some(8_000), cost_usd };
+        result.by_model.insert("m".into(), share);
+        world.report(Report::TurnEnded { result: Box::new(result), raw: None });
+    }
+    let state = world.book.state();
+    assert_eq!((state.summary.turns, state.summary.cost_usd), (3, Some(0.75)));
+    assert_eq!(state.usage, TokenUsage { input: 30, output: 15, cache_creation: 9, cache_read: 6 });
+    assert_eq!(state.context_window, 1_000_000);
+    let model = &state.by_model["m"];
+    assert_eq!((model.cost_usd, model.max_output), (Some(0.75), Some(8_000)));
+    world.report(Report::Event { event: Event::Activity { activity: Some("compacting".into()) }, raw: None });
+    assert_eq!(world.book.state().activity.as_deref(), Some("compacting"));
+}
+
+// covers: 003-078
+#[test]
+fn ten_subagents_at_once_form_a_tree_each_with_its_own_stream() {
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
+    for number in 0..10 {
+        let started = Event::SubagentStarted {
+            subagent: format!("s{number}"),
+            parent: (number > 0).then(|| format!("s{}", (number - 1) / 2)),
+            subagent_type: None,
+            description: "look around".into(),
+            prompt: None,
+            model: None,
+            background: true,
+            team: None,
+        };
+        world.report(Report::Event { event: started, raw: None });
+        let (item, parent) = (format!("1.{number}"), Some(format!("s{number}")));
+        let begun = Event::ItemStarted { item: item.clone(), kind: ItemKind::Text, message: None, parent };
+        world.report(Report::Event { event: begun, raw: None });
+        let delta = Event::Delta { item, text: format!("from {number}") };
+        world.report(Report::Event { event: delta, raw: None });
+    }
+    world.report(Report::TurnEnded { result: Box::new(TurnResult::bare(TurnOutcome::Completed)), raw: None });
+    let state = world.book.state();
+    assert_eq!(state.subagents.len(), 10, "what runs in the background goes on after the turn");
+    let parents: Vec<_> = state.subagents.iter().map(|subagent| subagent.parent.as_deref()).collect();
+    assert_eq!(parents[..4], [None, Some("s0"), Some("s0"), Some("s1")]);
+    for (number, item) in state.items.iter().enumerate() {
+        assert_eq!(
+            (item.parent.as_deref(), item.text.as_str()),
+            (Some(&*format!("s{number}")), &*format!("from {number}"))
+        );
+    }
+}
+
+// covers: 002-037, 002-050
+#[test]
+fn every_message_of_the_agent_moves_the_time_of_last_activity() {
+    let mut world = ready();
+    let before = world.book.state().summary.active_at;
+    world.now = Millis(world.now.0 + 5_000);
+    let event = Event::Notice { level: crate::event::Level::Info, text: "still here".into() };
+    world.report(Report::Event { event, raw: None });
+    let summary = &world.book.state().summary;
+    assert_eq!(summary.active_at.0, before.0 + 5_000);
+    assert_eq!(summary.created_at, Millis(1_000));
+}
+
+// covers: 003-118, 003-119, 003-121
+#[test]
+fn what_the_agent_cannot_do_is_refused_and_what_it_tells_of_itself_is_known() {
+    let mut world = ready();
+    let refusal = world.send(1, Action::SetMode { mode: "plan".into() }).unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Unsupported, "the flag is false");
+    world.send(1, Action::SetModel { model: Some("m".into()) }).unwrap();
+    let commands = vec![crate::capabilities::CommandInfo { name: "compact".into(), ..Default::default() }];
+    let info = crate::event::AgentInfo {
+        modes: Some(vec!["default".into()]),
+        commands: Some(commands.clone()),
+        ..crate::event::AgentInfo::default()
+    };
+    world.report(Report::Event { event: Event::AgentInfo { info: Box::new(info) }, raw: None });
+    let known = &world.book.state().capabilities;
+    assert_eq!(known.supported_commands, Some(commands));
+    assert_eq!(known.supported_permission_modes, Some(vec!["default".into()]));
+    assert!(known.session_archive);
+    world.send(1, Action::Archive { archived: true }).unwrap();
+}

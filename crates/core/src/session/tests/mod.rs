@@ -1,0 +1,227 @@
+//! A session without a task, for tests: the machine, its book, and what the store and the agent have been given.
+//!
+//! - `decisions`: what the machine decides, one case each
+//! - `properties`: what holds whatever people, the agent, time and crashes do
+//! - `folding`: what the state tells
+
+mod decisions;
+mod folding;
+mod properties;
+
+use std::collections::BTreeMap;
+
+use super::{
+    machine::{Machine, Policy, Want},
+    state::{State, Status},
+};
+use crate::{
+    Action, Actor, Capabilities, CommandId, Event, LogId, Millis, RefusalCode, RequestId, Seq, SessionId,
+    SessionSpec, Stored, TokenId,
+    command::{Command, CommandKey, Stage},
+    event::{Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
+    log::{Book, Folded as _},
+    ports::{Instruction, Op, OpenItem, Order, Report, Ticket},
+    request::{Answer, Ask, Outcome, Scope},
+};
+
+const SESSION: SessionId = SessionId::from_u128(7);
+
+/// A session without a task: the machine, its book, and what the store and the agent have been given.
+struct World {
+    machine: Machine,
+    book: Book<State>,
+    now: Millis,
+    /// Appended, not yet committed.
+    fresh: Vec<Stored>,
+    committed: Vec<Stored>,
+    chunks: Vec<OpenItem>,
+    /// What the agent was told, by its generation.
+    told: Vec<(u32, Instruction)>,
+    started: u32,
+    next_key: u32,
+    next_id: u32,
+    /// How those whose answer came too late were told that a request ended: once it is committed, and for good.
+    learning: Vec<(RequestId, Outcome)>,
+    learned: Vec<(RequestId, Outcome)>,
+}
+
+fn capabilities() -> Capabilities {
+    Capabilities { interrupt: true, session_resume: true, model_switching: true, ..Capabilities::default() }
+}
+
+fn policy() -> Policy {
+    Policy { request_deadline: Some(std::time::Duration::from_mins(1)), ..Policy::default() }
+}
+
+impl World {
+    fn new() -> Self {
+        let spec = SessionSpec { agent: "fake".into(), cwd: "/".into(), ..SessionSpec::default() };
+        let now = Millis(1_000);
+        let mut book = Book::new(LogId::Session(SESSION), Seq::ZERO, State::new(SESSION, spec.clone(), now));
+        book.append(now, None, Event::SessionCreated { spec: Box::new(spec) });
+        let mut world = Self {
+            machine: Machine::new(policy()),
+            book,
+            now,
+            fresh: Vec::new(),
+            committed: Vec::new(),
+            chunks: Vec::new(),
+            told: Vec::new(),
+            started: 0,
+            next_key: 0,
+            next_id: 0,
+            learning: Vec::new(),
+            learned: Vec::new(),
+        };
+        world.machine.begin();
+        world.settle();
+        world
+    }
+
+    /// Does what the task does after each step, without committing.
+    fn settle(&mut self) {
+        for want in self.machine.take_wants() {
+            match want {
+                Want::Start { .. } => {
+                    self.started = self.machine.starting(&mut self.book, self.now, capabilities(), None).0;
+                    let info = crate::event::AgentInfo {
+                        agent_session: Some("agent-1".into()),
+                        ..crate::event::AgentInfo::default()
+                    };
+                    let event = Event::AgentInfo { info: Box::new(info) };
+                    self.machine.report(&mut self.book, self.now, Report::Event { event, raw: None });
+                }
+                Want::Stop => self.exit(ExitReason::Stopped),
+            }
+        }
+        for op in self.book.take_ops() {
+            if let Op::Append { seq, frame, .. } = op {
+                self.fresh.push(Stored { seq, frame });
+            }
+        }
+    }
+
+    /// The store commits, and the agent is told what waited for that.
+    fn commit(&mut self) {
+        self.settle();
+        self.committed.append(&mut self.fresh);
+        self.learned.append(&mut self.learning);
+        let visible = self.book.head();
+        while let Some(instruction) = self.machine.next_instruction(visible) {
+            self.told.push((self.started, instruction));
+        }
+    }
+
+    /// The daemon is killed and comes back: what was not committed is gone.
+    fn crash(&mut self) {
+        self.settle();
+        let skipped = Seq(self.book.head().0 + 4096);
+        self.fresh.clear();
+        self.learning.clear();
+        self.book = Book::new(LogId::Session(SESSION), skipped, self.folded());
+        self.machine = Machine::new(policy());
+        self.machine.recover(&mut self.book, self.now, &std::mem::take(&mut self.chunks));
+        self.commit();
+    }
+
+    fn folded(&self) -> State {
+        let mut state = State::new(SESSION, SessionSpec::default(), Millis(0));
+        for stored in &self.committed {
+            let entry = stored.decode::<Event>().expect("our own frame");
+            state.apply(entry.seq, entry.at, entry.by.as_ref(), &entry.event);
+        }
+        state
+    }
+
+    fn send(&mut self, who: u8, action: Action) -> Result<crate::command::Receipt, crate::Refusal> {
+        self.next_id += 1;
+        let id: CommandId = format!("c{}", self.next_id).parse().expect("an id");
+        self.send_as(who, id, action)
+    }
+
+    fn send_as(
+        &mut self,
+        who: u8,
+        id: CommandId,
+        action: Action,
+    ) -> Result<crate::command::Receipt, crate::Refusal> {
+        let token: TokenId = format!("t{who}").parse().expect("an id");
+        let by = Actor::Person { token: token.clone(), name: format!("person {who}"), via: "test".into() };
+        let asked = match &action {
+            Action::Answer { request, .. } => Some(*request),
+            _ => None,
+        };
+        let command = Command { key: CommandKey { token, id }, by, action };
+        let result = self.machine.command(&mut self.book, self.now, command);
+        if let (Some(request), Err(refusal)) = (asked, &result)
+            && let Some(outcome) = refusal.outcome.as_deref()
+        {
+            self.learning.push((request, outcome.clone()));
+        }
+        self.settle();
+        result
+    }
+
+    fn report(&mut self, report: Report) {
+        self.machine.report(&mut self.book, self.now, report);
+        self.settle();
+    }
+
+    fn exit(&mut self, reason: ExitReason) {
+        let exit =
+            Exit { reason, code: Some(1), signal: None, message: "it ended".into(), stderr: String::new() };
+        self.machine.report(&mut self.book, self.now, Report::Exited(exit));
+    }
+
+    fn ask(&mut self, tool: &str) -> RequestId {
+        self.next_key += 1;
+        let ask = Ask::Permission {
+            tool_name: tool.into(),
+            input: serde_json::json!({ "n": self.next_key }),
+            description: None,
+            changes: vec![],
+            reason: None,
+            blocked_path: None,
+            suggestions: vec![],
+            options: vec![],
+        };
+        let request = RequestId(self.book.head().0 + 1);
+        let key = format!("k{}", self.next_key);
+        self.report(Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool: None, raw: None });
+        request
+    }
+
+    fn open(&self) -> Vec<RequestId> {
+        self.book.state().requests.iter().map(|open| open.request).collect()
+    }
+
+    fn events(&self) -> Vec<(Seq, Event)> {
+        let all = self.committed.iter().chain(&self.fresh);
+        all.map(|stored| (stored.seq, stored.decode::<Event>().expect("our own frame").event)).collect()
+    }
+
+    fn answers_told(&self) -> BTreeMap<(u32, String), usize> {
+        let mut count = BTreeMap::new();
+        for (generation, instruction) in &self.told {
+            if let Order::Answer { key, .. } = &instruction.order {
+                *count.entry((*generation, key.clone())).or_default() += 1;
+            }
+        }
+        count
+    }
+}
+
+fn ready() -> World {
+    let mut world = World::new();
+    world.report(Report::Ready);
+    world.commit();
+    world
+}
+
+fn prompt(text: &str) -> Action {
+    Action::Prompt { content: vec![Content::text(text)] }
+}
+
+fn yes(request: RequestId) -> Action {
+    Action::Answer { request, digest: None, answer: Answer::allow() }
+}

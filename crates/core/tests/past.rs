@@ -1,0 +1,469 @@
+//! Past conversations: listed, taken up once, imported whole or not at all.
+
+#![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
+
+mod common;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use common::{World, capabilities, message, owner, principal, spec};
+use portolan_core::{
+    Action, Actor, Capabilities, CommandId, Event, Generation, LogId, Millis, RefusalCode, Role, Seq,
+    SessionId, SessionSpec,
+    capabilities::NativeProtocol,
+    event::{AgentInfo, Content, ExitReason, ToolKind, ToolOutcome, TurnOutcome, TurnResult},
+    log::delivery::Start,
+    ports::{
+        Boxed, Clock, Op, Order, Page, Past, PastEntry, PastError, PastPiece, PastQuery, PastSession, Report,
+        ResumePoint, Store as _, Write,
+    },
+    registry::{PastListing, TakeUp},
+    session::{machine::Policy, state::Status},
+};
+use portolan_store::MemoryStore;
+use tokio::sync::mpsc;
+
+const FIRST: &str = "aaaa1111-first";
+const SECOND: &str = "aaaa2222-second";
+
+/// What an agent has kept: conversations, each with its pieces.
+#[derive(Debug, Default)]
+struct Kept {
+    sessions: Vec<PastSession>,
+    pieces: Mutex<Vec<PastPiece>>,
+}
+
+impl Past for Kept {
+    fn list(&self, query: PastQuery) -> Boxed<'static, Result<Vec<PastSession>, PastError>> {
+        let prefix = query.prefix.clone().unwrap_or_default();
+        let mut found: Vec<_> = self
+            .sessions
+            .iter()
+            .filter(|past| past.past.starts_with(&prefix) && query.admits(past.cwd.as_deref()))
+            .cloned()
+            .collect();
+        found.truncate(query.limit);
+        Box::pin(async { Ok(found) })
+    }
+
+    fn read(&self, _past: String) -> mpsc::Receiver<PastPiece> {
+        let pieces = self.pieces.lock().expect("one test").clone();
+        let (queue, pieces_out) = mpsc::channel(1);
+        tokio::spawn(async move {
+            for piece in pieces {
+                if queue.send(piece).await.is_err() {
+                    return;
+                }
+            }
+        });
+        pieces_out
+    }
+}
+
+fn past_session(past: &str, title: &str, updated_at: i64) -> PastSession {
+    PastSession {
+        past: past.into(),
+        title: title.into(),
+        cwd: Some(std::env::temp_dir()),
+        started_at: Some(Millis(100)),
+        updated_at: Millis(updated_at),
+        version: Some("1.0".into()),
+    }
+}
+
+fn kept(pieces: Vec<PastPiece>) -> Arc<Kept> {
+    let sessions = vec![past_session(SECOND, "the second", 400), past_session(FIRST, "the first", 300)];
+    Arc::new(Kept { sessions, pieces: Mutex::new(pieces) })
+}
+
+fn said(at: Option<i64>, event: Event) -> PastPiece {
+    PastPiece::Entry(Box::new(PastEntry { at: at.map(Millis), event }))
+}
+
+fn prompt(text: &str) -> Event {
+    Event::Prompt { command: Seq::ZERO, content: vec![Content::text(text)] }
+}
+
+fn call(tool: &str, kind: ToolKind) -> Event {
+    Event::ToolCall {
+        tool: tool.into(),
+        item: None,
+        message: None,
+        parent: None,
+        name: "Tool".into(),
+        kind,
+        title: None,
+        input: serde_json::json!({}),
+        changes: vec![],
+    }
+}
+
+fn subagent(name: &str) -> Event {
+    Event::SubagentStarted {
+        subagent: name.into(),
+        parent: None,
+        subagent_type: None,
+        description: "an errand".into(),
+        prompt: None,
+        model: None,
+        background: false,
+        team: None,
+    }
+}
+
+/// A conversation with a subagent, of which a call was never finished.
+fn conversation() -> Vec<PastPiece> {
+    vec![
+        said(Some(100), prompt("mend the mast")),
+        said(Some(110), call("tool-1", ToolKind::Subagent)),
+        said(None, subagent("tool-1")),
+        said(Some(120), message("0.1", "mended")),
+        PastPiece::End,
+    ]
+}
+
+async fn world(past: Arc<Kept>) -> World {
+    World::with_past(Arc::new(MemoryStore::new()), Policy::default(), past).await
+}
+
+fn take_up(past: &str) -> TakeUp {
+    TakeUp { past: past.into(), copy: false, spec: SessionSpec::default() }
+}
+
+fn listing() -> PastListing {
+    PastListing { agent: None, cwd: None, limit: 100 }
+}
+
+/// Every entry that lies in the store: when, by whom, what.
+async fn stored(world: &World, session: SessionId) -> Vec<(Millis, Option<Actor>, Event)> {
+    let (mut all, mut after) = (Vec::new(), Seq::ZERO);
+    loop {
+        let page = world.store.read(LogId::Session(session), after, Seq(u64::MAX), Page::BATCH).await;
+        let page = page.expect("readable");
+        let Some(last) = page.last() else { return all };
+        after = last.seq;
+        for stored in page {
+            let entry = stored.decode::<Event>().expect("readable");
+            all.push((entry.at, entry.by, entry.event));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_list_is_newest_first_bounded_and_tells_what_lives_here_already() {
+    let world = world(kept(conversation())).await;
+    let all = world.registry.past(&owner(), listing()).await.expect("a list");
+    let ids = |list: &[portolan_core::registry::PastDescription]| {
+        list.iter().map(|one| (one.past.past.clone(), one.session)).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&all), [(SECOND.to_owned(), None), (FIRST.to_owned(), None)]);
+    assert_eq!((all[0].agent.as_str(), all[0].past.title.as_str()), ("fake", "the second"));
+    let one = world.registry.past(&owner(), PastListing { limit: 1, ..listing() }).await.expect("a list");
+    assert_eq!(ids(&one), [(SECOND.to_owned(), None)]);
+    let taken = world.registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken");
+    let all = world.registry.past(&owner(), listing()).await.expect("a list");
+    assert_eq!(ids(&all), [(SECOND.to_owned(), None), (FIRST.to_owned(), Some(taken.session.session))]);
+}
+
+#[tokio::test]
+async fn who_only_reads_learns_nothing_of_the_past() {
+    let world = world(kept(conversation())).await;
+    let viewer = principal("viewer", Role::Viewer);
+    let refused = world.registry.past(&viewer, listing()).await.expect_err("refused");
+    assert_eq!(refused.code, RefusalCode::Forbidden);
+    let refused = world.registry.take_up(&viewer, CommandId::random(), take_up(FIRST)).await;
+    assert_eq!(refused.expect_err("refused").code, RefusalCode::Forbidden);
+    let operator = principal("operator", Role::Operator);
+    assert_eq!(world.registry.past(&operator, listing()).await.expect("a list").len(), 2);
+    let with_env = TakeUp {
+        spec: SessionSpec { env: [("A".into(), "1".into())].into(), ..SessionSpec::default() },
+        ..take_up(FIRST)
+    };
+    let refused = world.registry.take_up(&operator, CommandId::random(), with_env).await;
+    assert_eq!(refused.expect_err("refused").code, RefusalCode::Forbidden, "as with a new session");
+}
+
+#[tokio::test]
+async fn an_import_holds_what_was_said_with_its_times_marked_as_such_and_what_was_open_is_closed() {
+    let clock = Millis(5_000);
+    let world = world(kept(conversation())).await;
+    let taken = world.registry.take_up(&owner(), CommandId::random(), take_up("aaaa1")).await.expect("taken");
+    assert!(!taken.already);
+    assert_eq!(taken.session.name, "the first");
+    assert_eq!(taken.session.status, Status::Terminated);
+    assert_eq!(taken.session.agent_session.as_deref(), Some(FIRST));
+    let session = taken.session.session;
+    let all = stored(&world, session).await;
+    let imported: Vec<_> = all.iter().filter(|(_, by, _)| *by == Some(Actor::Imported)).cloned().collect();
+    let by = || Some(Actor::Imported);
+    let outcome = ToolOutcome::Interrupted;
+    let ended =
+        Event::ToolResult { tool: "tool-1".into(), parent: None, outcome, content: vec![], changes: vec![] };
+    let left = Event::SubagentEnded { subagent: "tool-1".into(), outcome, summary: None, work: None };
+    assert_eq!(
+        imported,
+        [
+            (Millis(100), by(), prompt("mend the mast")),
+            (Millis(110), by(), call("tool-1", ToolKind::Subagent)),
+            (Millis(110), by(), subagent("tool-1")),
+            (Millis(120), by(), message("0.1", "mended")),
+            (Millis(120), by(), ended),
+            (Millis(120), by(), left),
+        ]
+    );
+    let (at, by, last) = all.last().expect("an entry");
+    assert!(*at > clock && matches!(by, Some(Actor::Person { .. })), "{by:?}");
+    let capabilities = Box::new(capabilities());
+    let past = FIRST.to_owned();
+    assert_eq!(*last, Event::Imported { past, copy: false, entries: 6, left_out: 0, capabilities });
+    let state = world.registry.snapshot(&owner(), session).await.expect("a state").state;
+    assert!(state.tools.is_empty() && state.subagents.is_empty());
+    assert!(state.capabilities.session_resume, "so that frontends offer it");
+    assert_eq!((all.len(), state.generation), (8, Generation(0)), "no agent was started for reading");
+}
+
+#[tokio::test]
+async fn the_next_prompt_resumes_the_conversation_by_its_id() {
+    let world = world(kept(conversation())).await;
+    let taken = world.registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken");
+    let session = taken.session.session;
+    let set = Action::SetModel { model: Some("large".into()) };
+    world.registry.submit(&owner(), session, CommandId::random(), set).await.expect("taken in");
+    world.prompt(session, "and the sail").await;
+    let mut agent = world.puppet().await;
+    let expected =
+        ResumePoint { agent_session: FIRST.into(), fork: false, at_message: None, last_message: None };
+    assert_eq!(agent.launch.resume, Some(expected));
+    assert_eq!(
+        agent.launch.spec.model.as_deref(),
+        Some("large"),
+        "what was set before the first start counts"
+    );
+    agent.ready().await;
+    let told = agent.told().await;
+    assert_eq!(told.order, Order::Prompt { content: vec![Content::text("and the sail")] });
+}
+
+#[tokio::test]
+async fn a_prompt_that_comes_along_is_sent_and_a_copy_leaves_the_conversation_alone() {
+    let world = world(kept(conversation())).await;
+    let spec = SessionSpec {
+        prompt: vec![Content::text("go on")],
+        name: Some("the copy".into()),
+        ..SessionSpec::default()
+    };
+    let asked = TakeUp { past: FIRST.into(), copy: true, spec };
+    let taken = world.registry.take_up(&owner(), CommandId::random(), asked).await.expect("taken");
+    assert_eq!(taken.session.agent_session, None, "that one is not its own");
+    assert_eq!(taken.session.name, "the copy");
+    let mut agent = world.puppet().await;
+    let point = agent.launch.resume.clone().expect("a conversation");
+    assert_eq!((point.agent_session.as_str(), point.fork), (FIRST, true));
+    agent.ready().await;
+    assert!(matches!(agent.told().await.order, Order::Prompt { .. }));
+}
+
+#[tokio::test]
+async fn a_conversation_is_taken_up_once_unless_a_copy_is_asked_for() {
+    let world = world(kept(conversation())).await;
+    let take = |id: CommandId, asked: TakeUp| async { world.registry.take_up(&owner(), id, asked).await };
+    let (id, again) = (CommandId::random(), CommandId::random());
+    let first = take(id.clone(), take_up(FIRST)).await.expect("taken");
+    let same = take(id, take_up(FIRST)).await.expect("taken");
+    assert_eq!(
+        (same.session.session, same.already),
+        (first.session.session, false),
+        "the same id, the same answer"
+    );
+    let second = take(again, take_up(FIRST)).await.expect("taken");
+    assert_eq!((second.session.session, second.already), (first.session.session, true));
+    let copy = TakeUp { copy: true, ..take_up(FIRST) };
+    let copied = take(CommandId::random(), copy).await.expect("taken");
+    assert!(copied.session.session != first.session.session && !copied.already);
+    world.registry.delete(&owner(), first.session.session).await.expect("deleted");
+    let anew = take(CommandId::random(), take_up(FIRST)).await.expect("taken");
+    assert!(!anew.already && anew.session.session != first.session.session);
+}
+
+#[tokio::test]
+async fn a_conversation_that_a_session_holds_itself_lives_here_already() {
+    let mut past = past_session("agent-session", "its own", 1);
+    past.cwd = None;
+    let world = world(Arc::new(Kept { sessions: vec![past], pieces: Mutex::default() })).await;
+    let (session, _agent) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    let taken = world.registry.take_up(&owner(), CommandId::random(), take_up("agent-session")).await;
+    let taken = taken.expect("taken");
+    assert_eq!((taken.session.session, taken.already), (session, true));
+}
+
+#[tokio::test]
+async fn what_is_meant_must_be_there_and_be_one() {
+    let world = world(kept(conversation())).await;
+    let refused = |past: &'static str| async {
+        let asked = take_up(past);
+        world.registry.take_up(&owner(), CommandId::random(), asked).await.expect_err("refused").code
+    };
+    assert_eq!(refused("aaaa").await, RefusalCode::Invalid, "both begin so");
+    assert_eq!(refused("aaa").await, RefusalCode::Invalid, "too short");
+    assert_eq!(refused("aaaa\u{7}").await, RefusalCode::Invalid);
+    assert_eq!(refused("bbbb").await, RefusalCode::NotFound);
+    let of = |agent: &str| PastListing { agent: Some(agent.into()), ..listing() };
+    let unknown = world.registry.past(&owner(), of("nobody")).await.expect_err("refused");
+    assert_eq!(unknown.code, RefusalCode::NotFound);
+    let without = World::new().await;
+    let unsupported = without.registry.past(&owner(), of("fake")).await.expect_err("refused");
+    assert_eq!(unsupported.code, RefusalCode::Unsupported);
+    assert_eq!(without.registry.past(&owner(), listing()).await.expect("a list"), []);
+    let odd = TakeUp { spec: SessionSpec { resume: Some("x".into()), ..spec() }, ..take_up(FIRST) };
+    let odd = world.registry.take_up(&owner(), CommandId::random(), odd).await.expect_err("refused");
+    assert_eq!(odd.code, RefusalCode::Invalid);
+}
+
+#[tokio::test]
+async fn the_past_of_folders_that_are_not_allowed_is_not_told_and_not_taken_up() {
+    let allowed = tempfile::tempdir().expect("a folder");
+    let inside = PastSession { cwd: Some(allowed.path().into()), ..past_session(FIRST, "inside", 1) };
+    let outside = PastSession { cwd: Some(PathBuf::from("/")), ..past_session(SECOND, "outside", 2) };
+    let past = Arc::new(Kept { sessions: vec![inside, outside], pieces: Mutex::new(conversation()) });
+    let policy = Policy { roots: [allowed.path().to_path_buf()].into(), ..Policy::default() };
+    let world = World::with_past(Arc::new(MemoryStore::new()), policy, past).await;
+    let listed = world.registry.past(&owner(), listing()).await.expect("a list");
+    assert_eq!(listed.iter().map(|one| one.past.title.as_str()).collect::<Vec<_>>(), ["inside"]);
+    let elsewhere = PastListing { cwd: Some("/".into()), ..listing() };
+    let refused = world.registry.past(&owner(), elsewhere).await.expect_err("refused");
+    assert_eq!(refused.code, RefusalCode::Forbidden);
+    let op = principal("op", Role::Operator);
+    let hidden = world.registry.take_up(&op, CommandId::random(), take_up(SECOND)).await;
+    assert_eq!(hidden.expect_err("refused").code, RefusalCode::NotFound);
+    let moved = TakeUp { spec: SessionSpec { cwd: "/".into(), ..SessionSpec::default() }, ..take_up(FIRST) };
+    let moved = world.registry.take_up(&op, CommandId::random(), moved).await;
+    assert_eq!(moved.expect_err("refused").code, RefusalCode::Forbidden);
+    assert!(world.registry.take_up(&op, CommandId::random(), take_up(FIRST)).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_import_that_fails_leaves_nothing_behind() {
+    let broken = PastPiece::Failed(PastError::Unreadable("the disk would not".into()));
+    // Enough that pieces of it were written before.
+    let pieces: Vec<PastPiece> =
+        (0..1_000).map(|number| said(Some(number), message(&format!("0.{number}"), "words"))).collect();
+    for last in [Some(broken), None] {
+        let past = kept(pieces.iter().cloned().chain(last).collect());
+        let world = world(Arc::clone(&past)).await;
+        let id = CommandId::random();
+        let failed = world.registry.take_up(&owner(), id.clone(), take_up(FIRST)).await.expect_err("failed");
+        assert_eq!(failed.code, RefusalCode::AgentRefused);
+        world.store.flush().await.expect("flushed");
+        let size = world.store.records("imports").await.expect("records").len();
+        assert_eq!(size, 0, "no note is left");
+        let query = portolan_core::ports::SessionQuery { limit: 10, ..Default::default() };
+        assert_eq!(world.registry.list(&owner(), query).await.expect("a list"), []);
+        // The same id may try again, and the second try is whole.
+        *past.pieces.lock().expect("one test") = conversation();
+        let taken = world.registry.take_up(&owner(), id, take_up(FIRST)).await.expect("taken");
+        assert_eq!(stored(&world, taken.session.session).await.len(), 8);
+    }
+}
+
+#[tokio::test]
+async fn an_import_that_a_crash_cut_short_is_gone_after_the_restart() {
+    let store = Arc::new(MemoryStore::new());
+    let session = SessionId::new();
+    let log = LogId::Session(session);
+    let frame = bytes::Bytes::from_static(b"{}");
+    let ops = vec![
+        Op::Put { collection: "imports", key: session.to_string(), value: frame.clone() },
+        Op::Append { seq: Seq(1), at: Millis(1), frame, raw: None },
+    ];
+    store.write(Write { log, ops, done: None }).await.expect("written");
+    assert!(store.load(log).await.expect("readable").is_some());
+    let world = World::with_past(store, Policy::default(), kept(conversation())).await;
+    world.store.flush().await.expect("flushed");
+    assert_eq!(world.store.load(log).await.expect("readable"), None);
+    assert_eq!(world.store.records("imports").await.expect("records"), []);
+}
+
+#[tokio::test]
+async fn a_long_conversation_comes_over_whole_and_is_there_after_a_restart() {
+    let count: u32 = 3_000;
+    let mut pieces: Vec<PastPiece> =
+        (0..count).map(|number| said(None, message(&format!("0.{number}"), &"x".repeat(1000)))).collect();
+    // What has no place in the past is left out, and told.
+    let end = Box::new(TurnResult::bare(TurnOutcome::Completed));
+    pieces.push(said(None, Event::TurnEnded { turn: 1, result: end }));
+    pieces.push(said(None, Event::Delta { item: "0.1".into(), text: "x".into() }));
+    pieces.push(PastPiece::End);
+    let world = world(kept(pieces)).await;
+    let taken = world.registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken");
+    let session = taken.session.session;
+    let all = stored(&world, session).await;
+    assert_eq!(all.len(), count as usize + 2);
+    assert!(
+        all[1..=count as usize].iter().all(|(at, ..)| *at == Millis(100)),
+        "where no time is told: its beginning"
+    );
+    let Some((_, _, Event::Imported { entries, left_out, .. })) = all.last() else { panic!("no end") };
+    assert_eq!((*entries, *left_out), (count, 2));
+    let before = world.registry.snapshot(&owner(), session).await.expect("a state").state;
+    let store = Arc::clone(&world.store);
+    world.registry.shutdown(Duration::ZERO).await;
+    let again = World::at(Clock::system(), store, Policy::default()).await;
+    let after = again.registry.snapshot(&owner(), session).await.expect("a state").state;
+    assert_eq!(*after, *before, "nothing had to be settled");
+}
+
+// covers: 003-117
+#[tokio::test]
+async fn resuming_is_offered_and_taken_only_where_the_agent_can() {
+    for session_resume in [true, false] {
+        let world = World::new().await;
+        let made = world.registry.create(&owner(), CommandId::random(), spec()).await.expect("a session");
+        let session = made.session;
+        let agent = world.puppet().await;
+        let can = Capabilities { session_resume, ..capabilities() };
+        let (pid, version, protocol) = (None, None, NativeProtocol::Demo);
+        agent.say(Report::Started { pid, version, protocol, capabilities: Box::new(can) }).await;
+        let info = AgentInfo { agent_session: Some("its own".into()), ..AgentInfo::default() };
+        agent.event(Event::AgentInfo { info: Box::new(info) }).await;
+        agent.say(Report::Ready).await;
+        agent.exit(ExitReason::Finished).await;
+        let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+        reader.until(|event| matches!(event, Event::AgentExited { .. })).await;
+        let state = world.registry.snapshot(&owner(), session).await.expect("a state").state;
+        assert_eq!(state.capabilities.session_resume, session_resume, "what frontends look at");
+        let resumed = world.registry.submit(&owner(), session, CommandId::random(), Action::Resume).await;
+        match resumed {
+            Ok(_) => assert!(session_resume),
+            Err(refusal) => {
+                assert!(!session_resume, "{refusal}");
+                assert_eq!(refusal.code, RefusalCode::NotRunning);
+                assert!(refusal.message.contains("cannot resume"), "{refusal}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_who_take_up_the_same_at_once_get_one_session() {
+    let world = world(kept(conversation())).await;
+    let take = || async {
+        loop {
+            match world.registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await {
+                Ok(taken) => return taken,
+                Err(refusal) => {
+                    assert_eq!(refusal.code, RefusalCode::Busy, "{refusal}");
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    };
+    let (one, other) = tokio::join!(take(), take());
+    assert_eq!(one.session.session, other.session.session);
+    assert!(one.already != other.already, "one of them made it");
+}

@@ -1,0 +1,139 @@
+//! audit verify: is the daemon's log as it was written? Reads the database itself, so it needs no daemon and trusts none.
+
+use portolan_store::{Broken, Head, Verified, chain};
+use serde_json::json;
+
+use super::Context;
+use crate::{
+    arguments::Audit,
+    client::target::{Start, Target},
+    failure::{Exit, Failure, Outcome},
+    output::{self, Format},
+};
+
+/// What a chain cannot show by itself.
+const LIMITS: &str = "A chain alone shows neither a cut end nor a log that was rewritten as a whole by someone who can \
+                      write the database. Keep the head somewhere else: with --head it shows both.";
+
+pub(super) fn run(context: &Context, verb: Audit) -> Outcome {
+    let Audit::Verify { head } = verb;
+    let noted = head
+        .map(|text| text.parse::<Head>())
+        .transpose()
+        .map_err(|error| Failure::usage(format!("--head: {error}")))?;
+    let target = Target::find(&context.global, Start::Never)?;
+    let Some(home) = target.home() else {
+        return Err(Failure::usage("the log of a daemon elsewhere is verified on its own machine"));
+    };
+    let path = home.database();
+    if !path.exists() {
+        return Err(Failure::not_found(format!("there is no database at `{}`", path.display())));
+    }
+    let found = chain::verify(&path, noted).map_err(|error| Failure::new(error.to_string()))?;
+    match context.format() {
+        Format::Json => output::json(&as_json(&found, noted))?,
+        Format::Plain => output::raw(as_text(&found, noted).as_bytes())?,
+    }
+    match found.broken {
+        None => Ok(()),
+        Some(broken) => Err(Failure { exit: Exit::Broken, message: meaning(broken) }),
+    }
+}
+
+fn as_json(found: &Verified, noted: Option<Head>) -> serde_json::Value {
+    json!({
+        "whole": found.broken.is_none(),
+        "entries": found.entries,
+        "head": found.head.map(|head| head.to_string()),
+        "noted": noted.map(|head| head.to_string()),
+        "sealed_later": found.sealed_later,
+        "trimmed": found.trimmed,
+        "broken": found.broken,
+        "meaning": found.broken.map_or_else(|| LIMITS.to_owned(), meaning),
+    })
+}
+
+fn as_text(found: &Verified, noted: Option<Head>) -> String {
+    let mut lines = vec![match found.broken {
+        None => format!("{} entries of the daemon's log are as they were sealed.", found.entries),
+        Some(_) => format!("{} entries of the daemon's log are as they were sealed, then:", found.entries),
+    }];
+    lines.extend(found.trimmed.map(|seq| format!("Those up to {seq} were trimmed away.")));
+    lines.extend(found.sealed_later.map(|seq| {
+        format!("Those up to {seq} are older than the chain: they were sealed when the database was brought up to date.")
+    }));
+    if found.broken.is_none() {
+        lines.extend(found.head.map(|head| format!("head {head}")));
+        lines.push(match noted {
+            Some(noted) => {
+                format!("The head noted at entry {} is in it: nothing before it was changed.", noted.seq)
+            }
+            None => LIMITS.to_owned(),
+        });
+    }
+    lines.join("\n") + "\n"
+}
+
+fn meaning(broken: Broken) -> String {
+    match broken {
+        Broken::Changed { seq } => format!(
+            "entry {seq} does not fit its seal: it was changed after it was written, or an entry right before it was \
+             added or removed; trust nothing from there on"
+        ),
+        Broken::Missing { seq } => {
+            format!("entry {seq} was removed: its seal is there, but it is not; trust nothing from there on")
+        }
+        Broken::Unsealed { seq } => format!(
+            "entry {seq} has no seal: it was added by another program, or its seal was removed; trust nothing from \
+             there on"
+        ),
+        Broken::NotTheNoted { seq } => format!(
+            "the log fits together, but it is not the one whose head was noted at entry {seq}: its end was cut off, or \
+             all of it was written anew"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::Seq;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_log_tells_its_head_and_what_a_chain_cannot_show() {
+        let head: Head = format!("7:{}", "ab".repeat(32)).parse().unwrap();
+        let found =
+            Verified { entries: 7, head: Some(head), sealed_later: Some(Seq(3)), ..Verified::default() };
+        let text = as_text(&found, None);
+        assert_eq!(
+            text,
+            format!(
+                "7 entries of the daemon's log are as they were sealed.\nThose up to 3 are older than the chain: they \
+                 were sealed when the database was brought up to date.\nhead {head}\n{LIMITS}\n"
+            )
+        );
+        assert!(as_text(&found, Some(head)).ends_with("nothing before it was changed.\n"));
+        let json = as_json(&found, None);
+        assert_eq!((&json["whole"], &json["head"]), (&json!(true), &json!(head.to_string())));
+    }
+
+    #[test]
+    fn a_broken_log_tells_the_first_broken_entry_and_what_that_means() {
+        let cases = [
+            (Broken::Changed { seq: Seq(5) }, json!({"how": "changed", "seq": 5})),
+            (Broken::Missing { seq: Seq(5) }, json!({"how": "missing", "seq": 5})),
+            (Broken::Unsealed { seq: Seq(5) }, json!({"how": "unsealed", "seq": 5})),
+            (Broken::NotTheNoted { seq: Seq(5) }, json!({"how": "not_the_noted", "seq": 5})),
+        ];
+        for (broken, expected) in cases {
+            let found = Verified { entries: 4, broken: Some(broken), ..Verified::default() };
+            assert_eq!(as_json(&found, None)["broken"], expected);
+            assert!(meaning(broken).contains("entry 5"), "{broken:?}");
+            assert_eq!(
+                as_text(&found, None),
+                "4 entries of the daemon's log are as they were sealed, then:\n"
+            );
+        }
+    }
+}
