@@ -150,7 +150,7 @@ via: string, } | { "kind": "policy",
 /**
  * The rule, as people read it.
  */
-rule: string, } | { "kind": "deadline" } | { "kind": "agent" } | { "kind": "daemon" };
+rule: string, } | { "kind": "deadline" } | { "kind": "agent" } | { "kind": "daemon" } | { "kind": "imported" };
 
 /**
  * An agent as frontends list it.
@@ -560,6 +560,31 @@ prefix: string, } | { "type": "create", id: CommandId,
 /**
  * What it is made of.
  */
+spec: SessionSpec, } | { "type": "past", id: CommandId,
+/**
+ * Only of this agent.
+ */
+agent?: string,
+/**
+ * Only those held in this folder or below it.
+ */
+cwd?: string,
+/**
+ * At most so many; 100 when absent, 1,000 at most.
+ */
+limit?: number, } | { "type": "take_up", id: CommandId,
+/**
+ * The agent's own id of the conversation, or a unique beginning of 4 characters or more.
+ */
+past: string,
+/**
+ * Leave that one as it is: the agent goes on in a copy.
+ */
+copy?: boolean,
+/**
+ * What the session is made of beside. An empty `agent` is any that has the conversation; without `cwd` it is
+ * the folder that the conversation was held in.
+ */
 spec: SessionSpec, } | { "type": "delete", id: CommandId,
 /**
  * Which.
@@ -851,7 +876,47 @@ role: Role, } | { "type": "token_revoked",
 /**
  * Its public name.
  */
-token: TokenId, };
+token: TokenId, } | { "type": "token_rotated",
+/**
+ * Its public name.
+ */
+token: TokenId, } | { "type": "door_opened",
+/**
+ * Where it listens.
+ */
+addresses: Array<string>,
+/**
+ * By TLS.
+ */
+tls: boolean,
+/**
+ * Names it answers to, beside its addresses.
+ */
+hosts: Array<string>,
+/**
+ * Origins whose pages may talk to it, beside its own.
+ */
+origins: Array<string>,
+/**
+ * What a proxy says about its clients is believed.
+ */
+behind_proxy: boolean, } | { "type": "logged_in",
+/**
+ * From where, as the door saw it.
+ */
+address?: string, } | { "type": "logged_out" } | { "type": "access_refused",
+/**
+ * From where, as the door saw it: an address, or a process at the Unix socket.
+ */
+from: string,
+/**
+ * How often since the last such line.
+ */
+attempts: number,
+/**
+ * What was wrong.
+ */
+reason: string, };
 
 /**
  * The daemon's state: the list of sessions and the inbox.
@@ -903,7 +968,27 @@ name: string, } | { "type": "session_archived",
 /**
  * Away or out.
  */
-archived: boolean, } | { "type": "agent_starting",
+archived: boolean, } | { "type": "imported",
+/**
+ * The conversation, by the agent's own id.
+ */
+past: string,
+/**
+ * The agent leaves that one as it is and goes on in a copy.
+ */
+copy?: boolean,
+/**
+ * How many entries came over.
+ */
+entries: number,
+/**
+ * How many did not: too many, or of a kind that has no place in the past.
+ */
+left_out: number,
+/**
+ * What this agent can do as far as is known before it runs.
+ */
+capabilities: Capabilities, } | { "type": "agent_starting",
 /**
  * Which start this is.
  */
@@ -1735,6 +1820,43 @@ by: Actor, } | { "how": "withdrawn" } | { "how": "agent_gone",
 reason: string, };
 
 /**
+ * A conversation that an agent has kept by itself, as frontends list it.
+ */
+export type PastDescription = {
+/**
+ * The agent kind.
+ */
+agent: string,
+/**
+ * The session under which it lives here already.
+ */
+session?: SessionId,
+/**
+ * The agent's own id: what resumes it.
+ */
+past: string,
+/**
+ * Its title, or how its first prompt begins.
+ */
+title: string,
+/**
+ * The folder it was held in.
+ */
+cwd?: string,
+/**
+ * When it began, where told.
+ */
+started_at?: Millis,
+/**
+ * When something was last added to it.
+ */
+updated_at: Millis,
+/**
+ * The version of the agent that began it, where told.
+ */
+version?: string, };
+
+/**
  * One step of a plan.
  */
 export type PlanStep = {
@@ -1902,7 +2024,19 @@ session: Summary, } | { "reply": "sessions",
 /**
  * Newest first.
  */
-sessions: Array<Summary>, } | { "reply": "resolved",
+sessions: Array<Summary>, } | { "reply": "past",
+/**
+ * Newest first.
+ */
+past: Array<PastDescription>, } | { "reply": "taken_up",
+/**
+ * What it is.
+ */
+session: Summary,
+/**
+ * It lived here before, and nothing was made: no prompt was sent, and nothing of the spec counts.
+ */
+already: boolean, } | { "reply": "resolved",
 /**
  * Which.
  */
@@ -2163,7 +2297,19 @@ session: Summary, } | { "reply": "sessions",
 /**
  * Newest first.
  */
-sessions: Array<Summary>, } | { "reply": "resolved",
+sessions: Array<Summary>, } | { "reply": "past",
+/**
+ * Newest first.
+ */
+past: Array<PastDescription>, } | { "reply": "taken_up",
+/**
+ * What it is.
+ */
+session: Summary,
+/**
+ * It lived here before, and nothing was made: no prompt was sent, and nothing of the spec counts.
+ */
+already: boolean, } | { "reply": "resolved",
 /**
  * Which.
  */
@@ -2613,6 +2759,27 @@ forked_from?: ForkPoint, };
  * Words for the agent that stand before any prompt.
  */
 export type SystemPrompt = { "how": "replace", "text": string } | { "how": "append", "text": string };
+
+/**
+ * The body of a REST request that takes up a past conversation.
+ */
+export type TakeUpPast = {
+/**
+ * Sent twice, it makes one session; `Idempotency-Key` does the same.
+ */
+id?: CommandId,
+/**
+ * The agent's own id of the conversation, or a unique beginning.
+ */
+past: string,
+/**
+ * Leave that one as it is: the agent goes on in a copy.
+ */
+copy?: boolean,
+/**
+ * What the session is made of beside.
+ */
+spec: SessionSpec, };
 
 /**
  * A background task.

@@ -4,7 +4,8 @@ use std::{error::Error, fs, path::Path};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (path, text) in portolan_frontends::schema::generate() {
+    let insights = portolan_frontends::insights::schema::generate();
+    for (path, text) in portolan_frontends::schema::generate().into_iter().chain(insights) {
         fs::write(root.join(path), text)?;
     }
     Ok(())

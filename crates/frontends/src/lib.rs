@@ -1,6 +1,8 @@
 //! The north side: one folder per protocol, and the one door they share.
 
 pub mod door;
+pub mod handheld;
+pub mod insights;
 pub mod native;
 
 #[cfg(feature = "schema")]

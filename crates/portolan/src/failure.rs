@@ -26,11 +26,13 @@ pub(crate) enum Exit {
     Uncertain = 7,
     /// With `doctor`: something does not work.
     Degraded = 8,
+    /// With `audit verify`: the log is not as it was sealed.
+    Broken = 9,
 }
 
 impl Exit {
     /// Every code with its meaning, for docs/cli.md.
-    pub(crate) const TABLE: [(u8, &'static str); 9] = [
+    pub(crate) const TABLE: [(u8, &'static str); 10] = [
         (0, "done"),
         (Self::Failed as u8, "refused, or failed"),
         (Self::Usage as u8, "the command line or the configuration makes no sense"),
@@ -40,6 +42,7 @@ impl Exit {
         (Self::TurnInterrupted as u8, "the turn that was waited for was interrupted"),
         (Self::Uncertain as u8, "what was waited for did not come in time, or nobody knows what came of it"),
         (Self::Degraded as u8, "with `doctor`: something does not work, or an agent is not logged in"),
+        (Self::Broken as u8, "with `audit verify`: the log is not as it was sealed"),
     ];
 }
 

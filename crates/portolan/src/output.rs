@@ -3,11 +3,17 @@
 //! stdout is data, stderr is for people. A closed pipe (`portolan ls | head`) ends the program quietly.
 //! Colour is for terminals only, and NO_COLOR switches it off.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal as _, Write as _},
+};
 
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome};
+use crate::{
+    failure::{Failure, Outcome},
+    terminal::clean,
+};
 
 /// How a command shows what it found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +31,30 @@ pub(crate) fn line(text: impl AsRef<str>) -> Outcome {
 
 /// Writes a value as one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> Outcome {
-    let mut bytes = serde_json::to_vec(value)?;
-    bytes.push(b'\n');
-    raw(&bytes)
+    json_text(&serde_json::to_string(value)?)
+}
+
+/// Writes a line of ready-made JSON. For a terminal, what could move its cursor or turn letters around is escaped: it
+/// is the same JSON, but the terminal cannot act on it.
+pub(crate) fn json_text(text: &str) -> Outcome {
+    if is_terminal() { line(tamed(text)) } else { line(text) }
+}
+
+/// JSON escapes control characters below space itself; these others it lets stand.
+fn tamed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character == '\u{7f}' || clean::is_hidden(character) {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                // Writing into a string cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(character);
+        }
+    }
+    out
 }
 
 /// Writes bytes of data and sees to it that they leave.
@@ -99,6 +126,14 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_for_a_terminal_says_the_same_without_acting_on_it() {
+        let value = serde_json::json!({"text": "a\u{9b}2Jb\u{202e}c\u{7f}\u{e0001} é 漢 🙂\n\u{1b}"});
+        let text = tamed(&value.to_string());
+        assert_eq!(text, r#"{"text":"a\u009b2Jb\u202ec\u007f\udb40\udc01 é 漢 🙂\n\u001b"}"#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

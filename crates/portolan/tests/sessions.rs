@@ -251,8 +251,15 @@ fn settings_of_a_session_can_be_changed() {
     assert_eq!(context["receipt"]["stage"], "consumed");
     let servers = home.json(["mcp", &session, "status"]);
     assert_eq!(servers["receipt"]["stage"], "consumed");
+    let context = home.run(["context", &session]).ok();
+    assert!(context.contains("window") && !context.contains('{'), "for people: {context}");
+    let servers = home.run(["mcp", &session, "status"]).ok();
+    assert!(servers.starts_with("SERVER") && !servers.contains('{'), "for people: {servers}");
     let env = home.run(["show", &session, "--env"]).ok();
     assert!(env.contains("GREETING=hello"), "{env}");
+    assert_eq!(home.run(["stop", &session]).code, 0);
+    let later = home.run(["set", &session, "model", "demo-large"]).ok();
+    assert_eq!(later, "it holds from the next start of the agent on\n");
 }
 
 #[test]

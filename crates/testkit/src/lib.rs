@@ -1,5 +1,7 @@
 //! Development only: what tests of several crates share.
 
 pub mod daemon;
+pub mod handheld;
+pub mod instructions;
 pub mod npm;
 pub mod terminal;

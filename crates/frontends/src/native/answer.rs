@@ -5,7 +5,7 @@ use portolan_core::{
     CommandId, DaemonEvent, Millis, Principal, Refusal, RefusalCode, Role, SessionId, Stored,
     log::delivery::Mode,
     ports::SessionQuery,
-    registry::{DaemonReader, SessionReader},
+    registry::{DaemonReader, PastListing, SessionReader, TakeUp},
 };
 use serde::Serialize;
 
@@ -64,6 +64,14 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         }
         ClientFrame::Create { id, spec } => {
             ReplyBody::Session { session: registry.create(who, id, *spec).await? }
+        }
+        ClientFrame::Past { agent, cwd, limit, .. } => {
+            let listing = PastListing { agent, cwd, limit: limit.unwrap_or(LIST.0).min(LIST.1) };
+            ReplyBody::Past { past: registry.past(who, listing).await? }
+        }
+        ClientFrame::TakeUp { id, past, copy, spec } => {
+            let taken = registry.take_up(who, id, TakeUp { past, copy, spec: *spec }).await?;
+            ReplyBody::TakenUp { session: taken.session, already: taken.already }
         }
         ClientFrame::Delete { session, .. } => {
             registry.delete(who, session).await?;

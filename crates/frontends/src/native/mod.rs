@@ -4,7 +4,9 @@
 //! allows is core's to decide.
 
 mod answer;
-mod connection;
+pub(crate) mod connection;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod metrics;
 mod page;
 pub mod parse;
@@ -12,7 +14,7 @@ mod rest;
 mod routes;
 #[cfg(feature = "schema")]
 pub mod schema;
-mod socket;
+pub(crate) mod socket;
 mod sse;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use portolan_core::{CommandId, Refusal, RefusalCode};
 use serde_json::Value;
 
 use super::wire::ClientFrame;
-use crate::door::{JSON_DEPTH, json_depth_exceeds};
+use crate::door::{JSON_DEPTH, json_depth_exceeds, reason};
 
 /// A text that is no frame.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -32,7 +32,7 @@ fn explain(text: &[u8], error: &serde_json::Error) -> Unreadable {
     let invalid =
         |id, message: String| Unreadable { id, refusal: Refusal::new(RefusalCode::Invalid, message) };
     let Ok(value) = serde_json::from_slice::<Value>(text) else {
-        return invalid(None, format!("this is no JSON that can be read: {error}"));
+        return invalid(None, format!("this is no JSON that can be read: {}", reason(error)));
     };
     let Value::Object(fields) = value else {
         return invalid(None, "a frame is a JSON object with a `type`".into());
@@ -41,7 +41,7 @@ fn explain(text: &[u8], error: &serde_json::Error) -> Unreadable {
     let message = match fields.get("type") {
         None => "a frame needs a `type`".into(),
         Some(Value::String(name)) if ClientFrame::NAMES.contains(&name.as_str()) => {
-            format!("a frame `{name}` that cannot be read: {error}")
+            format!("a frame `{name}` that cannot be read: {}", reason(error))
         }
         Some(Value::String(name)) => format!("unknown frame type `{}`", shorten(name)),
         Some(_) => "the `type` of a frame is a string".into(),
@@ -123,6 +123,18 @@ mod tests {
         let text = json!({"type": format!("\u{1b}[31m{}", "x".repeat(1000))}).to_string();
         let message = refused(&text).1;
         assert!(message.len() < 120 && !message.contains('\u{1b}'), "{message}");
+    }
+
+    #[test]
+    fn what_the_reader_quotes_is_repeated_short_and_without_control_characters() {
+        let name = format!("\u{1b}[31m{}", "x".repeat(100_000));
+        // Broken after its type, and whole with an unknown command.
+        let broken = json!({ "type": name }).to_string().replace('}', ",");
+        let whole = json!({ "type": "command", "id": "7", "session": SessionId::from_u128(1), "command": { "name": name } });
+        for text in [broken, whole.to_string()] {
+            let message = refused(&text).1;
+            assert!(message.len() < 600 && !message.contains('\u{1b}'), "{message}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! REST: the same questions as by WebSocket, one request each. An answer's body is the reply of docs/protocol.md
 //! without `type` and `id`; a refusal is `{"error": {...}}` with the status that [`Denied`] gives it.
 
+use std::path::PathBuf;
+
 use axum::{
     extract::{Path, Query, Request, State},
     response::{IntoResponse, Response},
@@ -18,7 +20,7 @@ use super::{
     answer::{answer, reply_body},
     connection,
     socket::Upgrade,
-    wire::{ClientFrame, CreateSession, CreateToken, ReplyBody, SendCommand},
+    wire::{ClientFrame, CreateSession, CreateToken, ReplyBody, SendCommand, TakeUpPast},
 };
 use crate::door::{Denied, Guest, JsonBody, Visitor};
 
@@ -68,7 +70,7 @@ pub(super) fn query_of<T: DeserializeOwned>(uri: &http::Uri) -> Result<T, Denied
 }
 
 #[derive(Deserialize)]
-struct ListQuery {
+pub(super) struct ListQuery {
     archived: Option<bool>,
     before: Option<SessionId>,
     limit: Option<u32>,
@@ -89,6 +91,28 @@ pub(super) async fn create(
     let mut response = ask(&native, &who, ClientFrame::Create { id, spec }).await?;
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
+}
+
+#[derive(Deserialize)]
+struct PastQuery {
+    agent: Option<String>,
+    cwd: Option<PathBuf>,
+    limit: Option<u32>,
+}
+
+pub(super) async fn past(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
+    let PastQuery { agent, cwd, limit } = query_of(&uri)?;
+    ask(&native, &who, ClientFrame::Past { id: some_id(), agent, cwd, limit }).await
+}
+
+pub(super) async fn take_up(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    headers: HeaderMap,
+    JsonBody(TakeUpPast { id, past, copy, spec }): JsonBody<TakeUpPast>,
+) -> Answered {
+    let id = id_of(id, &headers)?;
+    ask(&native, &who, ClientFrame::TakeUp { id, past, copy, spec }).await
 }
 
 pub(super) async fn show(
@@ -125,7 +149,7 @@ pub(super) async fn state(
 }
 
 #[derive(Deserialize)]
-struct EntriesQuery {
+pub(super) struct EntriesQuery {
     #[serde(default)]
     after: Seq,
     upto: Option<Seq>,
@@ -180,7 +204,7 @@ pub(super) async fn command(
 }
 
 #[derive(Deserialize)]
-struct AgentsQuery {
+pub(super) struct AgentsQuery {
     #[serde(default)]
     probe: bool,
 }

@@ -16,6 +16,7 @@ use super::{
     routes::{Gives, Method, Needs, Parameter, Route, TABLE},
     wire::{
         ClientFrame, CreateSession, CreateToken, LogFrame, PROTOCOL, ReplyBody, SendCommand, ServerFrame,
+        TakeUpPast,
     },
 };
 
@@ -83,6 +84,7 @@ fn typescript() -> String {
     all.visit::<Refusal>();
     all.visit::<Stage>();
     all.visit::<CreateSession>();
+    all.visit::<TakeUpPast>();
     all.visit::<SendCommand>();
     all.visit::<CreateToken>();
     let mut text = format!(
@@ -116,6 +118,7 @@ fn openapi() -> Value {
     });
     let mut generator = settings.into_generator();
     component::<CreateSession>(&mut generator);
+    component::<TakeUpPast>(&mut generator);
     component::<SendCommand>(&mut generator);
     component::<CreateToken>(&mut generator);
     component::<ReplyBody>(&mut generator);

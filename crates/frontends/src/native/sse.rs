@@ -15,7 +15,7 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Uri, header};
 use portolan_core::{
     Principal, Refusal, RefusalCode, Seq,
-    log::delivery::{Closed, Delivery, Mode, Piece, Presence, Start},
+    log::delivery::{Closed, Delivery, Mode, Presence, Start},
     registry::{DaemonReader, SessionReader},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -30,7 +30,7 @@ use super::{
     rest::{query_of, session_of},
     wire::ClosingReason,
 };
-use crate::door::{Denied, Guest};
+use crate::door::{Denied, Guest, Stay};
 
 /// A comment after so long without an event keeps proxies from closing the stream.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -68,6 +68,7 @@ impl StreamQuery {
 pub(super) async fn session(
     State(native): State<Native>,
     Guest(who): Guest,
+    stay: Stay,
     Path(session): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -77,18 +78,19 @@ pub(super) async fn session(
     let session = session_of(&native, &who, &session).await?;
     let mode = if query.items_only { Mode::Items } else { Mode::Every };
     let reader = native.registry.attach(&who, session, start, mode).await?;
-    Ok(stream_of(native, who, reader))
+    Ok(stream_of(native, (who, stay), reader))
 }
 
 pub(super) async fn daemon(
     State(native): State<Native>,
     Guest(who): Guest,
+    stay: Stay,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Denied> {
     let query: StreamQuery = query_of(&uri)?;
     let reader = native.registry.watch(&who, query.start(&headers)?).await?;
-    Ok(stream_of(native, who, reader))
+    Ok(stream_of(native, (who, stay), reader))
 }
 
 /// A reader of either log, as chunks of an event stream.
@@ -132,7 +134,7 @@ where
         Delivery::Entries(entries) => {
             let mut out = BytesMut::new();
             for piece in &entries {
-                event(&mut out, entry, Some(piece.seq()), &Piece::frame(piece));
+                event(&mut out, entry, Some(piece.seq()), piece.frame());
             }
             (Chunk::More(out.freeze()), entries.len())
         }
@@ -167,7 +169,7 @@ fn event(out: &mut BytesMut, name: &str, id: Option<Seq>, data: &[u8]) {
     out.put_slice(b"\n\n");
 }
 
-fn stream_of(native: Native, who: Principal, source: impl Source) -> Response {
+fn stream_of(native: Native, who: (Principal, Stay), source: impl Source) -> Response {
     let (chunks, body) = mpsc::channel::<Bytes>(1);
     let span = tracing::debug_span!("native stream");
     let tracker = native.connections.clone();
@@ -194,7 +196,12 @@ struct ClosingData {
 }
 
 /// Carries chunks from the reader to the response until one of them ends.
-async fn pump(native: Native, who: Principal, mut source: impl Source, chunks: mpsc::Sender<Bytes>) {
+async fn pump(
+    native: Native,
+    (who, stay): (Principal, Stay),
+    mut source: impl Source,
+    chunks: mpsc::Sender<Bytes>,
+) {
     let _counted = native.metrics.streaming();
     let keeper = std::sync::Arc::clone(&native.keeper);
     let gone = keeper.until_gone(&who.token);
@@ -230,6 +237,7 @@ async fn pump(native: Native, who: Principal, mut source: impl Source, chunks: m
             }
             () = chunks.closed() => return,
             () = &mut gone => ClosingReason::TokenGone,
+            () = stay.over() => ClosingReason::TokenGone,
             () = native.stopping.cancelled() => ClosingReason::Stopping,
         };
         native.metrics.closed(closing);

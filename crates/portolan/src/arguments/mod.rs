@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub(crate) use options::{
-    Answer, Approve, Attach, Config, Doctor, Down, ExportFormat, Mcp, New, Page, Rule, Send, Service, Set,
-    Switch, Task, Token, Up,
+    Answer, Approve, Attach, Audit, Config, Devices, Doctor, Down, ExportFormat, Handheld, Mcp, New, Page,
+    Past, PastVerb, Rule, Send, Service, Set, Switch, TakeUp, Task, Token, Up,
 };
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
@@ -81,6 +81,12 @@ pub(crate) enum Verb {
     Doctor(Doctor),
     /// Start a session
     New(Box<New>),
+    /// List conversations that agents have kept by themselves, or take one up
+    ///
+    /// Such as those that were held with the agent's own program. Taking one up makes a session with everything that
+    /// was said in it, subagents included; the agent goes on with it at the next prompt. What the agent keeps is only
+    /// read.
+    Past(Past),
     /// List sessions
     Ls {
         /// Archived ones too
@@ -179,7 +185,7 @@ pub(crate) enum Verb {
         #[arg(required = true)]
         name: Vec<String>,
     },
-    /// Put a session away
+    /// Put a session away; its agent is stopped
     Archive {
         /// Which session
         id: String,
@@ -282,6 +288,21 @@ pub(crate) enum Verb {
     Token {
         #[command(subcommand)]
         verb: Token,
+    },
+    /// The record of who came in and did what
+    Audit {
+        #[command(subcommand)]
+        verb: Audit,
+    },
+    /// Devices at the handheld's listener: who may come in
+    Devices {
+        #[command(subcommand)]
+        verb: Devices,
+    },
+    /// The four slots of a handheld
+    Handheld {
+        #[command(subcommand)]
+        verb: Handheld,
     },
     /// Show the configuration in force and where each value comes from
     Config {

@@ -117,6 +117,61 @@ pub(crate) struct New {
     pub(crate) images: Vec<PathBuf>,
 }
 
+/// Conversations that agents have kept by themselves.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Past {
+    #[command(subcommand)]
+    pub(crate) verb: Option<PastVerb>,
+    /// Only of this agent
+    pub(crate) agent: Option<String>,
+    /// Only those held in this folder or below it
+    #[arg(long, short = 'C', value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) cwd: Option<PathBuf>,
+    /// At most so many
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: u32,
+}
+
+/// What to do with one.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PastVerb {
+    /// Take one up as a session, with what was said in it
+    ///
+    /// One that lives here already is not taken up twice: its session is told instead, and the prompt goes there.
+    Resume(Box<TakeUp>),
+}
+
+/// Take up a conversation.
+#[derive(Debug, Args)]
+pub(crate) struct TakeUp {
+    /// Which conversation; its id may be shortened
+    pub(crate) id: String,
+    /// What to go on with; - reads it from stdin
+    pub(crate) prompt: Vec<String>,
+    /// The agent that has kept it; any when absent
+    #[arg(long)]
+    pub(crate) agent: Option<String>,
+    /// Leave the conversation as it is and go on in a copy
+    #[arg(long)]
+    pub(crate) fork: bool,
+    /// Join the session at once
+    #[arg(long)]
+    pub(crate) attach: bool,
+    /// What people call the session; the conversation's title when absent
+    #[arg(long, short)]
+    pub(crate) name: Option<String>,
+    /// The model
+    #[arg(long, short)]
+    pub(crate) model: Option<String>,
+    /// The permission mode
+    #[arg(long)]
+    pub(crate) mode: Option<String>,
+    /// A picture for the prompt
+    #[arg(long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) images: Vec<PathBuf>,
+}
+
 /// Join a session.
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
@@ -300,12 +355,65 @@ pub(crate) enum Token {
     },
     /// List them
     List,
-    /// Give the owner's own token another secret; the daemon must not run
+    /// Give the owner's own token another secret; whoever came in by the old one is put out
     Rotate,
     /// Make one useless; its connections are closed
     Revoke {
         /// Its name or its id; ids may be shortened
         token: String,
+    },
+}
+
+/// The record of who came in and did what.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Tell whether the daemon's log is as it was written
+    ///
+    /// Every entry is sealed with a hash over the one before it. Tells the first entry that does not fit, and the head:
+    /// the last entry's number and seal. Keep the head elsewhere and give it with --head later: that shows, too, whether
+    /// the end was cut off or everything was written anew. Needs no daemon. Ends with 9 when something does not fit.
+    Verify {
+        /// A head noted earlier, such as 412:9f86...
+        #[arg(long, value_name = "HEAD")]
+        head: Option<String>,
+    },
+}
+
+/// Devices at the handheld's listener.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Devices {
+    /// List those that knocked and those that were decided on
+    List,
+    /// Let one in, from now on
+    Approve {
+        /// Its address, as `list` shows it
+        address: std::net::IpAddr,
+    },
+    /// Put one out, even where portolan.toml allows its network
+    Revoke {
+        /// Its address, as `list` shows it
+        address: std::net::IpAddr,
+    },
+}
+
+/// The slots of a handheld.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Handheld {
+    /// Show what is in each slot
+    Status,
+    /// Put a session into a slot
+    Bind {
+        /// Which slot, 0 to 3
+        #[arg(value_parser = clap::value_parser!(u8).range(0..4))]
+        slot: u8,
+        /// Which session
+        session: String,
+    },
+    /// Take whatever is in a slot out of it; its session goes on
+    Unbind {
+        /// Which slot, 0 to 3
+        #[arg(value_parser = clap::value_parser!(u8).range(0..4))]
+        slot: u8,
     },
 }
 

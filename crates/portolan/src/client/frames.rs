@@ -119,6 +119,8 @@ pub(crate) fn id_of(frame: &ClientFrame) -> CommandId {
         ClientFrame::List { id, .. }
         | ClientFrame::Resolve { id, .. }
         | ClientFrame::Create { id, .. }
+        | ClientFrame::Past { id, .. }
+        | ClientFrame::TakeUp { id, .. }
         | ClientFrame::Delete { id, .. }
         | ClientFrame::Attach { id, .. }
         | ClientFrame::Detach { id, .. }

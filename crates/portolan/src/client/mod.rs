@@ -4,6 +4,7 @@
 //! A call that loses its connection is made again under the same id, which the daemon does at most once.
 
 pub(crate) mod frames;
+mod rest;
 pub(crate) mod sessions;
 pub(crate) mod target;
 mod tls;

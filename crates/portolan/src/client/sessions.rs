@@ -6,7 +6,7 @@ use portolan_core::{
     Action, CommandId, Millis, Refusal, RefusalCode, Seq, SessionId, SessionSpec,
     command::{Receipt, Stage},
     log::delivery,
-    registry::AgentDescription,
+    registry::{AgentDescription, PastDescription, TakeUp, TakenUp},
     request::Request,
     session::state::{State, Summary},
 };
@@ -85,6 +85,27 @@ impl Client {
     pub(crate) async fn create(&mut self, spec: SessionSpec) -> Outcome<Summary> {
         let frame = ClientFrame::Create { id: CommandId::random(), spec: Box::new(spec) };
         expect_reply!(self.call(frame).await?, ReplyBody::Session { session } => session)
+    }
+
+    /// Conversations that agents have kept by themselves, the newest first.
+    pub(crate) async fn past(
+        &mut self,
+        agent: Option<String>,
+        cwd: Option<std::path::PathBuf>,
+        limit: u32,
+    ) -> Outcome<Vec<PastDescription>> {
+        let frame = ClientFrame::Past { id: CommandId::random(), agent, cwd, limit: Some(limit) };
+        expect_reply!(self.call(frame).await?, ReplyBody::Past { past } => past)
+    }
+
+    /// Takes up a past conversation: the session that goes on with it, and whether it lived here before.
+    pub(crate) async fn take_up(&mut self, asked: TakeUp) -> Outcome<TakenUp> {
+        let TakeUp { past, copy, spec } = asked;
+        let frame = ClientFrame::TakeUp { id: CommandId::random(), past, copy, spec: Box::new(spec) };
+        expect_reply!(
+            self.call(frame).await?,
+            ReplyBody::TakenUp { session, already } => TakenUp { session, already }
+        )
     }
 
     /// Deletes a session for good.

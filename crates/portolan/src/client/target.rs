@@ -5,6 +5,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use portolan_frontends::door::Reach;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
@@ -96,11 +97,16 @@ impl Target {
     }
 
     async fn open_in_time(&self) -> Outcome<WebSocketStream<Box<dyn Stream>>> {
+        shake_hands(self.line().await?).await
+    }
+
+    /// A line to the daemon, on which nothing was said yet.
+    pub(super) async fn line(&self) -> Outcome<Line> {
         match &self.place {
             Place::Remote { url, token, ca_file } => by_url(url, token, ca_file.as_deref()).await,
             Place::Local { home, token } => {
-                if let Some(socket) = local(home, token.as_ref()).await? {
-                    return Ok(socket);
+                if let Some(line) = local(home, token.as_ref()).await? {
+                    return Ok(line);
                 }
                 if self.start == Start::Never {
                     return Err(no_daemon(home));
@@ -109,6 +115,28 @@ impl Target {
                 local(home, token.as_ref()).await?.ok_or_else(|| no_daemon(home))
             }
         }
+    }
+}
+
+/// A byte stream to the daemon, what it is called there, and the token to show.
+pub(super) struct Line {
+    pub(super) stream: Box<dyn Stream>,
+    /// The scheme of a WebSocket, and the authority.
+    scheme: &'static str,
+    pub(super) authority: String,
+    /// What stands before every path.
+    pub(super) prefix: String,
+    token: Option<Secret>,
+}
+
+impl Line {
+    /// The header that shows the token, where there is one to show.
+    pub(super) fn authorization(&self) -> Outcome<Option<http::HeaderValue>> {
+        let Some(Secret(token)) = &self.token else { return Ok(None) };
+        let mut value = http::HeaderValue::from_str(&format!("Bearer {token}"))
+            .map_err(|_| Failure::usage("the token holds characters that no token has"))?;
+        value.set_sensitive(true);
+        Ok(Some(value))
     }
 }
 
@@ -123,10 +151,19 @@ fn read_token(file: &std::path::Path) -> Outcome<Secret> {
 }
 
 /// The daemon of this home: its socket, else its address. `None` where none runs.
-async fn local(home: &Home, token: Option<&Secret>) -> Outcome<Option<WebSocketStream<Box<dyn Stream>>>> {
-    if let Ok(stream) = UnixStream::connect(home.socket()).await {
+async fn local(home: &Home, token: Option<&Secret>) -> Outcome<Option<Line>> {
+    let reach = Reach::to(&home.socket());
+    if let Ok(reach) = &reach
+        && let Ok(stream) = UnixStream::connect(reach.path()).await
+    {
         // Over the socket the system tells who we are; a token is only for being someone else.
-        return shake_hands("ws://localhost/ws", token, Box::new(stream)).await.map(Some);
+        return Ok(Some(Line {
+            stream: Box::new(stream),
+            scheme: "ws",
+            authority: "localhost".into(),
+            prefix: String::new(),
+            token: token.cloned(),
+        }));
     }
     let Some(record) = Record::read(home) else { return Ok(None) };
     // Only the one who holds the lock gets the token. A daemon that was killed leaves its file behind, and both its
@@ -157,11 +194,7 @@ async fn listens(url: &str) -> bool {
 }
 
 /// A daemon by its address.
-async fn by_url(
-    url: &str,
-    token: &Secret,
-    ca_file: Option<&std::path::Path>,
-) -> Outcome<WebSocketStream<Box<dyn Stream>>> {
+async fn by_url(url: &str, token: &Secret, ca_file: Option<&std::path::Path>) -> Outcome<Line> {
     let uri: http::Uri = url.parse().map_err(|_| bad_url(url))?;
     let host = uri.host().ok_or_else(|| bad_url(url))?;
     let (secure, usual_port) = match uri.scheme_str() {
@@ -186,10 +219,10 @@ async fn by_url(
     // Keys and answers are small and must not wait for more to come.
     let _ = stream.set_nodelay(true);
     let scheme = if secure { "wss" } else { "ws" };
-    let address = format!("{scheme}://{host}:{port}{}/ws", uri.path().trim_end_matches('/'));
     let stream: Box<dyn Stream> =
         if secure { Box::new(tls::wrap(stream, bare, ca_file).await?) } else { Box::new(stream) };
-    shake_hands(&address, Some(token), stream).await
+    let prefix = uri.path().trim_end_matches('/').to_owned();
+    Ok(Line { stream, scheme, authority: format!("{host}:{port}"), prefix, token: Some(token.clone()) })
 }
 
 fn bad_url(url: &str) -> Failure {
@@ -201,21 +234,16 @@ fn is_loopback(host: &str) -> bool {
     bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-async fn shake_hands(
-    address: &str,
-    token: Option<&Secret>,
-    stream: Box<dyn Stream>,
-) -> Outcome<WebSocketStream<Box<dyn Stream>>> {
-    let mut request = address.into_client_request().map_err(|_| bad_url(address))?;
-    if let Some(Secret(token)) = token {
-        let mut value = http::HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| Failure::usage("the token holds characters that no token has"))?;
-        value.set_sensitive(true);
+async fn shake_hands(line: Line) -> Outcome<WebSocketStream<Box<dyn Stream>>> {
+    let Line { scheme, authority, prefix, .. } = &line;
+    let address = format!("{scheme}://{authority}{prefix}/ws");
+    let mut request = address.as_str().into_client_request().map_err(|_| bad_url(&address))?;
+    if let Some(value) = line.authorization()? {
         request.headers_mut().insert(http::header::AUTHORIZATION, value);
     }
     let config =
         WebSocketConfig::default().max_message_size(Some(FRAME_BYTES)).max_frame_size(Some(FRAME_BYTES));
-    match client_async_with_config(request, stream, Some(config)).await {
+    match client_async_with_config(request, line.stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(tungstenite::Error::Http(response)) => Err(refused(&response)),
         Err(error) => Err(Failure::unreachable(format!("the daemon does not speak our protocol: {error}"))),

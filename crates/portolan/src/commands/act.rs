@@ -3,16 +3,14 @@
 use portolan_core::{
     Action, Seq,
     command::{Receipt, Stage},
-    event::McpServer,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Context, inputs};
+use super::{Context, inputs, results};
 use crate::{
     arguments::{Mcp, Rule, Set, Switch, Task, Verb},
     failure::{Failure, Outcome},
     output::{self, Format},
-    terminal::clean,
 };
 
 /// The session and the action that a verb stands for.
@@ -62,26 +60,17 @@ pub(super) async fn act(context: &Context, verb: Verb) -> Outcome {
     let (id, action) = action(verb)?;
     let mut client = context.client().await?;
     let session = client.resolve(&id).await?;
+    let asks_for_servers = matches!(action, Action::McpStatus);
     let receipt = client.carry_out(session, action).await?;
+    let has_no_result = matches!(receipt.stage, Stage::Consumed { result: None });
+    if asks_for_servers && has_no_result && context.format() == Format::Plain {
+        // Such an agent tells the session, and the session knows.
+        let (_, state) = client.state(session).await?;
+        client.close().await;
+        return output::raw(results::servers(&state.mcp_servers).as_bytes());
+    }
     client.close().await;
     show(context, session, &receipt)
-}
-
-/// MCP servers in a table; as they came where that cannot be read.
-fn servers(value: &Value) -> Outcome {
-    let Ok(servers) = serde_json::from_value::<Vec<McpServer>>(value.clone()) else {
-        return output::line(clean::text(&serde_json::to_string_pretty(value)?));
-    };
-    let mut rows = vec![["SERVER", "STATUS", "TOOLS", ""].map(str::to_owned).to_vec()];
-    for server in servers {
-        rows.push(vec![
-            clean::line(&server.name),
-            clean::line(&server.status),
-            server.tools.len().to_string(),
-            clean::line(server.error.as_deref().unwrap_or_default()),
-        ]);
-    }
-    output::raw(output::table(&rows).as_bytes())
 }
 
 /// What came of a command.
@@ -92,16 +81,6 @@ pub(super) fn show(context: &Context, session: portolan_core::SessionId, receipt
     };
     match context.format() {
         Format::Json => output::json(&json!({"session": session, "receipt": receipt})),
-        Format::Plain => match result {
-            None | Some(Value::Null) => Ok(()),
-            Some(Value::String(text)) => output::line(clean::text(text)),
-            Some(Value::Object(map)) if map.len() == 1 && map.contains_key("servers") => {
-                servers(&map["servers"])
-            }
-            Some(other) => {
-                let text = serde_json::to_string_pretty(other)?;
-                output::line(clean::text(&text))
-            }
-        },
+        Format::Plain => output::raw(result.map(results::answer).unwrap_or_default().as_bytes()),
     }
 }

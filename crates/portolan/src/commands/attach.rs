@@ -99,13 +99,13 @@ async fn frames(mut client: Client, session: SessionId) -> Outcome {
         match client.next().await {
             Ok(Inbound::Entry { entry, text, .. }) if entry.seq > seen => {
                 seen = entry.seq;
-                output::line(text)?;
+                output::json_text(&text)?;
             }
             Ok(Inbound::Snapshot { seq, text, .. }) => {
                 seen = seen.max(seq);
-                output::line(text)?;
+                output::json_text(&text)?;
             }
-            Ok(Inbound::Presence { text, .. }) => output::line(text)?,
+            Ok(Inbound::Presence { text, .. }) => output::json_text(&text)?,
             Ok(Inbound::Ended { reason: Closed::Deleted, .. }) => {
                 deleted();
                 return Ok(());

@@ -65,7 +65,7 @@ async fn create(context: &Context, mut client: Client, spec: SessionSpec, join: 
     created(context, &summary)
 }
 
-fn created(context: &Context, summary: &Summary) -> Outcome {
+pub(super) fn created(context: &Context, summary: &Summary) -> Outcome {
     match context.format() {
         Format::Json => output::json(summary),
         Format::Plain => {

@@ -94,7 +94,7 @@ pub(super) async fn doctor(context: &Context, asked: Doctor) -> Outcome {
         let probe = agent.probe().await;
         let profile = Profile::of(agent.kind()).filter(|_| asked.deep && probe.available);
         let trial = match profile {
-            Some(profile) => Some(trial(profile, settings.clone(), dial_in.clone()).await),
+            Some(profile) => Some(trial(&profile, settings.clone(), dial_in.clone()).await),
             None => None,
         };
         let report = Report::new(&*agent, probe, trial);
@@ -153,7 +153,8 @@ impl Report {
 }
 
 /// Tries the core of the contract. The first scenario alone decides whether there is any use in the others.
-async fn trial(profile: Profile, settings: Settings, dial_in: DialIn) -> Trial {
+async fn trial(profile: &Profile, settings: Settings, dial_in: DialIn) -> Trial {
+    let profile = *profile;
     let began = Instant::now();
     let make = move |place: &Place| made(&profile, &settings, &dial_in, place);
     let leftovers = |key: &str| {
@@ -214,9 +215,12 @@ fn made(
     dial_in: &DialIn,
     place: &Place,
 ) -> Result<Arc<dyn Agent>, String> {
-    let mut supervision = assembly::supervision(settings, place.key.clone(), place.environment.clone());
+    let mut settings = settings.clone();
+    settings.agents.values_mut().for_each(|agent| agent.env.clear());
+    let mut supervision = assembly::supervision(&settings, place.key.clone(), place.environment.clone());
     supervision.ladder = Ladder { ask: RUNG, close: RUNG, ..supervision.ladder };
-    let catalogue = assembly::catalogue(settings, supervision, dial_in).map_err(|failure| failure.message)?;
+    let catalogue =
+        assembly::catalogue(&settings, supervision, dial_in).map_err(|failure| failure.message)?;
     let found = catalogue.into_iter().find(|agent| agent.kind() == profile.agent);
     found.ok_or_else(|| format!("there is no agent `{}`", profile.agent))
 }

@@ -40,7 +40,7 @@ pub(super) async fn export(
         for frame in &page {
             written += 1;
             match format {
-                ExportFormat::Jsonl => sink.write(&[frame.get(), "\n"].concat())?,
+                ExportFormat::Jsonl => sink.json(frame.get())?,
                 ExportFormat::Markdown => {
                     if let Some(text) = frames::entry(frame.get()).and_then(|entry| markdown(&entry)) {
                         sink.write(&text)?;
@@ -78,8 +78,17 @@ impl Sink {
         Ok(Self::File(beside, path.to_path_buf()))
     }
 
+    fn json(&mut self, text: &str) -> Outcome {
+        match self {
+            Self::Stdout => output::json_text(text),
+            Self::File(..) => self.write(&[text, "\n"].concat()),
+        }
+    }
+
     fn write(&mut self, text: &str) -> Outcome {
         match self {
+            // A file keeps what was said; a terminal would act on it.
+            Self::Stdout if output::is_terminal() => output::raw(clean::text(text).as_bytes()),
             Self::Stdout => output::raw(text.as_bytes()),
             Self::File(file, path) => file
                 .write_all(text.as_bytes())

@@ -76,7 +76,7 @@ async fn up_detached(context: &Context, home: &Home, up: &Up) -> Outcome {
     for set in &up.set {
         arguments.extend(["--set".to_owned(), set.clone()]);
     }
-    detach::start_with(home, &arguments).await?;
+    detach::start_with(home, &arguments, detach::Ends::AsItself).await?;
     let mut client = Client::connect(&Target::find(&context.global, Start::Never)?).await?;
     let ticket = client.ticket().await.ok();
     let agents = client.agents(Probe::Anew).await.unwrap_or_default();

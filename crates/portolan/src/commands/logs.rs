@@ -122,7 +122,7 @@ async fn of_session(context: &Context, id: &str, follow: Follow, lines: usize) -
         }
     }
     for line in kept {
-        output::line(line)?;
+        show(context.format(), &line)?;
     }
     if follow == Follow::Yes { follow_session(context, client, session, after).await } else { Ok(()) }
 }
@@ -139,7 +139,7 @@ async fn follow_session(
             Ok(Inbound::Entry { entry, text, .. }) if entry.seq > after => {
                 after = entry.seq;
                 for line in remarks(context.format(), &entry, &text) {
-                    output::line(line)?;
+                    show(context.format(), &line)?;
                 }
             }
             Ok(Inbound::Ended { .. }) => return Ok(()),
@@ -151,6 +151,13 @@ async fn follow_session(
                 )));
             }
         }
+    }
+}
+
+fn show(format: Format, line: &str) -> Outcome {
+    match format {
+        Format::Plain => output::line(line),
+        Format::Json => output::json_text(line),
     }
 }
 

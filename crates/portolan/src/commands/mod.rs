@@ -4,13 +4,18 @@ mod act;
 mod agents;
 mod answer;
 mod attach;
+mod audit;
 mod configuration;
 mod create;
+mod devices;
 mod doctor;
 mod export;
+mod handheld;
 mod inputs;
 mod lifecycle;
 mod logs;
+mod past;
+mod results;
 mod screen;
 mod send;
 mod service;
@@ -76,6 +81,7 @@ pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("native", "native ID {}"),
     ("create", "new demo hello"),
     ("create", "fork ID"),
+    ("take_up", "past resume ID"),
     ("delete", "delete ID"),
     ("token_create", "token create ada"),
     ("token_revoke", "token revoke ada"),
@@ -95,6 +101,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Fork { id, at, name, attach, prompt } => {
             create::fork(&context, create::Fork { id, at, name, attach, prompt }).await
         }
+        Verb::Past(asked) => past::past(&context, asked).await,
         Verb::Ls { all, archived, limit } => {
             let which = match (all, archived) {
                 (_, true) => Some(true),
@@ -123,7 +130,10 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Answer(answer) => answer::answer(&context, answer).await,
         Verb::Export { id, format, output } => export::export(&context, &id, format, output).await,
         Verb::Logs { id, follow, lines } => logs::logs(&context, id, logs::Follow::when(follow), lines).await,
+        Verb::Audit { verb } => audit::run(&context, verb),
         Verb::Token { verb } => tokens::run(&context, verb).await,
+        Verb::Devices { verb } => devices::run(&context, verb).await,
+        Verb::Handheld { verb } => handheld::run(&context, verb).await,
         Verb::Config { verb } => configuration::run(&context, verb),
         Verb::Service { verb } => service::run(&context, verb),
         Verb::Completions { shell } => reference::completions(shell, context.format()),
@@ -176,6 +186,7 @@ mod tests {
                 Verb::Send(_) => "prompt",
                 Verb::Approve(_) | Verb::Deny { .. } | Verb::Answer(_) => "answer",
                 Verb::New(_) | Verb::Fork { .. } => "create",
+                Verb::Past(crate::arguments::Past { verb: Some(_), .. }) => "take_up",
                 Verb::Delete { .. } => "delete",
                 Verb::Token { verb: crate::arguments::Token::Create { .. } } => "token_create",
                 Verb::Token { verb: crate::arguments::Token::Revoke { .. } } => "token_revoke",

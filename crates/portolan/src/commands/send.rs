@@ -72,7 +72,7 @@ async fn see_through(context: &Context, mut client: Client, session: SessionId, 
             }
         };
         match (context.format(), text) {
-            (Format::Json, Some(text)) => output::line(text)?,
+            (Format::Json, Some(text)) => output::json_text(&text)?,
             (Format::Json, None) => {}
             (Format::Plain, _) => {
                 for line in lines {

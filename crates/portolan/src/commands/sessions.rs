@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Ids are shown at least this long: shorter ones would rarely stay unique.
-const SHORTEST_ID: usize = 8;
+pub(super) const SHORTEST_ID: usize = 8;
 
 /// Names longer than this are cut in tables.
 const NAME_COLUMNS: usize = 48;
@@ -73,18 +73,25 @@ fn list(sessions: &[Summary], now: Millis) -> String {
 /// The shortest length at which all these ids differ.
 fn prefix_length(sessions: &[Summary]) -> usize {
     let ids: Vec<String> = sessions.iter().map(|summary| summary.session.to_string()).collect();
-    (SHORTEST_ID..36)
+    shortest_prefix(&ids)
+}
+
+/// The same for any ids. Those of agents may have any form, so characters are counted and not bytes.
+pub(super) fn shortest_prefix(ids: &[String]) -> usize {
+    let longest = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
+    let beginning = |id: &String, length: usize| id.chars().take(length).collect::<String>();
+    (SHORTEST_ID..longest)
         .find(|length| {
-            let mut prefixes: Vec<&str> = ids.iter().map(|id| &id[..*length]).collect();
+            let mut prefixes: Vec<String> = ids.iter().map(|id| beginning(id, *length)).collect();
             prefixes.sort_unstable();
             prefixes.windows(2).all(|pair| pair[0] != pair[1])
-                && !ids.iter().any(|id| id[..*length].ends_with('-'))
+                && !prefixes.iter().any(|prefix| prefix.ends_with('-'))
         })
-        .unwrap_or(36)
+        .unwrap_or(longest)
 }
 
 /// How long ago, in one unit.
-fn age(ms: i64) -> String {
+pub(super) fn age(ms: i64) -> String {
     let seconds = (ms / 1000).max(0);
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -160,7 +167,7 @@ async fn entries(
         after = entry.seq;
         for frame in &page {
             match context.format() {
-                Format::Json => output::line(frame.get())?,
+                Format::Json => output::json_text(frame.get())?,
                 Format::Plain => {
                     let Some(entry) = frames::entry(frame.get()) else { continue };
                     for line in transcript.entry(&entry) {

@@ -1,6 +1,6 @@
-//! token create, list, revoke: who may come in.
+//! token create, list, revoke, rotate: who may come in.
 
-use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
+use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, time::Duration};
 
 use portolan_core::CommandId;
 use portolan_frontends::native::wire::{ClientFrame, TokenInfo};
@@ -9,16 +9,19 @@ use serde_json::json;
 use super::{Context, inputs};
 use crate::{
     arguments::Token,
-    daemon::lock::Lock,
-    failure::{Failure, Outcome},
+    daemon::{lock::Lock, watch},
+    failure::{Exit, Failure, Outcome},
     home::{Home, rfc3339},
     output::{self, Format},
     terminal::clean,
 };
 
+/// How long a running daemon may take to notice that the owner's secret was taken away, on a busy machine.
+const TAKEN_OVER: Duration = Duration::from_secs(20);
+
 pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
     if let Token::Rotate = verb {
-        return rotate(context);
+        return rotate(context).await;
     }
     let mut client = context.client().await?;
     match verb {
@@ -60,21 +63,33 @@ pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
     }
 }
 
-/// Takes the owner's secret away; the next start of the daemon makes another and forgets this one.
-fn rotate(context: &Context) -> Outcome {
+/// Takes the owner's secret away; the daemon that runs, or the next one, makes another and forgets this one.
+async fn rotate(context: &Context) -> Outcome {
     let home = Home::find()?;
-    if Lock::holder(&home).is_some() {
-        return Err(Failure::new("the daemon knows the old secret; `portolan down` first, then rotate it"));
-    }
     match std::fs::remove_file(home.token()) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(crate::home::unusable(&home.token(), &error)),
     }
+    let deadline = tokio::time::Instant::now() + TAKEN_OVER;
+    let running = Lock::holder(&home).is_some();
+    while running && !home.token().exists() {
+        if tokio::time::Instant::now() >= deadline {
+            return Err(Failure {
+                exit: Exit::Uncertain,
+                message: "the daemon has not made another secret yet; `portolan logs` may tell why".into(),
+            });
+        }
+        tokio::time::sleep(watch::LOOK / 20).await;
+    }
     match context.format() {
-        Format::Json => output::json(&json!({"rotated": true})),
+        Format::Json => output::json(&json!({"rotated": true, "daemon_ran": running})),
         Format::Plain => {
-            output::note("the next start of the daemon makes another secret");
+            output::note(if running {
+                "the owner's token has another secret; whoever came in by the old one was put out"
+            } else {
+                "the next start of the daemon makes another secret"
+            });
             Ok(())
         }
     }

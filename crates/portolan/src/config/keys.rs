@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     List,
     /// Text by name.
     Table,
+    /// What models cost, by name.
+    Prices,
 }
 
 impl Kind {
@@ -25,6 +27,7 @@ impl Kind {
             Self::Switch => "true or false",
             Self::List => "list of texts",
             Self::Table => "table of texts",
+            Self::Prices => "table of prices",
         }
     }
 }
@@ -121,6 +124,12 @@ pub(crate) const KEYS: &[Key] = &[
         "How long an agent has between being asked to end and being killed.",
     ),
     key(
+        "limits.liveness_seconds",
+        Kind::Number,
+        "30",
+        "How often the process of an agent is looked for, should its end ever have been missed. At least 1.",
+    ),
+    key(
         "limits.line_bytes",
         Kind::Number,
         "16777216",
@@ -151,6 +160,55 @@ pub(crate) const KEYS: &[Key] = &[
         "How much the daemon says: `error`, `warn`, `info`, `debug` or `trace`.",
     ),
     key("log.format", Kind::Text, "\"text\"", "`text` for people, `json` for programs."),
+    key(
+        "insights.listen",
+        Kind::Text,
+        "",
+        "A listener for the insights dashboard alone, such as `127.0.0.1:8765`; none when absent. The dashboard is at \
+         `/ws/insights` of the main listener in any case. An address that others can reach needs TLS.",
+    ),
+    key(
+        "insights.allow_anonymous_loopback",
+        Kind::Switch,
+        "false",
+        "Let clients of this machine into `insights.listen` that show no token, as operators. Every program on this \
+         machine can then prompt and approve, agents included.",
+    ),
+    key(
+        "insights.allow_bypass",
+        Kind::Switch,
+        "false",
+        "Let dashboards with an owner's token use the mode `bypassPermissions`, in which agents ask for nothing.",
+    ),
+    key(
+        "insights.agent",
+        Kind::Text,
+        "\"claude\"",
+        "The agent of sessions that a dashboard makes without naming one.",
+    ),
+    key(
+        "handheld.listen",
+        Kind::Text,
+        "",
+        "Where handheld devices connect, such as `0.0.0.0:3333`; nowhere when absent. Plain HTTP without a token: a \
+         device is let in by its address, see `portolan devices`.",
+    ),
+    key(
+        "handheld.allow",
+        Kind::List,
+        "[]",
+        "Addresses and networks of devices that need no approval, such as `192.168.1.7` or `192.168.1.0/24`. A \
+         program on this machine is not let in by a network, only by an address of its own.",
+    ),
+    key("handheld.agent", Kind::Text, "\"claude\"", "The agent that a device's `spawn` starts."),
+    key(
+        "handheld.folder",
+        Kind::Text,
+        "",
+        "The folder it works in, within `sessions.roots`. The one that the daemon was started in when absent.",
+    ),
+    key("handheld.fill", Kind::Switch, "true", "Put the newest active sessions into free slots."),
+    key("handheld.autospawn", Kind::Switch, "false", "Start an agent in slot 0 together with the daemon."),
     key("agents.*.enabled", Kind::Switch, "true", "Whether this agent is offered."),
     key(
         "agents.*.command",
@@ -164,7 +222,20 @@ pub(crate) const KEYS: &[Key] = &[
         "",
         "For Claude Code: `stdio`, or `websocket` for versions up to 2.1.120. By its version when absent.",
     ),
-    key("agents.*.env", Kind::Table, "{}", "Environment variables for every session of this agent."),
+    key(
+        "agents.*.env",
+        Kind::Table,
+        "{}",
+        "Environment variables for every session of this agent, and for looking at it.",
+    ),
+    key(
+        "agents.*.prices",
+        Kind::Prices,
+        "{}",
+        "For Claude Code: what models cost where it does not tell, before the list prices. By the model's name or its \
+         beginning: `{ input = 3, output = 15, cache_write = 3.75, cache_read = 0.3 }`, in US dollars for a million \
+         tokens.",
+    ),
 ];
 
 impl Key {

@@ -150,7 +150,37 @@ fn contradictions(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Ve
         )),
         _ => {}
     }
+    for name in settings.agents.keys().filter(|name| !portolan_agents::KINDS.contains(&name.as_str())) {
+        let inside = format!("agents.{name}.");
+        let first = origins.iter().filter(|(path, _)| path.starts_with(&inside)).map(|(_, origin)| origin);
+        let place = first.min_by_key(|origin| line(origin)).unwrap_or(&Origin::Default);
+        let meant = keys::similar(name, portolan_agents::KINDS.iter().copied());
+        let meant = meant.map_or_else(
+            || format!("there is {}", portolan_agents::KINDS.join(", ")),
+            |meant| format!("did you mean `{meant}`?"),
+        );
+        found.push(format!("{place}: there is no agent `{name}`; {meant}"));
+    }
+    let (limits, requests) = (&settings.limits, &settings.requests);
+    for (path, value) in [
+        ("limits.agent_ready_seconds", Some(limits.agent_ready_seconds)),
+        ("limits.control_request_seconds", Some(limits.control_request_seconds)),
+        ("limits.line_bytes", Some(limits.line_bytes)),
+        ("requests.deadline_seconds", requests.deadline_seconds),
+    ] {
+        if value == Some(0) {
+            found.push(format!("{}: `{path}` must be at least 1; nothing would work with 0", origin(path)));
+        }
+    }
     found
+}
+
+/// The line in portolan.toml; what comes from elsewhere has none.
+fn line(origin: &Origin) -> usize {
+    match origin {
+        Origin::File(line) => *line,
+        Origin::Default | Origin::Environment(_) | Origin::Flag(_) => usize::MAX,
+    }
 }
 
 /// Sets one value from text.
@@ -171,7 +201,7 @@ fn put(
         Kind::List => Value::Array(
             text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Value::from).collect(),
         ),
-        Kind::Table => return Err(wrong("a table can only be set in portolan.toml")),
+        Kind::Table | Kind::Prices => return Err(wrong("a table can only be set in portolan.toml")),
     };
     // On its own first, so that a wrong value is told with the name it was given by.
     alone(path, value.clone()).map_err(|why| wrong(&why))?;
@@ -441,6 +471,64 @@ mod tests {
         assert_eq!(
             file("[listen]\ntls_cert = \"c.pem\"\n").unwrap_err(),
             ["portolan.toml:2: `listen.tls_cert` needs `listen.tls_key`"]
+        );
+    }
+
+    #[test]
+    fn prices_are_told_by_model_and_nonsense_is_refused_with_its_line() {
+        let text =
+            "[agents.claude.prices]\n\"claude-sonnet-4\" = { input = 3, output = 15.5, cache_read = 0.3 }\n";
+        let loaded = file(text).unwrap();
+        let price = crate::config::Price { input: 3.0, output: 15.5, cache_write: 0.0, cache_read: 0.3 };
+        assert_eq!(loaded.settings.agents["claude"].prices["claude-sonnet-4"], price);
+        let wrong = |text: &str| {
+            let problems = file(&format!("[agents.claude.prices.m]\ninput = 3\n{text}\n")).unwrap_err();
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            problems[0].clone()
+        };
+        assert!(wrong("output = -1").contains("`-1` is no price"), "{}", wrong("output = -1"));
+        assert!(wrong("output = nan").contains("is no price"));
+        assert!(wrong("").contains("missing field `output`"), "{}", wrong(""));
+        assert!(wrong("output = 1\ncache = 2").contains("unknown field `cache`"));
+        assert!(wrong("output = 1\ncache = 2").starts_with("portolan.toml:"));
+    }
+
+    #[test]
+    fn an_agent_is_looked_for_at_least_every_now_and_then() {
+        assert_eq!(file("").unwrap().settings.limits.liveness_seconds.get(), 30);
+        assert_eq!(
+            file("[limits]\nliveness_seconds = 5\n").unwrap().settings.limits.liveness_seconds.get(),
+            5
+        );
+        let problems = file("[limits]\nliveness_seconds = 0\n").unwrap_err();
+        assert!(problems[0].starts_with("portolan.toml:2: `limits.liveness_seconds`: "), "{problems:?}");
+    }
+
+    #[test]
+    fn an_agent_that_does_not_exist_is_refused_with_what_was_meant() {
+        assert_eq!(
+            file("[agents.cluade]\nenabled = false\n").unwrap_err(),
+            ["portolan.toml:2: there is no agent `cluade`; did you mean `claude`?"]
+        );
+        let all = portolan_agents::KINDS.join(", ");
+        assert_eq!(
+            file("[agents.zzzzzz]\nenabled = false\n").unwrap_err(),
+            [format!("portolan.toml:2: there is no agent `zzzzzz`; there is {all}")]
+        );
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_refused() {
+        for key in ["limits.agent_ready_seconds", "limits.control_request_seconds", "limits.line_bytes"] {
+            assert_eq!(
+                assemble("", [], &[flag(key, "0")]).unwrap_err(),
+                [format!("option --set: `{key}` must be at least 1; nothing would work with 0")]
+            );
+        }
+        assert!(assemble("", [], &[flag("limits.shutdown_grace_seconds", "0")]).is_ok(), "no grace is fine");
+        assert_eq!(
+            file("[requests]\ndeadline_seconds = 0\n").unwrap_err(),
+            ["portolan.toml:2: `requests.deadline_seconds` must be at least 1; nothing would work with 0"]
         );
     }
 

@@ -4,17 +4,22 @@
 //! docs/configuration.md is made; [`load`] puts the layers together and remembers where each value came from.
 //! A value that makes no sense stops the program with its line; nothing is ever guessed or ignored.
 
+mod handheld;
+mod insights;
 pub(crate) mod keys;
 pub(crate) mod load;
 
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
+    num::NonZeroU32,
     path::PathBuf,
     time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
+
+pub(crate) use self::{handheld::Handheld, insights::Insights};
 
 /// Every value of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) sessions: Sessions,
     pub(crate) requests: Requests,
     pub(crate) log: Log,
+    pub(crate) insights: Insights,
+    pub(crate) handheld: Handheld,
     pub(crate) agents: BTreeMap<String, Agent>,
 }
 
@@ -75,6 +82,11 @@ fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<SocketAddr, D::E
     })
 }
 
+/// The same, where there may be none.
+fn optional_address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    address(from).map(Some)
+}
+
 /// The log on disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -108,6 +120,7 @@ pub(crate) struct Limits {
     pub(crate) agent_ready_seconds: u32,
     pub(crate) control_request_seconds: u32,
     pub(crate) term_to_kill_seconds: u32,
+    pub(crate) liveness_seconds: NonZeroU32,
     pub(crate) line_bytes: u32,
     pub(crate) shutdown_grace_seconds: u32,
 }
@@ -118,6 +131,7 @@ impl Default for Limits {
             agent_ready_seconds: 30,
             control_request_seconds: 30,
             term_to_kill_seconds: 5,
+            liveness_seconds: const { NonZeroU32::new(30).unwrap() },
             line_bytes: 16 * 1024 * 1024,
             shutdown_grace_seconds: 10,
         }
@@ -196,6 +210,30 @@ pub(crate) struct Agent {
     pub(crate) command: Vec<String>,
     pub(crate) transport: Option<Transport>,
     pub(crate) env: BTreeMap<String, String>,
+    pub(crate) prices: BTreeMap<String, Price>,
+}
+
+/// What a model costs, in US dollars for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Price {
+    #[serde(deserialize_with = "dollars")]
+    pub(crate) input: f64,
+    #[serde(deserialize_with = "dollars")]
+    pub(crate) output: f64,
+    #[serde(default, deserialize_with = "dollars")]
+    pub(crate) cache_write: f64,
+    #[serde(default, deserialize_with = "dollars")]
+    pub(crate) cache_read: f64,
+}
+
+/// An amount that can be paid; `3` is as good as `3.0`.
+fn dollars<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let amount = f64::deserialize(from)?;
+    if amount.is_finite() && amount >= 0.0 {
+        return Ok(amount);
+    }
+    Err(serde::de::Error::custom(format!("`{amount}` is no price; it is zero or more US dollars")))
 }
 
 /// How an agent with several roads is spoken to.
@@ -208,6 +246,12 @@ pub(crate) enum Transport {
 
 impl Default for Agent {
     fn default() -> Self {
-        Self { enabled: true, command: Vec::new(), transport: None, env: BTreeMap::new() }
+        Self {
+            enabled: true,
+            command: Vec::new(),
+            transport: None,
+            env: BTreeMap::new(),
+            prices: BTreeMap::new(),
+        }
     }
 }

@@ -5,18 +5,24 @@ use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 use portolan_agents::{Supervision, child::Ladder, claude, dial_in::DialIn};
 use portolan_core::{
     Capabilities, Principal, Role, SessionSpec,
-    ports::{Agent, AgentLink, Boxed, Clock, Launch, Probe, Store},
+    ports::{Agent, AgentLink, Boxed, Clock, Launch, Past, Probe, Store},
     registry::Registry,
     session::machine::Policy,
 };
 use portolan_frontends::{
     door::{DoorSettings, Keeper, ListenAddress, Tickets, TlsFiles, Tokens},
+    handheld::Handheld,
+    insights,
     native::{self, Metrics, Native},
 };
 use portolan_store::SqliteStore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::dial_in;
+use super::{
+    dial_in, handheld,
+    insights::{Dashboard, build as build_dashboard},
+    witness::{Notes, witness},
+};
 use crate::{
     client::VERSION,
     config::{self, Settings},
@@ -71,25 +77,34 @@ pub(crate) struct Parts {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) native: Native,
     pub(crate) dial_in: DialIn,
+    pub(crate) dashboard: Dashboard,
+    pub(crate) handheld: Option<Handheld>,
 }
 
 impl Parts {
     /// All that the door leads to.
     pub(crate) fn routes(&self) -> axum::Router {
-        native::routes(self.native.clone()).merge(dial_in::routes(self.dial_in.clone()))
+        native::routes(self.native.clone())
+            .merge(dial_in::routes(self.dial_in.clone()))
+            .merge(self.dashboard.routes())
+            .merge(self.handheld.as_ref().map(Handheld::routes).unwrap_or_default())
     }
 }
 
 /// Opens the store and builds everything on it.
-pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings) -> Outcome<Parts> {
+pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings) -> Outcome<(Parts, Notes)> {
     let clock = Clock::system();
     let store = open_store(settings, &home.database()).await?;
     let failed = |error: portolan_core::ports::StoreError| Failure::new(error.to_string());
     let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await.map_err(failed)?;
     tokens.owner_secret_file(&home.token()).await.map_err(|error| Failure::new(error.to_string()))?;
     let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await.map_err(failed)?;
+    let (witness, notes) = witness();
+    let dashboard_witness = witness.clone();
     let keeper = Keeper::new(door, tokens.clone(), tickets, clock.clone())
         .map_err(|error| Failure::usage(error.to_string()))?
+        .with_witness(move |who, event| witness.tell(who, event))
+        .with_late_paths(insights::is_late)
         .with_open_paths(|path| native::is_open(path) || dial_in::is_open(path));
     let keeper = Arc::new(keeper);
     let policy = Policy {
@@ -108,7 +123,9 @@ pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings)
         stopping: CancellationToken::new(),
         connections: TaskTracker::new(),
     };
-    Ok(Parts { registry, keeper, native, dial_in })
+    let dashboard = build_dashboard(settings, door, &native, dashboard_witness)?;
+    let handheld = handheld::open(settings, &registry).await?;
+    Ok((Parts { registry, keeper, native, dial_in, dashboard, handheld }, notes))
 }
 
 fn seconds(seconds: u32) -> Duration {
@@ -139,6 +156,7 @@ pub(crate) fn supervision(
     supervision.ready = seconds(limits.agent_ready_seconds);
     supervision.answer = seconds(limits.control_request_seconds);
     supervision.max_line = limits.line_bytes as usize;
+    supervision.liveness = seconds(limits.liveness_seconds.get());
     supervision
 }
 
@@ -160,12 +178,6 @@ pub(crate) fn catalogue(
 pub(crate) fn agents(settings: &Settings, home: &Home, dial_in: &DialIn) -> Outcome<Vec<Arc<dyn Agent>>> {
     let supervision = supervision(settings, home_key(home), std::env::vars_os().collect());
     let catalogue = catalogue(settings, supervision, dial_in)?;
-    let kinds: Vec<String> = catalogue.iter().map(|agent| agent.kind().to_owned()).collect();
-    for name in settings.agents.keys().filter(|name| !kinds.contains(name)) {
-        let meant = config::keys::similar(name, kinds.iter().map(String::as_str));
-        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-        tracing::warn!("portolan.toml: there is no agent `{name}`{meant}");
-    }
     Ok(catalogue
         .into_iter()
         .filter_map(|agent| match settings.agents.get(agent.kind()) {
@@ -187,8 +199,14 @@ fn claude(settings: &Settings) -> claude::Config {
             config::Transport::Stdio => claude::Way::Stdio,
             config::Transport::Websocket => claude::Way::Websocket,
         }),
-        ..claude::Config::default()
+        prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
+        env: wanted.env.clone().into_iter().collect(),
     }
+}
+
+fn priced(price: config::Price) -> claude::prices::Price {
+    let config::Price { input, output, cache_write, cache_read } = price;
+    claude::prices::Price { input, output, cache_write, cache_read }
 }
 
 /// The demo agent is this program itself.
@@ -230,6 +248,9 @@ impl Agent for Configured {
     }
     fn probe(&self) -> Boxed<'_, Probe> {
         self.agent.probe()
+    }
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        self.agent.past()
     }
     fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
         self.agent.environment(&self.with_env(spec))
@@ -276,6 +297,26 @@ mod tests {
         let environment = demo.environment(&asks("FINE")).unwrap();
         assert_eq!((&*environment["FINE"], &*environment["HARBOUR"]), ("x", "1"));
         assert!(demo.environment(&asks("LD_PRELOAD")).is_err());
+    }
+
+    #[test]
+    fn limits_prices_and_variables_reach_the_agents() {
+        let text = "[limits]\nliveness_seconds = 7\n[agents.claude.env]\nHOME = \"/h\"\n\
+                    [agents.claude.prices]\nm = { input = 1, output = 2 }\n";
+        let settings: Settings = toml::from_str(text).unwrap();
+        assert_eq!(supervision(&settings, "key".into(), vec![]).liveness, Duration::from_secs(7));
+        let config = claude(&settings);
+        assert_eq!(config.env["HOME"], "/h");
+        let price = claude::prices::Price { input: 1.0, output: 2.0, cache_write: 0.0, cache_read: 0.0 };
+        assert_eq!(config.prices["m"], price);
+    }
+
+    #[test]
+    fn the_catalogue_holds_every_kind_that_the_configuration_may_name() {
+        let supervision = supervision(&Settings::default(), "key".into(), Vec::new());
+        let all = catalogue(&Settings::default(), supervision, &DialIn::new()).unwrap();
+        let kinds: Vec<&str> = all.iter().map(|agent| agent.kind()).collect();
+        assert_eq!(kinds, portolan_agents::KINDS);
     }
 
     // covers: 003-166

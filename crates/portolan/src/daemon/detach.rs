@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use portolan_frontends::door::Reach;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
@@ -14,7 +15,7 @@ use tokio::{
 
 use super::{lock::Lock, logging};
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{Exit, Failure, Outcome},
     home::{Home, Record},
 };
 
@@ -35,11 +36,20 @@ const TAIL: usize = 15;
 
 /// Starts a daemon where none runs. Returns once it takes connections.
 pub(crate) async fn start(home: &Home) -> Outcome {
-    start_with(home, &[]).await
+    start_with(home, &[], Ends::AsUnreachable).await
+}
+
+/// How a daemon that does not start is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// With its own exit code: whoever asked, asked for it.
+    AsItself,
+    /// As a daemon that is not there: whoever asked wanted something else.
+    AsUnreachable,
 }
 
 /// The same, with further arguments for `up`.
-pub(crate) async fn start_with(home: &Home, arguments: &[String]) -> Outcome {
+pub(crate) async fn start_with(home: &Home, arguments: &[String], ends: Ends) -> Outcome {
     home.make()?;
     if wait_for_the_last(home).await {
         return Ok(());
@@ -51,11 +61,16 @@ pub(crate) async fn start_with(home: &Home, arguments: &[String]) -> Outcome {
         if answers(home).await {
             return Ok(());
         }
-        if let Ok(Some(_)) = child.try_wait() {
+        if let Ok(Some(status)) = child.try_wait() {
             if answers(home).await {
                 return Ok(());
             }
-            return Err(explain(home, &mut child));
+            let exit = match (ends, status.code()) {
+                (Ends::AsUnreachable, _) => Exit::Unreachable,
+                (Ends::AsItself, Some(code)) if code == Exit::Usage as i32 => Exit::Usage,
+                (Ends::AsItself, _) => Exit::Failed,
+            };
+            return Err(explain(home, &mut child, exit));
         }
         if Instant::now() >= deadline {
             return Err(Failure::unreachable(format!(
@@ -88,7 +103,8 @@ async fn answers(home: &Home) -> bool {
 
 async fn asks(home: &Home) -> std::io::Result<()> {
     const GOOD: &[u8] = b"HTTP/1.1 200";
-    let mut door = UnixStream::connect(home.socket()).await?;
+    let reach = Reach::to(&home.socket())?;
+    let mut door = UnixStream::connect(reach.path()).await?;
     door.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
     let mut answer = [0; GOOD.len()];
     door.read_exact(&mut answer).await?;
@@ -116,7 +132,7 @@ fn spawn(home: &Home, arguments: &[String]) -> Outcome<Child> {
 }
 
 /// Why a daemon ended before it was ready: its own words, else the end of its log.
-fn explain(home: &Home, child: &mut Child) -> Failure {
+fn explain(home: &Home, child: &mut Child, exit: Exit) -> Failure {
     let mut said = String::new();
     if let Some(mut stderr) = child.stderr.take() {
         let _ = stderr.read_to_string(&mut said);
@@ -124,8 +140,8 @@ fn explain(home: &Home, child: &mut Child) -> Failure {
     let said = said.trim();
     let said = said.strip_prefix("portolan: ").unwrap_or(said);
     if !said.is_empty() {
-        return Failure::unreachable(said);
+        return Failure { exit, message: said.to_owned() };
     }
     let log = logging::tail(&home.daemon_log(), TAIL).unwrap_or_default();
-    Failure::unreachable(format!("the daemon did not start; the end of its log:\n{log}"))
+    Failure { exit, message: format!("the daemon did not start; the end of its log:\n{log}") }
 }

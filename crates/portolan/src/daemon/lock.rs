@@ -4,7 +4,7 @@
 use std::{
     fs::File,
     io::{Read as _, Seek as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     time::{Duration, Instant},
 };
 
@@ -82,6 +82,14 @@ impl Lock {
         )))
     }
 
+    /// Is the lock that lies in this home still the one we hold? Not where the home was removed or replaced.
+    pub(crate) fn is_of(&self, home: &Home) -> bool {
+        let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
+        let ours = self.file.metadata().map(identity);
+        let there = std::fs::symlink_metadata(home.lock()).map(identity);
+        matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
+    }
+
     /// Who holds the lock of this home; `None` where nobody does. Looks by sharing the lock for a moment.
     pub(crate) fn holder(home: &Home) -> Option<Holder> {
         let mut file = File::open(home.lock()).ok()?;
@@ -124,6 +132,20 @@ mod tests {
         drop(lock);
         assert!(Lock::holder(&home).is_none());
         Lock::take_or_explain(&home).unwrap();
+    }
+
+    #[test]
+    fn a_lock_knows_whether_its_home_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(&folder.path().join("home"));
+        home.make().unwrap();
+        let lock = Lock::take_or_explain(&home).unwrap();
+        assert!(lock.is_of(&home));
+        std::fs::rename(home.path(), folder.path().join("away")).unwrap();
+        assert!(!lock.is_of(&home), "gone");
+        home.make().unwrap();
+        let newer = Lock::take_or_explain(&home).unwrap();
+        assert!(!lock.is_of(&home) && newer.is_of(&home), "replaced");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the registry, and the door opens; agents are looked at after that. SIGTERM, SIGINT and SIGHUP end it in order;
 //! a second one ends it at once.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use portolan_core::{Millis, registry::AgentDescription};
 use portolan_frontends::door::{Door, Listening};
@@ -13,8 +13,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     assembly::{self, Parts},
-    descriptors, dial_in,
+    descriptors, dial_in, insights,
     lock::Lock,
+    watch, witness,
 };
 use crate::{
     client::VERSION,
@@ -35,6 +36,9 @@ const CLOSING: Duration = Duration::from_secs(10);
 /// How long everything may take after the second signal.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
+/// How long the start waits for the line about the door: a commit takes far less than a millisecond.
+const NOTED: Duration = Duration::from_secs(1);
+
 /// What the daemon found once it was up.
 #[derive(Debug)]
 pub(crate) struct Ready {
@@ -49,7 +53,7 @@ pub(crate) struct Ready {
 /// Runs the daemon until it is told to stop. `ready` is called once it is up and has looked at its agents.
 pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready)) -> Outcome {
     home.make()?;
-    let lock = Lock::take_or_explain(&home)?;
+    let lock = Arc::new(Lock::take_or_explain(&home)?);
     if let Some(old) = Record::read(&home) {
         // Nobody holds the lock, so whoever wrote this ended without a word.
         tracing::info!(pid = old.pid, "an earlier daemon ended without a word; its file is replaced");
@@ -59,9 +63,10 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     let connections = &mut door_settings.limits.connections;
     *connections = descriptors::connections(*connections, descriptors::raise());
     let door = Door::bind(&door_settings).await.map_err(|error| Failure::new(error.to_string()))?;
+    let dashboard = insights::bind(&settings, &door_settings).await?;
     let url = door.addresses().iter().find_map(Listening::url).unwrap_or_default();
     let record = Record::now(&url);
-    let cleanup = Cleanup { home: home.clone() };
+    let cleanup = Cleanup { home: home.clone(), lock: Arc::clone(&lock) };
     record.write(&home)?;
 
     // Nothing may start an agent before what an earlier daemon left behind is gone: it holds the same folders.
@@ -77,15 +82,32 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
             "a process of an earlier daemon was ended"
         );
     }
-    let parts = assembly::build(&settings, &home, &door_settings).await?;
+    let (parts, notes) = assembly::build(&settings, &home, &door_settings).await?;
     let closing = CancellationToken::new();
     dial_in::announce(&parts.dial_in, &door.addresses());
+    let opened = parts.registry.note(None, witness::opened(&door_settings, &door.addresses()));
+    match tokio::time::timeout(NOTED, opened).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(refusal)) => tracing::warn!(%refusal, "how the door is set is not in the daemon's log"),
+        Err(_) => tracing::warn!("how the door is set is not in the daemon's log yet: the store is slow"),
+    }
     let serving = door.serve(parts.keeper.clone(), parts.routes(), closing.clone());
     tracing::info!(url, version = VERSION, pid = std::process::id(), home = %home.path().display(), "ready");
 
     let tasks = TaskTracker::new();
+    if let Some(handheld) = &parts.handheld {
+        handheld.start();
+    }
+    if let Some(door) = dashboard {
+        tasks.spawn(parts.dashboard.serve(door, closing.clone()).closed());
+    }
     let stopped = CancellationToken::new();
-    spawn(&tasks, &stopped, heartbeat(record, home.clone()));
+    let lost = CancellationToken::new();
+    spawn(&tasks, &stopped, heartbeat(record, home.clone(), Arc::clone(&lock)));
+    let (registry, tokens) = (parts.registry.clone(), Arc::clone(&parts.native.tokens));
+    spawn(&tasks, &stopped, watch::watch(home.clone(), Arc::clone(&lock), tokens, registry, lost.clone()));
+    let registry = parts.registry.clone();
+    spawn(&tasks, &stopped, notes.write(registry));
     spawn(&tasks, &stopped, prune(settings.clone(), parts.registry.clone()));
     tasks.close();
 
@@ -97,9 +119,14 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
             return end(&settings, &home, parts, serving, closing, (tasks, stopped), signals, (lock, cleanup), &key).await;
         }
     }
-    let name = signals.next().await;
-    tracing::info!(signal = name, "stopping; once more ends everything at once");
-    end(&settings, &home, parts, serving, closing, (tasks, stopped), signals, (lock, cleanup), &key).await
+    tokio::select! {
+        name = signals.next() => tracing::info!(signal = name, "stopping; once more ends everything at once"),
+        () = lost.cancelled() => {}
+    }
+    let ended =
+        end(&settings, &home, parts, serving, closing, (tasks, stopped), signals, (lock, cleanup), &key)
+            .await;
+    if lost.is_cancelled() { Err(watch::lost_home(&home)) } else { ended }
 }
 
 /// Everything in order, or at once when the second signal comes.
@@ -112,12 +139,15 @@ async fn end(
     closing: CancellationToken,
     (tasks, stopped): (TaskTracker, CancellationToken),
     mut signals: Signals,
-    (lock, cleanup): (Lock, Cleanup),
+    (lock, cleanup): (Arc<Lock>, Cleanup),
     key: &str,
 ) -> Outcome {
     // No new connections; those there are hear of the end when their sessions have ended.
     closing.cancel();
     stopped.cancel();
+    if let Some(handheld) = &parts.handheld {
+        handheld.stop();
+    }
     let shutdown = parts.registry.shutdown(settings.limits.shutdown_grace());
     tokio::pin!(shutdown);
     let stuck = tokio::select! {
@@ -139,6 +169,9 @@ async fn end(
     let close = async {
         serving.closed().await;
         parts.native.closed().await;
+        if let Some(handheld) = &parts.handheld {
+            handheld.closed().await;
+        }
         tasks.wait().await;
         parts.registry.store().flush().await
     };
@@ -166,11 +199,15 @@ fn spawn(tasks: &TaskTracker, stopped: &CancellationToken, work: impl Future<Out
     });
 }
 
-async fn heartbeat(mut record: Record, home: Home) {
+async fn heartbeat(mut record: Record, home: Home, lock: Arc<Lock>) {
     let mut beat = tokio::time::interval(HEARTBEAT);
     beat.tick().await;
     loop {
         beat.tick().await;
+        if !lock.is_of(&home) {
+            // Whose home this is now, its own daemon says.
+            return;
+        }
         record.heartbeat_at = rfc3339(Millis::now());
         if let Err(error) = record.write(&home) {
             tracing::warn!(%error, "daemon.json could not be written");
@@ -212,12 +249,15 @@ impl Record {
 /// Removes what only a running daemon has, however the daemon's function ends.
 struct Cleanup {
     home: Home,
+    lock: Arc<Lock>,
 }
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
-        home::remove(&self.home.record());
-        home::remove(&self.home.socket());
+        // The socket goes with the door.
+        if self.lock.is_of(&self.home) {
+            home::remove(&self.home.record());
+        }
     }
 }
 
@@ -260,7 +300,8 @@ mod tests {
         let home = Home::at(folder.path());
         let record = Record { heartbeat_at: "never".into(), ..Record::now("http://127.0.0.1:1") };
         record.write(&home).unwrap();
-        let beating = tokio::spawn(heartbeat(record.clone(), home.clone()));
+        let lock = Arc::new(Lock::take_or_explain(&home).unwrap());
+        let beating = tokio::spawn(heartbeat(record.clone(), home.clone(), lock));
         tokio::time::sleep(HEARTBEAT / 2).await;
         assert_eq!(Record::read(&home), Some(record.clone()), "not yet");
         tokio::time::sleep(HEARTBEAT).await;

@@ -168,7 +168,7 @@ fn push_visible(character: char, out: &mut String) {
 }
 
 /// Characters that are not seen but change what is: C1 controls, text direction, zero width, line separators, tags.
-fn is_hidden(character: char) -> bool {
+pub(crate) fn is_hidden(character: char) -> bool {
     matches!(character,
         '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'

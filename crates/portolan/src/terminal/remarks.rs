@@ -85,6 +85,11 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
         Event::SessionCreated { spec } => {
             dim(format!("{} in {}", clean::line(&spec.agent), clean::line(&spec.cwd.display().to_string())))
         }
+        Event::Imported { entries, left_out, copy, .. } => {
+            let copy = if *copy { "; the agent goes on in a copy" } else { "" };
+            let lost = if *left_out == 0 { String::new() } else { format!(", {left_out} left out") };
+            dim(format!("everything above is from the past ({entries} entries{lost}), taken over{by}{copy}"))
+        }
         Event::SessionRenamed { name } => dim(format!("named {}{by}", clean::line(name))),
         Event::SessionArchived { archived: true } => dim(format!("archived{by}")),
         Event::SessionArchived { archived: false } => dim(format!("taken out of the archive{by}")),

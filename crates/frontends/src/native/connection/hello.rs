@@ -18,7 +18,7 @@ use crate::{
 /// Who the visitor is, now that its key (where it needs one) is known.
 fn enter(native: &Native, visitor: &Visitor, key: Option<&str>) -> Option<Principal> {
     match visitor {
-        Visitor::Known(Guest(principal)) => Some(principal.clone()),
+        Visitor::Known(Guest(principal), _) => Some(principal.clone()),
         Visitor::Half(half) => native.keeper.complete(half, key?),
     }
 }

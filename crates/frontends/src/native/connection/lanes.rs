@@ -19,7 +19,7 @@ pub(crate) enum Lane {
     Session(SessionId),
     /// The daemon: lists, new sessions, tokens, its log.
     Daemon,
-    /// Looking at agents, which can take seconds.
+    /// Looking at agents and at what they have kept, which can take seconds.
     Agents,
 }
 
@@ -28,7 +28,9 @@ impl Lane {
     pub(crate) fn of(frame: &ClientFrame) -> Self {
         match (frame.session(), frame) {
             (Some(session), _) => Self::Session(session),
-            (None, ClientFrame::Agents { .. }) => Self::Agents,
+            (None, ClientFrame::Agents { .. } | ClientFrame::Past { .. } | ClientFrame::TakeUp { .. }) => {
+                Self::Agents
+            }
             (None, _) => Self::Daemon,
         }
     }

@@ -7,7 +7,7 @@
 mod farewell;
 mod hello;
 mod lanes;
-mod readers;
+pub(crate) mod readers;
 
 use std::{
     future::poll_fn,
@@ -17,12 +17,12 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use futures_util::{Stream as _, StreamExt as _, stream::FuturesUnordered};
 use portolan_core::{
     CommandId, Principal, Refusal, RefusalCode, SessionId,
     log::delivery::{Delivery, Piece},
 };
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     time::{Instant, Sleep, sleep, timeout},
@@ -131,12 +131,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             keeper.until_gone(&token).await;
             Done::End(ClosingReason::TokenGone)
         }));
-        if let Visitor::Half(half) = visitor {
-            waiting.push(Box::pin(async move {
-                half.until_logged_out().await;
-                Done::End(ClosingReason::TokenGone)
-            }));
-        }
+        waiting.push(Box::pin(async move {
+            match visitor {
+                Visitor::Half(half) => half.until_logged_out().await,
+                Visitor::Known(_, stay) => stay.over().await,
+            }
+            Done::End(ClosingReason::TokenGone)
+        }));
         Self {
             native,
             who: Arc::new(who),
@@ -362,7 +363,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn deliver(&mut self, pulled: Pulled) {
         match pulled {
             Pulled::Session(session, delivery) => match delivery {
-                Delivery::Entries(entries) => self.feed_entries(&entries, Piece::frame),
+                Delivery::Entries(entries) => self.feed_entries(&entries),
                 Delivery::Snapshot(snapshot) => self.socket.feed(snapshot.frame),
                 Delivery::Presence(present) => {
                     self.socket.feed(frame_of(&ServerFrame::Presence { session, present: present.to_vec() }));
@@ -373,7 +374,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             },
             Pulled::Daemon(delivery) => match delivery {
-                Delivery::Entries(entries) => self.feed_entries(&entries, Piece::frame),
+                Delivery::Entries(entries) => self.feed_entries(&entries),
                 Delivery::Snapshot(snapshot) => self.socket.feed(snapshot.frame),
                 Delivery::Presence(_) => {}
                 Delivery::Closed(reason) => {
@@ -384,10 +385,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    fn feed_entries<E>(&mut self, entries: &[Piece<E>], frame: impl Fn(&Piece<E>) -> Bytes) {
+    fn feed_entries<E: Serialize + Clone + DeserializeOwned>(&mut self, entries: &[Piece<E>]) {
         self.native.metrics.delivered(entries.len());
         for entry in entries {
-            self.socket.feed(frame(entry));
+            self.socket.feed_shared(entry.frame());
         }
     }
 }

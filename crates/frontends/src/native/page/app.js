@@ -108,7 +108,7 @@ const link = {
       case "welcome":
         this.welcome = true;
         this.tries = 0;
-        $("link").textContent = `${frame.you.name}, ${frame.you.role}`;
+        $("link").textContent = [...new Set([frame.you.name, frame.you.role])].join(", ");
         this.welcomed();
         break;
       case "reply":
@@ -514,9 +514,14 @@ function plain(content) {
 
 function diff({ path, change, diff: text }) {
   const node = make("pre", "", `${change} ${path}\n`);
-  for (const row of (text ?? "").split("\n")) {
-    node.append(make("span", row.startsWith("+") ? "added" : row.startsWith("-") ? "removed" : "", `${row}\n`));
-  }
+  const rows = (text ?? "").split("\n");
+  // Headers stand before the first hunk only: within one, "--- x" is the line "-- x" that goes.
+  const first = rows.findIndex((row) => row.startsWith("@@"));
+  rows.forEach((row, at) => {
+    const header = at < first && /^(---|\+\+\+) /.test(row);
+    const kind = header ? "" : row.startsWith("+") ? "added" : row.startsWith("-") ? "removed" : "";
+    node.append(make("span", kind, `${row}\n`));
+  });
   return node;
 }
 

@@ -66,6 +66,11 @@ impl Inbound {
         Self { limit, buffer: BytesMut::new(), fragments: None }
     }
 
+    /// Takes messages of up to `limit` bytes from now on.
+    pub(crate) fn take_up_to(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// More bytes of the client.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);

@@ -25,8 +25,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use inbound::Inbound;
-pub(crate) use inbound::{Received, Violation};
+pub(crate) use inbound::{Inbound, Received, Violation};
 use outbound::Outbound;
 
 /// Bytes read at once. Commands are small; a large one takes a few more turns.
@@ -57,8 +56,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         Self { io, inbound: Inbound::new(limit), outbound: Outbound::default(), sent: 0 }
     }
 
+    /// Takes messages of up to `limit` bytes from now on.
+    pub(crate) fn take_up_to(&mut self, limit: usize) {
+        self.inbound.take_up_to(limit);
+    }
+
     /// Adds a text frame to what is written next.
     pub(crate) fn feed(&mut self, frame: Bytes) {
+        self.outbound.text(&frame);
+    }
+
+    /// Adds a text frame that others send too; it is copied or shared, whichever costs less.
+    pub(crate) fn feed_shared(&mut self, frame: &Bytes) {
         self.outbound.text(frame);
     }
 

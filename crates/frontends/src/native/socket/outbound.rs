@@ -36,26 +36,26 @@ pub(crate) struct Outbound {
 
 impl Outbound {
     /// Adds a text frame. The payload must be UTF-8: everything we send is JSON that we made.
-    pub(crate) fn text(&mut self, payload: Bytes) {
+    pub(crate) fn text(&mut self, payload: &Bytes) {
         self.frame(0x81, payload);
     }
 
     /// Adds a ping.
     pub(crate) fn ping(&mut self) {
-        self.frame(0x89, Bytes::new());
+        self.frame(0x89, &Bytes::new());
     }
 
     /// Adds a pong with the bytes of its ping.
     pub(crate) fn pong(&mut self, payload: Bytes) {
-        self.frame(0x8A, payload);
+        self.frame(0x8A, &payload);
     }
 
     /// Adds a close with this code.
     pub(crate) fn close(&mut self, code: u16) {
-        self.frame(0x88, Bytes::copy_from_slice(&code.to_be_bytes()));
+        self.frame(0x88, &Bytes::copy_from_slice(&code.to_be_bytes()));
     }
 
-    fn frame(&mut self, first: u8, payload: Bytes) {
+    fn frame(&mut self, first: u8, payload: &Bytes) {
         let before = self.open.len();
         self.open.push(first);
         match payload.len() {
@@ -70,7 +70,7 @@ impl Outbound {
             }
         }
         if payload.len() < SHARE_FROM {
-            self.open.extend_from_slice(&payload);
+            self.open.extend_from_slice(payload);
             self.unsent += self.open.len() - before;
             return;
         }
@@ -78,7 +78,7 @@ impl Outbound {
         let mut head = Bytes::from(std::mem::take(&mut self.open));
         head.advance(std::mem::take(&mut self.written));
         self.sealed.push_back(head);
-        self.sealed.push_back(payload);
+        self.sealed.push_back(payload.clone());
     }
 
     /// Bytes that the network has not taken yet.
@@ -202,7 +202,7 @@ mod tests {
             for (index, size) in sizes.into_iter().enumerate() {
                 let payload = vec![b'a' + (index % 26) as u8; size];
                 wanted.extend(expected(&payload));
-                outbound.text(payload.into());
+                outbound.text(&payload.into());
             }
             prop_assert_eq!(outbound.unsent(), wanted.len());
             prop_assert_eq!(write_out(&mut outbound, width), wanted);
@@ -214,7 +214,7 @@ mod tests {
     fn a_large_payload_is_shared_not_copied() {
         let payload = Bytes::from(vec![b'x'; SHARE_FROM]);
         let mut outbound = Outbound::default();
-        outbound.text(payload.clone());
+        outbound.text(&payload);
         assert!(outbound.sealed.iter().any(|part| part.as_ptr() == payload.as_ptr()));
     }
 
@@ -222,7 +222,7 @@ mod tests {
     fn an_idle_connection_gives_back_what_a_burst_took() {
         let mut outbound = Outbound::default();
         for _ in 0..1000 {
-            outbound.text(Bytes::from_static(&[b'x'; 1000]));
+            outbound.text(&Bytes::from_static(&[b'x'; 1000]));
         }
         write_out(&mut outbound, usize::MAX);
         outbound.rest();

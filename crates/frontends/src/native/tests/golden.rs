@@ -4,6 +4,8 @@ use portolan_core::{
     Actor, CommandId, Millis, Refusal, RefusalCode, RequestId, Seq, TokenId,
     command::{Receipt, Stage},
     log::delivery::{Closed, Presence},
+    ports::PastSession,
+    registry::PastDescription,
     request::{Answer, Outcome},
     session::state::{Status, Summary},
 };
@@ -36,6 +38,18 @@ fn summary() -> Summary {
         cost_usd: Some(0.25),
         forked_from: None,
     }
+}
+
+fn past(session: Option<SessionId>) -> PastDescription {
+    let past = PastSession {
+        past: "0aaaaaaa-0000-4000-8000-000000000001".into(),
+        title: "fix the mast".into(),
+        cwd: Some("/home/ada".into()),
+        started_at: Some(Millis(1)),
+        updated_at: Millis(2),
+        version: session.map(|_| "2.1.325".into()),
+    };
+    PastDescription { agent: "claude".into(), past, session }
 }
 
 fn one_of_each() -> Vec<ServerFrame> {
@@ -97,6 +111,8 @@ fn one_of_each() -> Vec<ServerFrame> {
         ReplyBody::Receipt { receipt: Receipt { seq: Seq(9), stage: Stage::Accepted } },
         ReplyBody::Session { session: summary() },
         ReplyBody::Sessions { sessions: vec![summary()] },
+        ReplyBody::Past { past: vec![past(None), past(Some(session))] },
+        ReplyBody::TakenUp { session: summary(), already: true },
         ReplyBody::Resolved { session },
         ReplyBody::History { entries: vec![json!({"type": "entry"})] },
         ReplyBody::Raw { text: Some("raw".into()) },

@@ -237,6 +237,25 @@ async fn a_session_lives_its_whole_life_by_rest() {
 }
 
 #[tokio::test]
+async fn past_conversations_are_asked_for_and_taken_up_by_rest() {
+    let mut http = Http::new().await;
+    let nothing = json!({"reply": "past", "past": []});
+    assert_eq!(http.get("/api/v1/past?limit=5&cwd=/").await, (200, nothing));
+    let (status, body) = http.get("/api/v1/past?agent=obedient").await;
+    assert_eq!((status, &body["error"]["code"]), (422, &json!("unsupported")), "it keeps none");
+    let (status, body) = http.get("/api/v1/past?cwd=nowhere").await;
+    assert_eq!((status, &body["error"]["code"]), (400, &json!("invalid")));
+    let asked = json!({"past": "0aaaaaaa", "spec": {"agent": ""}});
+    let (status, body) = http.post("/api/v1/past", asked.clone()).await;
+    assert_eq!((status, &body["error"]["code"]), (404, &json!("not_found")), "{body}");
+    let (status, body) = http.post("/api/v1/past", json!({"past": "0a", "spec": {"agent": ""}})).await;
+    assert_eq!((status, &body["error"]["code"]), (400, &json!("invalid")), "{body}");
+    http.secret = http.token(Role::Viewer).await;
+    assert_eq!(http.get("/api/v1/past").await.0, 403);
+    assert_eq!(http.post("/api/v1/past", asked).await.0, 403);
+}
+
+#[tokio::test]
 async fn an_idempotency_key_or_an_id_makes_one_session_and_one_command() {
     let http = Http::new().await;
     let spec = json!({"spec": {"agent": "obedient", "cwd": "/"}});

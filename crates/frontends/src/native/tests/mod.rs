@@ -219,7 +219,7 @@ impl Stand {
     /// A connection before its hello; the network holds `room` bytes each way.
     fn connect(&self, who: &Principal, room: usize) -> (DuplexStream, JoinHandle<()>) {
         let (ours, theirs) = duplex(room);
-        let visitor = Visitor::Known(Guest(who.clone()));
+        let visitor = Visitor::Known(Guest(who.clone()), crate::door::Stay::default());
         (ours, self.native.connections.spawn(serve(self.native.clone(), visitor, theirs)))
     }
 

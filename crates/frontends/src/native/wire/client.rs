@@ -1,6 +1,6 @@
 //! What clients send: frames by WebSocket, bodies by REST.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use portolan_core::{Action, CommandId, Role, Seq, SessionId, SessionSpec, TokenId, log::delivery::Start};
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,37 @@ pub enum ClientFrame {
         #[expect(missing_docs, reason = "the id of the frame")]
         id: CommandId,
         /// What it is made of.
+        spec: Box<SessionSpec>,
+    },
+    /// Conversations that agents have kept by themselves, the newest first. Reply: `past`.
+    Past {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+        /// Only of this agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        agent: Option<String>,
+        /// Only those held in this folder or below it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional, type = "string"))]
+        cwd: Option<PathBuf>,
+        /// At most so many; 100 when absent, 1,000 at most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        limit: Option<u32>,
+    },
+    /// Take up a conversation that an agent has kept: a session with what was said in it, or the one under which it
+    /// lives already. Reply: `taken_up`.
+    TakeUp {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+        /// The agent's own id of the conversation, or a unique beginning of 4 characters or more.
+        past: String,
+        /// Leave that one as it is: the agent goes on in a copy.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        copy: bool,
+        /// What the session is made of beside. An empty `agent` is any that has the conversation; without `cwd` it is
+        /// the folder that the conversation was held in.
         spec: Box<SessionSpec>,
     },
     /// Delete a session for good. Reply: `done`.
@@ -192,11 +223,13 @@ pub enum ClientFrame {
 
 impl ClientFrame {
     /// Every frame's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 20] = [
+    pub const NAMES: [&'static str; 22] = [
         "hello",
         "list",
         "resolve",
         "create",
+        "past",
+        "take_up",
         "delete",
         "attach",
         "detach",
@@ -222,6 +255,8 @@ impl ClientFrame {
             Self::List { id, .. }
             | Self::Resolve { id, .. }
             | Self::Create { id, .. }
+            | Self::Past { id, .. }
+            | Self::TakeUp { id, .. }
             | Self::Delete { id, .. }
             | Self::Attach { id, .. }
             | Self::Detach { id, .. }
@@ -256,6 +291,8 @@ impl ClientFrame {
             | Self::List { .. }
             | Self::Resolve { .. }
             | Self::Create { .. }
+            | Self::Past { .. }
+            | Self::TakeUp { .. }
             | Self::Subscribe { .. }
             | Self::Unsubscribe { .. }
             | Self::Agents { .. }
@@ -288,6 +325,23 @@ pub struct CreateSession {
     #[cfg_attr(feature = "schema", ts(optional))]
     pub id: Option<CommandId>,
     /// What it is made of.
+    pub spec: Box<SessionSpec>,
+}
+
+/// The body of a REST request that takes up a past conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct TakeUpPast {
+    /// Sent twice, it makes one session; `Idempotency-Key` does the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub id: Option<CommandId>,
+    /// The agent's own id of the conversation, or a unique beginning.
+    pub past: String,
+    /// Leave that one as it is: the agent goes on in a copy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copy: bool,
+    /// What the session is made of beside.
     pub spec: Box<SessionSpec>,
 }
 

@@ -7,7 +7,7 @@ mod client;
 mod log;
 mod server;
 
-pub use client::{ClientFrame, ClientInfo, CreateSession, CreateToken, SendCommand};
+pub use client::{ClientFrame, ClientInfo, CreateSession, CreateToken, SendCommand, TakeUpPast};
 pub use log::LogFrame;
 pub use server::{ClosingReason, Limits, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You};
 

@@ -7,7 +7,7 @@ use portolan_core::{
     CommandId, Millis, Refusal, Role, Seq, SessionId, TokenId,
     command::Receipt,
     log::delivery::{Closed, Presence},
-    registry::AgentDescription,
+    registry::{AgentDescription, PastDescription},
     session::state::{State, Summary},
 };
 use serde::{Deserialize, Serialize};
@@ -170,6 +170,18 @@ pub enum ReplyBody {
     Sessions {
         /// Newest first.
         sessions: Vec<Summary>,
+    },
+    /// Conversations that agents have kept by themselves.
+    Past {
+        /// Newest first.
+        past: Vec<PastDescription>,
+    },
+    /// The session that goes on with a past conversation.
+    TakenUp {
+        /// What it is.
+        session: Summary,
+        /// It lived here before, and nothing was made: no prompt was sent, and nothing of the spec counts.
+        already: bool,
     },
     /// The one that was meant.
     Resolved {

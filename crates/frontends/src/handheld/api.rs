@@ -1,0 +1,141 @@
+//! What the owner asks about the handheld, on the daemon's own listener and behind its door: devices and slots.
+//! `portolan devices` and `portolan handheld` use it.
+
+use std::net::IpAddr;
+
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    routing::{delete, get, post, put},
+};
+use portolan_core::{DaemonEvent, Principal, Refusal, RefusalCode, Role, SessionId};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Handheld,
+    devices::{Decide, DeviceInfo, principal},
+    wire::Health,
+};
+use crate::door::{Denied, Guest, JsonBody};
+
+/// Where the handheld stands.
+#[derive(Debug, Serialize)]
+pub struct Standing {
+    /// Where it listens.
+    pub listen: std::net::SocketAddr,
+    /// The slots, as devices see them.
+    #[serde(flatten)]
+    pub health: Health,
+}
+
+/// The body of a request that puts a session into a slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bind {
+    /// Which: its id, or a unique beginning of it.
+    pub session: String,
+}
+
+/// What was put in or taken out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundSession {
+    /// In which slot.
+    pub slot: usize,
+    /// Which session.
+    pub session: SessionId,
+}
+
+type Answered<T> = Result<Json<T>, Denied>;
+
+/// The routes. The door stands before them: no handler here checks a token.
+pub(super) fn routes(handheld: Handheld) -> Router {
+    Router::new()
+        .route("/api/v1/handheld", get(standing))
+        .route("/api/v1/handheld/slots/{slot}", put(bind).delete(unbind))
+        .route("/api/v1/devices", get(devices))
+        .route("/api/v1/devices/{address}/approve", post(approve))
+        .route("/api/v1/devices/{address}", delete(revoke))
+        .with_state(handheld)
+}
+
+async fn standing(State(handheld): State<Handheld>, Guest(who): Guest) -> Answered<Standing> {
+    // It tells of every session in the slots.
+    who.may_daemon(Role::Viewer)?;
+    Ok(Json(Standing { listen: handheld.address(), health: handheld.hub().health() }))
+}
+
+async fn bind(
+    State(handheld): State<Handheld>,
+    Guest(who): Guest,
+    Path(slot): Path<String>,
+    JsonBody(Bind { session }): JsonBody<Bind>,
+) -> Answered<BoundSession> {
+    who.may_daemon(Role::Owner)?;
+    let slot = number(&slot)?;
+    let hub = handheld.hub();
+    let session = hub.registry().resolve(&who, &session).await?;
+    hub.put_in(&who, slot, session).await?;
+    Ok(Json(BoundSession { slot, session }))
+}
+
+async fn unbind(
+    State(handheld): State<Handheld>,
+    Guest(who): Guest,
+    Path(slot): Path<String>,
+) -> Answered<BoundSession> {
+    who.may_daemon(Role::Owner)?;
+    let slot = number(&slot)?;
+    let session = handheld.hub().take_out(slot).await?;
+    Ok(Json(BoundSession { slot, session }))
+}
+
+async fn devices(State(handheld): State<Handheld>, Guest(who): Guest) -> Answered<Vec<DeviceInfo>> {
+    who.may_daemon(Role::Owner)?;
+    Ok(Json(handheld.hub().devices().list()))
+}
+
+async fn approve(
+    State(handheld): State<Handheld>,
+    Guest(who): Guest,
+    Path(address): Path<String>,
+) -> Answered<DeviceInfo> {
+    decide(&handheld, &who, &address, Decide::Approve).await
+}
+
+async fn revoke(
+    State(handheld): State<Handheld>,
+    Guest(who): Guest,
+    Path(address): Path<String>,
+) -> Answered<DeviceInfo> {
+    decide(&handheld, &who, &address, Decide::Revoke).await
+}
+
+async fn decide(
+    handheld: &Handheld,
+    who: &Principal,
+    address: &str,
+    decision: Decide,
+) -> Answered<DeviceInfo> {
+    who.may_daemon(Role::Owner)?;
+    let address: IpAddr = address.parse().map_err(|_| {
+        let message = format!("`{}` is no address; use one such as 192.168.1.7", address.escape_debug());
+        Refusal::new(RefusalCode::Invalid, message)
+    })?;
+    let device = handheld.hub().devices().decide(address, decision).await?;
+    // A device is a token of its own for everyone who reads the log.
+    let Principal { token, name, role, .. } = principal(device.address);
+    let event = match decision {
+        Decide::Approve => DaemonEvent::TokenCreated { token, name, role },
+        Decide::Revoke => DaemonEvent::TokenRevoked { token },
+    };
+    if let Err(refusal) = handheld.hub().registry().note(Some(who), event).await {
+        tracing::warn!(%refusal, "what was decided about a device is not in the log");
+    }
+    Ok(Json(device))
+}
+
+fn number(slot: &str) -> Result<usize, Refusal> {
+    slot.parse().map_err(|_| {
+        Refusal::new(RefusalCode::Invalid, format!("`{}` is no slot; they are 0 to 3", slot.escape_debug()))
+    })
+}

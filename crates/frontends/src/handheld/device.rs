@@ -1,0 +1,267 @@
+//! One device's connection: newest faces out, one thing it asks at a time.
+//!
+//! No pings: the app never answers one. A device that is gone is found by TCP itself (keep-alive, see [`super::listen`])
+//! and by what it does not take: whatever stays unsent for too long ends the connection. Nothing is queued for it
+//! meanwhile; once it takes bytes again it gets the newest faces.
+
+use std::{future::poll_fn, pin::Pin, task::Poll, time::Duration};
+
+use portolan_core::Principal;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::broadcast::error::RecvError,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    desk::Desk,
+    hub::Hub,
+    parse::{self, Button, FromDevice},
+    wire::{AutoEdit, SpawnResult},
+};
+use crate::native::socket::{Lost, Received, Socket};
+
+/// A device that takes no byte for so long is gone, or as good as gone: it can connect again.
+pub(super) const STALLED: Duration = Duration::from_secs(10);
+
+/// How often a face is looked at without anything having happened: a running tool shows its seconds.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How long what is unsent may take at the end.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Spawn results that wait for the network; more are moments that have passed.
+const RESULTS: usize = 8;
+
+/// Normal end.
+const CLOSE_NORMAL: u16 = 1000;
+
+/// The server goes away.
+const CLOSE_GOING: u16 = 1001;
+
+/// Something that a device asked and that is being done.
+type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What happened on the wire.
+enum Wire {
+    /// What was unsent is sent.
+    Flushed,
+    /// The device said something.
+    Received(Received),
+    /// Nothing more can be read or written.
+    Lost(Lost),
+}
+
+/// Whether the device is listened to: one thing is done for it at a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ear {
+    Open,
+    Shut,
+}
+
+/// How a connection ends.
+enum Ending {
+    /// With this code.
+    Close(u16),
+    /// There is nobody to tell.
+    Gone,
+}
+
+struct Connection<S> {
+    hub: Hub,
+    who: Principal,
+    socket: Socket<S>,
+    desk: Desk,
+    results: Vec<SpawnResult>,
+    doing: Option<Doing>,
+    /// Since when, and at which count of sent bytes, the network has taken nothing.
+    stalled: Option<(Instant, u64)>,
+}
+
+/// Serves one device until either side ends it, or it is put out.
+pub(super) async fn serve<S>(hub: Hub, who: Principal, io: S, put_out: impl Future<Output = ()>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let _counted = hub.count();
+    tracing::info!(device = who.name, "connected");
+    let name = who.name.clone();
+    let mut connection = Connection {
+        socket: Socket::new(io, parse::MESSAGE_LIMIT),
+        hub,
+        who,
+        desk: Desk::default(),
+        results: Vec::new(),
+        doing: None,
+        stalled: None,
+    };
+    let ending = connection.run(put_out).await;
+    if let Ending::Close(code) = ending {
+        connection.socket.feed_close(code);
+        let farewell = async {
+            let _ = connection.socket.flush().await;
+            connection.socket.shut_down().await;
+        };
+        let _ = tokio::time::timeout(FAREWELL, farewell).await;
+    }
+    tracing::info!(device = name, "disconnected");
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    async fn run(&mut self, put_out: impl Future<Output = ()>) -> Ending {
+        let stopping = self.hub.stopping().clone();
+        let mut changes = self.hub.changes();
+        let mut rounds = self.hub.rounds();
+        let mut spawned = self.hub.spawned();
+        let mut put_out = std::pin::pin!(put_out);
+        loop {
+            let wake = self.send_what_is_due();
+            if self.is_stalled() {
+                tracing::debug!(device = self.who.name, "takes nothing any more");
+                return Ending::Gone;
+            }
+            let (socket, doing) = (&mut self.socket, &mut self.doing);
+            let ear = if doing.is_none() { Ear::Open } else { Ear::Shut };
+            // Every arm is cancel-safe: what is half read, half written or half done stays in `self`.
+            tokio::select! {
+                () = stopping.cancelled() => return Ending::Close(CLOSE_GOING),
+                () = put_out.as_mut() => return Ending::Close(CLOSE_NORMAL),
+                wire = next(socket, ear) => {
+                    if let Some(ending) = self.on_wire(wire) {
+                        return ending;
+                    }
+                }
+                () = finish(doing) => self.doing = None,
+                // The senders live in the hub.
+                _ = changes.changed() => {}
+                _ = rounds.changed() => self.desk.send_all_again(),
+                result = spawned.recv() => match result {
+                    Ok(result) => self.note_result(result),
+                    // Some moments have passed.
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return Ending::Close(CLOSE_GOING),
+                },
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    fn note_result(&mut self, result: SpawnResult) {
+        if self.results.len() < RESULTS {
+            self.results.push(result);
+        }
+    }
+
+    /// Feeds the socket, where everything before is sent. Gives when to look again at the latest.
+    fn send_what_is_due(&mut self) -> Instant {
+        let now = Instant::now();
+        if self.socket.unsent() > 0 {
+            return now + TICK;
+        }
+        for result in self.results.drain(..) {
+            self.socket.feed(result.frame());
+        }
+        for status in self.desk.due(&self.hub.slots(), now) {
+            self.socket.feed(status.frame());
+        }
+        self.desk.wait(now).unwrap_or(now + TICK).min(now + TICK)
+    }
+
+    fn is_stalled(&mut self) -> bool {
+        if self.socket.unsent() == 0 {
+            self.stalled = None;
+            return false;
+        }
+        let (now, sent) = (Instant::now(), self.socket.sent());
+        match self.stalled {
+            Some((since, before)) if before == sent => now.duration_since(since) >= STALLED,
+            _ => {
+                self.stalled = Some((now, sent));
+                false
+            }
+        }
+    }
+
+    fn on_wire(&mut self, wire: Wire) -> Option<Ending> {
+        match wire {
+            Wire::Flushed | Wire::Received(Received::Pong) => None,
+            Wire::Received(Received::Ping(payload)) => {
+                self.socket.feed_pong(payload);
+                None
+            }
+            Wire::Received(Received::Close(code)) => Some(Ending::Close(code.unwrap_or(CLOSE_NORMAL))),
+            Wire::Received(Received::Message(text)) => {
+                self.on_message(&text);
+                None
+            }
+            Wire::Lost(Lost::Gone) => Some(Ending::Gone),
+            Wire::Lost(Lost::Violation(violation)) => Some(Ending::Close(violation.code())),
+        }
+    }
+
+    fn on_message(&mut self, text: &[u8]) {
+        let message = match parse::parse(text) {
+            Ok(message) => message,
+            Err(why) => {
+                // The app escapes nothing, so this happens; the next message may be fine.
+                tracing::debug!(device = self.who.name, %why, "a message was ignored");
+                return;
+            }
+        };
+        let (hub, who) = (self.hub.clone(), self.who.clone());
+        match message {
+            FromDevice::Press { to, button: Button::Escape } => {
+                if let Some(slot) = hub.route(&to) {
+                    self.doing = Some(Box::pin(async move { hub.interrupt(&who, slot).await }));
+                }
+            }
+            FromDevice::Press { to, button } => {
+                let Some(slot) = hub.route(&to) else { return };
+                // What came up a moment ago was not meant: a double press never approves the next one.
+                let Some(asked) = self.desk.meant(slot, Instant::now()).cloned() else { return };
+                self.doing = Some(Box::pin(async move { hub.press(&who, slot, asked, button).await }));
+            }
+            FromDevice::Command { to, text } => {
+                let Some(slot) = hub.route(&to) else { return };
+                let shows = self.desk.shows(slot).cloned();
+                self.doing = Some(Box::pin(async move { hub.say(&who, slot, shows, text).await }));
+            }
+            FromDevice::AutoEdit(on) => {
+                hub.set_auto_edit(&who, if on { AutoEdit::On } else { AutoEdit::Off });
+            }
+            FromDevice::Spawn(slot) => {
+                // An agent may take seconds to start; the buttons work meanwhile.
+                self.hub.spawn_task(async move { hub.spawn(&who, slot).await });
+            }
+        }
+    }
+}
+
+/// Writes what is unsent; reads where nothing is being done for the device.
+async fn next<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut Socket<S>, ear: Ear) -> Wire {
+    poll_fn(|context| {
+        if socket.unsent() > 0 {
+            match socket.poll_flush(context) {
+                Poll::Ready(Ok(())) => return Poll::Ready(Wire::Flushed),
+                Poll::Ready(Err(_)) => return Poll::Ready(Wire::Lost(Lost::Gone)),
+                Poll::Pending => {}
+            }
+        }
+        if ear == Ear::Shut {
+            return Poll::Pending;
+        }
+        socket.poll_receive(context).map(|received| match received {
+            Ok(received) => Wire::Received(received),
+            Err(lost) => Wire::Lost(lost),
+        })
+    })
+    .await
+}
+
+/// Returns when what is being done is done; never where there is nothing.
+async fn finish(doing: &mut Option<Doing>) {
+    match doing {
+        Some(doing) => doing.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,436 @@
+//! Devices: who may come in by the handheld's listener. The app has no token, so its address is what it is known by.
+//!
+//! A device that nobody allowed is held at the door: it is told nothing but that, and is remembered so that the owner
+//! can approve it. Approving and revoking are kept in the store. What was revoked stays out even where the configuration
+//! allows its whole network.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::IpAddr,
+    str::FromStr,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use portolan_core::{
+    LogId, Millis, Principal, Refusal, RefusalCode, Role, TokenId,
+    ports::{Clock, Op, Store, StoreError, Write},
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{oneshot, watch};
+
+/// The records of devices, by address.
+const DEVICES: &str = "handheld_devices";
+
+/// Devices that knocked and are remembered. A network has fewer; someone who knocks from more addresses than this
+/// pushes out the ones that knocked longest ago.
+const KNOCKED: usize = 64;
+
+/// Devices that were approved or revoked.
+const DECIDED: usize = 1000;
+
+/// An address or a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    /// Is this address in it?
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
+                own.to_bits() & mask == other.to_bits() & mask
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
+                own.to_bits() & mask == other.to_bits() & mask
+            }
+            _ => false,
+        }
+    }
+
+    /// It is a single address.
+    pub fn is_single(&self) -> bool {
+        self.bits == whole(self.address)
+    }
+}
+
+fn whole(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+impl FromStr for Network {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("`{text}` is no address or network; use one such as 192.168.1.7 or 192.168.1.0/24");
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let address = address.to_canonical();
+        let bits = match bits {
+            None => whole(address),
+            Some(bits) => bits.parse::<u8>().ok().filter(|bits| *bits <= whole(address)).ok_or_else(wrong)?,
+        };
+        Ok(Self { address, bits })
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Network> for String {
+    fn from(network: Network) -> Self {
+        network.to_string()
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_single() { self.address.fmt(f) } else { write!(f, "{}/{}", self.address, self.bits) }
+    }
+}
+
+/// Where a device stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceState {
+    /// The owner let it in.
+    Approved,
+    /// The configuration lets it in.
+    Allowed,
+    /// It waits for the owner.
+    Held,
+    /// The owner put it out.
+    Revoked,
+}
+
+/// A device as the owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// What it is known by.
+    pub address: IpAddr,
+    /// Where it stands.
+    pub state: DeviceState,
+    /// When it first knocked, or when the owner decided.
+    pub since: Millis,
+    /// When it was last here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Millis>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Decision {
+    approved: bool,
+    at: Millis,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    decided: BTreeMap<IpAddr, Decision>,
+    /// Who knocked: since when, and when last.
+    knocked: BTreeMap<IpAddr, (Millis, Millis)>,
+}
+
+/// Who may come in.
+#[derive(Debug)]
+pub struct Devices {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    allow: Vec<Network>,
+    known: RwLock<Known>,
+    /// Grows with every decision.
+    decisions: watch::Sender<u64>,
+}
+
+impl Devices {
+    /// Reads what the owner decided before.
+    pub async fn open(store: Arc<dyn Store>, clock: Clock, allow: Vec<Network>) -> Result<Self, StoreError> {
+        let mut known = Known::default();
+        for (key, value) in store.records(DEVICES).await? {
+            if let (Ok(address), Ok(decision)) = (key.parse(), serde_json::from_slice(&value)) {
+                known.decided.insert(address, decision);
+            } else {
+                // It lets nobody in.
+                tracing::warn!(device = key, "the record of a device cannot be read");
+            }
+        }
+        Ok(Self { store, clock, allow, known: RwLock::new(known), decisions: watch::Sender::new(0) })
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self, known: &Known, peer: IpAddr, origin: Origin) -> DeviceState {
+        match known.decided.get(&peer) {
+            Some(Decision { approved: true, .. }) => DeviceState::Approved,
+            Some(Decision { approved: false, .. }) => DeviceState::Revoked,
+            // Whatever runs on this machine, an agent too, has an address in the device's network: that is not enough.
+            None if self.allow.iter().any(|network| {
+                network.contains(peer) && (network.is_single() || origin == Origin::Elsewhere)
+            }) =>
+            {
+                DeviceState::Allowed
+            }
+            None => DeviceState::Held,
+        }
+    }
+
+    /// Who this device is, where it may come in. Else it is remembered as one that knocked.
+    pub fn admit(&self, peer: IpAddr, origin: Origin) -> Option<Principal> {
+        let peer = peer.to_canonical();
+        let now = self.clock.now();
+        let mut known = self.write();
+        let state = self.state(&known, peer, origin);
+        let first = !known.knocked.contains_key(&peer);
+        if first && known.knocked.len() >= KNOCKED {
+            let oldest = known.knocked.iter().min_by_key(|(_, (_, last))| *last).map(|(address, _)| *address);
+            oldest.map(|oldest| known.knocked.remove(&oldest));
+        }
+        known.knocked.entry(peer).or_insert((now, now)).1 = now;
+        drop(known);
+        match state {
+            DeviceState::Approved | DeviceState::Allowed => Some(principal(peer)),
+            DeviceState::Held if first => {
+                tracing::info!(device = %peer, "a device waits at the handheld's door; `portolan devices approve {peer}` lets it in");
+                None
+            }
+            DeviceState::Held | DeviceState::Revoked => None,
+        }
+    }
+
+    /// May it still come in?
+    fn admits(&self, peer: IpAddr, origin: Origin) -> bool {
+        let peer = peer.to_canonical();
+        let state = self.state(&self.read(), peer, origin);
+        matches!(state, DeviceState::Approved | DeviceState::Allowed)
+    }
+
+    /// Returns when the device may no longer be here.
+    pub async fn until_put_out(&self, peer: IpAddr, origin: Origin) {
+        let mut decisions = self.decisions.subscribe();
+        while self.admits(peer, origin) {
+            // The sender lives in `self`.
+            let _ = decisions.changed().await;
+        }
+    }
+
+    /// Every device that is known: those that knocked and those that were decided on.
+    pub fn list(&self) -> Vec<DeviceInfo> {
+        let known = self.read();
+        let mut all: Vec<IpAddr> = known.decided.keys().chain(known.knocked.keys()).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        let info = |address: IpAddr| {
+            let knocked = known.knocked.get(&address);
+            let decided = known.decided.get(&address).map(|decision| decision.at);
+            DeviceInfo {
+                address,
+                state: self.state(&known, address, Origin::Elsewhere),
+                since: decided.or(knocked.map(|(first, _)| *first)).unwrap_or_default(),
+                seen: knocked.map(|(_, last)| *last),
+            }
+        };
+        all.into_iter().map(info).collect()
+    }
+
+    /// Lets a device in, or puts it out. Who may decide is checked by the caller.
+    pub async fn decide(&self, address: IpAddr, decision: Decide) -> Result<DeviceInfo, Refusal> {
+        let address = address.to_canonical();
+        let decided = Decision { approved: decision == Decide::Approve, at: self.clock.now() };
+        {
+            let mut known = self.write();
+            if !known.decided.contains_key(&address) && known.decided.len() >= DECIDED {
+                return Err(Refusal::new(RefusalCode::Busy, format!("{DECIDED} devices are known already")));
+            }
+            // What is revoked is out whatever the disk does; what is approved comes in once it is written.
+            if decision == Decide::Revoke {
+                known.decided.insert(address, decided);
+            }
+        }
+        if decision == Decide::Revoke {
+            self.decisions.send_modify(|count| *count += 1);
+        }
+        self.keep(address, decided).await?;
+        self.write().decided.insert(address, decided);
+        self.decisions.send_modify(|count| *count += 1);
+        let found = self.list().into_iter().find(|device| device.address == address);
+        found.ok_or_else(|| Refusal::new(RefusalCode::Internal, "the device is gone again"))
+    }
+
+    async fn keep(&self, address: IpAddr, decision: Decision) -> Result<(), Refusal> {
+        let failing = |why: String| Refusal::new(RefusalCode::StoreFailing, why);
+        let value = serde_json::to_vec(&decision).map_err(|error| failing(error.to_string()))?;
+        let put = Op::Put { collection: DEVICES, key: address.to_string(), value: value.into() };
+        let (done, committed) = oneshot::channel();
+        let done: Box<dyn FnOnce() + Send> = Box::new(move || {
+            // Whoever asked may have gone; it is written all the same.
+            let _ = done.send(());
+        });
+        let write = Write { log: LogId::Daemon, ops: vec![put], done: Some(done) };
+        self.store.write(write).await.map_err(|error| failing(error.to_string()))?;
+        committed.await.map_err(|_| failing("the store did not take it".into()))
+    }
+}
+
+/// What the owner decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decide {
+    /// It may come in.
+    Approve,
+    /// It may not, and is put out.
+    Revoke,
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From a program on this very machine, which may be an agent.
+    ThisMachine,
+    /// From somewhere else.
+    Elsewhere,
+}
+
+impl Origin {
+    /// An address is one of this machine's own where something can listen on it.
+    pub fn of(peer: IpAddr) -> Self {
+        let own = peer.is_loopback() || std::net::UdpSocket::bind((peer, 0)).is_ok();
+        if own { Self::ThisMachine } else { Self::Elsewhere }
+    }
+}
+
+/// Who a device is for core and for everyone who reads the log.
+pub fn principal(address: IpAddr) -> Principal {
+    let token = format!("handheld:{address}").parse();
+    Principal {
+        // An address has only characters that an id may have.
+        token: token.unwrap_or_else(|_| TokenId::random()),
+        name: format!("handheld at {address}"),
+        role: Role::Operator,
+        sessions: None,
+        via: "handheld".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_store::MemoryStore;
+
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    async fn devices(store: &Arc<MemoryStore>, allow: &[&str]) -> Devices {
+        let allow = allow.iter().map(|text| text.parse().unwrap()).collect();
+        Devices::open(store.clone(), Clock::new(|| Millis(5)), allow).await.unwrap()
+    }
+
+    #[test]
+    fn a_network_reads_back_and_holds_its_addresses() {
+        for (network, inside, outside) in [
+            ("192.168.1.7", "192.168.1.7", "192.168.1.8"),
+            ("192.168.1.0/24", "192.168.1.255", "192.168.2.0"),
+            ("0.0.0.0/0", "8.8.8.8", "::1"),
+            ("fd00::/8", "fd12::1", "fe80::1"),
+            ("10.0.0.0/31", "10.0.0.1", "10.0.0.2"),
+        ] {
+            let parsed: Network = network.parse().unwrap();
+            assert_eq!(parsed.to_string(), network);
+            assert!(parsed.contains(ip(inside)) && !parsed.contains(ip(outside)), "{network}");
+        }
+        assert!("10.0.0.0/8".parse::<Network>().unwrap().contains(ip("::ffff:10.1.2.3")), "v4 within v6");
+        for wrong in ["", "home", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "fd00::/129", "10.0.0"] {
+            assert!(wrong.parse::<Network>().unwrap_err().contains("no address or network"), "{wrong}");
+        }
+    }
+
+    // covers: 000-006
+    #[tokio::test]
+    async fn a_device_is_held_until_the_owner_approves_it_once() {
+        let store = Arc::new(MemoryStore::new());
+        let door = devices(&store, &[]).await;
+        assert_eq!(door.admit(ip("192.168.1.7"), Origin::Elsewhere), None);
+        let held = DeviceInfo {
+            address: ip("192.168.1.7"),
+            state: DeviceState::Held,
+            since: Millis(5),
+            seen: Some(Millis(5)),
+        };
+        assert_eq!(door.list(), std::slice::from_ref(&held));
+        let approved = door.decide(ip("192.168.1.7"), Decide::Approve).await.unwrap();
+        assert_eq!(approved, DeviceInfo { state: DeviceState::Approved, ..held });
+        let who = door.admit(ip("192.168.1.7"), Origin::Elsewhere).unwrap();
+        assert_eq!((who.name.as_str(), who.role), ("handheld at 192.168.1.7", Role::Operator));
+        assert_eq!(who.token.as_str(), "handheld:192.168.1.7");
+        assert_eq!(door.admit(ip("192.168.1.8"), Origin::Elsewhere), None);
+        // The next daemon knows.
+        let door = devices(&store, &[]).await;
+        assert!(door.admit(ip("192.168.1.7"), Origin::Elsewhere).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_revoked_device_is_put_out_at_once_even_from_an_allowed_network() {
+        let store = Arc::new(MemoryStore::new());
+        let door = Arc::new(devices(&store, &["192.168.1.0/24"]).await);
+        assert!(door.admit(ip("192.168.1.7"), Origin::Elsewhere).is_some());
+        let put_out = {
+            let door = door.clone();
+            tokio::spawn(async move { door.until_put_out(ip("192.168.1.7"), Origin::Elsewhere).await })
+        };
+        assert_eq!(door.decide(ip("192.168.1.7"), Decide::Revoke).await.unwrap().state, DeviceState::Revoked);
+        put_out.await.unwrap();
+        assert_eq!(door.admit(ip("192.168.1.7"), Origin::Elsewhere), None);
+        assert!(door.admit(ip("192.168.1.8"), Origin::Elsewhere).is_some());
+        let door = devices(&store, &["192.168.1.0/24"]).await;
+        assert_eq!(door.admit(ip("192.168.1.7"), Origin::Elsewhere), None, "the next daemon knows");
+    }
+
+    #[tokio::test]
+    async fn a_program_on_this_machine_is_not_let_in_by_the_network_it_shares() {
+        let store = Arc::new(MemoryStore::new());
+        let door = devices(&store, &["192.168.1.0/24", "127.0.0.0/8"]).await;
+        assert_eq!(
+            door.admit(ip("192.168.1.2"), Origin::ThisMachine),
+            None,
+            "an agent could approve its own requests"
+        );
+        assert_eq!(door.admit(ip("127.0.0.1"), Origin::of(ip("127.0.0.1"))), None);
+        let door = devices(&store, &["127.0.0.1"]).await;
+        assert!(
+            door.admit(ip("127.0.0.1"), Origin::of(ip("127.0.0.1"))).is_some(),
+            "named by itself, it was meant"
+        );
+    }
+
+    #[tokio::test]
+    async fn those_who_knock_are_remembered_within_a_bound() {
+        let store = Arc::new(MemoryStore::new());
+        let time = Arc::new(std::sync::atomic::AtomicI64::new(0));
+        let tick = time.clone();
+        let clock = Clock::new(move || Millis(tick.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+        let door = Devices::open(store, clock, vec![]).await.unwrap();
+        for number in 0..200_u32 {
+            door.admit(IpAddr::from(number.to_be_bytes()), Origin::Elsewhere);
+        }
+        let listed = door.list();
+        assert_eq!(listed.len(), KNOCKED);
+        assert!(listed.iter().all(|device| device.since >= Millis(200 - KNOCKED as i64)), "the newest stay");
+    }
+}

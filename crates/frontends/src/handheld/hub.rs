@@ -1,0 +1,390 @@
+//! The hub: keeps the four slots up to date and carries out what devices ask.
+//!
+//! One follower per slot reads its session, whatever the number of devices; devices look at the board when it has
+//! changed. Nothing is queued between the two. Devices act in their own name: what they may do is core's to decide.
+
+mod actions;
+mod filling;
+mod keeping;
+mod spawning;
+
+use std::{
+    collections::HashSet,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use portolan_core::{
+    Action, CommandId, Principal, Refusal, RefusalCode, RequestId, Role, SessionId, TokenId,
+    log::delivery::{Closed, Delivery, Mode, Start},
+    ports::Clock,
+    registry::Registry,
+    request::Answer,
+    session::state::Summary,
+};
+use tokio::{
+    sync::{broadcast, watch},
+    time::Instant,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    board::{Board, How, Kept},
+    desk::SlotNow,
+    devices::Devices,
+    project::Effect,
+    wire::{AutoEdit, Health, SLOTS, SpawnResult},
+};
+
+/// Entries read of a session's past when it comes into a slot: enough for its last words and how its last turn ended.
+const PAST: u32 = 64;
+
+/// Spawn results that wait for a device. They are moments, not states: one that comes too late is not worth much.
+const SPAWN_RESULTS: usize = 16;
+
+/// After a session could not be read, it is tried again after this time.
+const READ_AGAIN: Duration = Duration::from_secs(2);
+
+/// What the owner configured for the slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// The agent that a spawn starts.
+    pub agent: String,
+    /// The folder it works in.
+    pub folder: PathBuf,
+    /// Active sessions come into free slots by themselves.
+    pub fill: bool,
+    /// Slot 0 is spawned at the start.
+    pub autospawn: bool,
+}
+
+/// The four slots and everything that keeps them up to date. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Hub(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    registry: Registry,
+    clock: Clock,
+    slots: Slots,
+    devices: Devices,
+    board: Mutex<Board>,
+    /// Grows whenever the board may show something else.
+    changed: watch::Sender<u64>,
+    /// Grows whenever every slot is to be sent again.
+    rounds: watch::Sender<u64>,
+    spawned: broadcast::Sender<SpawnResult>,
+    /// What lies in the store.
+    saved: watch::Sender<[Option<Kept>; SLOTS]>,
+    /// Requests that auto-edit is answering.
+    automatic: Mutex<HashSet<(SessionId, RequestId)>>,
+    clients: AtomicUsize,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Hub {
+    /// A hub without sessions; [`Hub::start`] brings in what is kept.
+    pub fn new(registry: Registry, clock: Clock, slots: Slots, devices: Devices) -> Self {
+        Self(Arc::new(Shared {
+            registry,
+            clock,
+            slots,
+            devices,
+            board: Mutex::default(),
+            changed: watch::Sender::new(0),
+            rounds: watch::Sender::new(0),
+            spawned: broadcast::Sender::new(SPAWN_RESULTS),
+            saved: watch::Sender::new(Default::default()),
+            automatic: Mutex::default(),
+            clients: AtomicUsize::new(0),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }))
+    }
+
+    /// Brings back what was in the slots, then keeps them up to date until [`Hub::stop`].
+    pub fn start(&self) {
+        let hub = self.clone();
+        self.spawn_task(async move {
+            hub.restore().await;
+            let keeping = hub.clone();
+            hub.0.tasks.spawn(async move { keeping.keep().await });
+            if hub.0.slots.fill {
+                let filling = hub.clone();
+                hub.spawn_task(async move { filling.fill().await });
+            }
+            if hub.0.slots.autospawn {
+                hub.autospawn().await;
+            }
+        });
+    }
+
+    /// Nothing that happens from here on changes what is kept: agents end with the daemon, not by themselves.
+    pub fn stop(&self) {
+        self.0.stop.cancel();
+    }
+
+    /// Cancelled by [`Hub::stop`].
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    /// Returns once everything has ended; for after [`Hub::stop`].
+    pub async fn closed(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Everything that runs for the hub.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+
+    /// Runs something until it is done or the hub stops.
+    pub(super) fn spawn_task(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.0.stop.clone();
+        self.0.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = work => {}
+            }
+        });
+    }
+
+    /// Who may come in.
+    pub fn devices(&self) -> &Devices {
+        &self.0.devices
+    }
+
+    /// The sessions.
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    /// The board, for a short look or change. Never across an await.
+    pub(super) fn board(&self) -> MutexGuard<'_, Board> {
+        self.0.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bump(&self) {
+        self.0.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Tells when the board may show something else.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changed.subscribe()
+    }
+
+    /// Tells when every slot is to be sent again.
+    pub fn rounds(&self) -> watch::Receiver<u64> {
+        self.0.rounds.subscribe()
+    }
+
+    /// What comes of spawns.
+    pub fn spawned(&self) -> broadcast::Receiver<SpawnResult> {
+        self.0.spawned.subscribe()
+    }
+
+    /// Every slot as it is now.
+    pub fn slots(&self) -> [SlotNow; SLOTS] {
+        let now = self.0.clock.now();
+        self.board().slots(now)
+    }
+
+    /// What `/health` tells.
+    pub fn health(&self) -> Health {
+        let now = self.0.clock.now();
+        let board = self.board();
+        Health {
+            status: "ok",
+            agents: board.slots(now).into_iter().map(|slot| slot.status).collect(),
+            auto_edit: board.auto_edit() == AutoEdit::On,
+            ws_clients: self.0.clients.load(Ordering::Relaxed),
+            sessions: board.sessions(),
+        }
+    }
+
+    /// Counts a device as long as what it gives is kept.
+    pub fn count(&self) -> Counted {
+        self.0.clients.fetch_add(1, Ordering::Relaxed);
+        Counted(self.clone())
+    }
+
+    /// The hub itself, where it acts by configuration and not for a device.
+    fn own() -> Principal {
+        principal("handheld", "handheld")
+    }
+
+    /// Waits until the board is so.
+    async fn until<T>(&self, mut look: impl FnMut(&Board) -> Option<T>) -> T {
+        let mut changes = self.changes();
+        loop {
+            changes.mark_unchanged();
+            let found = look(&self.board());
+            if let Some(found) = found {
+                return found;
+            }
+            // The sender lives in `self`.
+            let _ = changes.changed().await;
+        }
+    }
+
+    // ----------------------------------------------------------------------------------- following
+
+    /// Puts a session into a slot and follows it.
+    fn bind(&self, slot: usize, summary: &Summary, how: How) {
+        let follower = self.board().bind(slot, summary, how);
+        self.bump();
+        let (hub, session) = (self.clone(), summary.session);
+        self.spawn_task(async move {
+            tokio::select! {
+                () = follower.cancelled() => {}
+                () = hub.follow(slot, session) => {}
+            }
+        });
+    }
+
+    async fn follow(&self, slot: usize, session: SessionId) {
+        loop {
+            match self.read(slot, session).await {
+                Ok(Closed::Deleted) => break,
+                Ok(Closed::Stopping) => return,
+                Ok(Closed::Failed) => {}
+                Err(refusal) if refusal.code == RefusalCode::NotFound => break,
+                Err(refusal) => tracing::warn!(%session, %refusal, "a slot's session cannot be read"),
+            }
+            tokio::time::sleep(READ_AGAIN).await;
+        }
+        let mut board = self.board();
+        if board.slot_of(session) == Some(slot) {
+            board.leave(slot);
+        }
+        drop(board);
+        self.bump();
+    }
+
+    async fn read(&self, slot: usize, session: SessionId) -> Result<Closed, Refusal> {
+        let registry = &self.0.registry;
+        let mut reader = registry.attach(&Self::own(), session, Start::Tail(PAST), Mode::Every).await?;
+        loop {
+            let delivery = reader.next().await;
+            if self.0.stop.is_cancelled() {
+                return Ok(Closed::Stopping);
+            }
+            let effect = match delivery {
+                Delivery::Entries(pieces) => {
+                    let mut board = self.board();
+                    let mut effect = Effect::Unseen;
+                    for piece in &pieces {
+                        match piece.entry() {
+                            Ok(entry) if board.apply(slot, session, &entry) == Effect::Seen => {
+                                effect = Effect::Seen;
+                            }
+                            Ok(_) => {}
+                            // The snapshot that follows the past tells all that counts.
+                            Err(error) => tracing::debug!(%session, %error, "an entry cannot be read"),
+                        }
+                    }
+                    effect
+                }
+                Delivery::Snapshot(snapshot) => {
+                    self.board().reset(slot, session, &snapshot.state);
+                    Effect::Seen
+                }
+                Delivery::Presence(_) => Effect::Unseen,
+                Delivery::Closed(why) => return Ok(why),
+            };
+            if effect == Effect::Seen {
+                self.bump();
+                self.react(slot, session);
+            }
+        }
+    }
+
+    /// What the hub itself does about what happened.
+    fn react(&self, slot: usize, session: SessionId) {
+        self.answer_edits();
+        let anew = {
+            let mut board = self.board();
+            let bound = board.bound_mut(slot, session);
+            bound.is_some_and(|bound| {
+                let since = bound.view.state().generation;
+                let anew = bound.resumed.is_some_and(|before| since > before) && bound.view.died_early();
+                if anew {
+                    bound.resumed = None;
+                }
+                anew
+            })
+        };
+        if anew {
+            let hub = self.clone();
+            self.spawn_task(async move { hub.start_anew(slot, session).await });
+        }
+    }
+
+    /// Answers what auto-edit answers.
+    fn answer_edits(&self) {
+        let waiting = self.board().automatic();
+        for (slot, session, request) in waiting {
+            let key = (session, request.request);
+            let new = self.0.automatic.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+            if !new {
+                continue;
+            }
+            let hub = self.clone();
+            self.spawn_task(async move {
+                let action = Action::Answer {
+                    request: request.request,
+                    digest: Some(request.digest.clone()),
+                    answer: Answer::allow(),
+                };
+                let who = principal("handheld-auto-edit", "auto-edit");
+                let given = hub.0.registry.submit(&who, session, CommandId::random(), action).await;
+                match given {
+                    Ok(_) => tracing::info!(%session, asked = request.ask.title(), "auto-edit approved"),
+                    Err(refusal) if refusal.code == RefusalCode::AlreadyClosed => {}
+                    Err(refusal) => {
+                        tracing::warn!(%session, %refusal, "auto-edit could not approve; it is asked instead");
+                        if let Some(bound) = hub.board().bound_mut(slot, session) {
+                            bound.view.leave_to_people(request.request);
+                        }
+                        hub.bump();
+                    }
+                }
+                hub.0.automatic.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            });
+        }
+    }
+}
+
+/// Someone of the hub's own.
+fn principal(token: &str, name: &str) -> Principal {
+    Principal {
+        // Both are constants that fit.
+        token: token.parse().unwrap_or_else(|_| TokenId::random()),
+        name: name.to_owned(),
+        role: Role::Operator,
+        sessions: None,
+        via: "handheld".into(),
+    }
+}
+
+/// A device that is connected.
+#[derive(Debug)]
+pub struct Counted(Hub);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// When what is awaited has taken too long.
+fn deadline(after: Duration) -> Instant {
+    Instant::now() + after
+}

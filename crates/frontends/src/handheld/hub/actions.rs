@@ -1,0 +1,146 @@
+//! What devices and the owner ask of the slots.
+
+use portolan_core::{
+    Action, CommandId, Principal, Refusal, RefusalCode, SessionId, event::Content, request::Answer,
+};
+
+use super::{Hub, deadline};
+use crate::handheld::{
+    answers::{self, Words},
+    board::{How, Kept},
+    desk::Asked,
+    parse::{Address, Button},
+    wire::{AutoEdit, SLOTS},
+};
+
+/// How long the owner waits for a binding to be written down.
+const KEPT_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
+
+impl Hub {
+    /// The slot that a device means.
+    pub fn route(&self, to: &Address) -> Option<usize> {
+        self.board().route(to)
+    }
+
+    /// Answers what the device shows. What is closed by now, or takes no button, is left as it is.
+    pub async fn press(&self, who: &Principal, slot: usize, asked: Asked, button: Button) {
+        let ask = {
+            let board = self.board();
+            let still = board.bound(slot).is_some_and(|bound| bound.session == asked.session);
+            board.request(slot, asked.request).filter(|_| still).map(|open| open.ask.clone())
+        };
+        let Some(answer) = ask.and_then(|ask| answers::pressed(&ask, button)) else { return };
+        self.answer(who, slot, asked, answer).await;
+    }
+
+    async fn answer(&self, who: &Principal, slot: usize, asked: Asked, answer: Answer) {
+        let Asked { session, request, digest } = asked;
+        self.submit(who, slot, session, Action::Answer { request, digest: Some(digest), answer }).await;
+    }
+
+    /// Stops what runs in a slot.
+    pub async fn interrupt(&self, who: &Principal, slot: usize) {
+        let session = self.board().bound(slot).map(|bound| bound.session);
+        if let Some(session) = session {
+            self.submit(who, slot, session, Action::Interrupt).await;
+        }
+    }
+
+    /// Words for a slot: the answer to the question that the device shows, else a prompt.
+    pub async fn say(&self, who: &Principal, slot: usize, shows: Option<Asked>, text: String) {
+        let Some((session, words)) = self.meaning(slot, shows.as_ref(), &text) else {
+            tracing::debug!(slot, "words for an empty slot");
+            return;
+        };
+        match (words, shows) {
+            (Words::Answer(answer), Some(asked)) => self.answer(who, slot, asked, answer).await,
+            (Words::More(given), Some(asked)) => self.answer_so_far(slot, asked, given, None),
+            (Words::Wanted(wanted), Some(asked)) => {
+                let given = self.board().bound(slot).map(|bound| bound.view.given(asked.request));
+                self.answer_so_far(slot, asked, given.unwrap_or_default(), Some(wanted));
+            }
+            (Words::Prompt, _) | (_, None) => {
+                let content = vec![Content::text(text)];
+                self.submit(who, slot, session, Action::Prompt { content }).await;
+            }
+        }
+    }
+
+    fn meaning(&self, slot: usize, shows: Option<&Asked>, text: &str) -> Option<(SessionId, Words)> {
+        let board = self.board();
+        let bound = board.bound(slot)?;
+        let open = shows
+            .filter(|asked| asked.session == bound.session)
+            .and_then(|asked| board.request(slot, asked.request));
+        let words = open
+            .map_or(Words::Prompt, |open| answers::said(&open.ask, &bound.view.given(open.request), text));
+        Some((bound.session, words))
+    }
+
+    fn answer_so_far(&self, slot: usize, asked: Asked, given: answers::Given, complaint: Option<String>) {
+        if let Some(bound) = self.board().bound_mut(slot, asked.session) {
+            bound.view.answer_so_far(asked.request, given, complaint);
+        }
+        self.bump();
+    }
+
+    async fn submit(&self, who: &Principal, slot: usize, session: SessionId, action: Action) {
+        let name = action.name();
+        let Err(refusal) = self.registry().submit(who, session, CommandId::random(), action).await else {
+            return;
+        };
+        tracing::debug!(%session, name, %refusal, "a device's command was refused");
+        if refusal.code == RefusalCode::AlreadyClosed {
+            // Someone was faster; the next status shows it.
+            return;
+        }
+        if let Some(bound) = self.board().bound_mut(slot, session) {
+            bound.view.note(refusal.message);
+        }
+        self.bump();
+    }
+
+    /// Approves edits by themselves, or asks again; every slot is sent again.
+    pub fn set_auto_edit(&self, who: &Principal, auto_edit: AutoEdit) {
+        tracing::info!(by = who.name, ?auto_edit, "auto-edit was set");
+        self.board().set_auto_edit(auto_edit);
+        self.0.rounds.send_modify(|count| *count += 1);
+        self.bump();
+        self.answer_edits();
+    }
+
+    // --------------------------------------------------------------------------------------- owner
+
+    /// Puts a session into a slot, for the owner. Returns once that is kept.
+    pub async fn put_in(&self, who: &Principal, slot: usize, session: SessionId) -> Result<(), Refusal> {
+        within(slot)?;
+        let snapshot = self.registry().snapshot(who, session).await?;
+        self.bind(slot, &snapshot.state.summary, How::Bound);
+        self.until_kept(slot, |kept| kept.is_some_and(|kept| kept.session == session)).await
+    }
+
+    /// Takes whatever is in a slot out of it, for the owner. Returns once that is kept.
+    pub async fn take_out(&self, slot: usize) -> Result<SessionId, Refusal> {
+        within(slot)?;
+        let session = self.board().take_out(slot)?;
+        self.bump();
+        self.until_kept(slot, |kept| kept.is_none_or(|kept| kept.session != session)).await?;
+        Ok(session)
+    }
+
+    async fn until_kept(&self, slot: usize, so: impl Fn(Option<&Kept>) -> bool) -> Result<(), Refusal> {
+        let mut saved = self.0.saved.subscribe();
+        let kept = saved.wait_for(|saved| so(saved[slot].as_ref()));
+        match tokio::time::timeout_at(deadline(KEPT_WITHIN), kept).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(Refusal::new(RefusalCode::StoreFailing, "the store did not write it down in time")),
+        }
+    }
+}
+
+fn within(slot: usize) -> Result<(), Refusal> {
+    if slot < SLOTS {
+        return Ok(());
+    }
+    Err(Refusal::new(RefusalCode::Invalid, format!("there is no slot {slot}; they are 0 to {}", SLOTS - 1)))
+}

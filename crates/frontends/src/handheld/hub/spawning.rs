@@ -1,0 +1,130 @@
+//! Starting agents in slots: for devices, at the start, and once more where an old conversation could not be resumed.
+
+use portolan_core::{Action, CommandId, Principal, SessionId, SessionSpec};
+
+use super::{Hub, deadline};
+use crate::handheld::{
+    board::{Board, How, SPAWN_WAIT},
+    wire::{SLOTS, SpawnResult},
+};
+
+/// What the app is told when there is no room.
+const NO_FREE_SLOTS: &str = "No free slots";
+
+/// What it is told when a slot is taken or an agent does not start. The slot itself says why.
+const SPAWN_FAILED: &str = "Spawn failed";
+
+/// What a client is told that names a slot which does not exist.
+const INVALID_SLOT: &str = "Invalid slot";
+
+impl Hub {
+    /// Starts an agent in this slot, or in the first free one. Every device is told what came of it.
+    pub async fn spawn(&self, who: &Principal, wanted: Option<i64>) {
+        let result = match wanted.map(|slot| usize::try_from(slot).ok().filter(|slot| *slot < SLOTS)) {
+            Some(None) => SpawnResult::failed(None, INVALID_SLOT),
+            Some(Some(slot)) => self.spawn_in(who, Some(slot)).await,
+            None => self.spawn_in(who, None).await,
+        };
+        // Nobody may be connected; then nobody wants to know.
+        let _ = self.0.spawned.send(result);
+    }
+
+    async fn spawn_in(&self, who: &Principal, wanted: Option<usize>) -> SpawnResult {
+        let reserved = self.board().reserve(wanted);
+        let Some(slot) = reserved else {
+            return match wanted {
+                None => SpawnResult::failed(None, NO_FREE_SLOTS),
+                Some(_) => SpawnResult::failed(wanted, SPAWN_FAILED),
+            };
+        };
+        let _reservation = Reservation { hub: self.clone(), slot };
+        let spec = SessionSpec {
+            agent: self.0.slots.agent.clone(),
+            cwd: self.0.slots.folder.clone(),
+            ..SessionSpec::default()
+        };
+        match self.start_in(who, slot, spec).await {
+            Ok(()) => SpawnResult::started(slot),
+            Err(why) => {
+                tracing::warn!(slot, why, "a spawn failed");
+                SpawnResult::failed(Some(slot), SPAWN_FAILED)
+            }
+        }
+    }
+
+    /// Makes a session for a slot and waits until its agent takes prompts.
+    async fn start_in(&self, who: &Principal, slot: usize, spec: SessionSpec) -> Result<(), String> {
+        let summary = self
+            .registry()
+            .create(who, CommandId::random(), spec)
+            .await
+            .map_err(|refusal| refusal.message)?;
+        let session = summary.session;
+        self.bind(slot, &summary, How::Spawned);
+        let settled = self.until(|board: &Board| {
+            let Some(bound) = board.bound(slot).filter(|bound| bound.session == session) else {
+                return Some(Err("another session took its slot".to_owned()));
+            };
+            if !bound.known || bound.view.is_starting() {
+                return None;
+            }
+            if bound.view.is_gone() {
+                let error = bound.view.state().summary.error.clone();
+                return Some(Err(error.unwrap_or_else(|| "its agent ended at once".into())));
+            }
+            Some(Ok(()))
+        });
+        match tokio::time::timeout_at(deadline(SPAWN_WAIT), settled).await {
+            Ok(settled) => settled,
+            Err(_) => Err("its agent was not ready in time".into()),
+        }
+    }
+
+    /// Slot 0 at the start, where nothing runs in it.
+    pub(super) async fn autospawn(&self) {
+        let settled = |board: &Board| board.bound(0).is_none_or(|bound| bound.known).then_some(());
+        self.until(settled).await;
+        if self.board().is_free(0) {
+            let who = Self::own();
+            self.spawn(&who, Some(0)).await;
+        }
+    }
+
+    /// An agent that took up its old conversation failed at once: it is started without it, in the same slot.
+    pub(super) async fn start_anew(&self, slot: usize, session: SessionId) {
+        let own = Self::own();
+        // Whatever it still tries, it is not needed any more; where it has ended already, so be it.
+        let _ = self.registry().submit(&own, session, CommandId::random(), Action::Stop).await;
+        let known = {
+            let board = self.board();
+            let bound = board.bound(slot).filter(|bound| bound.session == session);
+            bound.map(|bound| bound.view.state().summary.clone())
+        };
+        let Some(summary) = known else { return };
+        tracing::warn!(slot, %session, "the conversation could not be resumed; the slot begins a new one");
+        self.until(|board| {
+            let moved = board.bound(slot).is_none_or(|bound| bound.session != session);
+            (moved || board.is_free(slot)).then_some(())
+        })
+        .await;
+        let Some(slot) = self.board().reserve(Some(slot)) else { return };
+        let _reservation = Reservation { hub: self.clone(), slot };
+        let spec = SessionSpec { agent: summary.agent, cwd: summary.cwd, ..SessionSpec::default() };
+        if let Err(why) = self.start_in(&own, slot, spec).await {
+            tracing::warn!(slot, why, "the new conversation did not begin either");
+        }
+    }
+}
+
+/// A slot that is kept for a spawn as long as this lives.
+struct Reservation {
+    hub: Hub,
+    slot: usize,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.hub.board().release(self.slot);
+        self.hub.bump();
+    }
+}

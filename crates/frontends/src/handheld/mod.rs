@@ -1,0 +1,133 @@
+//! The handheld: four sessions on a Nintendo 3DS, by the existing rAI3DS app as it is. docs/frontends/handheld.md
+//! tells how to use it and every message.
+//!
+//! The app cannot be changed, has no token and no TLS. So this is the one frontend with a listener of its own, off
+//! unless configured, and with a door of its own: a device is let in by its address, once the owner said so
+//! ([`devices`]). Behind it a device is a principal like any other, and core decides what it may do.
+//!
+//! Pure and tested as such: [`project`] (entries to faces), [`answers`] (requests to panels, buttons and words to
+//! answers), [`parse`], [`names`], [`text`], [`desk`] (what a device is sent, and which press counts), [`auto_edit`].
+//! Around them: [`hub`] (sessions in slots), [`device`] (a connection), [`listen`] (HTTP), [`api`] (the owner).
+
+pub mod answers;
+mod api;
+pub mod auto_edit;
+pub mod board;
+pub mod desk;
+mod device;
+pub mod devices;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+pub mod hub;
+mod listen;
+pub mod names;
+pub mod parse;
+pub mod project;
+#[cfg(test)]
+mod tests;
+pub mod text;
+pub mod wire;
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use axum::Router;
+use portolan_core::{
+    ports::{Clock, StoreError},
+    registry::Registry,
+};
+use tokio::net::TcpListener;
+
+use self::devices::Devices;
+pub use self::{
+    api::{Bind, BoundSession, Standing},
+    devices::{DeviceInfo, DeviceState, Network},
+    hub::{Hub, Slots},
+};
+
+/// Everything about the handheld that a user configures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Addresses and networks that need no approval.
+    pub allow: Vec<Network>,
+    /// What happens in the slots.
+    pub slots: Slots,
+}
+
+/// The handheld cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum HandheldError {
+    /// The address cannot be had.
+    #[error(
+        "the handheld cannot listen on `{address}`: {source}; change `listen` under [handheld], or leave it out"
+    )]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The handheld: its listener, its devices, its slots. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handheld {
+    hub: Hub,
+    listener: Arc<std::sync::Mutex<Option<TcpListener>>>,
+    address: SocketAddr,
+}
+
+impl Handheld {
+    /// Takes the address; nobody is served before [`Handheld::start`].
+    pub async fn open(settings: Settings, registry: Registry, clock: Clock) -> Result<Self, HandheldError> {
+        let refused = |source| HandheldError::Listen { address: settings.listen, source };
+        let listener = TcpListener::bind(settings.listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let devices = Devices::open(registry.store(), clock.clone(), settings.allow).await?;
+        let hub = Hub::new(registry, clock, settings.slots, devices);
+        Ok(Self { hub, listener: Arc::new(std::sync::Mutex::new(Some(listener))), address })
+    }
+
+    /// Where it listens, with the port that was picked.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The slots.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// What the owner asks, for the daemon's own listener.
+    pub fn routes(&self) -> Router {
+        api::routes(self.clone())
+    }
+
+    /// Serves devices and keeps the slots up to date, until [`Handheld::stop`].
+    pub fn start(&self) {
+        let listener = self.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let Some(listener) = listener else { return };
+        tracing::warn!(
+            address = %self.address,
+            "the handheld's listener speaks plain HTTP and takes no token: whoever has the address of an approved \
+             device on this network can act as it"
+        );
+        let hub = self.hub.clone();
+        self.hub.spawn_task(listen::accept(listener, hub));
+        self.hub.start();
+    }
+
+    /// No new devices, and nothing that happens from here on changes what is kept of the slots.
+    pub fn stop(&self) {
+        self.hub.stop();
+    }
+
+    /// Returns once every connection has ended; for after [`Handheld::stop`].
+    pub async fn closed(&self) {
+        self.hub.closed().await;
+    }
+}

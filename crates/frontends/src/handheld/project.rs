@@ -1,0 +1,441 @@
+//! A session as one slot of the app shows it: a view, and how each entry changes it. No I/O, no clock.
+//!
+//! The facts of a session (what waits, what runs, how full it is) are core's own fold, so that this frontend can never
+//! disagree with the others. On top of it the view keeps the few words that a fold does not: what was said last, how the
+//! last turn ended, since when a tool runs.
+
+use std::{collections::BTreeMap, path::Path};
+
+use portolan_core::{
+    Action, Event, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
+    command::Stage,
+    event::{Content, TurnOutcome, TurnResult},
+    log::{Folded as _, delivery::Seen},
+    request::Request,
+    session::state::{State, Status},
+};
+
+use super::{
+    answers::{self, Given},
+    auto_edit,
+    wire::{AutoEdit, Face, SlotState},
+};
+
+/// A start that takes up an old conversation and fails within this time did so because of that conversation.
+pub const EARLY_DEATH_MS: i64 = 5000;
+
+/// The agent's word for making its context smaller.
+const COMPACTING: &str = "compacting";
+
+/// Whether an entry can have changed what the app shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It may have.
+    Seen,
+    /// It has not: text that streams causes no frame.
+    Unseen,
+}
+
+/// One session as a slot shows it.
+#[derive(Clone, Debug)]
+pub struct View {
+    state: State,
+    /// What the agent said last.
+    said: String,
+    /// A prompt was taken in, and nothing was said or done since.
+    processing: bool,
+    /// An interrupt is under way.
+    interrupting: bool,
+    /// How the last turn ended, where that is worth more than what was said last.
+    ended: Option<(SlotState, String)>,
+    /// Something went wrong since the agent last did anything.
+    trouble: Option<String>,
+    /// Since when each open call runs.
+    calls: BTreeMap<String, Millis>,
+    /// Where the newest turn began.
+    turn_at: Seq,
+    /// How the process ended.
+    exit: Option<String>,
+    /// Since when a start runs that takes up an old conversation.
+    resuming: Option<Millis>,
+    died_early: bool,
+    /// The request that is being answered question by question, the answers so far, what was wrong with the last one.
+    answering: Option<(RequestId, Given, Option<String>)>,
+    /// Requests that auto-edit could not answer: they are shown.
+    left_to_people: Vec<RequestId>,
+    /// Something for the device's user alone, until something happens.
+    note: Option<String>,
+}
+
+impl View {
+    /// A session of which nothing is known yet.
+    pub fn new(session: SessionId) -> Self {
+        Self {
+            state: State::new(session, SessionSpec::default(), Millis(0)),
+            said: String::new(),
+            processing: false,
+            interrupting: false,
+            ended: None,
+            trouble: None,
+            calls: BTreeMap::new(),
+            turn_at: Seq::ZERO,
+            exit: None,
+            resuming: None,
+            died_early: false,
+            answering: None,
+            left_to_people: Vec::new(),
+            note: None,
+        }
+    }
+
+    /// What core knows of the session.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Its agent has ended, and nothing is about to start it.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.state.summary.status, Status::Terminated | Status::Error) && !self.prompt_underway()
+    }
+
+    /// Its agent is being started.
+    pub fn is_starting(&self) -> bool {
+        self.state.summary.status == Status::Starting
+    }
+
+    /// Its agent took up an old conversation and failed at once.
+    pub fn died_early(&self) -> bool {
+        self.died_early
+    }
+
+    /// Says something to the device's user, until something happens in the session.
+    pub fn note(&mut self, text: String) {
+        self.note = Some(text);
+    }
+
+    /// The state, in place of what was folded so far.
+    pub fn reset(&mut self, state: &State) {
+        self.state = state.clone();
+        self.calls.retain(|call, _| state.tools.iter().any(|open| open.tool == *call));
+        for open in &state.tools {
+            // It began before what was read of the history.
+            self.calls.entry(open.tool.clone()).or_insert(state.summary.active_at);
+        }
+        self.interrupting = self.is_interrupting();
+        self.processing &= self.prompt_underway() || state.turn.is_some() || state.summary.turns == 0;
+        self.forget_closed();
+    }
+
+    /// Takes one entry in.
+    pub fn apply(&mut self, entry: &Seen<'_, Event>) -> Effect {
+        let busy = self.state.turn.is_some() || !self.state.requests.is_empty() || self.prompt_underway();
+        let settled = match &*entry.event {
+            Event::Receipt { command, .. } => self.command_name(*command),
+            _ => None,
+        };
+        self.state.apply(entry.seq, entry.at, entry.by.as_deref(), &entry.event);
+        if matches!(*entry.event, Event::ItemStarted { .. } | Event::Delta { .. }) {
+            return Effect::Unseen;
+        }
+        self.note = None;
+        match &*entry.event {
+            Event::ItemStarted { .. } | Event::Delta { .. } => {}
+            Event::AgentStarting { resume, .. } => {
+                self.resuming = resume.is_some().then_some(entry.at);
+                self.exit = None;
+                self.died_early = false;
+            }
+            Event::AgentExited { exit, .. } => {
+                let failed = exit.reason.is_error();
+                let early = |since: Millis| entry.at.0.saturating_sub(since.0) <= EARLY_DEATH_MS;
+                self.died_early = failed && self.resuming.take().is_some_and(early);
+                self.exit = Some(exit.message.clone());
+                self.calls.clear();
+                self.processing = false;
+                self.interrupting = false;
+            }
+            Event::TurnStarted { .. } => {
+                self.turn_at = entry.seq;
+                self.ended = None;
+                self.trouble = None;
+                self.interrupting = false;
+            }
+            Event::TurnEnded { result, .. } => self.end_turn(result),
+            Event::Message { content, parent: None, .. } => {
+                self.progress();
+                if let Some(text) = first_text(content) {
+                    text.clone_into(&mut self.said);
+                }
+            }
+            Event::ToolCall { tool, .. } => {
+                self.progress();
+                self.calls.insert(tool.clone(), entry.at);
+            }
+            Event::ToolProgress { tool, elapsed_seconds, .. } => {
+                if let Some(seconds) = elapsed_seconds.filter(|seconds| seconds.is_finite()) {
+                    let since = entry.at.0.saturating_sub((seconds * 1000.0) as i64);
+                    self.calls.insert(tool.clone(), Millis(since));
+                }
+            }
+            Event::ToolResult { tool, .. } => {
+                self.progress();
+                self.calls.remove(tool);
+            }
+            Event::Activity { activity } => {
+                if activity.as_deref() == Some(COMPACTING) {
+                    // What was said before is in the summary then.
+                    self.said.clear();
+                    self.processing = false;
+                }
+            }
+            Event::CommandAccepted { action, .. } => match **action {
+                Action::Prompt { .. } | Action::SendAgain { .. } => {
+                    self.processing = true;
+                    self.trouble = None;
+                }
+                Action::Interrupt if busy => self.interrupting = true,
+                _ => {}
+            },
+            Event::Receipt { stage, .. } => self.settle(settled.as_deref(), stage),
+            Event::Failure { error, .. } => self.trouble = Some(error.message.clone()),
+            Event::AuthStatus { error, .. } => self.trouble.clone_from(error),
+            Event::Retry { attempt, max, error, .. } => {
+                let of = max.map(|max| format!("/{max}")).unwrap_or_default();
+                self.said = format!("Retrying ({attempt}{of}): {}", error.message);
+                self.processing = false;
+            }
+            // What these change is in core's fold, or is nothing that four small screens could show.
+            Event::SessionCreated { .. }
+            | Event::SessionRenamed { .. }
+            | Event::SessionArchived { .. }
+            | Event::Imported { .. }
+            | Event::AgentStarted { .. }
+            | Event::AgentReady { .. }
+            | Event::AgentInfo { .. }
+            | Event::LinkLost { .. }
+            | Event::LinkRestored
+            | Event::Prompt { .. }
+            | Event::Message { parent: Some(_), .. }
+            | Event::Plan { .. }
+            | Event::Usage { .. }
+            | Event::Compacted { .. }
+            | Event::ConversationReset { .. }
+            | Event::SubagentStarted { .. }
+            | Event::SubagentEnded { .. }
+            | Event::TaskChanged { .. }
+            | Event::RequestOpened { .. }
+            | Event::RequestClosed { .. }
+            | Event::SettingChanged { .. }
+            | Event::RuleAdded { .. }
+            | Event::RuleRemoved { .. }
+            | Event::McpServers { .. }
+            | Event::ToolSummary { .. }
+            | Event::Notice { .. }
+            | Event::Hook { .. }
+            | Event::FilesPersisted { .. }
+            | Event::Unknown { .. } => {}
+        }
+        self.forget_closed();
+        Effect::Seen
+    }
+
+    /// The agent does something again.
+    fn progress(&mut self) {
+        self.processing = false;
+        self.trouble = None;
+    }
+
+    fn end_turn(&mut self, result: &TurnResult) {
+        self.processing = self.prompt_underway();
+        self.interrupting = false;
+        self.trouble = None;
+        self.calls.retain(|call, _| self.state.tools.iter().any(|open| open.tool == *call));
+        let error = || result.error.as_ref().map(|error| error.message.clone());
+        self.ended = match result.outcome {
+            TurnOutcome::Completed => {
+                if let Some(text) = result.text.as_ref().filter(|text| !text.is_empty()) {
+                    self.said.clone_from(text);
+                }
+                None
+            }
+            TurnOutcome::Interrupted => Some((SlotState::Idle, "Interrupted".into())),
+            TurnOutcome::MaxTurns => Some((SlotState::Idle, "Stopped at the limit of turns".into())),
+            TurnOutcome::MaxBudget => Some((SlotState::Idle, "Stopped at the budget limit".into())),
+            TurnOutcome::Failed => {
+                Some((SlotState::Error, error().unwrap_or_else(|| "The turn failed".into())))
+            }
+            TurnOutcome::StructuredOutputFailed => Some((
+                SlotState::Error,
+                error().unwrap_or_else(|| "The result does not fit its schema".into()),
+            )),
+        };
+    }
+
+    fn settle(&mut self, name: Option<&str>, stage: &Stage) {
+        // A prompt that the agent took up is about to begin a turn: there is no idle moment in between.
+        let lost = matches!(stage, Stage::Refused { .. } | Stage::Uncertain { .. });
+        if name == Some("prompt") && lost && !self.prompt_underway() {
+            self.processing = false;
+        }
+        if name == Some("interrupt") && stage.is_final() && (lost || self.state.turn.is_none()) {
+            self.interrupting = false;
+        }
+        if let Stage::Refused { refusal } = stage {
+            self.note = Some(refusal.message.clone());
+        }
+    }
+
+    fn command_name(&self, command: Seq) -> Option<String> {
+        self.state.commands.iter().find(|open| open.seq == command).map(|open| open.name.clone())
+    }
+
+    fn forget_closed(&mut self) {
+        let open = |request: &RequestId| self.state.requests.iter().any(|open| open.request == *request);
+        if self.answering.as_ref().is_some_and(|(request, ..)| !open(request)) {
+            self.answering = None;
+        }
+        let requests = &self.state.requests;
+        self.left_to_people.retain(|left| requests.iter().any(|open| open.request == *left));
+    }
+
+    /// A prompt waits, or has just been sent. One that was sent before the newest turn belongs to that turn, whether or
+    /// not the agent ever says that it took it up.
+    fn prompt_underway(&self) -> bool {
+        self.state.commands.iter().filter(|open| open.name == "prompt").any(|open| match open.stage {
+            Stage::Accepted | Stage::Sending => true,
+            Stage::Delivered => open.seq > self.turn_at,
+            Stage::Consumed { .. } | Stage::Refused { .. } | Stage::Uncertain { .. } => false,
+        })
+    }
+
+    fn is_interrupting(&self) -> bool {
+        self.state.commands.iter().any(|open| open.name == "interrupt" && !open.stage.is_final())
+    }
+
+    // ------------------------------------------------------------------------------------ requests
+
+    /// What waits for the device: the oldest request that auto-edit does not answer.
+    pub fn waiting(&self, auto_edit: AutoEdit) -> Option<&Request> {
+        self.state.requests.iter().find(|open| !self.is_automatic(open, auto_edit))
+    }
+
+    /// What auto-edit answers now.
+    pub fn automatic(&self, auto_edit: AutoEdit) -> Vec<Request> {
+        self.state.requests.iter().filter(|open| self.is_automatic(open, auto_edit)).cloned().collect()
+    }
+
+    fn is_automatic(&self, open: &Request, auto_edit: AutoEdit) -> bool {
+        auto_edit == AutoEdit::On
+            && !self.left_to_people.contains(&open.request)
+            && auto_edit::matches(&open.ask, self.folder())
+    }
+
+    fn folder(&self) -> &Path {
+        &self.state.summary.cwd
+    }
+
+    /// Auto-edit could not answer this one.
+    pub fn leave_to_people(&mut self, request: RequestId) {
+        if !self.left_to_people.contains(&request) {
+            self.left_to_people.push(request);
+        }
+    }
+
+    /// The questions of this request that are answered already.
+    pub fn given(&self, request: RequestId) -> Given {
+        match &self.answering {
+            Some((of, given, _)) if *of == request => given.clone(),
+            _ => Given::new(),
+        }
+    }
+
+    /// Keeps answers until all questions have one, and what was wrong with the last.
+    pub fn answer_so_far(&mut self, request: RequestId, given: Given, complaint: Option<String>) {
+        self.answering = Some((request, given, complaint));
+        self.forget_closed();
+    }
+
+    // --------------------------------------------------------------------------------------- faces
+
+    /// What the app shows now.
+    pub fn face(&self, auto_edit: AutoEdit, now: Millis) -> Face {
+        let (state, message) = self.doing(auto_edit, now);
+        let waits = self.waiting(auto_edit).filter(|_| state == SlotState::Waiting);
+        let prompt = waits.map(|open| {
+            let complaint = match &self.answering {
+                Some((of, _, complaint)) if *of == open.request => complaint.as_deref(),
+                _ => None,
+            };
+            answers::prompt(&open.ask, &self.given(open.request), complaint)
+        });
+        let message = self.note.clone().unwrap_or(message);
+        Face { state, message, prompt, context_percent: self.context_percent(), active: !self.is_gone() }
+    }
+
+    fn doing(&self, auto_edit: AutoEdit, now: Millis) -> (SlotState, String) {
+        let summary = &self.state.summary;
+        if self.is_gone() {
+            let why = self.exit.as_ref().or(summary.error.as_ref());
+            return (SlotState::Done, why.map_or_else(|| "Ended".into(), |why| format!("Ended: {why}")));
+        }
+        if self.interrupting {
+            return (SlotState::Working, "Interrupting...".into());
+        }
+        if let Some(open) = self.waiting(auto_edit) {
+            return (SlotState::Waiting, open.ask.title());
+        }
+        if let Some(trouble) = &self.trouble {
+            return (SlotState::Error, trouble.clone());
+        }
+        if self.is_starting() {
+            let again = self.state.generation > Generation(1);
+            let word = if again { "Starting again..." } else { "Starting..." };
+            return (SlotState::Working, word.into());
+        }
+        if self.state.turn.is_some() || self.prompt_underway() || self.processing {
+            return (SlotState::Working, self.working_on(now));
+        }
+        if summary.status == Status::Disconnected {
+            return (SlotState::Idle, "Waiting for the agent's connection...".into());
+        }
+        match &self.ended {
+            Some((state, message)) => (*state, message.clone()),
+            None if self.said.is_empty() && summary.turns == 0 => (SlotState::Idle, "Ready".into()),
+            None => (SlotState::Idle, self.said.clone()),
+        }
+    }
+
+    fn working_on(&self, now: Millis) -> String {
+        if self.state.summary.status == Status::Disconnected {
+            return "Waiting for the agent's connection...".into();
+        }
+        if self.state.activity.as_deref() == Some(COMPACTING) {
+            return "Compacting context...".into();
+        }
+        if self.processing {
+            return "Processing prompt...".into();
+        }
+        match self.state.tools.last() {
+            Some(open) => {
+                let since = self.calls.get(&open.tool).copied().unwrap_or(now);
+                let seconds = now.0.saturating_sub(since.0).max(0) / 1000;
+                format!("Running: {} ({seconds}s)", open.name)
+            }
+            None => self.said.clone(),
+        }
+    }
+
+    fn context_percent(&self) -> u8 {
+        let (used, window) = (self.state.context_used.unwrap_or(0), self.state.context_window.max(1));
+        // At most 100, so that it fits.
+        (used.saturating_mul(100) / window).min(100) as u8
+    }
+}
+
+/// The first text of a message; many have none.
+fn first_text(content: &[Content]) -> Option<&str> {
+    content.iter().find_map(|piece| match piece {
+        Content::Text { text } if !text.trim().is_empty() => Some(text.as_str()),
+        _ => None,
+    })
+}

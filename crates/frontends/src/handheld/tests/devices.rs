@@ -1,0 +1,177 @@
+//! The listener: who is let in, and what each route answers.
+
+use std::net::SocketAddr;
+
+use futures_util::StreamExt as _;
+use portolan_core::ports::Clock;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use super::stand::{PATIENCE, Stand, slots};
+use crate::handheld::{Handheld, Settings, devices::Decide};
+
+async fn handheld(stand: &Stand, allow: &[&str]) -> Handheld {
+    let settings = Settings {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        allow: allow.iter().map(|text| text.parse().unwrap()).collect(),
+        slots: slots(&stand.folder),
+    };
+    let handheld = Handheld::open(settings, stand.registry.clone(), Clock::system()).await.unwrap();
+    handheld.start();
+    handheld
+}
+
+/// Sends a request head; gives the whole answer.
+async fn request(address: SocketAddr, head: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer)
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").unwrap().1
+}
+
+const UPGRADE: &str = "Host: 127.0.0.1:3333\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13";
+
+// covers: 000-006, 000-080
+#[tokio::test]
+async fn a_device_that_nobody_approved_sees_nothing_and_one_that_was_revoked_is_put_out() {
+    let stand = Stand::new().await;
+    let handheld = handheld(&stand, &[]).await;
+    let address = handheld.address();
+    for head in [
+        "GET /health HTTP/1.1\r\nHost: x".to_owned(),
+        "GET / HTTP/1.1\r\nHost: x".to_owned(),
+        format!("GET / HTTP/1.1\r\n{UPGRADE}"),
+    ] {
+        let (status, answer) = request(address, &head).await;
+        assert_eq!(status, 403);
+        assert_eq!(body(&answer), "held at the door until the owner approves this device\n");
+        assert!(!answer.contains("101"), "the app would take it for a welcome: {answer}");
+    }
+    let listed = handheld.hub().devices().list();
+    assert_eq!(listed.len(), 1);
+    handheld.hub().devices().decide(listed[0].address, Decide::Approve).await.unwrap();
+    let (mut socket, _) = tokio_tungstenite::connect_async(format!("ws://{address}/any/path")).await.unwrap();
+    let first = socket.next().await.unwrap().unwrap();
+    let first: Value = serde_json::from_str(first.to_text().unwrap()).unwrap();
+    assert_eq!((&first["type"], &first["slot"]), (&json!("agent_status"), &json!(0)));
+    handheld.hub().devices().decide(listed[0].address, Decide::Revoke).await.unwrap();
+    let rest = async {
+        while let Some(Ok(message)) = socket.next().await {
+            if message.is_close() {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, rest).await.expect("it is put out");
+    assert_eq!(request(address, "GET /health HTTP/1.1\r\nHost: 127.0.0.1").await.0, 403);
+    handheld.stop();
+    handheld.closed().await;
+}
+
+// covers: 000-079, 000-081
+#[tokio::test]
+async fn every_route_answers_as_the_app_and_its_friends_expect() {
+    let stand = Stand::new().await;
+    let handheld = handheld(&stand, &["127.0.0.1"]).await;
+    let address = handheld.address();
+    let (status, answer) = request(address, "GET /health HTTP/1.1\r\nHost: 192.168.1.2:3333").await;
+    assert_eq!(status, 200);
+    let health: Value = serde_json::from_str(body(&answer)).unwrap();
+    let keys: Vec<_> = health.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["status", "agents", "autoEdit", "wsClients", "sessions"]);
+    assert_eq!(
+        (&health["status"], &health["autoEdit"], &health["wsClients"], &health["sessions"]),
+        (&json!("ok"), &json!(false), &json!(0), &json!([]))
+    );
+    assert_eq!(health["agents"].as_array().unwrap().len(), 4);
+    for path in ["/", "/anything"] {
+        let (status, answer) = request(address, &format!("GET {path} HTTP/1.1\r\nHost: x")).await;
+        assert_eq!((status, body(&answer)), (200, "Portolan, for handhelds\n"));
+        assert!(answer.contains("text/plain"), "{answer}");
+    }
+    // The old server took hooks here; they are gone.
+    let (status, _) = request(address, "POST /hook/pre-tool HTTP/1.1\r\nHost: x\r\nContent-Length: 0").await;
+    assert_eq!(status, 405);
+    let wrong = UPGRADE.replace("Version: 13", "Version: 8");
+    assert_eq!(request(address, &format!("GET / HTTP/1.1\r\n{wrong}")).await.0, 400);
+    handheld.stop();
+    handheld.closed().await;
+}
+
+#[tokio::test]
+async fn a_page_in_a_browser_gets_nowhere_from_an_allowed_address_either() {
+    let stand = Stand::new().await;
+    let handheld = handheld(&stand, &["127.0.0.1"]).await;
+    let address = handheld.address();
+    for origin in ["http://evil.example", "http://127.0.0.1:3333", "null"] {
+        let (status, answer) =
+            request(address, &format!("GET / HTTP/1.1\r\n{UPGRADE}\r\nOrigin: {origin}")).await;
+        assert_eq!((status, body(&answer)), (403, "not for browsers\n"));
+    }
+    // A name that was made to lead here, as a page would use it to read what is only for devices.
+    let (status, _) = request(address, "GET /health HTTP/1.1\r\nHost: evil.example:3333").await;
+    assert_eq!(status, 403);
+    for host in ["localhost:3333", "[::1]:3333", "10.0.0.1"] {
+        assert_eq!(request(address, &format!("GET /health HTTP/1.1\r\nHost: {host}")).await.0, 200, "{host}");
+    }
+    handheld.stop();
+    handheld.closed().await;
+}
+
+#[tokio::test]
+async fn there_is_room_for_a_household_and_a_flood_is_turned_away() {
+    let stand = Stand::new().await;
+    let handheld = handheld(&stand, &["127.0.0.1"]).await;
+    let address = handheld.address();
+    let mut held = Vec::new();
+    for _ in 0..32 {
+        held.push(tokio_tungstenite::connect_async(format!("ws://{address}/")).await.unwrap().0);
+    }
+    let refused = tokio_tungstenite::connect_async(format!("ws://{address}/")).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let counted = async {
+        while handheld.hub().health().ws_clients != 32 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, counted).await.expect("all of them are counted");
+    // One leaves, and there is room again.
+    held.pop();
+    let come_in = async {
+        loop {
+            match tokio_tungstenite::connect_async(format!("ws://{address}/")).await {
+                Ok((socket, _)) => return socket,
+                Err(tungstenite::Error::Http(response)) => panic!("{response:?}"),
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            }
+        }
+    };
+    let mut socket = tokio::time::timeout(PATIENCE, come_in).await.unwrap();
+    assert!(matches!(socket.next().await, Some(Ok(Message::Text(_)))));
+    handheld.stop();
+    handheld.closed().await;
+}
+
+// covers: 000-091
+#[tokio::test]
+async fn an_address_that_is_taken_is_told_with_the_way_out() {
+    let stand = Stand::new().await;
+    let first = handheld(&stand, &[]).await;
+    let settings = Settings { listen: first.address(), allow: vec![], slots: slots(&stand.folder) };
+    let error = Handheld::open(settings, stand.registry.clone(), Clock::system()).await.unwrap_err();
+    assert!(error.to_string().contains("change `listen` under [handheld]"), "{error}");
+    first.stop();
+    first.closed().await;
+}

@@ -1,0 +1,9 @@
+//! Tests of the handheld as a whole: a registry over memory, an agent that plays along, and devices.
+
+mod devices;
+mod goldens;
+mod hostile;
+mod restart;
+mod slots;
+mod stand;
+mod view;

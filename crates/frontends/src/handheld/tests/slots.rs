@@ -1,0 +1,348 @@
+//! Devices, slots and sessions together.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use portolan_core::{
+    Action, Actor, Event, Seq,
+    request::{Answer, Outcome},
+    session::state::Status,
+};
+use serde_json::json;
+
+use super::stand::{Stand, is_idle, owner};
+
+// covers: 000-061, 000-086, 000-087
+#[tokio::test]
+async fn a_device_spawns_prompts_and_approves_in_its_own_name() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    assert_eq!(slot, 0);
+    device.command(slot, "ask Bash ls").await;
+    let shown = device.panel(slot, "Bash").await;
+    assert_eq!(
+        (&shown["state"], &shown["promptToolDetail"], &shown["promptDescription"], &shown["message"]),
+        (&json!("waiting"), &json!("ls"), &json!("may I"), &json!("Bash: ls"))
+    );
+    device.press(slot, "yes").await;
+    let done = device.until_message(slot, "allowed").await;
+    assert!(done.get("promptToolType").is_none(), "{done}");
+    device.until_state(slot, "idle").await;
+    let session = stand.in_slot(slot).unwrap();
+    let state = stand.state(session).await;
+    let Outcome::Answered { answer, by } = &state.closed_requests[0].outcome else { panic!("{state:?}") };
+    assert_eq!(*answer, Answer::allow(), "with the input as it was asked");
+    assert_eq!(by.to_string(), "handheld at 192.168.1.7 (handheld)");
+    // Everyone who reads the log sees the same.
+    let entries = stand.registry.history(&owner(), session, Seq::ZERO, None, 1000).await.unwrap();
+    let accepted = entries.iter().filter_map(|entry| {
+        let entry = entry.decode::<Event>().unwrap();
+        matches!(entry.event, Event::CommandAccepted { .. }).then(|| entry.by.unwrap())
+    });
+    let names: Vec<String> = accepted
+        .map(|by| match by {
+            Actor::Person { name, .. } => name,
+            other => other.to_string(),
+        })
+        .collect();
+    assert_eq!(names, ["handheld at 192.168.1.7"; 2]);
+}
+
+// covers: 000-062, 000-063, 000-098
+#[tokio::test]
+async fn no_denies_with_its_words_and_always_allows_the_tool_for_the_session() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    device.command(slot, "ask Bash rm").await;
+    device.panel(slot, "Bash").await;
+    device.press(slot, "no").await;
+    device.until_message(slot, "denied: Denied by user via rAI3DS").await;
+    device.command(slot, "ask Bash ls").await;
+    device.panel(slot, "Bash").await;
+    device.press(slot, "always").await;
+    device.until_message(slot, "allowed").await;
+    device.command(slot, "say between").await;
+    device.until_message(slot, "say between").await;
+    device.command(slot, "ask Bash again").await;
+    device.until_message(slot, "allowed").await;
+    let state = stand.state(stand.in_slot(slot).unwrap()).await;
+    assert_eq!(state.rules, ["Bash"]);
+}
+
+// covers: 000-059, 000-064
+#[tokio::test]
+async fn escape_interrupts_and_the_slot_is_idle_not_in_error() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    device.command(slot, "hang").await;
+    device.until_message(slot, "Processing prompt...").await;
+    device.press(slot, "escape").await;
+    let status = device.until_message(slot, "Interrupted").await;
+    assert_eq!(status["state"], "idle");
+    device.command(slot, "ask Bash ls").await;
+    device.until(slot, |status| status["promptToolType"] == "Bash").await;
+    device.press(slot, "escape").await;
+    let status = device.until_message(slot, "Interrupted").await;
+    assert!(status["state"] == "idle" && status.get("promptToolType").is_none(), "{status}");
+}
+
+// covers: 000-060
+#[tokio::test(start_paused = true)]
+async fn a_double_press_never_approves_the_next_prompt() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    device.command(slot, "ask Bash first").await;
+    device.until(slot, |status| status["promptToolDetail"] == "first").await;
+    device.press(slot, "yes").await;
+    device.press(slot, "no").await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    device.press(slot, "always").await;
+    let session = stand.in_slot(slot).unwrap();
+    // What is sent after it is done after it: once this shows, the presses were read.
+    device.say(json!({ "type": "config", "agent": "x", "autoEdit": true })).await;
+    device.until(slot, |status| status["autoEdit"] == true).await;
+    assert_eq!(stand.state(session).await.requests.len(), 1, "nothing was meant yet");
+    device.panel(slot, "Bash").await;
+    device.press(slot, "yes").await;
+    device.until_message(slot, "allowed").await;
+    device.command(slot, "ask Bash second").await;
+    device.until(slot, |status| status["promptToolDetail"] == "second").await;
+    device.press(slot, "yes").await;
+    device.say(json!({ "type": "config", "agent": "x", "autoEdit": false })).await;
+    device.until(slot, |status| status["autoEdit"] == false).await;
+    let state = stand.state(session).await;
+    assert_eq!(state.requests.len(), 1, "the second half of a double press approved nothing");
+}
+
+// covers: 000-096
+#[tokio::test]
+async fn the_unchanged_app_reaches_every_slot_and_none_touches_another() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    for expected in 0..4 {
+        assert_eq!(device.spawn().await, expected);
+    }
+    for slot in 0..4 {
+        device.command(slot, &format!("ask Bash in {slot}")).await;
+    }
+    for slot in 0..4 {
+        let status = device.panel(slot, "Bash").await;
+        assert_eq!(status["promptToolDetail"], format!("in {slot}"));
+    }
+    device.press(2, "yes").await;
+    device.until_message(2, "allowed").await;
+    device.press(1, "no").await;
+    device.until_state(1, "idle").await;
+    for slot in [0, 3] {
+        let session = stand.in_slot(slot).unwrap();
+        assert_eq!(stand.state(session).await.requests.len(), 1, "slot {slot} still waits");
+    }
+    let names: Vec<_> = device.slots.iter().map(|status| status["agent"].clone()).collect();
+    let mut distinct = names.clone();
+    distinct.dedup();
+    assert_eq!(distinct.len(), 4, "{names:?}");
+}
+
+// covers: 000-067, 000-088, 000-089
+#[tokio::test]
+async fn spawns_go_where_there_is_room_and_say_so_where_there_is_none() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let mut other = stand.device("192.168.1.8").await;
+    let result = |slot: i64, error: Option<&str>| match error {
+        None => json!({ "type": "spawn_result", "slot": slot, "success": true }),
+        Some(error) => json!({ "type": "spawn_result", "slot": slot, "success": false, "error": error }),
+    };
+    device.say(json!({ "type": "spawn_request", "slot": 2 })).await;
+    assert_eq!(device.spawn_result().await, result(2, None));
+    assert_eq!(other.spawn_result().await, result(2, None), "every device is told");
+    let running = stand.in_slot(2).unwrap();
+    device.say(json!({ "type": "spawn_request", "slot": 2 })).await;
+    assert_eq!(device.spawn_result().await, result(2, Some("Spawn failed")));
+    assert_eq!(stand.in_slot(2), Some(running), "the running session is untouched");
+    for slot in [4, -1, 99] {
+        device.say(json!({ "type": "spawn_request", "slot": slot })).await;
+        assert_eq!(device.spawn_result().await, result(-1, Some("Invalid slot")));
+    }
+    for slot in [0, 1, 3] {
+        device.say(json!({ "type": "spawn_request" })).await;
+        assert_eq!(device.spawn_result().await, result(slot, None));
+    }
+    device.command(0, "spawn").await;
+    assert_eq!(device.spawn_result().await, result(-1, Some("No free slots")));
+}
+
+// covers: 000-071, 000-089, 000-097
+#[tokio::test]
+async fn an_agent_that_does_not_start_or_has_ended_leaves_a_slot_that_can_be_spawned_again() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    stand.agent.broken.store(true, Ordering::Relaxed);
+    device.command(0, "spawn").await;
+    let failed = device.spawn_result().await;
+    assert_eq!(
+        failed,
+        json!({ "type": "spawn_result", "slot": 0, "success": false, "error": "Spawn failed" })
+    );
+    let status = device.until_state(0, "done").await;
+    assert_eq!((&status["active"], &status["message"]), (&json!(false), &json!("Ended: it would not start")));
+    stand.agent.broken.store(false, Ordering::Relaxed);
+    assert_eq!(device.spawn().await, 0);
+    device.command(0, "exit").await;
+    let status = device.until_state(0, "done").await;
+    assert_eq!((&status["active"], &status["message"]), (&json!(false), &json!("Ended: it has ended")));
+    assert_eq!(device.spawn().await, 0);
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_commands_and_never_by_yes() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    device.command(slot, "question").await;
+    let status = device.panel(slot, "Question 1/2").await;
+    assert_eq!(status["promptToolDetail"], "Where?\n1 Genoa\n2 Majorca");
+    device.press(slot, "yes").await;
+    device.press(slot, "always").await;
+    device.command(slot, "9").await;
+    let status = device
+        .until(slot, |status| {
+            status["promptDescription"].as_str().unwrap_or_default().starts_with("Send a number from 1 to 2.")
+        })
+        .await;
+    assert_eq!(status["promptToolType"], "Question 1/2", "neither button answered anything");
+    device.command(slot, "2").await;
+    device.until(slot, |status| status["promptToolType"] == "Question 2/2").await;
+    device.command(slot, "Argo").await;
+    device.until_message(slot, r#"chosen: {"Where?":["Majorca"],"Name?":["Argo"]}"#).await;
+}
+
+// covers: 000-045, 000-090
+#[tokio::test]
+async fn auto_edit_approves_edits_at_once_and_a_shell_command_never() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    device.command(slot, "ask Edit a.rs").await;
+    device.until(slot, |status| status["promptToolType"] == "Edit").await;
+    device.say(json!({ "type": "config", "agent": "x", "autoEdit": true })).await;
+    for slot in 0..4 {
+        device.until(slot, |status| status["autoEdit"] == true).await;
+    }
+    device.until_message(slot, "allowed").await;
+    let session = stand.in_slot(slot).unwrap();
+    let state = stand.until(session, is_idle).await;
+    let Outcome::Answered { by, .. } = &state.closed_requests[0].outcome else { panic!("{state:?}") };
+    assert_eq!(
+        by.to_string(),
+        "auto-edit (handheld)",
+        "what waited already is approved too, and by whom is told"
+    );
+    device.command(slot, "ask Write b.rs").await;
+    let state = stand.until(session, |state| state.closed_requests.len() == 2).await;
+    assert_eq!(state.requests.len(), 0);
+    device.command(slot, "ask Bash rm").await;
+    device.until(slot, |status| status["promptToolType"] == "Bash").await;
+    assert_eq!(stand.state(session).await.requests.len(), 1);
+    device.press(slot, "escape").await;
+    device.until_message(slot, "Interrupted").await;
+    // The same value again sends every slot again.
+    device.slots = Default::default();
+    device.say(json!({ "type": "config", "agent": "x", "autoEdit": true })).await;
+    for slot in 0..4 {
+        device.until(slot, |status| status["autoEdit"] == true).await;
+    }
+    device.say(json!({ "type": "config", "agent": "x", "autoEdit": false })).await;
+    device.until(slot, |status| status["autoEdit"] == false).await;
+    device.command(slot, "ask Edit a.rs").await;
+    device.until(slot, |status| status["promptToolType"] == "Edit").await;
+}
+
+#[tokio::test]
+async fn active_sessions_come_into_free_slots_by_themselves_and_go_when_they_are_deleted() {
+    let stand = Stand::with(|slots| slots.fill = true).await;
+    let session = stand.session("say hello").await;
+    let mut device = stand.device("192.168.1.7").await;
+    device.until_message(0, "say hello").await;
+    assert_eq!(stand.in_slot(0), Some(session));
+    stand.hub.take_out(0).await.unwrap();
+    device.until(0, |status| status["agent"] == "slot-0").await;
+    stand
+        .submit(session, Action::Prompt { content: vec![portolan_core::event::Content::text("say more")] })
+        .await;
+    stand.until(session, is_idle).await;
+    let second = stand.session("say two").await;
+    device.until_message(0, "say two").await;
+    assert_eq!(stand.in_slot(0), Some(second), "what the owner took out does not come back");
+    stand.registry.delete(&owner(), second).await.unwrap();
+    device.until(0, |status| status["agent"] == "slot-0").await;
+}
+
+#[tokio::test]
+async fn what_one_device_answers_the_others_see_at_once_and_a_late_one_learns_who_was_first() {
+    let stand = Stand::new().await;
+    let mut one = stand.device("192.168.1.7").await;
+    let slot = one.spawn().await;
+    let mut two = stand.device("192.168.1.8").await;
+    one.command(slot, "ask Bash ls").await;
+    one.panel(slot, "Bash").await;
+    two.panel(slot, "Bash").await;
+    two.press(slot, "no").await;
+    one.until_message(slot, "denied: Denied by user via rAI3DS").await;
+    one.press(slot, "yes").await;
+    one.command(slot, "say on").await;
+    one.until_message(slot, "say on").await;
+    let session = stand.in_slot(slot).unwrap();
+    let state = stand.until(session, is_idle).await;
+    assert_eq!(state.closed_requests.len(), 1);
+    let Outcome::Answered { by, .. } = &state.closed_requests[0].outcome else { panic!("{state:?}") };
+    assert_eq!(by.to_string(), "handheld at 192.168.1.8 (handheld)");
+}
+
+#[tokio::test]
+async fn an_answer_from_elsewhere_clears_the_panel() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    device.command(slot, "ask Bash ls").await;
+    device.until(slot, |status| status["promptToolType"] == "Bash").await;
+    let session = stand.in_slot(slot).unwrap();
+    let request = stand.state(session).await.requests[0].request;
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    stand.submit(session, answer).await;
+    let status = device.until_message(slot, "allowed").await;
+    assert!(status.get("promptToolType").is_none(), "{status}");
+}
+
+// covers: 000-075
+#[tokio::test]
+async fn slot_zero_is_spawned_at_the_start_only_when_asked_for_and_a_failure_stops_nothing() {
+    let stand = Stand::with(|slots| slots.autospawn = true).await;
+    let mut device = stand.device("192.168.1.7").await;
+    device.until(0, |status| status["active"] == true && status["state"] == "idle").await;
+    let stand = Stand::with(|slots| {
+        slots.autospawn = true;
+        slots.agent = "nobody".into();
+    })
+    .await;
+    let mut device = stand.device("192.168.1.7").await;
+    let status = device.until(0, |status| !status.is_null()).await;
+    assert_eq!((&status["active"], &status["agent"]), (&json!(false), &json!("slot-0")));
+    let session = stand.session("say hello").await;
+    stand.hub.put_in(&owner(), 3, session).await.unwrap();
+    device.until_message(3, "say hello").await;
+}
+
+// covers: 000-069
+#[tokio::test]
+async fn a_spawned_session_works_in_the_configured_folder() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    let state = stand.state(stand.in_slot(slot).unwrap()).await;
+    assert_eq!((&state.summary.cwd, &*state.summary.agent), (&stand.folder, "obedient"));
+    assert!(matches!(state.summary.status, Status::Connected | Status::Idle));
+}

@@ -1,0 +1,432 @@
+//! The stand: a registry over memory, an agent that does what a prompt says, a hub, and devices on a pipe.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use portolan_core::{
+    Action, Capabilities, CommandId, Principal, Role, SessionId, SessionSpec,
+    capabilities::NativeProtocol,
+    event::{AgentInfo, Content, Event, Exit, ExitReason, TurnOrigin, TurnOutcome, TurnResult, plain_text},
+    ports::{
+        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report,
+    },
+    registry::Registry,
+    request::{Answer, Ask, Choice, Question},
+    session::{
+        machine::Policy,
+        state::{State, Status},
+    },
+    spec::SpecOption,
+};
+use portolan_store::MemoryStore;
+use serde_json::{Value, json};
+use tokio::{
+    io::{DuplexStream, duplex},
+    sync::mpsc,
+    task::JoinHandle,
+};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{Message, protocol},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::handheld::{
+    device,
+    devices::{Devices, principal},
+    hub::{Hub, Slots},
+};
+
+/// Longer than anything takes, on a busy machine too.
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+
+// ------------------------------------------------------------------------------------- the agent
+
+/// Does what a prompt says: `say WORDS`, `ask TOOL TEXT`, `question`, `hang`, `exit`.
+#[derive(Debug, Default)]
+pub(super) struct Obedient {
+    /// No start works.
+    pub(super) broken: AtomicBool,
+    /// No start works that takes up an old conversation.
+    pub(super) forgetful: AtomicBool,
+}
+
+impl Agent for Obedient {
+    fn kind(&self) -> &'static str {
+        "obedient"
+    }
+    fn title(&self) -> String {
+        "Obedient".into()
+    }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            streaming: true,
+            interrupt: true,
+            session_resume: true,
+            native_protocol: NativeProtocol::Demo,
+            options: vec![SpecOption::Cwd, SpecOption::Prompt],
+            ..Capabilities::default()
+        }
+    }
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(std::future::ready(Probe { available: true, ..Probe::default() }))
+    }
+    fn start(&self, launch: Launch) -> AgentLink {
+        let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
+        let (done, reports) = mpsc::channel(REPORTS);
+        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
+        let end = stop.clone();
+        let fails = self.broken.load(Ordering::Relaxed)
+            || launch.resume.is_some() && self.forgetful.load(Ordering::Relaxed);
+        let capabilities = self.capabilities();
+        tokio::spawn(async move {
+            let reason = if fails {
+                ExitReason::Failed
+            } else {
+                tokio::select! {
+                    _ = play(launch, capabilities, wanted, done.clone()) => ExitReason::Finished,
+                    () = end.cancelled() => ExitReason::Stopped,
+                }
+            };
+            let message = if fails { "it would not start" } else { "it has ended" };
+            let exit =
+                Exit { reason, code: Some(1), signal: None, message: message.into(), stderr: String::new() };
+            let _ = done.send(Report::Exited(exit)).await;
+        });
+        AgentLink { instructions, reports, stop, kill }
+    }
+}
+
+type Done = mpsc::Sender<Report>;
+type Played = Result<(), mpsc::error::SendError<Report>>;
+
+async fn play(
+    launch: Launch,
+    capabilities: Capabilities,
+    mut wanted: mpsc::Receiver<Instruction>,
+    done: Done,
+) -> Played {
+    let capabilities = Box::new(capabilities);
+    done.send(Report::Started { pid: None, version: None, protocol: NativeProtocol::Demo, capabilities })
+        .await?;
+    done.send(Report::Ready).await?;
+    let session =
+        launch.resume.map_or_else(|| format!("own-{}", launch.session), |resume| resume.agent_session);
+    let info = AgentInfo { agent_session: Some(session), ..AgentInfo::default() };
+    done.send(Report::Event { event: Event::AgentInfo { info: Box::new(info) }, raw: None }).await?;
+    let (mut count, mut asked) = (0, Vec::new());
+    while let Some(Instruction { ticket, order }) = wanted.recv().await {
+        done.send(Report::Delivered(ticket)).await?;
+        done.send(Report::Consumed { ticket, result: None }).await?;
+        count += 1;
+        let item = format!("{}-{count}", launch.generation);
+        match order {
+            Order::Prompt { content } => {
+                let words = plain_text(&content);
+                done.send(Report::TurnStarted { origin: TurnOrigin::Prompt }).await?;
+                match words.split_once(' ').unwrap_or((&words, "")) {
+                    ("ask", rest) => {
+                        let (tool, text) = rest.split_once(' ').unwrap_or((rest, "."));
+                        asked.push((tool.to_owned(), text.to_owned()));
+                        ask(permission(tool, text), item, &done).await?;
+                    }
+                    ("question", _) => ask(question(), item, &done).await?,
+                    ("hang", _) => {}
+                    ("exit", _) => return Ok(()),
+                    _ => {
+                        say(&words, item, &done).await?;
+                        end(TurnOutcome::Completed, &done).await?;
+                    }
+                }
+            }
+            Order::Answer { answer, .. } => {
+                say(&told(&answer), item, &done).await?;
+                end(TurnOutcome::Completed, &done).await?;
+            }
+            Order::Interrupt => end(TurnOutcome::Interrupted, &done).await?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn told(answer: &Answer) -> String {
+    match answer {
+        Answer::Allow { .. } => "allowed".into(),
+        Answer::Deny { message, .. } => format!("denied: {}", message.clone().unwrap_or_default()),
+        Answer::Choices { answers } => format!("chosen: {}", json!(answers)),
+        other => format!("{other:?}"),
+    }
+}
+
+fn permission(tool: &str, text: &str) -> Ask {
+    let input = if tool == "Bash" { json!({ "command": text }) } else { json!({ "file_path": text }) };
+    Ask::Permission {
+        tool_name: tool.into(),
+        input,
+        description: Some("may I".into()),
+        changes: vec![],
+        reason: None,
+        blocked_path: None,
+        suggestions: vec![],
+        options: vec![],
+    }
+}
+
+fn question() -> Ask {
+    let choice = |label: &str| Choice { label: label.into(), description: None };
+    let question = |text: &str, choices: Vec<Choice>| Question {
+        question: text.into(),
+        header: None,
+        free_text: choices.is_empty(),
+        choices,
+        multiple: false,
+        secret: false,
+    };
+    Ask::Question {
+        questions: vec![
+            question("Where?", vec![choice("Genoa"), choice("Majorca")]),
+            question("Name?", vec![]),
+        ],
+    }
+}
+
+async fn ask(ask: Ask, key: String, done: &Done) -> Played {
+    done.send(Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool: None, raw: None }).await
+}
+
+async fn say(words: &str, item: String, done: &Done) -> Played {
+    let content = vec![Content::text(words)];
+    let event = Event::Message {
+        item,
+        message: None,
+        parent: None,
+        model: None,
+        content,
+        interrupted: false,
+        stop_reason: None,
+    };
+    done.send(Report::Event { event, raw: None }).await
+}
+
+async fn end(outcome: TurnOutcome, done: &Done) -> Played {
+    done.send(Report::TurnEnded { result: Box::new(TurnResult::bare(outcome)), raw: None }).await
+}
+
+// ------------------------------------------------------------------------------------- the stand
+
+/// A registry, a hub, and what stays when both are made anew.
+pub(super) struct Stand {
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) agent: Arc<Obedient>,
+    pub(super) registry: Registry,
+    pub(super) hub: Hub,
+    pub(super) folder: PathBuf,
+    home: Arc<tempfile::TempDir>,
+}
+
+/// How the slots are set.
+pub(super) fn slots(folder: &std::path::Path) -> Slots {
+    Slots { agent: "obedient".into(), folder: folder.to_path_buf(), fill: false, autospawn: false }
+}
+
+impl Stand {
+    pub(super) async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub(super) async fn with(change: impl FnOnce(&mut Slots)) -> Self {
+        let home = Arc::new(tempfile::tempdir().unwrap());
+        let folder = home.path().canonicalize().unwrap();
+        let (store, agent) = (Arc::new(MemoryStore::new()), Arc::new(Obedient::default()));
+        Self::build(store, agent, home, folder, change).await
+    }
+
+    async fn build(
+        store: Arc<MemoryStore>,
+        agent: Arc<Obedient>,
+        home: Arc<tempfile::TempDir>,
+        folder: PathBuf,
+        change: impl FnOnce(&mut Slots),
+    ) -> Self {
+        let clock = Clock::system();
+        let registry = Registry::open(store.clone(), vec![agent.clone()], clock.clone(), Policy::default())
+            .await
+            .unwrap();
+        let devices = Devices::open(store.clone(), clock.clone(), vec![]).await.unwrap();
+        let mut slots = slots(&folder);
+        change(&mut slots);
+        let hub = Hub::new(registry.clone(), clock, slots, devices);
+        hub.start();
+        Self { store, agent, registry, hub, folder, home }
+    }
+
+    /// The daemon ends in order, and another one starts over the same store.
+    pub(super) async fn restarted(self, change: impl FnOnce(&mut Slots)) -> Self {
+        self.hub.stop();
+        assert_eq!(self.registry.shutdown(Duration::from_secs(1)).await, [""; 0]);
+        self.hub.closed().await;
+        Self::build(self.store, self.agent, self.home, self.folder, change).await
+    }
+
+    /// A session made by someone else.
+    pub(super) async fn session(&self, prompt: &str) -> SessionId {
+        let spec = SessionSpec {
+            agent: "obedient".into(),
+            cwd: self.folder.clone(),
+            prompt: vec![Content::text(prompt)],
+            ..SessionSpec::default()
+        };
+        self.registry.create(&owner(), CommandId::random(), spec).await.unwrap().session
+    }
+
+    pub(super) async fn state(&self, session: SessionId) -> Arc<State> {
+        self.registry.snapshot(&owner(), session).await.unwrap().state
+    }
+
+    /// Waits until a session is so.
+    pub(super) async fn until(&self, session: SessionId, so: impl Fn(&State) -> bool) -> Arc<State> {
+        let wait = async {
+            loop {
+                let state = self.state(session).await;
+                if so(&state) {
+                    return state;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.expect("the session is never so")
+    }
+
+    pub(super) async fn submit(&self, session: SessionId, action: Action) {
+        self.registry.submit(&owner(), session, CommandId::random(), action).await.unwrap();
+    }
+
+    /// The session in a slot.
+    pub(super) fn in_slot(&self, slot: usize) -> Option<SessionId> {
+        self.hub.board().bound(slot).map(|bound| bound.session)
+    }
+
+    /// A device at this address, let in.
+    pub(super) async fn device(&self, address: &str) -> Device {
+        self.device_over(address, 64 * 1024).await
+    }
+
+    pub(super) async fn device_over(&self, address: &str, pipe: usize) -> Device {
+        let (client, server) = duplex(pipe);
+        let (hub, who) = (self.hub.clone(), principal(address.parse().unwrap()));
+        let serving = tokio::spawn(device::serve(hub, who, server, std::future::pending()));
+        let socket = WebSocketStream::from_raw_socket(client, protocol::Role::Client, None).await;
+        Device { socket, serving, slots: Default::default() }
+    }
+}
+
+/// Who is not a device.
+pub(super) fn owner() -> Principal {
+    Principal {
+        token: "owner".parse().unwrap(),
+        name: "ada".into(),
+        role: Role::Owner,
+        sessions: None,
+        via: "cli".into(),
+    }
+}
+
+/// Is a session so far that its agent does nothing?
+pub(super) fn is_idle(state: &State) -> bool {
+    state.turn.is_none() && matches!(state.summary.status, Status::Idle | Status::Connected)
+}
+
+/// A device, with what it was sent last of each slot.
+pub(super) struct Device {
+    pub(super) socket: WebSocketStream<DuplexStream>,
+    pub(super) serving: JoinHandle<()>,
+    pub(super) slots: [Value; 4],
+}
+
+impl Device {
+    pub(super) async fn say(&mut self, message: Value) {
+        self.raw(message.to_string()).await;
+    }
+
+    pub(super) async fn raw(&mut self, text: String) {
+        self.socket.send(Message::text(text)).await.unwrap();
+    }
+
+    /// The next message. Statuses are remembered.
+    pub(super) async fn next(&mut self) -> Value {
+        let next = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("nothing comes");
+        let Some(Ok(Message::Text(text))) = next else { panic!("{next:?}") };
+        let message: Value = serde_json::from_str(&text).unwrap();
+        if message["type"] == "agent_status" {
+            self.slots[message["slot"].as_u64().unwrap() as usize] = message.clone();
+        }
+        message
+    }
+
+    /// Waits for a status of a slot that is so.
+    pub(super) async fn until(&mut self, slot: usize, so: impl Fn(&Value) -> bool) -> Value {
+        while !so(&self.slots[slot]) {
+            self.next().await;
+        }
+        self.slots[slot].clone()
+    }
+
+    pub(super) async fn until_state(&mut self, slot: usize, state: &str) -> Value {
+        self.until(slot, |status| status["state"] == state).await
+    }
+
+    pub(super) async fn until_message(&mut self, slot: usize, text: &str) -> Value {
+        self.until(slot, |status| status["message"] == text).await
+    }
+
+    /// Waits for the result of a spawn.
+    pub(super) async fn spawn_result(&mut self) -> Value {
+        loop {
+            let message = self.next().await;
+            if message["type"] == "spawn_result" {
+                return message;
+            }
+        }
+    }
+
+    /// Spawns in the first free slot, and waits until it is idle. Gives the slot.
+    pub(super) async fn spawn(&mut self) -> usize {
+        self.command(0, "spawn").await;
+        let result = self.spawn_result().await;
+        assert_eq!(result["success"], true, "{result}");
+        let slot = result["slot"].as_u64().unwrap() as usize;
+        self.until(slot, |status| status["active"] == true && status["state"] == "idle").await;
+        slot
+    }
+
+    fn name(&self, slot: usize) -> String {
+        self.slots[slot]["agent"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// A button, as the app sends it: the name that is selected, and always slot 0.
+    pub(super) async fn press(&mut self, slot: usize, action: &str) {
+        let agent = self.name(slot);
+        self.say(json!({ "type": "action", "agent": agent, "action": action, "slot": 0 })).await;
+    }
+
+    /// A command, as the app sends it.
+    pub(super) async fn command(&mut self, slot: usize, command: &str) {
+        let agent = self.name(slot);
+        self.say(json!({ "type": "command", "agent": agent, "command": command, "slot": 0 })).await;
+    }
+
+    /// Waits until a panel shows this kind of prompt, and long enough for a press to be meant.
+    pub(super) async fn panel(&mut self, slot: usize, tool_type: &str) -> Value {
+        let status = self.until(slot, |status| status["promptToolType"] == tool_type).await;
+        tokio::time::sleep(crate::handheld::desk::GUARD + Duration::from_millis(50)).await;
+        status
+    }
+}

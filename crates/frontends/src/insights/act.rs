@@ -1,0 +1,368 @@
+//! What a message asks for, done. Roles are checked by core; here only what the protocol adds: which error is whose,
+//! and who may switch off asking.
+
+use portolan_core::{
+    Action, CommandId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, SessionSpec,
+    command::Stage,
+    event::Content,
+    log::delivery::{Mode, Snapshot, Start},
+    ports::SessionQuery,
+    registry::SessionReader,
+    request::{Answer, Ask, Request},
+    session::state::{State, Status, Summary},
+};
+use serde_json::json;
+
+use super::{
+    Bypass, Insights,
+    parse::Parsed,
+    project::{Detail, MAIN, Past, Sort, sort},
+    questions::{Partial, Step},
+    wire::{
+        ClientMessage, ErrorCode, ErrorPayload, ListedSession, PermissionModeChange, PermissionResponse,
+        SessionCreate, UserInput,
+    },
+};
+
+/// The mode in which an agent asks for nothing.
+const BYPASS: &str = "bypassPermissions";
+
+/// The modes of the protocol; what an agent that tells none of its own is taken to have.
+const MODES: [&str; 4] = ["default", "acceptEdits", BYPASS, "plan"];
+
+/// Sessions in a list.
+const LISTED: u32 = 200;
+
+/// What was asked for.
+#[derive(Debug)]
+pub(super) enum Done {
+    /// It is done; what comes of it arrives as entries.
+    Taken,
+    /// There is a new session.
+    Created(SessionId, Box<SessionReader>, Detail),
+    /// A session is followed from now on.
+    Attached(ListedSession, SessionId, Box<SessionReader>, Detail),
+    /// The sessions there are.
+    Listed(Vec<ListedSession>),
+}
+
+/// One message and everything that doing it needs.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) insights: Insights,
+    pub(super) who: Principal,
+    pub(super) parsed: Parsed,
+    /// The id under which it is done at most once.
+    pub(super) id: CommandId,
+    /// Is its session followed already?
+    pub(super) follows: Follows,
+    pub(super) partial: Partial,
+}
+
+/// Whether this connection reads the session that a message names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Follows {
+    Yes,
+    No,
+}
+
+/// What came of a task.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) result: Result<Done, ErrorPayload>,
+    /// A session that was not followed and is from now on: who asks something of it hears what comes of it.
+    pub(super) follow: Option<(SessionId, Box<SessionReader>)>,
+    pub(super) partial: Partial,
+    pub(super) id: CommandId,
+    pub(super) code: ErrorCode,
+}
+
+/// What the failure of a message is called.
+pub(super) fn code_of(message: &ClientMessage) -> ErrorCode {
+    match message {
+        ClientMessage::SessionCreate(_) => ErrorCode::SessionCreateFailed,
+        ClientMessage::UserInput(_) => ErrorCode::InputFailed,
+        ClientMessage::SessionInterrupt(_) => ErrorCode::InterruptFailed,
+        ClientMessage::PermissionModeChange(_) => ErrorCode::PermissionModeChangeFailed,
+        ClientMessage::PermissionResponse(_) => ErrorCode::PermissionResponseFailed,
+        ClientMessage::SessionKill(_)
+        | ClientMessage::Auth(_)
+        | ClientMessage::SessionList(_)
+        | ClientMessage::SessionAttach(_) => ErrorCode::HandlerError,
+    }
+}
+
+/// Why not, before it has the form of an error.
+struct Why {
+    code: ErrorCode,
+    message: String,
+}
+
+type Doing<T> = Result<T, Why>;
+
+impl Task {
+    /// Does it.
+    pub(super) async fn run(mut self) -> Outcome {
+        let code = code_of(&self.parsed.message);
+        let mut follow = None;
+        let result = self.act(code, &mut follow).await.map_err(|why| ErrorPayload {
+            session_id: self.parsed.message.session_id().map(str::to_owned),
+            agent_id: self.parsed.message.agent_id().map(str::to_owned),
+            message: why.message,
+            code: why.code,
+        });
+        Outcome { result, follow, partial: self.partial, id: self.id, code }
+    }
+
+    async fn act(
+        &mut self,
+        code: ErrorCode,
+        follow: &mut Option<(SessionId, Box<SessionReader>)>,
+    ) -> Doing<Done> {
+        let Some(named) = self.parsed.message.session_id() else { return self.act_on_all(code).await };
+        let (session, snapshot) = self.find(named).await?;
+        let state = &*snapshot.state;
+        let message = self.parsed.message.clone();
+        if let ClientMessage::SessionAttach(attach) = &message {
+            let detail = detail(attach.stream);
+            let reader = self.attach(session, detail).await.map_err(|refusal| why(code, &refusal))?;
+            return Ok(Done::Attached(listed(&state.summary), session, reader, detail));
+        }
+        // What it will say is heard, whoever asked for it earlier.
+        if self.follows == Follows::No {
+            let reader = self.attach(session, Detail::Blocks).await;
+            *follow = Some((session, reader.map_err(|refusal| why(code, &refusal))?));
+        }
+        let action = match &message {
+            ClientMessage::UserInput(input) => match self.input(session, state, input)? {
+                Some(action) => action,
+                None => return Ok(Done::Taken),
+            },
+            // It goes with all it has; its log stays for those who look into the archive.
+            ClientMessage::SessionKill(_) => Action::Archive { archived: true },
+            ClientMessage::SessionInterrupt(_) => {
+                if !is_busy(state) {
+                    return Err(Why { code, message: "nothing runs that could be interrupted".into() });
+                }
+                Action::Interrupt
+            }
+            ClientMessage::PermissionModeChange(change) => self.mode(state, change)?,
+            ClientMessage::PermissionResponse(response) => permission(state, response)?,
+            ClientMessage::SessionCreate(_)
+            | ClientMessage::Auth(_)
+            | ClientMessage::SessionList(_)
+            | ClientMessage::SessionAttach(_) => return Ok(Done::Taken),
+        };
+        let submitted = self.insights.registry.submit(&self.who, session, self.id.clone(), action).await;
+        match submitted {
+            Ok(_) => Ok(Done::Taken),
+            // It went between two looks.
+            Err(refusal) if refusal == Refusal::no_session(session) => {
+                Err(why(ErrorCode::SessionNotFound, &refusal))
+            }
+            Err(refusal) => Err(why(code, &refusal)),
+        }
+    }
+
+    async fn act_on_all(&self, code: ErrorCode) -> Doing<Done> {
+        let registry = &self.insights.registry;
+        match &self.parsed.message {
+            ClientMessage::SessionCreate(create) => {
+                let spec = self.spec(create)?;
+                let made = registry.create(&self.who, self.id.clone(), spec).await;
+                let session = made.map_err(|refusal| why(code, &refusal))?.session;
+                let detail = detail(create.stream);
+                let reader = self.attach(session, detail).await.map_err(|refusal| why(code, &refusal))?;
+                Ok(Done::Created(session, reader, detail))
+            }
+            ClientMessage::SessionList(_) => {
+                let query = SessionQuery { archived: Some(false), live: false, before: None, limit: LISTED };
+                let sessions = registry.list(&self.who, query).await;
+                let sessions = sessions.map_err(|refusal| why(code, &refusal))?;
+                Ok(Done::Listed(sessions.iter().map(listed).collect()))
+            }
+            _ => Ok(Done::Taken),
+        }
+    }
+
+    async fn attach(&self, session: SessionId, detail: Detail) -> Result<Box<SessionReader>, Refusal> {
+        let mode = match detail {
+            Detail::Blocks => Mode::Items,
+            Detail::Deltas => Mode::Every,
+        };
+        // From the beginning: the tree of agents and what was used are folds of everything.
+        let reader = self.insights.registry.attach(&self.who, session, Start::After(Seq::ZERO), mode).await?;
+        Ok(Box::new(reader))
+    }
+
+    /// The session of that name, where it is there for this client.
+    async fn find(&self, named: &str) -> Doing<(SessionId, Snapshot<State>)> {
+        let not_found = |message: String| Why { code: ErrorCode::SessionNotFound, message };
+        let short: String = named.chars().filter(|c| !c.is_control()).take(64).collect();
+        let session: SessionId = named.parse().map_err(|_| not_found(format!("no session `{short}`")))?;
+        let snapshot = self.insights.registry.snapshot(&self.who, session).await.map_err(|refusal| {
+            let is_gone = matches!(refusal.code, RefusalCode::NotFound | RefusalCode::Ended);
+            let code = if is_gone { ErrorCode::SessionNotFound } else { ErrorCode::HandlerError };
+            Why { code, message: refusal.message }
+        })?;
+        if snapshot.state.summary.archived {
+            return Err(not_found(format!("session `{session}` was killed")));
+        }
+        Ok((session, snapshot))
+    }
+
+    fn spec(&self, create: &SessionCreate) -> Doing<SessionSpec> {
+        let agent = create.agent.clone().unwrap_or_else(|| self.insights.settings.agent.clone());
+        if let Some(mode) = &create.permission_mode {
+            let agents = self.insights.registry.agents();
+            let known = agents.iter().find(|known| known.kind == agent);
+            let modes = known.and_then(|known| known.capabilities.supported_permission_modes.clone());
+            self.may_use(mode, modes.as_deref())
+                .map_err(|message| Why { code: ErrorCode::SessionCreateFailed, message })?;
+        }
+        let prompt = Some(&create.prompt).filter(|prompt| !prompt.is_empty());
+        Ok(SessionSpec {
+            agent,
+            cwd: create.cwd.clone().into(),
+            prompt: prompt.map(Content::text).into_iter().collect(),
+            allowed_tools: create.allowed_tools.clone().unwrap_or_default(),
+            mode: create.permission_mode.clone(),
+            model: create.model.clone().filter(|model| !model.is_empty()),
+            ..SessionSpec::default()
+        })
+    }
+
+    /// May this client put an agent with these modes into that one? The reason when not.
+    fn may_use(&self, mode: &str, modes: Option<&[String]>) -> Result<(), String> {
+        let known: Vec<&str> =
+            modes.map_or_else(|| MODES.to_vec(), |modes| modes.iter().map(String::as_str).collect());
+        if !known.contains(&mode) {
+            let short: String = mode.chars().filter(|c| !c.is_control()).take(40).collect();
+            return Err(format!("unknown mode `{short}`; this agent has {}", known.join(", ")));
+        }
+        if mode != BYPASS {
+            return Ok(());
+        }
+        if self.insights.settings.bypass == Bypass::Refused {
+            return Err(format!(
+                "the mode `{BYPASS}` is off; `allow_bypass = true` under [insights] allows it"
+            ));
+        }
+        self.who.may_daemon(Role::Owner).map_err(|refusal| refusal.message)
+    }
+
+    fn mode(&self, state: &State, change: &PermissionModeChange) -> Doing<Action> {
+        let mode = &change.permission_mode;
+        self.may_use(mode, state.capabilities.supported_permission_modes.as_deref())
+            .map_err(|message| Why { code: ErrorCode::PermissionModeChangeFailed, message })?;
+        Ok(Action::SetMode { mode: mode.clone() })
+    }
+
+    /// What an input means: the answer to a question, the next prompt, or nothing yet.
+    fn input(&mut self, session: SessionId, state: &State, input: &UserInput) -> Doing<Option<Action>> {
+        let failed = |message: String| Why { code: ErrorCode::InputFailed, message };
+        self.partial.retain_open(session, &state.requests);
+        if let Some(request) = question_for(state, input) {
+            let (question, sent) = (input.question_id.as_deref(), self.parsed.id.as_ref());
+            let step = self.partial.take(session, request, question, sent, &input.text).map_err(failed)?;
+            return Ok(match step {
+                Step::More => None,
+                Step::Complete(answer) => Some(answer_to(request, answer)),
+            });
+        }
+        if let Some(question) = &input.question_id {
+            let short: String = question.chars().filter(|c| !c.is_control()).take(40).collect();
+            return Err(failed(format!("no question `{short}` waits")));
+        }
+        match input.agent_id.as_deref() {
+            None | Some(MAIN) => Ok(Some(Action::Prompt { content: vec![Content::text(&input.text)] })),
+            Some(_) => {
+                Err(failed("a subagent takes no input; only a question that it asks is answered".into()))
+            }
+        }
+    }
+}
+
+/// The open question that an input answers.
+fn question_for<'s>(state: &'s State, input: &UserInput) -> Option<&'s Request> {
+    let mut questions =
+        state.requests.iter().filter(|request| matches!(sort(&request.ask), Sort::Questions(_)));
+    if let Some(named) = &input.question_id {
+        let (request, _) = named.split_once('.')?;
+        return questions.find(|open| open.request.to_string() == request);
+    }
+    match input.agent_id.as_deref() {
+        None => questions.next(),
+        Some(MAIN) => questions.find(|open| open.parent.is_none()),
+        Some(agent) => questions.find(|open| open.parent.as_deref() == Some(agent)),
+    }
+}
+
+fn answer_to(request: &Request, answer: Answer) -> Action {
+    Action::Answer { request: request.request, digest: Some(request.digest.clone()), answer }
+}
+
+fn permission(state: &State, response: &PermissionResponse) -> Doing<Action> {
+    let failed = |message: &str| Why { code: ErrorCode::PermissionResponseFailed, message: message.into() };
+    let plain = if response.approved { Answer::allow() } else { Answer::deny(None) };
+    let Some(open) = state.requests.iter().find(|open| open.request.to_string() == response.permission_id)
+    else {
+        let Ok(number) = response.permission_id.parse() else {
+            return Err(failed("no permission with that id is open"));
+        };
+        // Core knows who was faster.
+        let request = portolan_core::RequestId(number);
+        return Ok(Action::Answer { request, digest: None, answer: plain });
+    };
+    let answer = match (&open.ask, response.approved) {
+        (Ask::Question { .. } | Ask::Elicitation { .. }, _) => {
+            return Err(failed("this is a question; `user.input` answers it"));
+        }
+        (Ask::Hook { .. }, true) => Answer::Output { output: json!({}) },
+        (Ask::Other { .. }, true) => {
+            return Err(failed(
+                "what the agent asks here needs more than a yes; answer it with another client",
+            ));
+        }
+        (Ask::Permission { .. } | Ask::Plan { .. }, true) | (_, false) => plain,
+    };
+    Ok(answer_to(open, answer))
+}
+
+/// A turn runs, or is about to.
+fn is_busy(state: &State) -> bool {
+    let underway = |stage: &Stage| matches!(stage, Stage::Accepted | Stage::Sending | Stage::Delivered);
+    state.turn.is_some()
+        || !state.requests.is_empty()
+        || state.commands.iter().any(|open| open.name == "prompt" && underway(&open.stage))
+}
+
+fn detail(stream: Option<bool>) -> Detail {
+    if stream == Some(true) { Detail::Deltas } else { Detail::Blocks }
+}
+
+fn why(code: ErrorCode, refusal: &Refusal) -> Why {
+    Why { code, message: refusal.message.clone() }
+}
+
+fn listed(summary: &Summary) -> ListedSession {
+    ListedSession {
+        session_id: summary.session.to_string(),
+        name: summary.name.clone(),
+        agent: summary.agent.clone(),
+        cwd: summary.cwd.display().to_string(),
+        is_running: summary.status == Status::Active || summary.queued > 0,
+        waiting: summary.waiting,
+        permission_mode: summary.mode.clone(),
+        model: summary.model.clone(),
+    }
+}
+
+/// How the past of a session is told to who attaches to it.
+pub(super) fn past(done: &Done) -> Past {
+    match done {
+        Done::Created(..) => Past::Everything,
+        Done::Attached(..) => Past::WhatLasts,
+        Done::Taken | Done::Listed(_) => Past::Nothing,
+    }
+}

@@ -1,0 +1,37 @@
+//! What must hold whatever a client sends: the body of the fuzz target in fuzz/, and of a test that plays its seeds
+//! again.
+
+use super::{
+    parse::parse,
+    wire::{ErrorCode, ServerMessage},
+};
+
+/// A text by WebSocket: a message that is read the same when it is written again, or an error of the protocol's own.
+pub fn message(data: &[u8]) {
+    match parse(data) {
+        Ok(parsed) => {
+            let written = serde_json::to_vec(&parsed.message).unwrap_or_default();
+            let again = parse(&written).map(|again| again.message);
+            assert_eq!(again, Ok(parsed.message), "written and read back");
+        }
+        Err(error) => {
+            assert!(matches!(error.code, ErrorCode::InvalidJson | ErrorCode::InvalidMessage));
+            assert!(!error.message.is_empty() && !error.message.chars().any(char::is_control), "{error:?}");
+            assert!(
+                ServerMessage::Error(error).to_text().len() < 4096,
+                "an error is short, whatever it is about"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_fuzzing_has_found_or_begins_with_holds() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/insights_message");
+        let files = std::fs::read_dir(folder).unwrap();
+        let played = files.map(|file| super::message(&std::fs::read(file.unwrap().path()).unwrap())).count();
+        assert!(played > 0, "there are no seeds");
+    }
+}

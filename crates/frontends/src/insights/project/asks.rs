@@ -1,0 +1,162 @@
+//! What agents wait for, in the protocol's two forms: permissions, answered yes or no, and questions, answered in words.
+
+use portolan_core::{
+    RequestId,
+    request::{Answer, Ask, Outcome, Request},
+};
+use serde_json::{Map, Value, json};
+
+use super::text::object;
+use crate::insights::wire::{
+    AgentQuestion, PermissionRequest, PermissionResolved, QuestionOption, QuestionResolved, ServerMessage,
+};
+
+/// The choice that leaves a form of a tool server unanswered.
+const DECLINE: &str = "Decline";
+
+/// In which form something is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// Yes or no.
+    Permission,
+    /// So many questions, each answered in words.
+    Questions(usize),
+}
+
+/// In which form this is asked.
+pub fn sort(ask: &Ask) -> Sort {
+    match ask {
+        Ask::Question { questions } => Sort::Questions(questions.len()),
+        Ask::Elicitation { .. } => Sort::Questions(1),
+        Ask::Permission { .. } | Ask::Plan { .. } | Ask::Hook { .. } | Ask::Other { .. } => Sort::Permission,
+    }
+}
+
+/// The name of one question of a request; counted from 0.
+pub fn question_id(request: RequestId, index: usize) -> String {
+    format!("{request}.{}", index + 1)
+}
+
+/// The messages that ask it. `call` is the name of the call it belongs to, as it was told.
+pub(super) fn asked(session: &str, agent: &str, request: &Request, call: Option<&str>) -> Vec<ServerMessage> {
+    let permission = |tool_name: String, tool_input: Map<String, Value>| {
+        vec![ServerMessage::PermissionRequest(PermissionRequest {
+            session_id: session.to_owned(),
+            agent_id: agent.to_owned(),
+            permission_id: request.request.to_string(),
+            tool_name,
+            tool_input,
+            tool_use_id: request.tool.clone().unwrap_or_default(),
+        })]
+    };
+    let question = |index: usize, question: String, options: Vec<QuestionOption>| {
+        ServerMessage::AgentQuestion(AgentQuestion {
+            session_id: session.to_owned(),
+            agent_id: agent.to_owned(),
+            question_id: question_id(request.request, index),
+            question,
+            options,
+        })
+    };
+    match &request.ask {
+        Ask::Permission { tool_name, input, .. } => {
+            permission(call.unwrap_or(tool_name).to_owned(), object(input))
+        }
+        Ask::Plan { plan, input } => {
+            let mut input = object(input);
+            if let (Some(plan), false) = (plan, input.contains_key("plan")) {
+                input.insert("plan".into(), plan.clone().into());
+            }
+            permission(call.unwrap_or("ExitPlanMode").to_owned(), input)
+        }
+        Ask::Hook { event, input } => permission(format!("Hook {event}"), object(input)),
+        Ask::Other { name, body } => permission(name.clone(), object(body)),
+        Ask::Question { questions } => {
+            let one = |(index, asked): (usize, &portolan_core::request::Question)| {
+                let options = asked.choices.iter().map(|choice| QuestionOption {
+                    label: choice.label.clone(),
+                    description: choice.description.clone(),
+                });
+                question(index, asked.question.clone(), options.collect())
+            };
+            questions.iter().enumerate().map(one).collect()
+        }
+        Ask::Elicitation { server, message, schema, url } => {
+            let mut text = format!("{server}: {message}");
+            if let Some(url) = url {
+                text = format!("{text}\n\n{url}");
+            }
+            if let Some(schema) = schema {
+                text = format!("{text}\n\nAnswer with JSON that fits: {schema}");
+            }
+            let decline =
+                QuestionOption { label: DECLINE.into(), description: Some("give no answer".into()) };
+            vec![question(0, text, vec![decline])]
+        }
+    }
+}
+
+/// The messages that say that it waits no longer.
+pub(super) fn resolved(
+    session: &str,
+    agent: &str,
+    request: &Request,
+    outcome: &Outcome,
+) -> Vec<ServerMessage> {
+    let (approved, reason) = match outcome {
+        Outcome::Answered { answer, by } => {
+            (Some(!matches!(answer, Answer::Deny { .. })), format!("answered by {by}"))
+        }
+        Outcome::Expired => (None, "nobody answered in time".into()),
+        Outcome::Interrupted { by } => (None, format!("interrupted by {by}")),
+        Outcome::Withdrawn => (None, "the agent took it back".into()),
+        Outcome::AgentGone { reason } => (None, format!("the agent that asked is gone: {reason}")),
+    };
+    let (session_id, agent_id) = (session.to_owned(), agent.to_owned());
+    match sort(&request.ask) {
+        Sort::Permission => {
+            let permission_id = request.request.to_string();
+            vec![ServerMessage::PermissionResolved(PermissionResolved {
+                session_id,
+                agent_id,
+                permission_id,
+                approved,
+                reason,
+            })]
+        }
+        Sort::Questions(count) => (0..count)
+            .map(|index| {
+                ServerMessage::QuestionResolved(QuestionResolved {
+                    session_id: session_id.clone(),
+                    agent_id: agent_id.clone(),
+                    question_id: question_id(request.request, index),
+                    reason: reason.clone(),
+                })
+            })
+            .collect(),
+    }
+}
+
+/// What a text answers to a form of a tool server; or why it is none.
+pub fn elicitation_answer(schema: Option<&Value>, text: &str) -> Result<Answer, String> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case(DECLINE) {
+        return Ok(Answer::deny(None));
+    }
+    if let Ok(content @ Value::Object(_)) = serde_json::from_str(text) {
+        return Ok(Answer::Content { content });
+    }
+    let fields = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    match fields.map(Map::len) {
+        // A plain confirmation.
+        None | Some(0) => Ok(Answer::Content { content: json!({}) }),
+        // One field needs no JSON around it.
+        Some(1) => {
+            let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+            let content =
+                fields.into_iter().flatten().map(|(name, _)| (name.clone(), value.clone())).collect();
+            Ok(Answer::Content { content: Value::Object(content) })
+        }
+        Some(_) => Err("this form has several fields; answer with a JSON object, or `Decline`".into()),
+    }
+}

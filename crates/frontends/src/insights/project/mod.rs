@@ -1,0 +1,476 @@
+//! A session's entries into messages. Pure: no I/O, no clock; the same entries give the same messages.
+//!
+//! A [`View`] is what one client knows of one session: the tree of its agents with their statuses, what is open, what
+//! was used. It is folded from the first entry on, whatever of it is told: a client that comes late is told the past
+//! without what is over (questions that were answered, statuses that changed), and then what is open now.
+
+mod asks;
+mod endings;
+mod text;
+mod tree;
+mod usage;
+
+use std::collections::{HashMap, HashSet};
+
+use indexmap::IndexMap;
+use portolan_core::{
+    Action, CommandId, Event, RequestId, Seq, SessionId,
+    event::{Setting, ToolKind, ToolOutcome, plain_text},
+    request::Request,
+    session::state::State,
+};
+use serde_json::Value;
+
+pub use self::{
+    asks::{Sort, elicitation_answer, question_id, sort},
+    tree::MAIN,
+    usage::price,
+};
+use self::{
+    text::{Streams, flatten, object},
+    tree::{Life, Tree},
+    usage::Meter,
+};
+use super::wire::{
+    AgentCompleted, AgentOutput, AgentStatus, AgentToolResult, AgentToolUse, ErrorCode,
+    PermissionModeChanged, ServerMessage,
+};
+
+/// The name that clients know a call by which a subagent is started, whatever the agent calls it.
+const TASK: &str = "Task";
+
+/// Commands of this client whose fate is not settled: more than it can have under way.
+const OWN_COMMANDS: usize = 256;
+
+/// How text is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// In complete blocks.
+    Blocks,
+    /// While it is written.
+    Deltas,
+}
+
+/// What is told of everything before the snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// All of it: the client just made the session.
+    Everything,
+    /// What is still worth telling.
+    WhatLasts,
+    /// Nothing: the client knows it, and comes back.
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Call {
+    agent: String,
+    name: String,
+}
+
+#[derive(Debug)]
+struct Ending {
+    outcome: ToolOutcome,
+    summary: Option<String>,
+}
+
+/// What one client knows of one session.
+#[derive(Debug)]
+pub struct View {
+    session: String,
+    past: Past,
+    tree: Tree,
+    meter: Meter,
+    streams: Streams,
+    /// Calls without their result.
+    calls: HashMap<String, Call>,
+    /// Subagents that have ended, but not the calls that started them.
+    endings: IndexMap<String, Ending>,
+    /// Open requests, oldest first, and who asks.
+    requests: IndexMap<RequestId, (String, Box<Request>)>,
+    /// Prompts that no turn has taken up.
+    prompts: HashSet<Seq>,
+    mode: Option<String>,
+    turn_error: Option<String>,
+    turn_runs: bool,
+    was_ready: bool,
+    runs: bool,
+    archived: bool,
+    /// The past is over.
+    is_live: bool,
+    /// This client's commands, and what their failure is called.
+    own: IndexMap<CommandId, ErrorCode>,
+    /// The same, once they have a number.
+    own_accepted: HashMap<Seq, ErrorCode>,
+}
+
+impl View {
+    /// A view of a session before its first entry.
+    pub fn new(session: SessionId, detail: Detail, past: Past) -> Self {
+        Self {
+            session: session.to_string(),
+            past,
+            tree: Tree::default(),
+            meter: Meter::default(),
+            streams: Streams::new(detail),
+            calls: HashMap::new(),
+            endings: IndexMap::new(),
+            requests: IndexMap::new(),
+            prompts: HashSet::new(),
+            mode: None,
+            turn_error: None,
+            turn_runs: false,
+            was_ready: false,
+            runs: false,
+            archived: false,
+            is_live: false,
+            own: IndexMap::new(),
+            own_accepted: HashMap::new(),
+        }
+    }
+
+    /// This client asks something under `id`: should it fail later, the client is told so by `code`.
+    pub fn expect(&mut self, id: CommandId, code: ErrorCode) {
+        if self.own.len() == OWN_COMMANDS {
+            self.own.shift_remove_index(0);
+        }
+        self.own.insert(id, code);
+    }
+
+    /// The session was killed and nothing of it runs any more.
+    pub fn is_over(&self) -> bool {
+        self.is_live && self.archived && !self.runs
+    }
+
+    // ------------------------------------------------------------------------------------- telling
+
+    /// Adds a message, where the past does not speak against it.
+    fn tell(&self, message: ServerMessage, out: &mut Vec<ServerMessage>) {
+        use ServerMessage as M;
+        let lasts = matches!(
+            message,
+            M::AgentSpawned(_)
+                | M::AgentOutput(_)
+                | M::AgentToolUse(_)
+                | M::AgentToolResult(_)
+                | M::AgentCompleted(_)
+                | M::SessionCompleted(_)
+        );
+        match self.past {
+            Past::Everything => out.push(message),
+            Past::WhatLasts if lasts => out.push(message),
+            Past::WhatLasts | Past::Nothing => {}
+        }
+    }
+
+    fn tell_error(&self, code: ErrorCode, agent: &str, message: &str, out: &mut Vec<ServerMessage>) {
+        let (session, agent) = (Some(self.session.clone()), Some(agent.to_owned()));
+        self.tell(ServerMessage::error(code, session, agent, message), out);
+    }
+
+    /// Tells the agent's status where it is another one now.
+    fn touch(&mut self, agent: &str, out: &mut Vec<ServerMessage>) {
+        if let Some(status) = self.tree.status_to_tell(agent) {
+            let (session_id, agent_id) = (self.session.clone(), agent.to_owned());
+            self.tell(ServerMessage::AgentStatus(AgentStatus { session_id, agent_id, status }), out);
+        }
+    }
+
+    /// The agent that a `parent` means. One that was never announced is announced now.
+    fn agent(&mut self, parent: Option<&str>, out: &mut Vec<ServerMessage>) -> String {
+        let agent = parent.unwrap_or(MAIN);
+        if !self.tree.knows(agent) {
+            self.spawn(agent, None, None, None, out);
+            if agent != MAIN {
+                self.tree.set_life(agent, Life::Working);
+            }
+        }
+        agent.to_owned()
+    }
+
+    fn spawn(
+        &mut self,
+        agent: &str,
+        parent: Option<&str>,
+        task: Option<String>,
+        model: Option<String>,
+        out: &mut Vec<ServerMessage>,
+    ) {
+        let spawned = self.tree.spawn(&self.session, agent, parent, task, model);
+        self.tell(ServerMessage::AgentSpawned(spawned), out);
+    }
+
+    // ------------------------------------------------------------------------------------- entries
+
+    /// What an entry means to the client.
+    pub fn project(&mut self, seq: Seq, event: &Event, out: &mut Vec<ServerMessage>) {
+        match event {
+            Event::SessionCreated { spec } => {
+                // A fork has a second one.
+                if !self.tree.knows(MAIN) {
+                    let task = Some(plain_text(&spec.prompt)).filter(|task| !task.is_empty());
+                    self.spawn(MAIN, None, task, spec.model.clone(), out);
+                }
+                self.mode.clone_from(&spec.mode);
+            }
+            Event::SessionArchived { archived } => {
+                self.archived = *archived;
+                if *archived && !self.runs {
+                    self.rest(Life::Completed, out);
+                }
+            }
+            Event::AgentStarting { .. } | Event::AgentStarted { .. } => self.runs = true,
+            Event::AgentReady { .. } => self.was_ready = true,
+            Event::AgentInfo { info } => {
+                if let Some(model) = &info.model {
+                    self.tree.set_model(MAIN, model);
+                }
+                match &info.mode {
+                    Some(mode) if self.mode.is_none() => self.mode = Some(mode.clone()),
+                    Some(mode) if self.mode.as_ref() != Some(mode) => self.mode_is(mode, out),
+                    Some(_) | None => {}
+                }
+            }
+            Event::AgentExited { exit, .. } => self.exited(exit, out),
+            Event::TurnStarted { .. } => {
+                self.turn_runs = true;
+                self.turn_error = None;
+                self.meter.begin_turn();
+                self.rest(Life::Working, out);
+            }
+            Event::TurnEnded { result, .. } => self.turn_ended(result, out),
+            Event::ItemStarted { item, kind, parent, .. } => {
+                if self.streams.wants(*kind) {
+                    let agent = self.agent(parent.as_deref(), out);
+                    self.streams.begin(item, agent, *kind);
+                }
+            }
+            Event::Delta { item, text } => {
+                if let Some(output) = self.streams.more(&self.session, item, text) {
+                    self.tell(ServerMessage::AgentOutput(output), out);
+                }
+            }
+            Event::Message { item, parent, model, content, .. } => {
+                let agent = self.agent(parent.as_deref(), out);
+                if let Some(model) = model {
+                    self.tree.set_model(&agent, model);
+                }
+                for output in self.streams.finish(&self.session, &agent, item, content) {
+                    self.tell(ServerMessage::AgentOutput(output), out);
+                }
+            }
+            Event::ToolCall { tool, parent, name, kind, input, .. } => {
+                self.called(tool, parent.as_deref(), name, *kind, input, out);
+            }
+            Event::ToolResult { tool, parent, outcome, content, .. } => {
+                let agent = match self.calls.remove(tool) {
+                    Some(call) => {
+                        self.tree.tool_ended(&call.agent);
+                        call.agent
+                    }
+                    None => self.agent(parent.as_deref(), out),
+                };
+                let result = AgentToolResult {
+                    session_id: self.session.clone(),
+                    agent_id: agent.clone(),
+                    tool_use_id: tool.clone(),
+                    result: flatten(content),
+                    is_error: *outcome != ToolOutcome::Done,
+                };
+                self.tell(ServerMessage::AgentToolResult(result), out);
+                if let Some(ending) = self.endings.shift_remove(tool) {
+                    self.completed(tool, ending, out);
+                }
+                self.touch(&agent, out);
+            }
+            Event::SubagentStarted { subagent, parent, description, prompt, model, .. } => {
+                // Told again when it is sent to the background.
+                if self.tree.knows(subagent) {
+                    return;
+                }
+                let parent = self.agent(parent.as_deref(), out);
+                let task = prompt.clone().or_else(|| Some(description.clone()));
+                let task = task.filter(|task| !task.is_empty());
+                self.spawn(subagent, Some(&parent), task, model.clone(), out);
+                self.tree.set_life(subagent, Life::Working);
+                self.touch(subagent, out);
+            }
+            Event::SubagentEnded { subagent, outcome, summary, .. } => {
+                let ending = Ending { outcome: *outcome, summary: summary.clone() };
+                // The result of the call comes first, then the end of what it started.
+                if self.calls.contains_key(subagent) {
+                    self.endings.insert(subagent.clone(), ending);
+                } else {
+                    self.completed(subagent, ending, out);
+                }
+            }
+            Event::Usage { usage, parent, .. } => self.meter.add(parent.as_deref(), *usage),
+            Event::RequestOpened { request } => {
+                let agent = self.agent(request.parent.as_deref(), out);
+                self.tree.asks(&agent);
+                for message in self.asked(&agent, request) {
+                    self.tell(message, out);
+                }
+                self.requests.insert(request.request, (agent.clone(), request.clone()));
+                self.touch(&agent, out);
+            }
+            Event::RequestClosed { request, outcome } => {
+                if let Some((agent, request)) = self.requests.shift_remove(request) {
+                    self.tree.was_answered(&agent);
+                    for message in asks::resolved(&self.session, &agent, &request, outcome) {
+                        self.tell(message, out);
+                    }
+                    self.touch(&agent, out);
+                }
+            }
+            Event::CommandAccepted { key, action } => {
+                if let Some(code) = self.own.shift_remove(&key.id) {
+                    self.own_accepted.insert(seq, code);
+                }
+                if matches!(**action, Action::Prompt { .. } | Action::SendAgain { .. }) {
+                    self.prompts.insert(seq);
+                    self.rest(Life::Working, out);
+                }
+            }
+            Event::Receipt { command, stage } => self.receipt(*command, stage, out),
+            Event::SettingChanged { setting } => match setting {
+                Setting::Mode { mode } => self.mode_is(mode, out),
+                Setting::Model { model: Some(model) } => self.tree.set_model(MAIN, model),
+                Setting::Model { model: None } | Setting::Thinking { .. } | Setting::Environment { .. } => {}
+            },
+            Event::Failure { error, .. } => {
+                self.tell_error(ErrorCode::HandlerError, MAIN, &error.message, out);
+            }
+            // The protocol has no words for these; none of them changes what it has words for.
+            Event::SessionRenamed { .. }
+            | Event::Imported { .. }
+            | Event::LinkLost { .. }
+            | Event::LinkRestored
+            | Event::Activity { .. }
+            | Event::Prompt { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolSummary { .. }
+            | Event::Plan { .. }
+            | Event::Compacted { .. }
+            | Event::ConversationReset { .. }
+            | Event::TaskChanged { .. }
+            | Event::RuleAdded { .. }
+            | Event::RuleRemoved { .. }
+            | Event::McpServers { .. }
+            | Event::Retry { .. }
+            | Event::Notice { .. }
+            | Event::AuthStatus { .. }
+            | Event::Hook { .. }
+            | Event::FilesPersisted { .. }
+            | Event::Unknown { .. } => {}
+        }
+    }
+
+    /// The past is over: what is open now is told where it was held back.
+    pub fn snapshot(&mut self, state: &State, out: &mut Vec<ServerMessage>) {
+        self.is_live = true;
+        let past = std::mem::replace(&mut self.past, Past::Everything);
+        if past == Past::WhatLasts
+            && let Some(mode) = self.mode.clone()
+        {
+            self.mode_is(&mode, out);
+        }
+        if past != Past::Everything {
+            for agent in self.tree.at_work() {
+                self.tree.forget_told(&agent);
+                self.touch(&agent, out);
+            }
+            for (agent, request) in self.requests.values() {
+                for message in self.asked(agent, request) {
+                    self.tell(message, out);
+                }
+            }
+        }
+        for open in &state.items {
+            if self.streams.wants(open.kind) && !self.streams.knows(&open.item) {
+                let agent = self.agent(open.parent.as_deref(), out);
+                self.streams.begin(&open.item, agent, open.kind);
+                if let Some(output) = self.streams.more(&self.session, &open.item, &open.text) {
+                    self.tell(ServerMessage::AgentOutput(output), out);
+                }
+            }
+        }
+    }
+
+    fn asked(&self, agent: &str, request: &Request) -> Vec<ServerMessage> {
+        let call = request.tool.as_ref().and_then(|tool| self.calls.get(tool));
+        asks::asked(&self.session, agent, request, call.map(|call| call.name.as_str()))
+    }
+
+    fn called(
+        &mut self,
+        tool: &str,
+        parent: Option<&str>,
+        name: &str,
+        kind: ToolKind,
+        input: &Value,
+        out: &mut Vec<ServerMessage>,
+    ) {
+        // What is said again after a reconnection is told once.
+        if self.calls.contains_key(tool) {
+            return;
+        }
+        let agent = self.agent(parent, out);
+        let name = if kind == ToolKind::Subagent { TASK } else { name };
+        let tool_use = AgentToolUse {
+            session_id: self.session.clone(),
+            agent_id: agent.clone(),
+            tool_name: name.to_owned(),
+            tool_input: object(input),
+            tool_use_id: tool.to_owned(),
+            model: self.tree.model(&agent),
+        };
+        self.tell(ServerMessage::AgentToolUse(tool_use), out);
+        self.tree.tool_began(&agent);
+        self.touch(&agent, out);
+        self.calls.insert(tool.to_owned(), Call { agent, name: name.to_owned() });
+    }
+
+    fn completed(&mut self, subagent: &str, ending: Ending, out: &mut Vec<ServerMessage>) {
+        let agent = self.agent(Some(subagent), out);
+        let completed = AgentCompleted {
+            session_id: self.session.clone(),
+            agent_id: agent.clone(),
+            result: ending.summary,
+            usage: self.meter.of(subagent),
+        };
+        self.tell(ServerMessage::AgentCompleted(completed), out);
+        let life = match ending.outcome {
+            // One that was stopped has done what it was told.
+            ToolOutcome::Done | ToolOutcome::Interrupted => Life::Completed,
+            ToolOutcome::Failed | ToolOutcome::Denied => Life::Error,
+        };
+        self.tree.set_life(&agent, life);
+        self.touch(&agent, out);
+    }
+
+    /// The main agent works, or has finished.
+    fn rest(&mut self, life: Life, out: &mut Vec<ServerMessage>) {
+        let main = self.agent(None, out);
+        self.tree.set_life(&main, life);
+        self.touch(&main, out);
+    }
+
+    fn mode_is(&mut self, mode: &str, out: &mut Vec<ServerMessage>) {
+        self.mode = Some(mode.to_owned());
+        let (session_id, permission_mode) = (self.session.clone(), mode.to_owned());
+        let changed = PermissionModeChanged { session_id, permission_mode };
+        self.tell(ServerMessage::PermissionModeChanged(changed), out);
+    }
+}
+
+/// An output of this client's form.
+fn output(session: &str, agent: &str, content: String, kind: super::wire::ContentType) -> AgentOutput {
+    AgentOutput {
+        session_id: session.to_owned(),
+        agent_id: agent.to_owned(),
+        content,
+        content_type: kind,
+        item: None,
+    }
+}

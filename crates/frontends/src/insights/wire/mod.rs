@@ -1,0 +1,10 @@
+//! The messages of the insights protocol, both ways. They never leave this folder.
+//!
+//! Six messages of the client and twelve of the server are the protocol's own; the rest, each marked *addition*, are
+//! ours. A server's message has every field every time, with an explicit `null` where there is nothing to tell; only
+//! fields that are additions are left out.
+
+mod client;
+mod server;
+
+pub use self::{client::*, server::*};

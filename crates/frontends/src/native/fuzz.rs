@@ -1,0 +1,127 @@
+//! What must hold whatever a client sends: the bodies of the fuzz targets in fuzz/, and of a test that plays their
+//! seeds again.
+
+use axum::{body::Body, extract::FromRequest as _};
+use futures_util::FutureExt as _;
+use portolan_core::{Action, RefusalCode, SessionSpec};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    parse::{client_name, parse},
+    rest::{AgentsQuery, EntriesQuery, ListQuery, query_of},
+    socket::{Inbound, Received, Violation},
+    wire::{ClientFrame, CreateSession, CreateToken, SendCommand},
+};
+use crate::door::JsonBody;
+
+/// A text by WebSocket: a frame that is written as it was read, or an error that says what is wrong.
+pub fn frame(data: &[u8]) {
+    match parse(data) {
+        Ok(frame) => {
+            if let ClientFrame::Hello { client, .. } = &frame {
+                let name = client_name(&client.name);
+                assert!((1..=32).contains(&name.chars().count()) && !name.chars().any(char::is_control));
+            }
+            let written = serde_json::to_vec(&frame).unwrap_or_default();
+            assert_eq!(parse(&written), Ok(frame), "written and read back");
+        }
+        Err(unreadable) => {
+            assert_eq!(unreadable.refusal.code, RefusalCode::Invalid);
+            let message = &unreadable.refusal.message;
+            assert!(
+                (1..2000).contains(&message.len()) && !message.chars().any(char::is_control),
+                "{message:?}"
+            );
+        }
+    }
+}
+
+/// The body of a REST request, by the way that a request takes. The first byte chooses which, or a query.
+pub fn body(data: &[u8]) {
+    let (choice, data) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));
+    match choice {
+        b'c' => body_of::<CreateSession>(data),
+        b't' => body_of::<CreateToken>(data),
+        b's' => body_of::<SessionSpec>(data),
+        b'a' => body_of::<Action>(data),
+        b'q' => queries(data),
+        _ => body_of::<SendCommand>(data),
+    }
+}
+
+fn body_of<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(data: &[u8]) {
+    let read = |bytes: Vec<u8>| {
+        let request = http::Request::post("/").header("content-type", "application/json");
+        let request = request.body(Body::from(bytes)).unwrap_or_default();
+        // The whole body is here, so that nothing is waited for.
+        JsonBody::<T>::from_request(request, &()).now_or_never()
+    };
+    match read(data.to_vec()) {
+        Some(Ok(JsonBody(body))) => {
+            let written = serde_json::to_vec(&body).unwrap_or_default();
+            match read(written) {
+                Some(Ok(JsonBody(again))) => assert_eq!(again, body, "written and read back"),
+                other => panic!("written, but not read back: {:?}", other.map(|it| it.map(|_| ()))),
+            }
+        }
+        Some(Err(denied)) => {
+            let message = &denied.refusal.message;
+            assert!(denied.status.is_client_error() && (1..2000).contains(&message.len()), "{denied:?}");
+        }
+        None => panic!("waits for what is there"),
+    }
+}
+
+fn queries(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(uri) = format!("/?{text}").parse::<http::Uri>() else { return };
+    let _ = query_of::<ListQuery>(&uri).map(|_| ());
+    let _ = query_of::<EntriesQuery>(&uri).map(|_| ());
+    let _ = query_of::<AgentsQuery>(&uri).map(|_| ());
+}
+
+/// Bytes of a WebSocket: the same messages however they are cut, and none beyond the limit.
+pub fn socket(data: &[u8]) {
+    const LIMIT: usize = 300;
+    let (step, data) = data.split_first().map_or((1, data), |(first, rest)| (usize::from(*first) + 1, rest));
+    let whole = received(LIMIT, std::iter::once(data));
+    assert_eq!(received(LIMIT, data.chunks(step)), whole, "cut otherwise, the same");
+    for one in whole.0 {
+        if let Received::Message(message) = one {
+            assert!(message.len() <= LIMIT);
+        }
+    }
+}
+
+fn received<'a>(limit: usize, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Received>, Option<Violation>) {
+    let (mut inbound, mut received) = (Inbound::new(limit), Vec::new());
+    for piece in pieces {
+        inbound.extend(piece);
+        loop {
+            match inbound.next() {
+                Ok(Some(one)) => received.push(one),
+                Ok(None) => break,
+                Err(violation) => return (received, Some(violation)),
+            }
+        }
+    }
+    (received, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fuzzing_has_found_or_begins_with_holds() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds");
+        type Target = fn(&[u8]);
+        let targets: [(&str, Target); 3] =
+            [("native_frame", frame), ("rest_body", body), ("websocket", socket)];
+        for (name, target) in targets {
+            let files = std::fs::read_dir(format!("{folder}/{name}")).unwrap();
+            let played = files.map(|file| target(&std::fs::read(file.unwrap().path()).unwrap())).count();
+            assert!(played > 0, "{name} has no seeds");
+        }
+    }
+}

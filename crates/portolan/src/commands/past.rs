@@ -1,0 +1,172 @@
+//! past: conversations that agents have kept by themselves, listed and taken up.
+
+use std::path::Path;
+
+use portolan_core::{
+    Action, CommandId, Millis, Seq, SessionSpec,
+    log::delivery,
+    registry::{self, PastDescription},
+};
+use serde_json::json;
+
+use super::{
+    Context, attach, create, inputs,
+    sessions::{age, shortest_prefix},
+};
+use crate::{
+    arguments::{Past, PastVerb, TakeUp},
+    failure::{Failure, Outcome},
+    output::{self, Format},
+    terminal::{
+        clean,
+        style::{Line, Style},
+    },
+};
+
+/// Titles and folders longer than this are cut in tables.
+const COLUMNS: usize = 48;
+
+/// How many characters of a session's id are shown: enough to tell it from others.
+const SESSION_COLUMNS: usize = 13;
+
+pub(super) async fn past(context: &Context, asked: Past) -> Outcome {
+    match asked.verb {
+        Some(PastVerb::Resume(take_up)) => resume(context, *take_up).await,
+        None => list(context, asked).await,
+    }
+}
+
+async fn list(context: &Context, asked: Past) -> Outcome {
+    let cwd = asked.cwd.map(|folder| {
+        folder.canonicalize().map_err(|error| Failure::usage(format!("`{}`: {error}", folder.display())))
+    });
+    let mut client = context.client().await?;
+    let past = client.past(asked.agent, cwd.transpose()?, asked.limit.max(1)).await?;
+    client.close().await;
+    match context.format() {
+        Format::Json => output::json(&past),
+        Format::Plain if past.is_empty() => {
+            output::note("no agent has kept a conversation");
+            Ok(())
+        }
+        Format::Plain => {
+            let home = std::env::var_os("HOME");
+            output::raw(table(&past, Millis::now(), home.as_deref().map(Path::new)).as_bytes())
+        }
+    }
+}
+
+fn table(past: &[PastDescription], now: Millis, home: Option<&Path>) -> String {
+    let ids: Vec<String> = past.iter().map(|one| clean::line(&one.past.past)).collect();
+    let length = shortest_prefix(&ids);
+    let cut = |text: String| Line::new(Style::Plain, text).cut(COLUMNS).plain();
+    let mut rows = vec![["ID", "AGENT", "AGE", "SESSION", "FOLDER", "TITLE"].map(str::to_owned).to_vec()];
+    for (one, id) in past.iter().zip(&ids) {
+        let session = one.session.map(|session| session.to_string()[..SESSION_COLUMNS].to_owned());
+        rows.push(vec![
+            id.chars().take(length).collect(),
+            clean::line(&one.agent),
+            age(now.0 - one.past.updated_at.0),
+            session.unwrap_or_else(|| "-".into()),
+            one.past.cwd.as_deref().map_or_else(|| "-".into(), |cwd| cut(shown(cwd, home))),
+            cut(clean::line(&one.past.title)),
+        ]);
+    }
+    output::table(&rows)
+}
+
+/// A folder as people write it.
+fn shown(folder: &Path, home: Option<&Path>) -> String {
+    let below = home.filter(|home| home.is_absolute()).and_then(|home| folder.strip_prefix(home).ok());
+    clean::line(&match below {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => folder.display().to_string(),
+    })
+}
+
+async fn resume(context: &Context, asked: TakeUp) -> Outcome {
+    let prompt = inputs::prompt(&asked.prompt, &asked.images)?;
+    let spec = SessionSpec {
+        agent: asked.agent.unwrap_or_default(),
+        prompt: prompt.clone(),
+        name: asked.name,
+        model: asked.model,
+        mode: asked.mode,
+        ..SessionSpec::default()
+    };
+    let mut client = context.client().await?;
+    let taken = client.take_up(registry::TakeUp { past: asked.id, copy: asked.fork, spec }).await?;
+    let session = taken.session.session;
+    if taken.already {
+        output::note(format!(
+            "this conversation lives here already, as session {session}; `--fork` goes on in a copy"
+        ));
+        if !prompt.is_empty() {
+            client.submit(session, CommandId::random(), Action::Prompt { content: prompt }).await?;
+        }
+    }
+    if asked.attach {
+        let start = delivery::Start::After(Seq::ZERO);
+        return attach::join(context, client, session, start).await;
+    }
+    client.close().await;
+    match context.format() {
+        Format::Json => output::json(&json!({"session": taken.session, "already": taken.already})),
+        Format::Plain => create::created(context, &taken.session),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use portolan_core::{SessionId, ports::PastSession};
+
+    use super::*;
+    use crate::arguments::{Arguments, Verb};
+
+    fn parse(line: &str) -> Past {
+        let words = std::iter::once("portolan").chain(line.split(' '));
+        let Verb::Past(past) = Arguments::try_parse_from(words).unwrap().verb else { panic!("not past") };
+        past
+    }
+
+    #[test]
+    fn the_verb_lists_or_takes_up() {
+        let listed = parse("past claude --limit 5 -C /tmp");
+        assert_eq!((listed.agent.as_deref(), listed.limit), (Some("claude"), 5));
+        assert!(listed.verb.is_none());
+        let Some(PastVerb::Resume(taken)) = parse("past resume 0aaa go on --fork").verb else {
+            panic!("not resume")
+        };
+        assert_eq!(
+            (taken.id.as_str(), taken.prompt, taken.fork),
+            ("0aaa", vec!["go".into(), "on".into()], true)
+        );
+    }
+
+    #[test]
+    fn the_list_has_a_line_per_conversation() {
+        let one = |past: &str, cwd: &str, session| PastDescription {
+            agent: "claude".into(),
+            past: PastSession {
+                past: past.into(),
+                title: "fix the \u{1b}[31mmast".into(),
+                cwd: Some(cwd.into()),
+                started_at: None,
+                updated_at: Millis(0),
+                version: None,
+            },
+            session,
+        };
+        let here = Some(SessionId::from_u128(1 << 100));
+        let past =
+            [one("0aaaaaaa-0000-4000", "/home/ada/boat", None), one("0aaaaaaa-1111-4000", "/srv", here)];
+        assert_eq!(
+            table(&past, Millis(7_200_000), Some(Path::new("/home/ada"))),
+            "ID          AGENT   AGE  SESSION        FOLDER  TITLE\n\
+             0aaaaaaa-0  claude  2h   -              ~/boat  fix the mast\n\
+             0aaaaaaa-1  claude  2h   00000010-0000  /srv    fix the mast\n"
+        );
+    }
+}

@@ -1,0 +1,360 @@
+//! What goes wrong around a daemon, with the real binary: a full disk, a home that disappears, a path that is too long,
+//! a database that someone locks or changes. Each must be told plainly and lose nothing.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use portolan_testkit::daemon::{Home, wait_for};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_portolan");
+
+fn home() -> Home {
+    Home::new(PROGRAM)
+}
+
+/// A command with this home and nothing of the surrounding configuration.
+fn in_home(mut command: Command, home: &Path) -> Command {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTOLAN_")) {
+        command.env_remove(name);
+    }
+    command.env("PORTOLAN_HOME", home).stdin(Stdio::null());
+    command
+}
+
+/// The program with a home anywhere.
+fn portolan(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = in_home(Command::new(PROGRAM), home);
+    command.args(arguments);
+    command
+}
+
+/// Its exit code and what it said.
+fn run(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = portolan(home, arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+/// A daemon of this test, ended with it.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Daemon {
+    #[expect(clippy::disallowed_methods, reason = "tests start the daemon itself, not an agent")]
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        wait_for("the end of the daemon", || self.0.try_wait().unwrap()).code()
+    }
+
+    fn said(&mut self) -> String {
+        std::io::read_to_string(self.0.stderr.take().unwrap()).unwrap()
+    }
+}
+
+const FREE_PORT: &str = "[listen]\naddress = \"127.0.0.1:0\"\n";
+
+// ------------------------------------------------------------------------------------- full disk
+
+/// A home on a small disk of its own. The disk is seen by the daemon alone, and by others through the daemon.
+struct SmallDisk {
+    daemon: Daemon,
+    home: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    /// `None` where this machine lets nobody mount anything, not even in a namespace of its own.
+    fn new(options: &str) -> Option<Self> {
+        const MOUNT: &str = r#"mount -t tmpfs -o "$1" tmpfs "$0" && printf '%s' "$2" > "$0/portolan.toml" \
+            && exec "$3" up --no-open"#;
+        let folder = tempfile::tempdir().unwrap();
+        for how in ["--mount", "--map-root-user --mount"] {
+            let mut command = in_home(Command::new("unshare"), folder.path());
+            command.args(how.split(' ')).args(["sh", "-c", MOUNT]).arg(folder.path());
+            let mut daemon = Daemon::start(command.args([options, FREE_PORT, PROGRAM]));
+            let home = PathBuf::from(format!("/proc/{}/root", daemon.0.id()))
+                .join(folder.path().strip_prefix("/").unwrap());
+            let up = wait_for("the daemon, or its end", || {
+                if daemon.0.try_wait().unwrap().is_some() {
+                    return Some(false);
+                }
+                (run(&home, &["status"]).0 == Some(0)).then_some(true)
+            });
+            if up {
+                return Some(Self { daemon, home, _folder: folder });
+            }
+        }
+        None
+    }
+
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        run(&self.home, arguments)
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let (code, text) = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(code, Some(0), "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Takes all the room there is.
+    fn fill(&self) {
+        let mut file = std::fs::File::create(self.home.join("filler")).unwrap();
+        let bytes = [0_u8; 4096];
+        while std::io::Write::write_all(&mut file, &bytes).is_ok() {}
+    }
+}
+
+fn agents(session: &str) -> Vec<String> {
+    let wanted = format!(".{session}.");
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let marked = all.filter(|path| {
+        let environment = std::fs::read(path.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|one| {
+            let one = String::from_utf8_lossy(one);
+            one.starts_with("PORTOLAN_CHILD=") && one.contains(&wanted)
+        })
+    });
+    marked.map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn a_full_disk_refuses_what_must_be_kept_and_still_stops_agents() {
+    let Some(disk) = SmallDisk::new("size=8m,mode=0700") else {
+        eprintln!(
+            "this machine lets nobody mount anything; core's tests show the same with a store that refuses"
+        );
+        return;
+    };
+    let session = disk.json(&["new", "demo", "slow"])["session"].as_str().unwrap().to_owned();
+    wait_for("the turn", || disk.json(&["show", &session])["state"]["turn"].is_object().then_some(()));
+    disk.fill();
+    // What is left of the database's own room is used up first.
+    let refused = wait_for("the full disk", || {
+        let (code, said) = disk.run(&["rename", &session, "x".repeat(180).as_str()]);
+        (code == Some(1)).then_some(said)
+    });
+    assert!(refused.contains("free some space"), "{refused}");
+    let (code, said) = disk.run(&["interrupt", &session]);
+    assert!(code == Some(1) && said.contains("the agent was told to stop its turn"), "{said}");
+    let (code, said) = disk.run(&["delete", "--yes", &session]);
+    assert!(code == Some(1) && said.contains("its agent was told to stop"), "{said}");
+    wait_for("the end of the agent", || agents(&session).is_empty().then_some(()));
+    let (code, said) = disk.run(&["new", "demo", "hello"]);
+    assert!(code == Some(1) && said.contains("nothing can be recorded"), "{said}");
+
+    std::fs::remove_file(disk.home.join("filler")).unwrap();
+    wait_for("the room", || (disk.run(&["rename", &session, "after"]).0 == Some(0)).then_some(()));
+    let state = wait_for("what happened meanwhile", || {
+        let state = disk.json(&["show", &session])["state"].clone();
+        (state["summary"]["status"] == "terminated").then_some(state)
+    });
+    assert_eq!((&state["turn"], &state["summary"]["name"]), (&Value::Null, &json!("after")));
+    // SQLite follows links in paths and would not find the disk of another: it reads a copy.
+    let copy = tempfile::tempdir().unwrap();
+    for file in ["portolan.db", "portolan.db-wal"] {
+        std::fs::copy(disk.home.join(file), copy.path().join(file)).unwrap();
+    }
+    let (code, said) = run(copy.path(), &["audit", "verify", "--json"]);
+    assert_eq!(
+        (code, serde_json::from_str::<Value>(&said).unwrap()["whole"].clone()),
+        (Some(0), json!(true))
+    );
+    drop(disk.daemon);
+}
+
+#[test]
+fn a_read_only_home_is_told_with_a_way_out() {
+    // The configuration cannot be written there either, so the shell ends before the program: it is called directly.
+    const MOUNT: &str = r#"mount -t tmpfs -o size=1m,ro tmpfs "$0" && exec "$1" up --no-open"#;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = in_home(Command::new("unshare"), folder.path());
+    command.args(["--mount", "sh", "-c", MOUNT]).arg(folder.path()).arg(PROGRAM);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("unshare") || said.contains("mount:") {
+        eprintln!("this machine lets nobody mount anything: {said}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("cannot be written") && said.contains("set PORTOLAN_HOME to another folder"),
+        "{said}"
+    );
+}
+
+// ------------------------------------------------------------------------------ the home folder
+
+#[test]
+fn a_daemon_whose_home_was_replaced_ends_and_touches_nothing_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("home");
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("portolan.toml"), FREE_PORT).unwrap();
+    let mut old = Daemon::start(&mut portolan(&place, &["up", "--no-open"]));
+    wait_for("the daemon", || (run(&place, &["status"]).0 == Some(0)).then_some(()));
+    std::fs::rename(&place, folder.path().join("away")).unwrap();
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("portolan.toml"), FREE_PORT).unwrap();
+    let newer = Daemon::start(&mut portolan(&place, &["up", "--no-open"]));
+    let record = || std::fs::read_to_string(place.join("daemon.json")).unwrap_or_default();
+    let pid = format!("\"pid\": {}", newer.0.id());
+    wait_for("the newer daemon", || {
+        (record().contains(&pid) && run(&place, &["status"]).0 == Some(0)).then_some(())
+    });
+    assert_eq!(old.code(), Some(1));
+    let said = old.said();
+    assert!(said.contains("was removed or replaced while the daemon ran"), "{said}");
+    assert!(record().contains(&pid), "{}", record());
+    assert!(place.join("daemon.sock").exists());
+    assert_eq!(run(&place, &["ls"]).0, Some(0));
+}
+
+#[test]
+fn a_home_deep_down_works_like_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("d".repeat(100)).join("e".repeat(100));
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join("portolan.toml"), FREE_PORT).unwrap();
+    let daemon = Daemon::start(&mut portolan(&place, &["up", "--no-open"]));
+    wait_for("the daemon", || (run(&place, &["status"]).0 == Some(0)).then_some(()));
+    assert!(place.join("daemon.sock").exists());
+    let (code, said) = run(&place, &["send", "--help"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = run(&place, &["new", "demo", "say one"]);
+    assert_eq!(code, Some(0), "{said}");
+    let session = said.lines().next().unwrap().to_owned();
+    let (code, said) = run(&place, &["ls", "--json"]);
+    assert!(code == Some(0) && said.contains(&session), "{said}");
+    drop(daemon);
+    // A client starts one there as well.
+    let (code, said) = run(&place, &["ls", "--json"]);
+    assert!(code == Some(0) && said.contains(&session), "{said}");
+    assert_eq!(run(&place, &["down"]).0, Some(0));
+}
+
+// --------------------------------------------------------------------------------- the database
+
+#[test]
+fn a_database_that_another_program_locks_is_told_and_waited_for() {
+    let home = home();
+    home.up();
+    assert_eq!(home.run(["down"]).code, 0);
+    home.ended();
+    let other = rusqlite::Connection::open(home.path().join("portolan.db")).unwrap();
+    other.pragma_update(None, "locking_mode", "EXCLUSIVE").unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE; PRAGMA user_version;").unwrap();
+    let refused = home.run(["up", "--no-open"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("is locked by another program"), "{refused:?}");
+    drop(other);
+    home.up();
+
+    // While it runs: refused, and done once the lock is gone.
+    let session = home.run(["new", "demo", "say one"]).ok().trim().to_owned();
+    let other = rusqlite::Connection::open(home.path().join("portolan.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let waiting = home.watch(["rename", &session, "first"]);
+    let refused = wait_for("the refusal", || {
+        let refused = home.run(["archive", &session]);
+        (refused.code == 1).then_some(refused)
+    });
+    assert!(refused.stderr.contains("is locked by another program"), "{refused:?}");
+    other.execute_batch("COMMIT").unwrap();
+    wait_for("what waited", || {
+        (home.json(["show", &session])["state"]["summary"]["name"] == "first").then_some(())
+    });
+    drop(waiting);
+}
+
+#[test]
+fn a_taken_port_gives_the_same_exit_code_in_the_foreground_and_in_the_background() {
+    let home = home();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for how in [&["up", "--no-open"][..], &["up", "--no-open", "--detach"]] {
+        let refused = home.run(how.iter().chain(&["--listen", &address]));
+        assert!(refused.code == 1 && refused.stderr.contains("is taken"), "{how:?}: {refused:?}");
+    }
+    let wrong = home.run(["up", "--no-open", "--detach", "--set", "log.levl=info"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert_eq!(home.record(), None);
+}
+
+// ------------------------------------------------------------------------------------ the audit
+
+#[test]
+fn the_daemons_log_is_a_chain_that_shows_what_was_changed_later() {
+    let home = home();
+    home.up();
+    let token = home.json(["token", "create", "ada", "--role", "viewer"])["token"]["token"].clone();
+    assert_eq!(home.run(["token", "revoke", "ada"]).code, 0);
+    let whole = home.json(["audit", "verify"]);
+    assert_eq!((&whole["whole"], &whole["broken"]), (&json!(true), &Value::Null));
+    let head = whole["head"].as_str().unwrap().to_owned();
+    let plain = home.run(["audit", "verify"]).ok();
+    assert!(
+        plain.contains("entries of the daemon's log are as they were sealed") && plain.contains("\nhead ")
+    );
+    home.signal(Signal::TERM);
+    home.ended();
+    let later = home.run(["audit", "verify", "--head", &head]).ok();
+    assert!(later.contains("nothing before it was changed"), "{later}");
+
+    let database = rusqlite::Connection::open(home.path().join("portolan.db")).unwrap();
+    let frames: Vec<String> = {
+        let mut select = database
+            .prepare("SELECT frame FROM entries JOIN logs ON logs.key = entries.id >> 40 WHERE name = 'daemon' ORDER BY id")
+            .unwrap();
+        select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let kinds: Vec<String> = frames
+        .iter()
+        .map(|frame| {
+            serde_json::from_str::<Value>(frame).unwrap()["event"]["type"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(kinds, ["started", "door_opened", "token_created", "token_revoked", "stopping"]);
+    let changed = database
+        .execute(
+            "UPDATE entries SET frame = replace(frame, 'token_revoked', 'token_created') WHERE frame LIKE '%token_revoked%'",
+            [],
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+    drop(database);
+    let broken = home.run(["audit", "verify", "--json"]);
+    assert_eq!(broken.code, 9, "{broken:?}");
+    let told: Value = serde_json::from_str(&broken.stdout).unwrap();
+    assert_eq!((&told["whole"], &told["broken"]), (&json!(false), &json!({"how": "changed", "seq": 4})));
+    assert!(broken.stderr.contains("entry 4 does not fit its seal"), "{broken:?}");
+    assert!(token.is_string());
+
+    let nonsense = home.run(["audit", "verify", "--head", "7"]);
+    assert!(nonsense.code == 2 && nonsense.stderr.contains("64 hexadecimal digits"), "{nonsense:?}");
+}
+
+#[test]
+fn an_agent_that_is_not_installed_is_refused_at_once() {
+    let home = home();
+    home.configure("[agents.claude]\ncommand = [\"/nowhere/claude\"]");
+    home.up();
+    let refused = home.run(["new", "claude", "hello"]);
+    assert!(refused.code == 4 && refused.stderr.contains("/nowhere/claude"), "{refused:?}");
+    assert_eq!(home.json(["ls"]), json!([]), "nothing was made");
+}

@@ -1,0 +1,338 @@
+//! The handheld behind the real daemon: a client with the app's own limits plays every button, with the demo agent and
+//! with the real Claude Code. Offline: the model is scripted, the home is empty, the key opens nothing.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{net::SocketAddr, path::Path};
+
+use portolan_scripted::{Script, Server, contains, text, tool};
+use portolan_testkit::{
+    daemon::{Home, wait_for},
+    handheld::App,
+    npm::claude,
+};
+use serde_json::{Value, json};
+
+/// The newest, over its pipes; and the last that dials in.
+const VERSIONS: [&str; 2] = ["2.1.325", "2.1.120"];
+
+/// A home whose handheld lets in whoever is approved.
+fn home(agent: &str, more: &str) -> (Home, tempfile::TempDir) {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    let folder = tempfile::tempdir().unwrap();
+    let work = folder.path().join("shop");
+    std::fs::create_dir(&work).unwrap();
+    home.configure(&format!(
+        "[handheld]\nlisten = \"127.0.0.1:0\"\nagent = \"{agent}\"\nfolder = {}\n{more}",
+        json!(work)
+    ));
+    (home, folder)
+}
+
+fn address(home: &Home) -> SocketAddr {
+    home.json(["handheld", "status"])["listen"].as_str().unwrap().parse().unwrap()
+}
+
+/// The app, after the owner has let it in.
+fn app(home: &Home) -> App {
+    assert_eq!(home.run(["devices", "approve", "127.0.0.1"]).code, 0);
+    let mut app = App::connect(address(home)).unwrap();
+    app.until("four slots", |app| app.slots.iter().all(|slot| !slot.is_null()));
+    app
+}
+
+/// The session behind a slot.
+fn session(home: &Home, slot: usize) -> String {
+    let standing = home.json(["handheld", "status"]);
+    let sessions = standing["sessions"].as_array().unwrap();
+    let found = sessions.iter().find(|session| session["slot"] == json!(slot));
+    found.unwrap()["session"].as_str().unwrap().to_owned()
+}
+
+fn state(home: &Home, session: &str) -> Value {
+    home.json(["show", session])["state"].clone()
+}
+
+// covers: 000-001, 000-006, 000-082
+#[test]
+fn a_device_is_held_at_the_door_until_the_owner_approves_it_and_its_approval_outlives_the_daemon() {
+    let (home, _folder) = home("demo", "");
+    home.up();
+    let refused = App::connect(address(&home)).unwrap_err();
+    assert!(refused.contains("403"), "{refused}");
+    let devices = home.json(["devices", "list"]);
+    assert_eq!((&devices[0]["address"], &devices[0]["state"]), (&json!("127.0.0.1"), &json!("held")));
+    assert!(home.run(["devices", "list"]).stdout.contains("held at the door"));
+    let mut first = app(&home);
+    let names: Vec<_> = first.slots.iter().map(|slot| slot["agent"].clone()).collect();
+    assert_eq!(names, ["slot-0", "slot-1", "slot-2", "slot-3"]);
+    assert_eq!(home.run(["devices", "revoke", "127.0.0.1"]).code, 0);
+    wait_for("the end of the connection", || first.poll().err());
+    assert!(App::connect(address(&home)).is_err());
+    assert_eq!(home.run(["devices", "approve", "127.0.0.1"]).code, 0);
+    home.kill();
+    home.up();
+    let mut second = App::connect(address(&home)).unwrap();
+    second.until("four slots", |app| app.slots.iter().all(|slot| !slot.is_null()));
+    // Who may come in is for owners: an operator's token lists nothing.
+    let token = home.path().join("operator");
+    let made = home.run(["token", "create", "op", "--role", "operator", "-o", token.to_str().unwrap()]);
+    assert_eq!(made.code, 0, "{made:?}");
+    let url = home.record().unwrap()["url"].as_str().unwrap().to_owned();
+    let asked = home.run(["--url", &url, "--token-file", token.to_str().unwrap(), "devices", "list"]);
+    assert!(asked.code == 1 && asked.stderr.contains("needs the role owner"), "{asked:?}");
+    assert_eq!(home.run(["down"]).code, 0);
+}
+
+// covers: 000-001, 000-061, 000-062, 000-063, 000-064, 000-085, 000-086, 000-087, 000-090, 000-096
+#[test]
+fn every_button_works_with_the_demo_agent() {
+    let (home, _folder) = home("demo", "");
+    home.up();
+    let mut app = app(&home);
+    let (one, two) = (app.spawn(), app.spawn());
+    assert_eq!((one, two), (0, 1));
+    assert_eq!(app.slots[two]["agent"], "demo-1 shop");
+    let first = session(&home, one);
+
+    // A native client beside it sees each answer, and whose it is.
+    let beside = home.watch(["--json", "attach", &first]);
+    app.command(one, "tool, fast");
+    let panel = app.panel(one, "Bash");
+    assert!(panel["promptToolDetail"].as_str().is_some_and(|detail| !detail.is_empty()), "{panel}");
+    app.press(one, "no");
+    let closed = beside.line(r#""type":"request_closed""#);
+    assert!(
+        closed.contains("handheld at 127.0.0.1") && closed.contains("Denied by user via rAI3DS"),
+        "{closed}"
+    );
+    app.state(one, "idle");
+
+    app.command(one, "ls, fast");
+    app.panel(one, "Bash");
+    app.press(one, "yes");
+    app.until("the end of the turn", |app| app.slots[one]["state"] == "idle");
+    app.command(one, "tool, fast");
+    app.panel(one, "Bash");
+    app.press(one, "always");
+    app.until("the end of the turn", |app| app.slots[one]["state"] == "idle");
+    assert_eq!(state(&home, &first)["rules"], json!(["Bash"]));
+
+    // The other slot meanwhile: a plan, a question, an interrupt.
+    app.command(two, "plan, fast");
+    let panel = app.panel(two, "Plan");
+    assert!(panel["promptToolDetail"].as_str().unwrap().contains("Draw the coast"), "{panel}");
+    app.press(two, "yes");
+    app.message(two, "Approved. We sail at dawn.");
+    app.state(two, "idle");
+    app.command(two, "question, fast");
+    app.panel(two, "Question 1/3: Course");
+    app.press(two, "yes");
+    app.command(two, "1");
+    app.panel(two, "Question 2/3: Cargo");
+    app.command(two, "1,3");
+    app.panel(two, "Question 3/3: Name");
+    app.command(two, "Argo");
+    app.message(two, "Noted:");
+    app.state(two, "idle");
+    app.command(two, "slow");
+    app.state(two, "working");
+    app.press(two, "escape");
+    app.message(two, "Interrupted");
+    assert_eq!(app.slots[two]["state"], "idle", "not an error");
+
+    // Auto-edit: an edit is approved by itself, a shell command is not.
+    app.auto_edit("true");
+    app.until("auto-edit", |app| app.slots.iter().all(|slot| slot["autoEdit"] == true));
+    app.command(two, "edit, fast");
+    app.until("the edit", |app| {
+        app.slots[two]["state"] == "idle" && app.slots[two]["message"] != "Interrupted"
+    });
+    let second = state(&home, &session(&home, two));
+    let approved = &second["closed_requests"].as_array().unwrap().last().unwrap()["outcome"];
+    assert_eq!(approved["by"]["name"], "auto-edit", "{approved}");
+    app.command(two, "tool, fast");
+    app.panel(two, "Bash");
+    app.press(two, "escape");
+    app.message(two, "Interrupted");
+
+    // What the app cannot help: a quote makes a message that nobody can read. It is ignored.
+    app.command(two, "say \"hi\"");
+    app.command(two, "say after it");
+    app.message(two, "after it");
+    app.command(two, "exit 0");
+    app.state(two, "done");
+    assert_eq!(app.slots[two]["active"], false);
+    assert_eq!(app.spawn(), two, "a slot that is done is spawned again");
+    assert_eq!(home.run(["down"]).code, 0);
+}
+
+// covers: 000-078, 000-088, 000-092, 000-093, 000-097
+#[test]
+fn the_owner_binds_sessions_to_slots_and_they_survive_a_kill() {
+    let (home, _folder) = home("demo", "fill = false\n");
+    home.up();
+    let made = home.run(["new", "demo", "say hello from elsewhere"]).ok().trim().to_owned();
+    assert_eq!(home.run(["handheld", "bind", "4", &made]).code, 2, "there are four slots, 0 to 3");
+    assert_eq!(home.run(["handheld", "bind", "2", "ffffffff"]).code, 4, "there is no such session");
+    assert_eq!(home.run(["handheld", "bind", "2", &made[..8]]).code, 0);
+    let mut first = app(&home);
+    first.message(2, "hello from elsewhere");
+    assert_eq!(session(&home, 2), made);
+    for expected in [0, 1, 3] {
+        assert_eq!(first.spawn(), expected);
+    }
+    first.command(0, "spawn");
+    first.until("no room", |app| app.results.len() == 4);
+    assert_eq!(
+        first.results[3],
+        json!({ "type": "spawn_result", "slot": -1, "success": false, "error": "No free slots" })
+    );
+    assert_eq!(home.run(["handheld", "unbind", "3"]).code, 0);
+    first.until("an empty slot", |app| app.slots[3]["agent"] == "slot-3");
+    assert_eq!(home.run(["handheld", "unbind", "3"]).code, 4, "it is empty");
+    let (zero, own) = (session(&home, 0), state(&home, &made)["summary"]["agent_session"].clone());
+    home.kill();
+    home.up();
+    let mut second = app(&home);
+    second.until("what ran to run again", |app| {
+        [0, 1, 2].iter().all(|slot| app.slots[*slot]["active"] == true && app.slots[*slot]["state"] == "idle")
+    });
+    assert_eq!((session(&home, 0), session(&home, 2)), (zero, made.clone()));
+    assert_eq!(second.slots[3]["agent"], "slot-3");
+    assert_eq!(state(&home, &made)["summary"]["agent_session"], own, "under its own id");
+    let shown = home.run(["handheld", "status"]).ok();
+    assert!(shown.contains("auto-edit off") && shown.contains(&made), "{shown}");
+    assert_eq!(home.run(["down"]).code, 0);
+}
+
+// covers: 000-091
+#[test]
+fn without_a_listener_there_is_no_handheld_and_the_way_to_one_is_told() {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    home.up();
+    for verb in [["handheld", "status"], ["devices", "list"]] {
+        let asked = home.run(verb);
+        assert!(asked.code == 1 && asked.stderr.contains("[handheld]"), "{asked:?}");
+    }
+    assert_eq!(home.run(["down"]).code, 0);
+    home.configure("[handheld]\nlisten = \"127.0.0.1:0\"\nallow = [\"home\"]\n");
+    let refused = home.run(["config", "check"]);
+    assert!(refused.code != 0 && refused.stderr.contains("no address or network"), "{refused:?}");
+}
+
+fn script() -> Script {
+    Script::new()
+        .on(contains("please allow"))
+        .reply(tool("Bash", json!({ "command": "touch allowed.txt", "description": "Make a file" })))
+        .then(text("It ran."))
+        .on(contains("please refuse"))
+        .reply(tool("Bash", json!({ "command": "touch denied.txt" })))
+        .then(text("I was told: {last_tool_result}"))
+        .on(contains("please always"))
+        .reply(tool("Bash", json!({ "command": "touch always.txt" })))
+        .then(text("Always then."))
+        .on(contains("please repeat"))
+        .reply(tool("Bash", json!({ "command": "touch again.txt" })))
+        .then(text("Without asking."))
+        .on(contains("please write"))
+        .reply(tool("Write", json!({ "file_path": "written.txt", "content": "words" })))
+        .then(text("Written."))
+        .on(contains("please question"))
+        .reply(tool(
+            "AskUserQuestion",
+            json!({ "questions": [{ "question": "Which one?", "header": "Pick", "multiSelect": false, "options": [
+                { "label": "Red", "description": "warm" }, { "label": "Blue", "description": "cool" }] }] }),
+        ))
+        .then(text("You chose: {last_tool_result}"))
+        .on(contains("please ramble"))
+        .reply(text("word ".repeat(2000)).chunks_of(5).each_after(std::time::Duration::from_millis(50)))
+}
+
+/// Every button with the real CLI.
+fn play(version: &'static str, model: &str) {
+    let program = claude(version).program().unwrap();
+    let agent_home = tempfile::tempdir().unwrap();
+    let quoted = |value: &Path| json!(value).to_string();
+    let (home, folder) = home(
+        "claude",
+        &format!(
+            "[agents.claude]\ncommand = [{}]\n[agents.claude.env]\nHOME = {}\nANTHROPIC_BASE_URL = {}\n\
+             ANTHROPIC_API_KEY = \"fake\"\nCLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = \"1\"\n\
+             DISABLE_AUTOUPDATER = \"1\"\nDISABLE_TELEMETRY = \"1\"\n",
+            quoted(&program),
+            quoted(agent_home.path()),
+            json!(model)
+        ),
+    );
+    let work = folder.path().join("shop");
+    let made = |name: &str| work.join(name).exists();
+    home.up();
+    let mut app = app(&home);
+    let slot = app.spawn();
+    app.command(slot, "please allow");
+    let panel = app.panel(slot, "Bash");
+    assert_eq!(
+        (&panel["promptToolDetail"], &panel["state"]),
+        (&json!("touch allowed.txt"), &json!("waiting"))
+    );
+    app.press(slot, "yes");
+    app.message(slot, "It ran.");
+    app.state(slot, "idle");
+    assert!(made("allowed.txt"), "{version}");
+    assert!(app.slots[slot]["contextPercent"].as_u64().is_some(), "{version}");
+
+    app.command(slot, "please refuse");
+    app.panel(slot, "Bash");
+    app.press(slot, "no");
+    app.message(slot, "Denied by user via rAI3DS");
+    app.state(slot, "idle");
+    assert!(!made("denied.txt"), "{version}");
+
+    app.command(slot, "please always");
+    app.panel(slot, "Bash");
+    app.press(slot, "always");
+    app.message(slot, "Always then.");
+    app.state(slot, "idle");
+    app.command(slot, "please repeat");
+    app.message(slot, "Without asking.");
+    app.state(slot, "idle");
+    assert!(made("always.txt") && made("again.txt"), "{version}");
+
+    app.auto_edit("true");
+    app.until("auto-edit", |app| app.slots[slot]["autoEdit"] == true);
+    app.command(slot, "please write");
+    app.message(slot, "Written.");
+    app.state(slot, "idle");
+    assert!(made("written.txt"), "{version}");
+
+    app.command(slot, "please question");
+    let panel = app.panel(slot, "Question: Pick");
+    assert!(panel["promptToolDetail"].as_str().unwrap().starts_with("Which one?\n1 Red: warm"), "{panel}");
+    app.press(slot, "yes");
+    app.command(slot, "2");
+    app.message(slot, "You chose:");
+    app.state(slot, "idle");
+    assert!(app.slots[slot]["message"].as_str().unwrap().contains("Blue"), "{:#}", app.slots[slot]);
+
+    app.command(slot, "please ramble");
+    app.state(slot, "working");
+    // Once the model speaks: before that, some versions have nothing to interrupt yet.
+    let talks = session(&home, slot);
+    wait_for("the first words", || state(&home, &talks)["items"].get(0).cloned());
+    app.press(slot, "escape");
+    app.message(slot, "Interrupted");
+    assert_eq!(app.slots[slot]["state"], "idle", "{version}: not an error");
+    assert_eq!(home.run(["down"]).code, 0);
+}
+
+// covers: 000-001, 000-044, 000-045, 000-061, 000-062, 000-063, 000-064
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_button_works_with_the_real_claude_code() {
+    for version in VERSIONS {
+        let model = Server::start(script().asides(text("scripted"))).await.unwrap();
+        let base_url = model.base_url();
+        tokio::task::spawn_blocking(move || play(version, &base_url)).await.unwrap();
+        model.shutdown().await;
+    }
+}

@@ -1,0 +1,207 @@
+//! Past conversations from the command line: listed, taken up, gone on with. Offline; what the agent keeps stays as it is.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use portolan_scripted::{Script, Server, contains, conversation_contains, text};
+use portolan_testkit::{
+    daemon::{Home, wait_for},
+    npm::claude,
+};
+use serde_json::{Value, json};
+
+const PAST: &str = "0aaaaaaa-0000-4000-8000-000000000001";
+
+/// A home whose Claude Code is this program, has this home of its own and asks this model.
+fn home(program: &Path, agent_home: &Path, model: &str) -> Home {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    home.configure(&format!(
+        "[agents.claude]\ncommand = [{}]\n[agents.claude.env]\nHOME = {}\nANTHROPIC_BASE_URL = {}\n\
+         ANTHROPIC_API_KEY = \"fake\"\nCLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = \"1\"\n\
+         DISABLE_AUTOUPDATER = \"1\"\nDISABLE_TELEMETRY = \"1\"\n",
+        json!(program),
+        json!(agent_home),
+        json!(model)
+    ));
+    home.up();
+    home
+}
+
+fn entries(home: &Home, session: &str) -> Vec<Value> {
+    let text = home.run(["--json", "show", session, "--entries"]).ok();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Every file below a folder, with its bytes.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
+/// A conversation with a subagent, as the CLI leaves it.
+fn keep(agent_home: &Path, cwd: &Path) {
+    let project = agent_home.join(".claude/projects/-harbour");
+    let line = |kind: &str, uuid: &str, second: u32, aside: bool, message: Value| {
+        json!({ "type": kind, "uuid": uuid, "message": message, "isSidechain": aside, "sessionId": PAST, "cwd": cwd,
+            "version": "2.1.325", "timestamp": format!("2026-01-02T03:04:{second:02}.000Z") })
+    };
+    let call = json!({ "id": "msg_1", "role": "assistant", "model": "m", "content": [
+        { "type": "text", "text": "I will send someone." },
+        { "type": "tool_use", "id": "tool_1", "name": "Task",
+          "input": { "description": "look at the mast", "prompt": "look", "subagent_type": "general-purpose" } }] });
+    let result = json!({ "role": "user", "content": [
+        { "type": "tool_result", "tool_use_id": "tool_1", "content": "it leans" }] });
+    let mut came_back = line("user", "u3", 9, false, result);
+    came_back["toolUseResult"] =
+        json!({ "agentId": "a1", "totalTokens": 5, "totalToolUseCount": 0, "totalDurationMs": 9 });
+    let last = json!({ "id": "msg_2", "role": "assistant", "model": "m", "content": [{ "type": "text", "text": "It leans." }] });
+    let aside = json!({ "id": "msg_s", "role": "assistant", "model": "m", "content": [{ "type": "text", "text": "I see the mast." }] });
+    let write = |path: PathBuf, lines: &[Value]| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, lines.iter().flat_map(|line| [line.to_string(), "\n".into()]).collect::<String>())
+            .unwrap();
+    };
+    write(
+        project.join(format!("{PAST}.jsonl")),
+        &[
+            line("user", "u1", 5, false, json!({ "role": "user", "content": "how is the mast?" })),
+            line("assistant", "u2", 6, false, call),
+            came_back,
+            line("assistant", "u4", 10, false, last),
+        ],
+    );
+    write(project.join(PAST).join("subagents/agent-a1.jsonl"), &[line("assistant", "s1", 8, true, aside)]);
+}
+
+#[test]
+fn a_conversation_with_a_subagent_is_listed_and_taken_up_once_and_left_as_it_was() {
+    let (agent_home, cwd) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let cwd = cwd.path().canonicalize().unwrap();
+    keep(agent_home.path(), &cwd);
+    let kept = files(agent_home.path());
+    // Nothing of it is started to read what it has kept.
+    let home = home(Path::new("/bin/true"), agent_home.path(), "http://127.0.0.1:1");
+
+    let listed = home.json(["past"]);
+    let expected = json!({ "agent": "claude", "past": PAST, "title": "how is the mast?", "cwd": cwd,
+        "started_at": 1_767_323_045_000_u64, "updated_at": listed[0]["updated_at"], "version": "2.1.325" });
+    assert_eq!(listed, json!([expected]));
+    let plain = home.run(["past", "claude"]).ok();
+    assert!(plain.contains("0aaaaaaa") && plain.contains("how is the mast?"), "{plain}");
+    assert_eq!(home.json(["past", "--cwd", "/proc"]), json!([]));
+    assert_eq!(home.run(["past", "nobody"]).code, 4);
+    assert_eq!(home.run(["past", "demo"]).code, home.run(["past", "demo", "--limit", "1"]).code);
+    assert_ne!(home.run(["past", "demo"]).code, 0, "it keeps nothing");
+
+    let session = home.run(["past", "resume", "0aaaaaaa"]).ok().trim().to_owned();
+    let all = entries(&home, &session);
+    let told: Vec<(u64, &str, &str)> = all
+        .iter()
+        .filter(|entry| entry["by"]["kind"] == "imported")
+        .map(|entry| {
+            let event = &entry["event"];
+            let words = event["content"][0]["text"].as_str().or(event["description"].as_str());
+            (
+                entry["at"].as_u64().unwrap() % 60_000,
+                event["type"].as_str().unwrap(),
+                words.unwrap_or_default(),
+            )
+        })
+        .filter(|(_, kind, _)| *kind != "usage")
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (5_000, "prompt", "how is the mast?"),
+            (6_000, "message", "I will send someone."),
+            (6_000, "tool_call", ""),
+            (6_000, "subagent_started", "look at the mast"),
+            (8_000, "message", "I see the mast."),
+            (9_000, "subagent_ended", ""),
+            (9_000, "tool_result", "it leans"),
+            (10_000, "message", "It leans."),
+        ]
+    );
+    assert_eq!(all.last().unwrap()["event"]["type"], "imported");
+    let aside = all.iter().find(|entry| entry["event"]["content"][0]["text"] == "I see the mast.").unwrap();
+    assert_eq!(aside["event"]["parent"], "tool_1", "a subagent's words are its own");
+    let state = home.json(["show", &session])["state"].clone();
+    assert_eq!(state["summary"]["status"], "terminated");
+    assert_eq!(state["summary"]["agent_session"], PAST);
+    assert_eq!(home.json(["past"])[0]["session"], session.as_str());
+
+    let again = home.run(["past", "resume", PAST]);
+    assert_eq!((again.code, again.stdout.trim()), (0, session.as_str()));
+    assert!(again.stderr.contains("lives here already"), "{again:?}");
+    let shown = home.run(["show", &session, "--entries"]).ok();
+    assert!(shown.contains("everything above is from the past"), "{shown}");
+
+    home.kill();
+    home.up();
+    assert_eq!(entries(&home, &session), all, "it survives, and nothing had to be settled");
+    let copy = home.json(["past", "resume", PAST, "--fork", "--name", "a copy"]);
+    assert_eq!((&copy["already"], &copy["session"]["name"]), (&json!(false), &json!("a copy")));
+    assert_eq!(home.json(["ls"]).as_array().unwrap().len(), 2);
+    assert_eq!(files(agent_home.path()), kept, "what the agent keeps is as it was");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_real_agent_goes_on_with_a_conversation_that_was_taken_up() {
+    let script = Script::new()
+        .on(conversation_contains("the word is halyard").and_contains("which word was it"))
+        .reply(text("It was halyard."))
+        .on(contains("the word is halyard"))
+        .reply(text("I will remember."));
+    let model = Server::start(script.asides(text("scripted"))).await.unwrap();
+    let base_url = model.base_url();
+    let tried = tokio::task::spawn_blocking(move || {
+        let agent_home = tempfile::tempdir().unwrap();
+        let home = home(&claude("2.1.325").program().unwrap(), agent_home.path(), &base_url);
+        // A conversation that Portolan knows nothing of any more.
+        let first = home.run(["new", "claude", "the word is halyard"]).ok().trim().to_owned();
+        wait_for("the first turn", || {
+            let state = home.json(["show", &first])["state"].clone();
+            (state["summary"]["status"] == "idle").then_some(())
+        });
+        assert_eq!(home.json(["past", "claude"])[0]["session"], first.as_str());
+        assert_eq!(home.run(["stop", &first]).code, 0);
+        wait_for("its end", || {
+            let state = home.json(["show", &first])["state"].clone();
+            (state["summary"]["status"] == "terminated").then_some(())
+        });
+        assert_eq!(home.run(["delete", "--yes", &first]).code, 0);
+        let past = home.json(["past", "claude"])[0].clone();
+        assert_eq!(past["session"], Value::Null, "{past}");
+        assert_eq!(past["title"], "the word is halyard");
+        let id = past["past"].as_str().unwrap().to_owned();
+
+        let session = home.run(["past", "resume", &id]).ok().trim().to_owned();
+        assert_ne!(session, first);
+        let said: Vec<Value> = entries(&home, &session)
+            .iter()
+            .filter(|entry| entry["by"]["kind"] == "imported")
+            .filter_map(|entry| entry["event"]["content"][0].get("text").cloned())
+            .collect();
+        assert_eq!(said, ["the word is halyard", "I will remember."]);
+        let again = home.run(["send", &session, "--wait", "which word was it"]);
+        assert!(again.code == 0 && again.stdout.contains("It was halyard."), "{again:?}");
+        let state = home.json(["show", &session])["state"].clone();
+        assert_eq!(state["summary"]["agent_session"], id.as_str(), "it is the same conversation");
+        assert_eq!(home.run(["down"]).code, 0);
+    });
+    tried.await.unwrap();
+    model.shutdown().await;
+}
