@@ -5,10 +5,13 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its terminal")]
 
 mod audit;
+mod bench;
 mod coverage;
+mod fuzz;
 mod generated;
 mod links;
 mod project;
+mod soak;
 mod stages;
 mod suite;
 mod tools;
@@ -35,10 +38,16 @@ enum Command {
     Test(suite::Options),
     /// Licences, banned crates, duplicates and sources of all dependencies (cargo-deny)
     Audit,
+    /// Measure the release binary beside a floor that does nothing but copy
+    Bench(bench::Options),
     /// Which rows of coverage/seeds.tsv no test names
     Coverage(coverage::Options),
+    /// Feed the decoders with what a fuzzer makes up (cargo-fuzz)
+    Fuzz(fuzz::Options),
     /// Write schemas/ and the generated pages of docs/ anew
     Schemas,
+    /// Break the release binary on purpose, in full counts: kills, floods, full disks, slow clients
+    Soak(soak::Options),
 }
 
 fn main() -> ExitCode {
@@ -47,8 +56,11 @@ fn main() -> ExitCode {
         Command::Check => suite::check(),
         Command::Test(options) => suite::test(&options),
         Command::Audit => audit::run(),
+        Command::Bench(options) => bench::bench(&options),
         Command::Coverage(options) => coverage::run(&options),
+        Command::Fuzz(options) => fuzz::command(&options),
         Command::Schemas => generated::write(),
+        Command::Soak(options) => soak::soak(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

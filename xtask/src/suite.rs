@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
-    audit, coverage, generated, links,
+    audit, coverage, fuzz, generated, links,
     project::{cargo, root, run},
     stages::{
         self,
@@ -28,7 +28,7 @@ const CHECK: [Stage; 3] = [
 ];
 
 /// Everything. The cheap stages come first: most mistakes show within the first minute.
-const TEST: [Stage; 12] = [
+const TEST: [Stage; 13] = [
     Stage { name: "tools", after_failure: SkipRest, work: tools::prepare },
     Stage { name: "fmt", after_failure: GoOn, work: fmt },
     Stage { name: "links", after_failure: GoOn, work: links::check },
@@ -41,6 +41,7 @@ const TEST: [Stage; 12] = [
     Stage { name: "docs", after_failure: GoOn, work: docs },
     Stage { name: "generated", after_failure: GoOn, work: generated::check },
     Stage { name: "audit", after_failure: GoOn, work: audit::run },
+    Stage { name: "fuzz", after_failure: GoOn, work: fuzz::smoke },
 ];
 
 /// What `test` takes.

@@ -1,0 +1,102 @@
+//! Measures Portolan: a fake agent on one side, readers that check everything on the other, and beside each figure the
+//! floor, measured in the same round. `cargo xtask bench` builds and runs it; docs/performance.md tells what the
+//! figures mean.
+//!
+//! It knows Portolan only from outside: the real binary, the real WebSocket.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its terminal")]
+
+mod agent;
+mod floor;
+mod marker;
+mod measures;
+mod reader;
+mod server;
+mod table;
+mod websocket;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Result, bail};
+use clap::{Parser, Subcommand, ValueEnum as _};
+use tokio::task::LocalSet;
+
+use measures::{Extent, Lab, Measure};
+
+#[derive(Debug, Parser)]
+#[command(about = "Measures Portolan beside a floor that does nothing but copy")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Take the measures and print them
+    Run(Options),
+    /// Be the floor
+    #[command(hide = true)]
+    Floor {
+        /// Where to say on which address it listens
+        tell: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Portolan's binary
+    #[arg(long, value_name = "FILE")]
+    program: PathBuf,
+    /// Only this measure; may be given more than once
+    #[arg(long, value_name = "MEASURE")]
+    only: Vec<Measure>,
+    /// How often each measure is taken; the medians are shown
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    rounds: u8,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Seconds instead of minutes: only checks that nothing is lost
+    #[arg(long)]
+    smoke: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    // The agent is given the command line of another program, which is not ours to read.
+    if arguments.get(1).is_some_and(|first| first == "agent") {
+        return agent::run(&arguments[2..]);
+    }
+    let result = match Arguments::parse().command {
+        Command::Floor { tell } => floor::run(&tell),
+        Command::Run(options) => run(options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: Options) -> Result<()> {
+    let (extent, rounds) =
+        if options.smoke { (Extent::Smoke, 1) } else { (Extent::Full, usize::from(options.rounds)) };
+    let wanted = |measure: &&Measure| options.only.is_empty() || options.only.contains(measure);
+    let mut lab = Lab::new(options.program, rounds, extent);
+    // One thread for all readers: the agent and the server need the other.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for measure in Measure::value_variants().iter().filter(wanted) {
+        eprintln!("measuring: {measure:?}");
+        LocalSet::new().block_on(&runtime, lab.take(*measure))?;
+    }
+    if options.json {
+        println!("{}", lab.report.json());
+    } else {
+        println!("{}", lab.report.table());
+    }
+    if !lab.report.faults.is_empty() {
+        bail!("this must never happen:\n{}", lab.report.faults.join("\n"));
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! A late joiner: a new reader of a long history gets all of it, and a long history is not in memory.
+
+use anyhow::Result;
+
+use super::{Lab, PATIENCE, crowd, name};
+use crate::{
+    agent::What,
+    marker::{self, Ledger},
+    reader::{Entrance, Reader},
+    server::Kind,
+    table::{Row, Target},
+};
+
+/// Characters of a message, its marker included.
+const SIZE: usize = 200;
+
+/// What a history of 100,000 messages (some 40 MB) may leave in memory: caches of a fixed size, and what the allocator
+/// keeps of a busy time.
+const LEFT: f64 = 4.0;
+
+pub(super) async fn take(lab: &mut Lab) -> Result<()> {
+    let (mut times, mut growths) = ([vec![], vec![]], [vec![], vec![]]);
+    for _ in 0..lab.rounds {
+        for (index, kind) in Kind::BOTH.into_iter().enumerate() {
+            let (server, session, all) = crowd(lab, kind, 1).await?;
+            let what = format!("the history, {}", name(kind));
+            let before = server.memory();
+            let play = lab.play(What::Messages, lab.count(100_000, 2000), 0, SIZE);
+            lab.perform(&all, play, &what).await?;
+            drop(all);
+            tokio::time::sleep(lab.settled()).await;
+            growths[index].push((server.memory() as f64 - before as f64) / 1_048_576.0);
+
+            let began = marker::now();
+            let ledger = Ledger::new(play.run, play.count);
+            let joiner = Reader::attach_for(Entrance::new(&server, &session), ledger).await?;
+            joiner.until("the history", PATIENCE, |seen| seen.ledger.is_whole()).await?;
+            times[index].push(joiner.seen().ledger.last_read.saturating_sub(began) as f64 / 1e6);
+            lab.check(&[joiner], play, &format!("late joiner, {}", name(kind))).await?;
+        }
+    }
+    let messages = lab.count(100_000, 2000);
+    let [beside, ours] = times;
+    let name = format!("late joiner of {messages} messages");
+    lab.add(Row { name, unit: "ms", beside, ours, target: Some(Target::RatioAtMost(2.0)) });
+    let [beside, ours] = growths;
+    let name = format!("memory for {messages} messages");
+    lab.add(Row { name, unit: "MiB", beside, ours, target: Some(Target::AtMost(LEFT)) });
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Figures: what was measured, beside its floor and its target, as a table for people or as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+/// What a figure should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Target {
+    /// At most so many times what stands beside it.
+    RatioAtMost(f64),
+    /// At least so many times what stands beside it.
+    RatioAtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+}
+
+/// One figure, from as many rounds as there were.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// What.
+    pub(crate) name: String,
+    /// In what.
+    pub(crate) unit: &'static str,
+    /// What it is compared with, round by round; empty where the target is absolute.
+    pub(crate) beside: Vec<f64>,
+    /// The product's, round by round.
+    pub(crate) ours: Vec<f64>,
+    /// What it should be; absent where it is only told.
+    pub(crate) target: Option<Target>,
+}
+
+/// Everything that was measured.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// The figures.
+    pub(crate) rows: Vec<Row>,
+    /// What was lost, doubled, out of order, or did not come: never allowed, whatever the figures.
+    pub(crate) faults: Vec<String>,
+}
+
+/// The one in the middle; nothing where there is none.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// The value below which this share of all lies, in microseconds of nanoseconds.
+pub(crate) fn quantile(nanoseconds: &mut [u64], share: f64) -> f64 {
+    if nanoseconds.is_empty() {
+        return f64::NAN;
+    }
+    nanoseconds.sort_unstable();
+    nanoseconds[((nanoseconds.len() - 1) as f64 * share) as usize] as f64 / 1e3
+}
+
+impl Row {
+    /// The ratio to what stands beside it: the median of the rounds, each compared within itself, since a machine is
+    /// rarely the same for two rounds.
+    fn ratio(&self) -> Option<f64> {
+        let ratios: Vec<_> = self.ours.iter().zip(&self.beside).map(|(ours, beside)| ours / beside).collect();
+        median(&ratios)
+    }
+
+    fn is_met(&self) -> Option<bool> {
+        Some(match self.target? {
+            Target::RatioAtMost(most) => self.ratio()? <= most,
+            Target::RatioAtLeast(least) => self.ratio()? >= least,
+            Target::AtMost(most) => median(&self.ours)? <= most,
+        })
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), shown);
+        let (target, verdict) = match self.target {
+            None => ("-".to_owned(), ""),
+            Some(target) => {
+                let target = match target {
+                    Target::RatioAtMost(most) => format!("<= {most}x"),
+                    Target::RatioAtLeast(least) => format!(">= {least}x"),
+                    Target::AtMost(most) => format!("<= {}", shown(most)),
+                };
+                (target, if self.is_met() == Some(true) { "met" } else { "MISSED" })
+            }
+        };
+        let ratio = self.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}x"));
+        [
+            format!("{} ({})", self.name, self.unit),
+            figure(median(&self.beside)),
+            figure(median(&self.ours)),
+            ratio,
+            target,
+            verdict.to_owned(),
+        ]
+    }
+}
+
+/// A figure for people: three digits that matter.
+fn shown(value: f64) -> String {
+    match value.abs() {
+        100.0.. => {
+            let digits = format!("{value:.0}");
+            let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |rest| ("-", rest));
+            let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+            format!("{sign}{}", groups.join(","))
+        }
+        10.0.. => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+impl Report {
+    /// Adds what was only to be checked.
+    pub(crate) fn fault(&mut self, what: String) {
+        self.faults.push(what);
+    }
+
+    /// As a table, in Markdown.
+    pub(crate) fn table(&self) -> String {
+        let head = ["", "floor", "Portolan", "ratio", "target", ""].map(str::to_owned);
+        let rows: Vec<_> = self.rows.iter().map(Row::cells).collect();
+        let width = |column: usize| {
+            let cells = rows.iter().chain([&head]).map(|cells| cells[column].len());
+            cells.max().unwrap_or_default()
+        };
+        let widths = [0, 1, 2, 3, 4, 5].map(width);
+        let mut out = String::new();
+        let mut line = |cells: &[String; 6]| {
+            let _ = write!(out, "| {:<1$} |", cells[0], widths[0]);
+            for (cell, width) in cells.iter().zip(widths).skip(1) {
+                let _ = write!(out, " {cell:>width$} |");
+            }
+            out.push('\n');
+        };
+        line(&head);
+        line(&widths.map(|width| "-".repeat(width)));
+        rows.iter().for_each(&mut line);
+        out
+    }
+
+    /// For programs.
+    pub(crate) fn json(&self) -> Value {
+        let rows: Vec<_> = self
+            .rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "name": row.name, "unit": row.unit, "floor": median(&row.beside), "portolan": median(&row.ours),
+                    "ratio": row.ratio(), "met": row.is_met(),
+                    "rounds": {"floor": row.beside, "portolan": row.ours},
+                })
+            })
+            .collect();
+        json!({"rows": rows, "faults": self.faults})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_is_compared_with_its_own_floor() {
+        let row = Row {
+            name: "latency".into(),
+            unit: "us",
+            beside: vec![100.0, 10.0, 200.0],
+            ours: vec![120.0, 11.0, 300.0],
+            target: Some(Target::RatioAtMost(1.3)),
+        };
+        assert_eq!(row.ratio(), Some(1.2));
+        let report = Report { rows: vec![row], faults: vec![] };
+        assert_eq!(
+            report.table(),
+            "|              | floor | Portolan | ratio |  target |     |\n\
+             | ------------ | ----- | -------- | ----- | ------- | --- |\n\
+             | latency (us) |   100 |      120 | 1.20x | <= 1.3x | met |\n"
+        );
+    }
+
+    #[test]
+    fn figures_are_shown_with_the_digits_that_matter() {
+        assert_eq!([1_234_567.8, -123.4, 12.34, 0.123].map(shown), ["1,234,568", "-123", "12.3", "0.12"]);
+    }
+}

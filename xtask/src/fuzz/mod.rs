@@ -1,0 +1,179 @@
+//! `cargo xtask fuzz`: runs the fuzz targets of fuzz/, with the recordings of real agents among what they begin with.
+//!
+//! cargo-fuzz needs flags that the compiler only takes in its nightly guise; `RUSTC_BOOTSTRAP` lets the installed
+//! stable one have them. No sanitizer is built in: the code under test is safe Rust, and libFuzzer itself watches
+//! over memory and time.
+
+mod seeds;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+
+use crate::{
+    project::{self, root},
+    tools::FUZZ,
+};
+
+/// The longest input that is tried, in bytes: a short conversation.
+const LONGEST: usize = 16 * 1024;
+
+/// An input that takes longer than so many seconds is a fault. Real ones take microseconds; this allows for a machine
+/// that does much else.
+const TIMEOUT: u32 = 30;
+
+/// An input that makes a target hold more than so many MiB is a fault.
+const MEMORY: u32 = 2048;
+
+/// How long each target runs at most in the tests, in seconds.
+const SMOKE_SECONDS: u64 = 10;
+
+/// How many inputs each target tries at most in the tests.
+const SMOKE_RUNS: u64 = 100_000;
+
+/// What `fuzz` takes.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Only this target, such as `claude_lines`; all of them otherwise
+    target: Option<String>,
+    /// How long each target runs
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+}
+
+/// How a target is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// The same inputs each time, so that a test that passed passes again.
+    Smoke,
+    /// New ones each time; what reaches new code is kept in fuzz/corpus for the next time.
+    Long {
+        /// For so long.
+        seconds: u64,
+    },
+}
+
+/// Runs what was asked for.
+pub(crate) fn command(options: &Options) -> Result<()> {
+    let all = targets()?;
+    let chosen: Vec<String> = match &options.target {
+        None => all,
+        Some(name) if all.contains(name) => vec![name.clone()],
+        Some(name) => bail!("there is no target `{name}`; there are {}", all.join(", ")),
+    };
+    run_all(&chosen, Way::Long { seconds: options.seconds })
+}
+
+/// Runs every target for so many seconds each, with new inputs.
+pub(crate) fn run(seconds: u64) -> Result<()> {
+    run_all(&targets()?, Way::Long { seconds })
+}
+
+/// A short run of each, the same every time.
+pub(crate) fn smoke() -> Result<()> {
+    run_all(&targets()?, Way::Smoke)
+}
+
+/// Every target, by the names of its files.
+fn targets() -> Result<Vec<String>> {
+    let folder = root().join("fuzz/fuzz_targets");
+    let files = project::files(&folder, &["rs"])?;
+    let name = |path: PathBuf| path.file_stem().map(|name| name.to_string_lossy().into_owned());
+    Ok(files.into_iter().filter_map(name).collect())
+}
+
+/// All are tried before a failure is told, so that one run shows everything that is wrong.
+fn run_all(targets: &[String], way: Way) -> Result<()> {
+    let program = FUZZ.get()?;
+    let recorded = root().join("fuzz/target/recorded");
+    seeds::write(&root(), &recorded)?;
+    project::run(cargo_fuzz(&program, "build", &[]).env("RUSTFLAGS", ""))?;
+    let mut failed = Vec::new();
+    for target in targets {
+        if let Err(error) = run_one(&program, target, way, &recorded) {
+            println!("{target}: {error:#}");
+            failed.push(target.as_str());
+        }
+    }
+    if !failed.is_empty() {
+        bail!(
+            "fuzzing found something in {}; the input lies in fuzz/artifacts, docs/fuzzing.md says what to do",
+            failed.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn run_one(program: &Path, target: &str, way: Way, recorded: &Path) -> Result<()> {
+    let fuzz = root().join("fuzz");
+    let corpus = match way {
+        Way::Smoke => fuzz.join("target/smoke").join(target),
+        Way::Long { .. } => fuzz.join("corpus").join(target),
+    };
+    if way == Way::Smoke && corpus.exists() {
+        // What an earlier run found would change what this one tries.
+        fs::remove_dir_all(&corpus).with_context(|| format!("cannot empty `{}`", corpus.display()))?;
+    }
+    fs::create_dir_all(&corpus).with_context(|| format!("cannot make `{}`", corpus.display()))?;
+    let mut command = cargo_fuzz(program, "run", &[target]);
+    command.arg(&corpus);
+    for seeds in [fuzz.join("seeds").join(target), recorded.join(target)] {
+        if seeds.is_dir() {
+            command.arg(seeds);
+        }
+    }
+    command.arg("--").args([
+        format!("-max_len={LONGEST}"),
+        format!("-timeout={TIMEOUT}"),
+        format!("-rss_limit_mb={MEMORY}"),
+        "-print_final_stats=1".to_owned(),
+        "-verbosity=0".to_owned(),
+    ]);
+    let words = recorded.join("words");
+    if target.starts_with("claude") && words.is_file() {
+        command.arg(format!("-dict={}", words.display()));
+    }
+    match way {
+        Way::Smoke => command.args([
+            "-seed=1".to_owned(),
+            format!("-runs={SMOKE_RUNS}"),
+            format!("-max_total_time={SMOKE_SECONDS}"),
+        ]),
+        Way::Long { seconds } => command.arg(format!("-max_total_time={seconds}")),
+    };
+    project::run(command.env("RUSTFLAGS", ""))
+}
+
+/// A call of cargo-fuzz.
+fn cargo_fuzz(program: &Path, verb: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args([verb, "--sanitizer", "none", "--fuzz-dir", "fuzz"])
+        .args(arguments)
+        .current_dir(root())
+        .env("RUSTC_BOOTSTRAP", "1");
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_is_declared_and_has_seeds() {
+        let manifest = project::read(&root().join("fuzz/Cargo.toml")).unwrap();
+        let targets = targets().unwrap();
+        assert!(targets.len() >= 8, "{targets:?}");
+        for target in &targets {
+            assert!(manifest.contains(&format!("name = \"{target}\"\n")), "`{target}` has no [[bin]]");
+            let seeds = fs::read_dir(root().join("fuzz/seeds").join(target)).map_or(0, Iterator::count);
+            assert!(seeds > 0, "`{target}` has no seeds");
+        }
+        assert_eq!(manifest.matches("[[bin]]").count(), targets.len(), "a [[bin]] has no file");
+    }
+}
