@@ -189,7 +189,7 @@ impl Reader {
         frame["id"] = json!(id);
         self.send(&frame)?;
         let is_it = |reply: &Value| reply["id"] == id.as_str();
-        self.until("a reply", Duration::from_secs(60), |seen| seen.replies.iter().any(is_it)).await?;
+        self.until("a reply", Duration::from_mins(1), |seen| seen.replies.iter().any(is_it)).await?;
         let mut seen = self.change();
         let place = seen.replies.iter().position(is_it).context("the reply is gone")?;
         let reply = seen.replies.remove(place).unwrap_or_default();
@@ -255,7 +255,7 @@ pub(crate) async fn session(server: &Server) -> Result<String> {
     let spec = json!({"agent": "claude", "cwd": server.folder()});
     let reply = reader.ask(json!({"type": "create", "spec": spec})).await?;
     let session = reply["session"]["session"].as_str().context("a session without an id")?.to_owned();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let state = reader.ask(json!({"type": "state", "session": session})).await?;
         if state["state"]["summary"]["status"] == "connected" {
@@ -300,13 +300,10 @@ async fn read(mut from: OwnedReadHalf, mut incoming: Incoming, seen: Rc<RefCell<
             }
         }
         news.notify_waiters();
-        match from.read_buf(incoming.space()).await {
-            Ok(1..) => {}
-            Ok(0) | Err(_) => {
-                seen.borrow_mut().ended = true;
-                news.notify_waiters();
-                return;
-            }
+        if !matches!(from.read_buf(incoming.space()).await, Ok(1..)) {
+            seen.borrow_mut().ended = true;
+            news.notify_waiters();
+            return;
         }
     }
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long a server may take to answer, or to end. Far longer than it should.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Between two looks whether it is up: short against what is measured.
 const LOOK: Duration = Duration::from_micros(200);

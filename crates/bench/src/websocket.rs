@@ -30,11 +30,11 @@ pub(crate) fn put(out: &mut Vec<u8>, opcode: u8, payload: &[u8], sender: Sender)
     match payload.len() {
         short @ 0..=125 => out.push(mask | short as u8),
         medium @ 126..=0xFFFF => {
-            out.push(mask | 126);
+            out.push(mask | 0x7E);
             out.extend_from_slice(&(medium as u16).to_be_bytes());
         }
         long => {
-            out.push(mask | 127);
+            out.push(mask | 0x7F);
             out.extend_from_slice(&(long as u64).to_be_bytes());
         }
     }

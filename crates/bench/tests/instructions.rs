@@ -1,6 +1,8 @@
 //! A guard: how many instructions it takes to append a delta and hand it to readers. Counted by valgrind in the profile
 //! that tests are built in, so the numbers are high; what matters is that they do not grow unseen.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::sync::Arc;
 
 use portolan_core::{

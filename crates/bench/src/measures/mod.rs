@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long a run may take beyond what its rate asks for. Far longer than it should.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
