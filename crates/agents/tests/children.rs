@@ -51,7 +51,7 @@ async fn an_agent_that_leaves_in_order_has_finished() {
     assert_eq!(session.exit().await.reason, ExitReason::Finished);
 }
 
-// covers: 000-073
+// covers: 000-073, 004-092
 #[tokio::test]
 async fn an_agent_that_ignores_sigterm_is_killed() {
     let mut session = Session::demo(spec()).await;
@@ -206,6 +206,7 @@ async fn a_child_works_in_its_folder_with_the_users_environment_less_what_is_den
     assert!(lines.iter().any(|line| line.starts_with(&format!("PORTOLAN_CHILD={home}."))));
 }
 
+// covers: 004-091
 #[tokio::test]
 async fn an_agent_that_is_never_ready_is_ended() {
     let supervision = Supervision { ready: Duration::from_millis(100), ..supervision() };

@@ -24,7 +24,7 @@ pub struct Told<E> {
 }
 
 impl<E: Serialize + Clone + DeserializeOwned> Told<E> {
-    fn read(piece: &Piece<E>) -> Result<Self, Refusal> {
+    pub(crate) fn read(piece: &Piece<E>) -> Result<Self, Refusal> {
         let seen = piece.entry().map_err(|error| {
             Refusal::new(RefusalCode::Internal, format!("entry {} cannot be read: {error}", piece.seq()))
         })?;
@@ -102,7 +102,7 @@ impl Changes {
     }
 }
 
-fn closed<T>(why: Closed) -> Result<Option<T>, Refusal> {
+pub(crate) fn closed<T>(why: Closed) -> Result<Option<T>, Refusal> {
     match why {
         Closed::Deleted | Closed::Stopping => Ok(None),
         Closed::Failed => {

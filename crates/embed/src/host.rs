@@ -1,21 +1,32 @@
 //! The parts put together, for a program that is not the daemon.
 //!
-//! Owns the store, the registry and the keeper of the door. Listens nowhere: the program serves the router itself.
+//! Owns the store, the registry and the keeper of the door. Listens nowhere by itself: the program serves the router, or
+//! has a door opened for it.
 
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::Router;
 use portolan_core::{
-    Refusal, Role,
+    DaemonEvent, Refusal, RefusalCode, Role,
     ports::{Agent, Clock, Store, StoreError},
     registry::Registry,
     session::machine::Policy,
 };
 use portolan_frontends::{
-    door::{BadName, DoorSettings, Keeper, Tickets, Tokens, guard},
+    door::{
+        BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Serving, Tickets, Tokens,
+        guard,
+    },
     native::{self, Metrics, Native},
 };
 use portolan_store::{Durability, MemoryStore, SqliteStore};
+use tokio::sync::OnceCell;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::Client;
@@ -32,6 +43,7 @@ pub struct Settings {
     pub agents: Vec<Arc<dyn Agent>>,
     /// What the keeper of the door believes. A program that serves the router itself names its own hosts here, such as
     /// `localhost:8080`: a request under any other name is refused, so that no page of a stranger can reach it.
+    /// [`Portolan::listen`] listens where this says: a free port of 127.0.0.1 where nothing else is said.
     pub door: DoorSettings,
     /// What sessions may do, and when requests are denied by themselves.
     pub policy: Policy,
@@ -51,10 +63,12 @@ impl fmt::Debug for Settings {
 impl Settings {
     /// The usual ones, over this store.
     pub fn new(store: Arc<dyn Store>, agents: Vec<Arc<dyn Agent>>) -> Self {
+        // The daemon has a port that is known. Programs are many: each takes a free one and tells which.
+        let anywhere_here = ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         Self {
             store,
             agents,
-            door: DoorSettings::default(),
+            door: DoorSettings { listen: vec![anywhere_here], ..DoorSettings::default() },
             policy: Policy::default(),
             version: env!("CARGO_PKG_VERSION").into(),
         }
@@ -89,6 +103,17 @@ pub enum OpenError {
     Name(#[from] BadName),
 }
 
+/// Why the door does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// An address cannot be had, or not in this way.
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    /// Portolan stops, or cannot write down that it listens.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
 /// Everything behind the door. Cheap to clone.
 ///
 /// ```
@@ -106,6 +131,10 @@ pub enum OpenError {
 #[derive(Clone, Debug)]
 pub struct Portolan {
     native: Native,
+    door: Arc<DoorSettings>,
+    /// Where the door is open, once it is.
+    listening: Arc<OnceCell<Vec<Listening>>>,
+    serving: Arc<Mutex<Option<Serving>>>,
 }
 
 impl Portolan {
@@ -127,7 +156,7 @@ impl Portolan {
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
-        Ok(Self { native })
+        Ok(Self { native, door: Arc::new(door), listening: Arc::default(), serving: Arc::default() })
     }
 
     /// Every route of the native protocol with its guard: to be merged into, or served as, the program's own router. A
@@ -142,6 +171,38 @@ impl Portolan {
     /// The same routes bare, for [`door::serve`](crate::door::serve()), which puts the guard on itself.
     pub fn routes(&self) -> Router {
         native::routes(self.native.clone())
+    }
+
+    /// Opens the door of the settings, as the daemon does: one listener for REST and WebSocket. Gives where it listens,
+    /// with the port that was picked, and tells owners by [`DaemonEvent::DoorOpened`]. Asked again, it gives the same.
+    pub async fn listen(&self) -> Result<Vec<Listening>, ListenError> {
+        if self.native.stopping.is_cancelled() {
+            return Err(Refusal::new(RefusalCode::ShuttingDown, "Portolan is shutting down").into());
+        }
+        self.listening.get_or_try_init(|| self.open_door()).await.cloned()
+    }
+
+    async fn open_door(&self) -> Result<Vec<Listening>, ListenError> {
+        let door = Door::bind(&self.door).await?;
+        let addresses = door.addresses();
+        let opened = DaemonEvent::DoorOpened {
+            addresses: addresses.iter().map(|listening| listening.address.to_string()).collect(),
+            tls: self.door.tls.is_some(),
+            hosts: self.door.hosts.clone(),
+            origins: self.door.origins.clone(),
+            behind_proxy: self.door.behind_proxy,
+        };
+        // Connections wait; they are let in once it is in the log that the door is open.
+        self.native.registry.note(None, opened).await?;
+        let serving = door.serve(self.keeper(), self.routes(), self.native.stopping.clone());
+        *self.serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
+        Ok(addresses)
+    }
+
+    /// What a browser opens, such as `http://127.0.0.1:40123`; none while no door of [`Portolan::listen`] is open.
+    pub fn url(&self) -> Option<String> {
+        let open = self.listening.get().filter(|_| !self.native.stopping.is_cancelled())?;
+        open.iter().find_map(Listening::url)
     }
 
     /// The keeper of the door, for [`door::serve`](crate::door::serve()).
@@ -165,13 +226,17 @@ impl Portolan {
         Ok(secret)
     }
 
-    /// Ends everything in order: running turns get `grace`, then their agents are stopped, clients are told, and the
-    /// store is written to the end. Gives what did not stop.
+    /// Ends everything in order: running turns get `grace`, then their agents are stopped, clients are told, the door is
+    /// closed where one is open, and the store is written to the end. Gives what did not stop.
     pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
         let mut stuck = self.native.registry.shutdown(grace).await;
         self.native.stopping.cancel();
         let close = async {
             self.native.closed().await;
+            let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(serving) = serving {
+                serving.closed().await;
+            }
             self.native.registry.store().flush().await
         };
         match tokio::time::timeout(CLOSING, close).await {

@@ -37,17 +37,17 @@
 //! | there | here |
 //! |---|---|
 //! | new Bridge(config) | [`Settings`] |
-//! | start | [`Portolan::open`]; the server is the program's own, or [`Portolan::routes`] behind a [`door`] |
+//! | start | [`Portolan::open`], then [`Portolan::listen`]; or [`Portolan::router`] in the program's own server |
 //! | stop | [`Portolan::shutdown`] |
-//! | spawnSession | [`Client::create`] |
+//! | spawnSession | [`Client::start`]; [`Client::create`] does not wait for the agent |
 //! | killSession | [`Session::close`] |
-//! | setActiveSession | - (each frontend says which session it means; none is the active one for all) |
-//! | activeSessionId | - (as above) |
+//! | setActiveSession | [`Client::set_active`]; each client has its own |
+//! | activeSessionId | [`Client::active`] |
 //! | sendMessage | [`Session::prompt`] |
 //! | approveTool | [`Session::answer`] |
 //! | approveToolSimple | [`Session::allow`] |
-//! | denyTool | [`Session::deny`] |
-//! | sendControlRequest | [`Session::native`] |
+//! | denyTool | [`Session::deny`], [`Session::deny_and_interrupt`] |
+//! | sendControlRequest | [`Session::native`], [`Session::native_within`] |
 //! | sendInitialize | [`Session::info`]; it is sent by itself at each start |
 //! | interrupt | [`Session::interrupt`] |
 //! | setModel | [`Session::set_model`] |
@@ -65,12 +65,12 @@
 //! | getSessionIds | [`Client::sessions`] |
 //! | getSessionInfo | [`Session::state`] |
 //! | getRequestHandler | [`Portolan::router`] |
-//! | runtimeUrl | - (the program knows where its own server listens) |
+//! | runtimeUrl | [`Portolan::url`] |
 //! | autoInitialize | - (always) |
-//! | event session:status | [`Client::changes`]: [`DaemonEvent::SessionChanged`]; [`BridgeStatus`] |
-//! | event session:message | [`Session::entries`]: [`Event`] |
-//! | event session:capabilities | [`Event::AgentStarted`], [`Event::AgentInfo`] |
-//! | event ports | - (the program's own server) |
+//! | event session:status | [`Session::news`]: [`Item::Status`]; of all sessions [`Client::changes`] |
+//! | event session:message | [`Session::entries`]: [`Event`]; [`Session::raw`] |
+//! | event session:capabilities | [`Session::news`]: [`Item::Capabilities`] |
+//! | event ports | [`Client::changes`]: [`DaemonEvent::DoorOpened`] |
 //!
 //! ## An adapter that makes sessions
 //!
@@ -105,6 +105,7 @@
 mod client;
 mod entries;
 mod host;
+mod news;
 mod session;
 mod status;
 
@@ -115,9 +116,10 @@ pub use portolan_core::{
 pub use portolan_frontends::door;
 
 pub use self::{
-    client::Client,
+    client::{CONNECTED_WITHIN, Client},
     entries::{Changes, Entries, Told},
-    host::{OpenError, Portolan, Settings},
+    host::{ListenError, OpenError, Portolan, Settings},
+    news::{Item, News},
     session::{CommandOutput, CommandSource, DryRun, Reply, Session, Switch},
     status::BridgeStatus,
 };

@@ -3,7 +3,7 @@
 //! Everything here is an [`Action`] given to the registry, as every frontend does it; what only some agents can do is
 //! refused by those that cannot. A handle holds nothing open: the session goes on without it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use indexmap::IndexMap;
 use portolan_core::{
@@ -18,7 +18,7 @@ use portolan_core::{
 };
 use serde_json::Value;
 
-use crate::{BridgeStatus, Entries, Told};
+use crate::{BridgeStatus, Entries, News, Told};
 
 /// A session. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -117,6 +117,16 @@ impl Session {
         Ok(Entries::new(self.registry.attach(&self.who, self.id, start, Mode::Every).await?))
     }
 
+    /// Where it stands and what its agent can do: as it is now, then at every change.
+    pub async fn news(&self) -> Result<News, Refusal> {
+        Ok(News::new(self.registry.attach(&self.who, self.id, Start::Tail(0), Mode::Items).await?))
+    }
+
+    /// What the agent really said where this entry was made from it, byte for byte, if that was kept. For owners.
+    pub async fn raw(&self, entry: Seq) -> Result<Option<Vec<u8>>, Refusal> {
+        Ok(self.registry.raw(&self.who, self.id, entry).await?.map(|bytes| bytes.to_vec()))
+    }
+
     // ---------------------------------------------------------------------------------- what is asked
 
     /// Asks anything of it. Returns once it is in the log, with its number and how far it has come.
@@ -172,6 +182,16 @@ impl Session {
     /// A plain no, and why.
     pub async fn deny(&self, request: RequestId, message: Option<&str>) -> Result<Seq, Refusal> {
         self.answer(request, Answer::deny(message.map(Into::into))).await
+    }
+
+    /// The same, and the turn ends with it.
+    pub async fn deny_and_interrupt(
+        &self,
+        request: RequestId,
+        message: Option<&str>,
+    ) -> Result<Seq, Refusal> {
+        let message = message.map(Into::into);
+        self.answer(request, Answer::Deny { message, interrupt: true, option: None }).await
     }
 
     /// Stops the running turn. Requests that wait are closed for everybody.
@@ -232,9 +252,17 @@ impl Session {
         self.settle(Action::McpMessage { server: server.into(), message }).await
     }
 
-    /// Sends a message of the agent's own protocol, and gives its answer.
+    /// Sends a message of the agent's own protocol, and gives its answer. For owners.
     pub async fn native(&self, body: Value) -> Result<Option<Value>, Refusal> {
         self.settle(Action::Native { body }).await
+    }
+
+    /// The same with a patience of one's own. An answer that comes later still stands in the log.
+    pub async fn native_within(&self, body: Value, patience: Duration) -> Result<Option<Value>, Refusal> {
+        tokio::time::timeout(patience, self.native(body)).await.unwrap_or_else(|_| {
+            let message = format!("the agent gave no answer within {} s", patience.as_secs_f32());
+            Err(Refusal::new(RefusalCode::NotRunning, message))
+        })
     }
 
     /// Carries out a slash command, such as `/compact`, and gives what it said. What the agent does not have but

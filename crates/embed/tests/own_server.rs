@@ -16,8 +16,13 @@ use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest as _};
 use example::Program;
 
 async fn get(program: &Program, path: &str, token: Option<&str>) -> (u16, String) {
-    let host = program.url.strip_prefix("http://").unwrap();
-    let stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    get_as(program, program.url.strip_prefix("http://").unwrap(), path, token).await
+}
+
+/// The same under another name.
+async fn get_as(program: &Program, host: &str, path: &str, token: Option<&str>) -> (u16, String) {
+    let address = program.url.strip_prefix("http://").unwrap();
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     let mut request = http::Request::get(path).header("host", host);
@@ -30,6 +35,7 @@ async fn get(program: &Program, path: &str, token: Option<&str>) -> (u16, String
     (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
+// covers: 003-001
 #[tokio::test]
 async fn the_program_talks_with_its_agent_and_answers_by_its_own_code() {
     let program = Program::start().await.unwrap();
@@ -49,6 +55,7 @@ async fn the_program_talks_with_its_agent_and_answers_by_its_own_code() {
     program.stop().await;
 }
 
+// covers: 003-001, 004-101
 #[tokio::test]
 async fn its_routes_and_ours_are_served_side_by_side_and_ours_ask_for_a_token() {
     let program = Program::start().await.unwrap();
@@ -57,6 +64,8 @@ async fn its_routes_and_ours_are_served_side_by_side_and_ours_ask_for_a_token() 
     let (status, body) = get(&program, "/api/v1/sessions", Some(&program.token)).await;
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!((status, &body["sessions"]), (200, &json!([])), "{body}");
+    let (status, body) = get_as(&program, "stranger.example", "/api/v1/sessions", Some(&program.token)).await;
+    assert_eq!(status, 421, "{body}");
     program.stop().await;
 }
 

@@ -3,195 +3,23 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::unnecessary_wraps, reason = "results are optional, and compared with this")]
 
+mod mirror;
+
 use std::{sync::Arc, time::Duration};
 
 use portolan_core::{
-    Capabilities, Event,
-    capabilities::{CommandInfo, ModelInfo, NativeProtocol, PromptQueue},
-    event::{Account, AgentInfo, Content, Exit, ExitReason, McpServer, TurnOrigin, TurnOutcome, TurnResult},
-    ports::{Agent, AgentLink, Boxed, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report},
-    request::{Answer, Ask, Scope},
+    Event,
+    event::Content,
+    ports::Agent as _,
+    request::{Answer, Scope},
 };
 use portolan_embed::{
-    BridgeStatus, CommandOutput, CommandSource, DryRun, Portolan, RefusalCode, Seq, Session, SessionSpec,
-    Settings, Start, Switch,
+    BridgeStatus, CommandOutput, CommandSource, DryRun, Portolan, RefusalCode, Seq, SessionSpec, Settings,
+    Start, Switch,
 };
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-/// An agent that can do everything and tells what it was told.
-#[derive(Debug)]
-struct Mirror;
-
-impl Agent for Mirror {
-    fn kind(&self) -> &'static str {
-        "mirror"
-    }
-    fn title(&self) -> String {
-        "Mirror".into()
-    }
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            interrupt: true,
-            session_resume: true,
-            model_switching: true,
-            permission_mode_switching_mid_session: true,
-            thinking_budget: true,
-            environment: true,
-            file_checkpointing: true,
-            mcp: true,
-            image_input: true,
-            passthrough: true,
-            slash_commands: true,
-            prompt_queue: PromptQueue::Held,
-            options: portolan_core::spec::SpecOption::ALL.to_vec(),
-            ..Capabilities::default()
-        }
-    }
-    fn probe(&self) -> Boxed<'_, Probe> {
-        Box::pin(std::future::ready(Probe { available: true, ..Probe::default() }))
-    }
-    fn start(&self, launch: Launch) -> AgentLink {
-        let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
-        let (told, reports) = mpsc::channel(REPORTS);
-        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-        let end = stop.clone();
-        tokio::spawn(async move {
-            if launch.spec.model.as_deref() != Some("dead on arrival") {
-                tokio::select! {
-                    _ = live(&launch, wanted, &told) => {}
-                    () = end.cancelled() => {}
-                }
-            }
-            let reason = if end.is_cancelled() { ExitReason::Stopped } else { ExitReason::NotReady };
-            let exit =
-                Exit { reason, code: None, signal: None, message: "it ended".into(), stderr: String::new() };
-            let _ = told.send(Report::Exited(exit)).await;
-        });
-        AgentLink { instructions, reports, stop, kill }
-    }
-}
-
-fn info(launch: &Launch) -> AgentInfo {
-    AgentInfo {
-        agent_session: Some(
-            launch.resume.as_ref().map_or("mirror-1".into(), |from| from.agent_session.clone()),
-        ),
-        version: Some("1.2.3".into()),
-        cwd: Some(launch.spec.cwd.clone()),
-        model: Some("glass".into()),
-        mode: Some("default".into()),
-        tools: Some(vec!["Bash".into()]),
-        mcp_servers: Some(vec![]),
-        commands: Some(vec![CommandInfo {
-            name: "compact".into(),
-            description: "make it smaller".into(),
-            argument_hint: Some("what to keep".into()),
-        }]),
-        models: Some(vec![ModelInfo { id: "glass".into(), display_name: "Glass".into(), description: None }]),
-        account: Some(Account { email: Some("ada@example.org".into()), ..Account::default() }),
-        ..AgentInfo::default()
-    }
-}
-
-type Told = mpsc::Sender<Report>;
-
-async fn live(launch: &Launch, mut wanted: mpsc::Receiver<Instruction>, told: &Told) -> Option<()> {
-    let event = |event| Report::Event { event, raw: None };
-    let capabilities = Box::new(Mirror.capabilities());
-    let protocol = NativeProtocol::Demo;
-    told.send(Report::Started { pid: None, version: None, protocol, capabilities }).await.ok()?;
-    told.send(event(Event::AgentInfo { info: Box::new(info(launch)) })).await.ok()?;
-    told.send(Report::Ready).await.ok()?;
-    while let Some(Instruction { ticket, order }) = wanted.recv().await {
-        told.send(Report::Delivered(ticket)).await.ok()?;
-        match order {
-            Order::Native(body) if body["fail"] == true => {
-                told.send(Report::Rejected { ticket, error: "as you wish".into() }).await.ok()?;
-            }
-            Order::McpStatus => {
-                let server = McpServer {
-                    name: "files".into(),
-                    status: "connected".into(),
-                    error: None,
-                    tools: vec![],
-                    scope: None,
-                };
-                told.send(event(Event::McpServers { servers: vec![server] })).await.ok()?;
-                told.send(Report::Consumed { ticket, result: None }).await.ok()?;
-            }
-            Order::Prompt { content } => {
-                told.send(Report::Consumed { ticket, result: None }).await.ok()?;
-                told.send(Report::TurnStarted { origin: TurnOrigin::Prompt }).await.ok()?;
-                if content == [Content::text("ask")] {
-                    let ask = Ask::Permission {
-                        tool_name: "Bash".into(),
-                        input: json!({ "command": "ls" }),
-                        description: None,
-                        changes: vec![],
-                        reason: None,
-                        blocked_path: None,
-                        suggestions: vec![],
-                        options: vec![],
-                    };
-                    let (key, parent, tool, raw) = (format!("k{}", ticket.0), None, None, None);
-                    told.send(Report::RequestOpened { key, ask: Box::new(ask), parent, tool, raw })
-                        .await
-                        .ok()?;
-                } else {
-                    reflect(&format!("{content:?}"), ticket.0, told).await?;
-                }
-            }
-            Order::Answer { answer, .. } => {
-                told.send(Report::Consumed { ticket, result: None }).await.ok()?;
-                reflect(&format!("{answer:?}"), ticket.0, told).await?;
-            }
-            other => {
-                let result = Some(json!(format!("{other:?}")));
-                told.send(Report::Consumed { ticket, result }).await.ok()?;
-            }
-        }
-    }
-    Some(())
-}
-
-async fn reflect(text: &str, number: u64, told: &Told) -> Option<()> {
-    let message = Event::Message {
-        item: format!("m{number}"),
-        message: None,
-        parent: None,
-        model: None,
-        content: vec![Content::text(text)],
-        interrupted: false,
-        stop_reason: None,
-    };
-    told.send(Report::Event { event: message, raw: None }).await.ok()?;
-    let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
-    told.send(Report::TurnEnded { result, raw: None }).await.ok()
-}
-
-fn spec() -> SessionSpec {
-    SessionSpec { agent: "mirror".into(), cwd: "/".into(), ..SessionSpec::default() }
-}
-
-async fn opened() -> (Portolan, Session) {
-    let portolan = Portolan::open(Settings::in_memory(vec![Arc::new(Mirror)])).await.unwrap();
-    let session = portolan.client("test").create(spec()).await.unwrap();
-    session.info().await.unwrap();
-    (portolan, session)
-}
-
-/// The words of all messages in what came of a prompt.
-async fn said(session: &Session, content: Vec<Content>) -> Vec<String> {
-    let all = session.send(content).await.unwrap().all().await.unwrap();
-    assert!(matches!(all.last().unwrap().event, Event::TurnEnded { .. }), "{all:#?}");
-    let text = |event: &Event| match event {
-        Event::Message { content, .. } => Some(format!("{content:?}")),
-        _ => None,
-    };
-    all.iter().filter_map(|told| text(&told.event)).collect()
-}
+use mirror::{Mirror, opened, said, spec};
 
 fn told(what: &str) -> Option<Value> {
     Some(json!(what))
@@ -249,7 +77,7 @@ async fn any_number_of_readers_see_the_same_entries() {
     assert!(seen.iter().all(|all| *all == seen[0]));
 }
 
-// covers: 003-102
+// covers: 003-102, 004-094
 #[tokio::test]
 async fn what_is_sent_gives_the_messages_of_its_turn() {
     let (_portolan, session) = opened().await;
@@ -261,7 +89,7 @@ async fn what_is_sent_gives_the_messages_of_its_turn() {
     assert_eq!(prompts, 1);
 }
 
-// covers: 003-104
+// covers: 003-104, 004-095, 004-096, 004-097
 #[tokio::test]
 async fn a_request_is_answered_by_the_program_and_only_once() {
     let (_portolan, session) = opened().await;
@@ -271,12 +99,16 @@ async fn a_request_is_answered_by_the_program_and_only_once() {
         mode: None,
         option: None,
     };
-    for answer in [edited, Answer::allow(), Answer::deny(Some("no".into()))] {
+    let ending = Answer::Deny { message: Some("stop".into()), interrupt: true, option: None };
+    for answer in [edited, Answer::allow(), Answer::deny(Some("no".into())), Answer::deny(None), ending] {
         let mut reply = session.send(vec![Content::text("ask")]).await.unwrap();
         let mut last = None;
         while let Some(told) = reply.next().await.unwrap() {
             if let Event::RequestOpened { request } = &told.event {
                 match &answer {
+                    Answer::Deny { message, interrupt: true, .. } => {
+                        session.deny_and_interrupt(request.request, message.as_deref()).await
+                    }
                     Answer::Deny { message, .. } => session.deny(request.request, message.as_deref()).await,
                     Answer::Allow { input: None, .. } => session.allow(request.request).await,
                     other => session.answer(request.request, other.clone()).await,
@@ -293,7 +125,7 @@ async fn a_request_is_answered_by_the_program_and_only_once() {
     }
 }
 
-// covers: 003-105, 003-106, 003-107, 003-111, 003-114
+// covers: 003-105, 003-106, 003-107, 003-111, 003-114, 004-099
 #[tokio::test]
 async fn everything_else_reaches_the_agent_as_what_it_means() {
     let (_portolan, session) = opened().await;

@@ -26,7 +26,7 @@ fn mode(home: &Home, name: &str) -> u32 {
     std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o777
 }
 
-// covers: 003-154
+// covers: 003-154, 004-081
 #[test]
 fn a_running_daemon_is_found_by_its_file() {
     let home = home();

@@ -68,7 +68,7 @@ fn a_permission_shows_everything_the_cli_tells_of_it() {
     assert_eq!(suggestions.len(), 2, "also those of a newer kind");
 }
 
-// covers: 000-030, 000-032, 000-034, 000-035, 003-104
+// covers: 000-030, 000-032, 000-034, 000-035, 003-104, 004-095, 004-096
 #[test]
 fn an_allow_echoes_the_input_and_never_the_suggestions() {
     let response = answered(tool_request(), allow(None));
@@ -81,7 +81,7 @@ fn an_edited_input_takes_the_place_of_the_original() {
     assert_eq!(response["updatedInput"], json!({ "command": "pwd" }));
 }
 
-// covers: 000-031
+// covers: 000-031, 004-097
 #[test]
 fn a_deny_says_why_and_ends_the_turn_only_where_asked() {
     let deny = |message: Option<&str>, interrupt| Answer::Deny {
