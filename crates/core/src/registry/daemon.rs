@@ -1,7 +1,7 @@
 //! The daemon's own log: sessions created, changed and ended, requests opened and closed, tokens. Session lists, the
 //! inbox of everything that waits and audit are cursors over it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
@@ -20,6 +20,9 @@ const NOTES: usize = 1024;
 
 /// Notes taken in at once.
 const NOTE_BATCH: usize = 256;
+
+/// How long the end of the daemon waits for a store that may never write again.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// How many sessions the daemon's snapshot lists; older ones are found by asking for pages.
 const LISTED: usize = 1000;
@@ -148,9 +151,11 @@ impl Daemon {
     }
 
     pub(super) async fn close(&self) {
-        // Everything noted before this is written.
+        // Everything noted before this is written, where the store writes at all.
         let newest = self.log.book().head();
-        self.log.wait_visible(newest).await;
+        if tokio::time::timeout(LAST_WORDS, self.log.wait_visible(newest)).await.is_err() {
+            tracing::error!("the daemon's last words could not be written");
+        }
         self.log.close(Closed::Stopping);
     }
 }

@@ -247,7 +247,7 @@ impl Tokens {
         if *token == *OWNER {
             return Err(Refusal::new(
                 RefusalCode::Invalid,
-                "the owner's own token cannot be revoked, only replaced: remove the file `token` in PORTOLAN_HOME and restart",
+                "the owner's own token cannot be revoked, only replaced: `portolan token rotate`",
             ));
         }
         // Out of memory first: whatever the disk does, it opens nothing from here on.

@@ -10,6 +10,7 @@ use std::{
     net::IpAddr,
     str::FromStr,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
 };
 
 use portolan_core::{
@@ -17,7 +18,7 @@ use portolan_core::{
     ports::{Clock, Op, Store, StoreError, Write},
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 /// The records of devices, by address.
 const DEVICES: &str = "handheld_devices";
@@ -28,6 +29,9 @@ const KNOCKED: usize = 64;
 
 /// Devices that were approved or revoked.
 const DECIDED: usize = 1000;
+
+/// How long a decision waits for a store that may be failing.
+const KEPT_WITHIN: Duration = Duration::from_secs(10);
 
 /// An address or a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,6 +155,8 @@ pub struct Devices {
     known: RwLock<Known>,
     /// Grows with every decision.
     decisions: watch::Sender<u64>,
+    /// One decision at a time: memory and store must agree on which was the last.
+    deciding: Semaphore,
 }
 
 impl Devices {
@@ -165,7 +171,14 @@ impl Devices {
                 tracing::warn!(device = key, "the record of a device cannot be read");
             }
         }
-        Ok(Self { store, clock, allow, known: RwLock::new(known), decisions: watch::Sender::new(0) })
+        Ok(Self {
+            store,
+            clock,
+            allow,
+            known: RwLock::new(known),
+            decisions: watch::Sender::new(0),
+            deciding: Semaphore::new(1),
+        })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {
@@ -266,16 +279,26 @@ impl Devices {
         if decision == Decide::Revoke {
             self.decisions.send_modify(|count| *count += 1);
         }
-        self.keep(address, decided).await?;
-        self.write().decided.insert(address, decided);
+        let _alone = self.deciding.acquire().await.map_err(|_| unkept("the door is closed"))?;
+        tokio::time::timeout(KEPT_WITHIN, self.keep(address, decided))
+            .await
+            .unwrap_or_else(|_| Err(unkept("it cannot be written down just now")))?;
+        {
+            let mut known = self.write();
+            // Who was put out meanwhile stays out, and that is written next.
+            let put_out =
+                known.decided.get(&address).is_some_and(|last| !last.approved && last.at >= decided.at);
+            if !(decided.approved && put_out) {
+                known.decided.insert(address, decided);
+            }
+        }
         self.decisions.send_modify(|count| *count += 1);
         let found = self.list().into_iter().find(|device| device.address == address);
         found.ok_or_else(|| Refusal::new(RefusalCode::Internal, "the device is gone again"))
     }
 
     async fn keep(&self, address: IpAddr, decision: Decision) -> Result<(), Refusal> {
-        let failing = |why: String| Refusal::new(RefusalCode::StoreFailing, why);
-        let value = serde_json::to_vec(&decision).map_err(|error| failing(error.to_string()))?;
+        let value = serde_json::to_vec(&decision).map_err(|error| unkept(&error.to_string()))?;
         let put = Op::Put { collection: DEVICES, key: address.to_string(), value: value.into() };
         let (done, committed) = oneshot::channel();
         let done: Box<dyn FnOnce() + Send> = Box::new(move || {
@@ -283,9 +306,13 @@ impl Devices {
             let _ = done.send(());
         });
         let write = Write { log: LogId::Daemon, ops: vec![put], done: Some(done) };
-        self.store.write(write).await.map_err(|error| failing(error.to_string()))?;
-        committed.await.map_err(|_| failing("the store did not take it".into()))
+        self.store.write(write).await.map_err(|error| unkept(&error.to_string()))?;
+        committed.await.map_err(|_| unkept("the store did not take it"))
     }
+}
+
+fn unkept(why: &str) -> Refusal {
+    Refusal::new(RefusalCode::StoreFailing, why)
 }
 
 /// What the owner decides.

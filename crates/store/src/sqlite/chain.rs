@@ -188,7 +188,13 @@ fn follow(connection: &Connection, noted: Option<Head>) -> rusqlite::Result<Veri
     found.sealed_later = Some(Seq(later as u64)).filter(|seq| *seq > Seq::ZERO);
     found.trimmed = Some(log.trimmed).filter(|seq| *seq > Seq::ZERO);
     let mut before = newest(connection, log.key, log.trimmed)?;
-    let mut noted_is_there = noted.is_none_or(|noted| noted.seq <= log.trimmed);
+    if log.trimmed > Seq::ZERO && before == Seal::NONE {
+        // What was trimmed left no seal: nothing says that what follows was ever behind it.
+        found.broken = Some(Broken::Missing { seq: log.trimmed });
+        return Ok(found);
+    }
+    // Of what was trimmed only the last seal can be compared.
+    let mut noted_is_there = noted.is_none_or(|noted| noted == Head { seq: log.trimmed, seal: before });
     let mut statement = connection.prepare(LINKS)?;
     let mut rows = statement.query([entry_id(log.key, log.trimmed), entry_id(log.key, HIGHEST)])?;
     while let Some(row) = rows.next()? {
@@ -403,6 +409,26 @@ mod tests {
         store.close().unwrap();
         let found = look(&home);
         assert_eq!((found.entries, found.sealed_later, found.broken), (3, Some(Seq(4)), None));
+    }
+
+    #[tokio::test]
+    async fn a_head_from_before_what_was_trimmed_is_not_taken_on_trust() {
+        let home = five().await;
+        let noted = look(&home).head.unwrap();
+        tamper(&home, "DELETE FROM entries; DELETE FROM seals; UPDATE logs SET trimmed = 9, last = 9");
+        let lost = Some(Broken::Missing { seq: Seq(9) });
+        assert_eq!((look(&home).broken, verify(&home.path(), Some(noted)).unwrap().broken), (lost, lost));
+        let home = five().await;
+        let store = home.store();
+        commit(&store, LogId::Daemon, vec![Op::Trim { upto: Seq(9) }]).await.unwrap();
+        store.flush().await.unwrap();
+        store.close().unwrap();
+        assert_eq!(verify(&home.path(), Some(noted)).unwrap().broken, None, "its seal is kept");
+        let other = Head { seal: Seal([7; 32]), ..noted };
+        let not_noted = |seq| Some(Broken::NotTheNoted { seq });
+        assert_eq!(verify(&home.path(), Some(other)).unwrap().broken, not_noted(Seq(9)));
+        let earlier = Head { seq: Seq(6), ..noted };
+        assert_eq!(verify(&home.path(), Some(earlier)).unwrap().broken, not_noted(Seq(6)));
     }
 
     #[tokio::test]

@@ -9,7 +9,8 @@ mod read;
 mod tests;
 
 use std::{
-    ffi::OsString,
+    collections::HashSet,
+    ffi::{OsStr, OsString},
     fs,
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -85,12 +86,15 @@ impl Home {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             path.extension().is_some_and(|extension| extension == "jsonl") && name.starts_with(prefix)
         };
+        let mut names = HashSet::new();
         let mut files: Vec<(Millis, PathBuf)> = folders(&self.projects)
             .flat_map(|project| entries(&project))
             .filter(wanted)
             .filter_map(|path| Some((changed(&path)?, path)))
             .collect();
         files.sort_by(|a, b| b.cmp(a));
+        // Of two under one name the newest is meant, as in reading it.
+        files.retain(|(_, path)| names.insert(path.file_name().map(OsStr::to_owned)));
         let files = files.into_iter().take(LISTED);
         let told = files.filter_map(|(updated_at, path)| summary(&path, updated_at));
         told.filter(|past| query.admits(past.cwd.as_deref())).take(query.limit).collect()
@@ -140,7 +144,8 @@ impl Home {
             return None;
         }
         let name = format!("{session}.jsonl");
-        folders(&self.projects).map(|project| project.join(&name)).find(|path| path.is_file())
+        let files = folders(&self.projects).map(|project| project.join(&name));
+        files.filter_map(|path| Some((changed(&path)?, path))).max().map(|(_, path)| path)
     }
 }
 
@@ -154,8 +159,10 @@ fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
     folders.into_iter().filter(|path| path.is_dir())
 }
 
+/// When a file was last written; `None` for what is no file, such as a pipe that would never end.
 fn changed(path: &Path) -> Option<Millis> {
-    let since = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let since = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(Millis(i64::try_from(since.as_millis()).ok()?))
 }
 

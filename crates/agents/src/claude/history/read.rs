@@ -2,7 +2,8 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs, io,
+    fs,
+    io::{self, Read as _},
     ops::ControlFlow,
     path::{Path, PathBuf},
     time::Duration,
@@ -76,6 +77,21 @@ fn setup() -> Setup {
     }
 }
 
+/// What of a note about a subagent is read: it is a line or two.
+const NOTE: u64 = 64 * 1024;
+
+/// How a file begins; nothing for what is no file, such as a pipe that would never end.
+fn beginning(path: &Path) -> Vec<u8> {
+    let mut bytes = vec![];
+    if path.is_file()
+        && let Ok(file) = fs::File::open(path)
+    {
+        // What cannot be read tells nothing.
+        let _ = file.take(NOTE).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
 /// The files of subagents, by the call that started each where its note says so, else by the CLI's name for it.
 fn asides(folder: &Path) -> HashMap<String, PathBuf> {
     #[derive(Default, Deserialize)]
@@ -87,9 +103,9 @@ fn asides(folder: &Path) -> HashMap<String, PathBuf> {
     let named = files.filter_map(|path| {
         let name = path.file_name()?.to_str()?;
         let agent = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
-        let note = fs::read(folder.join(format!("agent-{agent}.meta.json"))).unwrap_or_default();
-        let note: Note = serde_json::from_slice(&note).unwrap_or_default();
-        Some((note.tool_use_id.unwrap_or_else(|| agent.to_owned()), path))
+        let note = folder.join(format!("agent-{agent}.meta.json"));
+        let note: Note = serde_json::from_slice(&beginning(&note)).unwrap_or_default();
+        path.is_file().then(|| (note.tool_use_id.unwrap_or_else(|| agent.to_owned()), path.clone()))
     });
     named.collect()
 }

@@ -276,3 +276,35 @@ fn who_has_had_enough_is_given_no_more() {
     home.read_now(SESSION, take).unwrap();
     assert_eq!(count, 3);
 }
+
+#[test]
+fn of_two_conversations_under_one_name_the_newest_is_listed_and_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = kept(folder.path(), &json!({}));
+    let older = folder.path().join(".claude/projects/-elsewhere").join(format!("{SESSION}.jsonl"));
+    let mut secret = line("user", "u9", json!({ "role": "user", "content": "from elsewhere" }));
+    secret["cwd"] = json!("/elsewhere");
+    write(&older, &[secret]);
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
+    fs::File::options().write(true).open(&older).unwrap().set_modified(long_ago).unwrap();
+    let listed = |below: &str| home.list_now(&PastQuery { below: vec![below.into()], ..query() }).len();
+    assert_eq!((listed("/work folder"), listed("/elsewhere")), (1, 0));
+    let entries = read(&home, SESSION).unwrap();
+    let says = |entry: &PastEntry| format!("{:?}", entry.event).contains("from elsewhere");
+    assert!(!entries.iter().any(says), "{entries:?}");
+}
+
+#[test]
+fn a_pipe_among_the_files_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = kept(folder.path(), &json!({}));
+    let project = folder.path().join(".claude/projects/-work-folder");
+    let aside = project.join(SESSION).join("subagents");
+    for pipe in [project.join("1bbb.jsonl"), aside.join("agent-b1.jsonl"), aside.join("agent-b1.meta.json")] {
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+            .unwrap();
+    }
+    assert_eq!(home.list_now(&query()).len(), 1);
+    assert!(matches!(read(&home, "1bbb"), Err(PastError::NotFound(_))));
+    assert!(!read(&home, SESSION).unwrap().is_empty());
+}
