@@ -53,7 +53,7 @@ pub(crate) fn cli() -> String {
     options(&root, &mut out, Which::Global);
     out.push_str("\n## Verbs\n\n");
     for verb in root.get_subcommands().filter(|verb| !verb.is_hide_set()) {
-        section(verb, "portolan", 3, &mut out);
+        section(verb, "portolan", "portolan", 3, &mut out);
     }
     out.push_str(
         "## Actions\n\nWhat can be asked of a session or of the daemon, and a command line that asks it.\n\n",
@@ -71,8 +71,10 @@ enum Which {
     Own,
 }
 
-fn section(command: &Command, above: &str, level: usize, out: &mut String) {
+/// A verb and those below it. `typed` is what stands before it on a command line: what the verbs above want comes first.
+fn section(command: &Command, above: &str, typed: &str, level: usize, out: &mut String) {
     let name = format!("{above} {}", command.get_name());
+    let mut typed = format!("{typed} {}", command.get_name());
     let _ = writeln!(out, "{} {name}\n", "#".repeat(level));
     if let Some(about) = command.get_about() {
         let _ = writeln!(out, "{about}.\n");
@@ -82,7 +84,7 @@ fn section(command: &Command, above: &str, level: usize, out: &mut String) {
     if let Some((_, more)) = more.split_once("\n\n") {
         let _ = writeln!(out, "{more}\n");
     }
-    let mut usage = name.clone();
+    let mut usage = typed.clone();
     let positionals: Vec<_> = command.get_positionals().collect();
     if command
         .get_arguments()
@@ -113,8 +115,11 @@ fn section(command: &Command, above: &str, level: usize, out: &mut String) {
     if !rows.is_empty() {
         let _ = writeln!(out, "{rows}");
     }
+    for wanted in command.get_positionals().filter(|positional| positional.is_required_set()) {
+        let _ = write!(typed, " {}", wanted.get_id().as_str().to_uppercase());
+    }
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
-        section(verb, &name, level + 1, out);
+        section(verb, &name, &typed, level + 1, out);
     }
 }
 

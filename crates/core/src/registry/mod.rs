@@ -227,7 +227,9 @@ impl Registry {
             )),
             _ => Err(Refusal::new(
                 RefusalCode::Invalid,
-                format!("several sessions begin with `{prefix}`; give more characters"),
+                format!(
+                    "several sessions begin with `{prefix}`; `portolan ls` shows how much of an id is enough"
+                ),
             )),
         }
     }
