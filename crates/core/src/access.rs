@@ -85,7 +85,7 @@ impl Principal {
         }
         Err(Refusal::new(
             RefusalCode::Forbidden,
-            format!("this needs the role {role}; the token `{}` has {}", self.token, self.role),
+            format!("this needs the role {role}; the token `{}` has {}", self.name, self.role),
         ))
     }
 

@@ -296,6 +296,12 @@ fn a_viewer_reads_and_may_do_nothing() {
     let file = home.path().join("viewer.token");
     let made = home.run(["token", "create", "vera", "--role", "viewer", "-o", file.to_str().unwrap()]);
     assert_eq!(made.code, 0, "{made:?}");
+    let again = home.run(["token", "create", "late", "-o", file.to_str().unwrap()]);
+    assert_eq!(
+        (again.code, home.run(["token", "list"]).stdout.contains("late")),
+        (1, false),
+        "no place, no token"
+    );
     assert!(made.stdout.is_empty(), "the secret is in the file alone");
     let url = home.record().unwrap()["url"].as_str().unwrap().to_owned();
     let vera = |arguments: &[&str]| {

@@ -1,6 +1,6 @@
 //! token create, list, revoke, rotate: who may come in.
 
-use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, time::Duration};
+use std::{fs::File, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
 
 use portolan_core::CommandId;
 use portolan_frontends::native::wire::{ClientFrame, TokenInfo};
@@ -38,9 +38,11 @@ pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
                 sessions: (!bound.is_empty()).then_some(bound),
                 expires_in_seconds: expires.as_deref().map(inputs::seconds).transpose()?,
             };
+            // Before the token: one whose secret has no place to go would be lost.
+            let place = file.map(Place::make).transpose()?;
             let (token, secret) = client.token_create(frame).await?;
             client.close().await;
-            created(context, &token, &secret, file.as_deref())
+            created(context, &token, &secret, place)
         }
         Token::List => {
             let tokens = client.token_list().await?;
@@ -95,15 +97,46 @@ async fn rotate(context: &Context) -> Outcome {
     }
 }
 
-fn created(context: &Context, token: &TokenInfo, secret: &str, file: Option<&Path>) -> Outcome {
-    if let Some(path) = file {
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(
-                |error| Failure::new(format!("`{}`: {error}; the token exists, revoke it", path.display())),
-            )?;
-        file.write_all(format!("{secret}\n").as_bytes())?;
+/// A new file for a secret. It goes again where no secret came.
+struct Place {
+    path: PathBuf,
+    file: File,
+    filled: bool,
+}
+
+impl Place {
+    fn make(path: PathBuf) -> Outcome<Self> {
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| Failure::new(format!("`{}`: {error}", path.display())))?;
+        Ok(Self { path, file, filled: false })
     }
-    match (context.format(), file) {
+
+    fn fill(&mut self, token: &TokenInfo, secret: &str) -> Outcome {
+        self.file.write_all(format!("{secret}\n").as_bytes()).map_err(|error| {
+            let (path, token) = (self.path.display(), &token.token);
+            Failure::new(format!(
+                "`{path}`: {error}; the token is there, `portolan token revoke {token}` removes it"
+            ))
+        })?;
+        self.filled = true;
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.filled {
+            // Nobody put anything there; where it cannot be removed, it is empty.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn created(context: &Context, token: &TokenInfo, secret: &str, mut place: Option<Place>) -> Outcome {
+    if let Some(place) = &mut place {
+        place.fill(token, secret)?;
+    }
+    match (context.format(), place.as_ref().map(|place| &place.path)) {
         (Format::Json, Some(_)) => output::json(&json!({"token": token})),
         (Format::Json, None) => output::json(&json!({"token": token, "secret": secret})),
         (Format::Plain, Some(path)) => {
