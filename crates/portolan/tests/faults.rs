@@ -70,6 +70,13 @@ const FREE_PORT: &str = "[listen]\naddress = \"127.0.0.1:0\"\n";
 
 // ------------------------------------------------------------------------------------- full disk
 
+/// Root can mount, so there this is a failure; others may not be allowed to.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests must see what was not shown")]
+fn nothing_can_be_mounted(more: &str) {
+    assert!(!rustix::process::geteuid().is_root(), "root cannot mount a disk of its own: {more}");
+    eprintln!("NOT SHOWN: this machine lets nobody mount anything; {more}");
+}
+
 /// A home on a small disk of its own. The disk is seen by the daemon alone, and by others through the daemon.
 struct SmallDisk {
     daemon: Daemon,
@@ -136,10 +143,7 @@ fn agents(session: &str) -> Vec<String> {
 #[test]
 fn a_full_disk_refuses_what_must_be_kept_and_still_stops_agents() {
     let Some(disk) = SmallDisk::new("size=8m,mode=0700") else {
-        eprintln!(
-            "this machine lets nobody mount anything; core's tests show the same with a store that refuses"
-        );
-        return;
+        return nothing_can_be_mounted("core's tests show the same with a store that refuses");
     };
     let session = disk.json(&["new", "demo", "slow"])["session"].as_str().unwrap().to_owned();
     wait_for("the turn", || disk.json(&["show", &session])["state"]["turn"].is_object().then_some(()));
@@ -188,8 +192,7 @@ fn a_read_only_home_is_told_with_a_way_out() {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("unshare") || said.contains("mount:") {
-        eprintln!("this machine lets nobody mount anything: {said}");
-        return;
+        return nothing_can_be_mounted(&said);
     }
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
