@@ -282,6 +282,13 @@ pub enum Report {
         /// What the agent really said, where that is worth keeping.
         raw: Option<Bytes>,
     },
+    /// An item that streamed will not be finished. What there was of it is kept, and marked as cut off.
+    CutOff {
+        /// Which item.
+        item: String,
+        /// The model that wrote it.
+        model: Option<String>,
+    },
     /// A turn began.
     TurnStarted {
         /// What set it off.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use portolan_core::{
     Event, Generation,
     event::{Content, ItemKind, Level, TurnOrigin},
+    ports::Report,
     usage::TokenUsage,
 };
 use serde_json::Value;
@@ -58,7 +59,6 @@ struct OpenBlock {
     kind: String,
     /// The call, where it is one.
     tool: Option<String>,
-    text: String,
 }
 
 impl Conversation {
@@ -75,6 +75,12 @@ impl Conversation {
     /// An open block.
     fn block(&mut self, parent: Option<&str>, index: u64) -> Option<&mut OpenBlock> {
         self.streams.get_mut(parent.unwrap_or_default())?.blocks.get_mut(&index)
+    }
+
+    /// Is this not the message that streams? Then that one has been given up.
+    fn is_other(&self, parent: Option<&str>, message: Option<&str>) -> bool {
+        let stream = self.streams.get(parent.unwrap_or_default());
+        stream.is_some_and(|stream| stream.message.as_deref() != message)
     }
 
     /// The open block that this finished one ends.
@@ -145,7 +151,7 @@ impl Translate {
         let item = self.conversation.next_item();
         let stream = self.conversation.streams.entry(parent.clone().unwrap_or_default()).or_default();
         let message = stream.message.clone();
-        let open = OpenBlock { item: item.clone(), kind: block.kind, tool: block.id, text: String::new() };
+        let open = OpenBlock { item: item.clone(), kind: block.kind, tool: block.id };
         stream.blocks.insert(index, open);
         out.event(Event::ItemStarted { item, kind, message, parent });
     }
@@ -173,7 +179,6 @@ impl Translate {
             self.open_block(parent.map(str::to_owned), index, block, out);
         }
         let Some(open) = self.conversation.block(parent, index) else { return };
-        open.text.push_str(&text);
         out.event(Event::Delta { item: open.item.clone(), text: text.into_owned() });
     }
 
@@ -200,20 +205,7 @@ impl Translate {
     fn abandon(&mut self, parent: Option<&str>, out: &mut Turnout) {
         let Some(stream) = self.conversation.streams.get_mut(parent.unwrap_or_default()) else { return };
         for (_, open) in std::mem::take(&mut stream.blocks) {
-            let content = match open.kind.as_str() {
-                "text" => Content::Text { text: open.text },
-                "thinking" => Content::Thinking { text: open.text },
-                _ => Content::Other { body: serde_json::json!({ "tool_input": open.text }) },
-            };
-            out.event(Event::Message {
-                item: open.item,
-                message: stream.message.clone(),
-                parent: parent.map(str::to_owned),
-                model: stream.model.clone(),
-                content: vec![content],
-                interrupted: true,
-                stop_reason: None,
-            });
+            out.reports.push(Report::CutOff { item: open.item, model: stream.model.clone() });
         }
     }
 
@@ -262,6 +254,9 @@ impl Translate {
             self.subagents.writes_with(parent, model);
         }
         let synthetic = model.is_none();
+        if self.conversation.is_other(parent.as_deref(), message.id.as_deref()) {
+            self.abandon(parent.as_deref(), out);
+        }
         // Versions that do not mark what an interrupt left of a message send it after the interrupt.
         let cut_off = envelope.aborted == Some(true)
             || parent.is_none() && !synthetic && self.turn.as_ref().is_some_and(|turn| turn.interrupted);

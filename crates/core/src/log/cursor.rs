@@ -110,19 +110,32 @@ impl<F: Folded> Cursor<F> {
     }
 
     async fn behind(&mut self, since: Seq, upto: Seq) -> Result<Option<Delivery<F::Event, F>>, StoreError> {
+        if !self.log.wait_visible(upto).await {
+            self.phase = Phase::Ended(self.tip.borrow().closed.unwrap_or(Closed::Failed));
+            return Ok(None);
+        }
         if let Some(pieces) = self.stored(upto).await? {
             return Ok(Some(Delivery::Entries(pieces)));
         }
-        self.phase = Phase::Live;
-        self.last = upto;
         if self.mode == Mode::Items {
+            self.phase = Phase::Live;
+            self.last = upto;
             return Ok(None);
         }
         let id = self.log.id();
         let (merged, at) = {
             let book = self.log.book();
+            let ended = book.state().newest_end();
+            if ended > upto {
+                // An item that was open at `upto` has ended meanwhile: its text is in the entry that ended it, and must
+                // be told before what streamed after it.
+                self.phase = Phase::Behind { since, upto: ended };
+                return Ok(None);
+            }
             (book.state().merged(since, upto), book.at())
         };
+        self.phase = Phase::Live;
+        self.last = upto;
         // They bring the reader up to `upto`, so that is their number: numbers never go back.
         let piece = |event| Piece::Live(Arc::new(Entry::new(id, upto, at, None, event)));
         let pieces: Vec<_> = merged.into_iter().map(piece).collect();

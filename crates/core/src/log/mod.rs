@@ -47,7 +47,11 @@ pub trait Folded: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
 
     /// For a reader that saw everything up to `after` but is to skip the streamed entries up to `upto`: what they
     /// added to items that are still open, merged, oldest first.
+    /// Right only where no item has ended after `upto`: see [`Folded::newest_end`].
     fn merged(&self, after: Seq, upto: Seq) -> Vec<Self::Event>;
+
+    /// The newest entry that ended an item. What had streamed into it before is no longer known here: the entry has it.
+    fn newest_end(&self) -> Seq;
 }
 
 /// How far readers may read.

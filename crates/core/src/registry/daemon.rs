@@ -98,6 +98,10 @@ impl Folded for DaemonState {
     fn merged(&self, _: Seq, _: Seq) -> Vec<DaemonEvent> {
         Vec::new()
     }
+
+    fn newest_end(&self) -> Seq {
+        Seq::ZERO
+    }
 }
 
 /// The daemon's log and the way into it. Cheap to clone.

@@ -3,6 +3,7 @@
 //! It opens sessions when someone asks for them and forgets them when nobody does: a session without an agent
 //! and without a reader is only a row in the store. Roles are checked here, for every frontend alike.
 
+mod asked;
 mod create;
 mod daemon;
 mod failing;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use self::shelf::Shelf;
-pub(crate) use self::{daemon::Daemon, shelf::ShelfRef};
+pub(crate) use self::{asked::Asked, daemon::Daemon, shelf::ShelfRef};
 pub use self::{
     daemon::{DaemonState, Waiting},
     past::{PAST_LISTED, PastDescription, PastListing, TakeUp, TakenUp},
@@ -246,7 +247,11 @@ impl Registry {
         who.may(action.needs(), session)?;
         let key = CommandKey { token: who.token.clone(), id };
         let handle = self.wake(session).await?;
-        let known = self.shared.store.command(LogId::Session(session), key.clone()).await.map_err(broken)?;
+        let known = if handle.asked.is_new(&key) {
+            None
+        } else {
+            self.shared.store.command(LogId::Session(session), key.clone()).await.map_err(broken)?
+        };
         if let Some(row) = known
             && let Ok(stage) = serde_json::from_slice(&row.stage)
         {

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::{Registry, broken};
+use super::{Asked, Registry, broken};
 use crate::{
     Event, LogId, Refusal, RefusalCode, Seq, SessionId,
     log::{Book, Folded as _, Log, delivery::Closed},
@@ -121,7 +121,7 @@ impl Registry {
         let mut book = Book::new(log, head.last.max(head.reserved), state);
         let mut machine = Machine::new(self.shared.policy.clone());
         machine.recover(&mut book, self.shared.clock.now(), &head.open_items);
-        Ok(self.spawn(id, book, machine, birth, published))
+        Ok(self.spawn(id, book, machine, birth, published, Asked::unknown()))
     }
 
     /// The state that the log adds up to: its newest checkpoint and what came after.
@@ -165,7 +165,7 @@ impl Registry {
     ) -> Result<Arc<Handle>, Refusal> {
         let slot = self.shared.shelf.slot(id)?;
         let published = book.state().summary.clone();
-        let spawn = || async { self.spawn(id, book, machine, birth, published) };
+        let spawn = || async { self.spawn(id, book, machine, birth, published, Asked::nothing()) };
         Ok(Arc::clone(slot.get_or_init(spawn).await))
     }
 
@@ -176,6 +176,7 @@ impl Registry {
         machine: Machine,
         birth: Birth,
         published: Summary,
+        asked: Asked,
     ) -> Arc<Handle> {
         let log = Log::new(self.store(), book);
         let (mailbox, inbox) = tokio::sync::mpsc::channel(MAILBOX);
@@ -210,6 +211,6 @@ impl Registry {
             span,
         ));
         let (presence, _) = tokio::sync::watch::channel(Arc::default());
-        Arc::new(Handle { id, log, mailbox, presence, reins })
+        Arc::new(Handle { id, log, mailbox, presence, reins, asked })
     }
 }

@@ -11,9 +11,6 @@ use crate::{Entry, Event, LogId, Seq, log::Book, ports::Op};
 /// itself, 200 kills of a busy daemon once cost 249.
 pub(super) const CHUNK_DELAY: Duration = Duration::from_millis(200);
 
-/// Or as soon as so much of it waits.
-const CHUNK_BYTES: usize = 64 * 1024;
-
 /// How much of each open item the store has been given.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
@@ -21,9 +18,9 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Called after appending: removes the chunks of items that are finished, and writes those that have grown too
-    /// large to wait. `true` when something waits to be written later.
-    pub(super) fn after_append(&mut self, log: LogId, book: &mut Book<State>) -> bool {
+    /// Called after appending: removes the chunks of items that are finished. `true` when something waits to be written
+    /// later. How much may wait is bounded by how much of an item is open.
+    pub(super) fn after_append(&mut self, book: &mut Book<State>) -> bool {
         if !self.written.is_empty() {
             let items = &book.state().items;
             let finished: Vec<_> = self
@@ -37,13 +34,7 @@ impl Chunks {
                 book.also(Op::CloseItem { item });
             }
         }
-        let waiting: usize =
-            book.state().items.iter().map(|open| open.text.len() - self.written_of(&open.item)).sum();
-        if waiting >= CHUNK_BYTES {
-            self.flush(log, book);
-            return false;
-        }
-        waiting > 0
+        book.state().items.iter().any(|open| open.text.len() > self.written_of(&open.item))
     }
 
     /// Writes all that waits.

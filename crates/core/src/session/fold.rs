@@ -68,6 +68,7 @@ impl State {
             context_used: None,
             context_window: DEFAULT_CONTEXT_WINDOW,
             activity_since: Seq::ZERO,
+            item_ended: Seq::ZERO,
         }
     }
 
@@ -208,6 +209,7 @@ impl Folded for State {
         if event.durability() == Durability::Durable {
             self.summary.active_at = at;
         }
+        let open_items = self.items.len();
         match event {
             Event::SessionCreated { spec } => *self = Self::new(self.summary.session, (**spec).clone(), at),
             Event::SessionRenamed { name } => self.summary.name.clone_from(name),
@@ -357,6 +359,9 @@ impl Folded for State {
             | Event::FilesPersisted { .. }
             | Event::Unknown { .. } => {}
         }
+        if self.items.len() < open_items {
+            self.item_ended = seq;
+        }
         self.summary.waiting = self.requests.len() as u32;
         let queued = self.commands.iter().filter(|open| open.is_queued_prompt()).count();
         self.summary.queued = queued as u32;
@@ -398,6 +403,10 @@ impl Folded for State {
         }
         merged.sort_by_key(|(seq, _)| *seq);
         merged.into_iter().map(|(_, event)| event).collect()
+    }
+
+    fn newest_end(&self) -> Seq {
+        self.item_ended
     }
 }
 

@@ -14,6 +14,7 @@ use std::{
 
 use self::requests::Opened;
 use super::{
+    parts::Parts,
     settle::{self, Reach, command_row, receipt},
     state::{State, Status},
 };
@@ -86,6 +87,7 @@ pub struct Machine {
     recent: VecDeque<(CommandKey, Seq, Stage)>,
     /// How the command that is being carried out was settled at once, where that has a result.
     settled: Option<Stage>,
+    parts: Parts,
     restarts: u32,
     /// The start that is under way has failed for a reason that another one would meet too.
     hopeless: bool,
@@ -104,6 +106,7 @@ impl Machine {
             settings: HashMap::new(),
             recent: VecDeque::new(),
             settled: None,
+            parts: Parts::default(),
             restarts: 0,
             hopeless: false,
             shutting_down: false,
@@ -372,8 +375,10 @@ impl Machine {
             Report::Event { event, raw } => {
                 let for_good = matches!(event, Event::Failure { recoverable: false, .. });
                 self.hopeless |= for_good && self.running == Running::Starting;
+                let event = self.parts.rename(book, now, event);
                 take_event(book, now, event, raw);
             }
+            Report::CutOff { item, model } => self.cut_off(book, now, &item, model),
             Report::TurnStarted { origin } => Self::turn_started(book, now, origin),
             Report::TurnEnded { result, raw } => self.turn_ended(book, now, result, raw),
             Report::RequestOpened { key, ask, parent, tool, raw } => {
@@ -409,6 +414,16 @@ impl Machine {
         }
     }
 
+    fn cut_off(&mut self, book: &mut Book<State>, now: Millis, item: &str, wrote: Option<String>) {
+        let name = self.parts.name_of(item);
+        let Some(open) = book.state().items.iter().find(|open| open.item == name) else { return };
+        let mut ended = settle::finished(open, settle::Ended::CutOff);
+        if let Event::Message { model, .. } = &mut ended {
+            *model = wrote;
+        }
+        book.append(now, None, ended);
+    }
+
     fn ready(&mut self, book: &mut Book<State>, now: Millis) {
         if self.running != Running::Starting {
             return;
@@ -442,6 +457,7 @@ impl Machine {
         // An end without a beginning still happened.
         Self::turn_started(book, now, TurnOrigin::Agent);
         settle::close_work(book, now, Reach::Foreground);
+        self.parts.forget_closed(book.state());
         let turn = book.state().summary.turns;
         if result.outcome == TurnOutcome::Completed {
             self.restarts = 0;
@@ -468,6 +484,7 @@ impl Machine {
         self.settings.clear();
         let failed = exit.reason.is_error();
         settle::agent_ended(book, now, exit);
+        self.parts.forget_closed(book.state());
         let can_resume =
             book.state().capabilities.session_resume && book.state().summary.agent_session.is_some();
         if !failed || asked_to || self.shutting_down || !(was_ready || self.restarts > 0) || !can_resume {

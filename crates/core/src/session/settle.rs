@@ -43,7 +43,7 @@ pub(super) fn close_work(book: &mut Book<State>, now: Millis, reach: Reach) {
     for item in items {
         // A tool's output ends with its result, below.
         if item.kind != ItemKind::ToolOutput || !tools.iter().any(|tool| tool.tool == item.item) {
-            book.append(now, None, finished(&item));
+            book.append(now, None, finished(&item, Ended::CutOff));
         }
     }
     for tool in tools {
@@ -82,8 +82,17 @@ fn in_background(state: &State, parent: Option<&String>) -> bool {
     false
 }
 
-/// The durable end of an item that was cut off: what there was of it.
-fn finished(item: &OpenItem) -> Event {
+/// How the text of an item ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Nothing of it is missing.
+    Whole,
+    /// More was to come.
+    CutOff,
+}
+
+/// The durable end of an item that its agent did not finish: what there was of it.
+pub(super) fn finished(item: &OpenItem, ended: Ended) -> Event {
     let text = item.text.clone();
     let content = match item.kind {
         ItemKind::Text => Content::Text { text },
@@ -97,7 +106,7 @@ fn finished(item: &OpenItem) -> Event {
         parent: item.parent.clone(),
         model: None,
         content: vec![content],
-        interrupted: true,
+        interrupted: ended == Ended::CutOff,
         stop_reason: None,
     }
 }
@@ -173,7 +182,7 @@ pub(super) fn recover(book: &mut Book<State>, now: Millis, open_items: &[ports::
             let text = open.text.clone();
             let item = OpenItem { item, kind, message, parent, text, started: Seq::ZERO, marks: Vec::new() };
             // A tool's output belongs to its result, which is given below from the state.
-            book.append(now, None, finished(&item));
+            book.append(now, None, finished(&item, Ended::CutOff));
         }
         book.also(ports::Op::CloseItem { item: open.item.clone() });
     }

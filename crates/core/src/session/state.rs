@@ -268,4 +268,7 @@ pub struct State {
     /// Since which entry `activity` is what it is.
     #[serde(skip)]
     pub(crate) activity_since: Seq,
+    /// The newest entry that ended an item.
+    #[serde(skip)]
+    pub(crate) item_ended: Seq,
 }

@@ -27,7 +27,7 @@ use crate::{
         delivery::{Closed, Presence},
     },
     ports::{Agent, AgentLink, Clock, Instruction, Launch, Op, Report, ResumePoint, StoreError, StoreHealth},
-    registry::{Daemon, ShelfRef},
+    registry::{Asked, Daemon, ShelfRef},
 };
 
 /// Commands waiting for the session task. Full means that it has more to do than it can; senders are told to wait.
@@ -98,6 +98,7 @@ pub(crate) struct Handle {
     pub(crate) mailbox: mpsc::Sender<Mail>,
     pub(crate) presence: watch::Sender<Arc<Vec<Presence>>>,
     pub(crate) reins: Reins,
+    pub(crate) asked: Asked,
 }
 
 /// How the task is to end.
@@ -338,7 +339,7 @@ impl Task {
     fn close_batch(&mut self, working: &mut Working) -> Vec<DaemonEvent> {
         let mut book = self.log.book();
         let head = book.head();
-        if working.chunks.after_append(LogId::Session(self.id), &mut book) {
+        if working.chunks.after_append(&mut book) {
             working.chunks_due.get_or_insert_with(|| Instant::now() + CHUNK_DELAY);
         }
         if book.has_news() {

@@ -41,7 +41,7 @@ use self::{
     reader::Readers,
     schema::{Contents, Step, create_private},
     sweep::Progress,
-    writer::{Job, Lost, Writer},
+    writer::{Desk, Job, Lost, Pen, Tried, Writer},
 };
 use crate::rules::QUEUE;
 
@@ -75,7 +75,10 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     health: watch::Receiver<StoreHealth>,
     closing: Arc<AtomicBool>,
-    /// Both are there until the store closes.
+    /// These are there until the store closes.
+    desk: Option<Desk>,
+    /// A commit does not wait for the disk, so that whoever brings a write may make it.
+    quick: bool,
     jobs: Option<mpsc::Sender<Job>>,
     writer: Option<thread::JoinHandle<Lost>>,
     #[cfg(test)]
@@ -107,17 +110,22 @@ impl SqliteStore {
         let closing = Arc::new(AtomicBool::new(false));
         #[cfg(test)]
         let page_limit = Arc::new(std::sync::atomic::AtomicU32::new(0));
-        let writer = Writer {
+        let desk = Desk::new(Pen {
             connection,
             path: path.to_owned(),
-            jobs: waiting,
             health: health_now,
-            closing: closing.clone(),
             sweeping: if due { Progress::More } else { Progress::Done },
             logs: Logs::default(),
-            flushes: Vec::new(),
+            since_tidy: 0,
             #[cfg(test)]
             page_limit: page_limit.clone(),
+        });
+        let writer = Writer {
+            desk: desk.clone(),
+            path: path.to_owned(),
+            jobs: waiting,
+            closing: closing.clone(),
+            flushes: Vec::new(),
         };
         let thread = thread::Builder::new()
             .name("store".to_owned())
@@ -128,6 +136,8 @@ impl SqliteStore {
             readers: Readers::new(path.to_owned()),
             health,
             closing,
+            desk: Some(desk),
+            quick: durability == Durability::Normal,
             jobs: Some(jobs),
             writer: Some(thread),
             #[cfg(test)]
@@ -157,9 +167,31 @@ impl SqliteStore {
         self.readers.close();
         self.closing.store(true, Ordering::Release);
         self.jobs = None;
+        self.desk = None;
         let writer = self.writer.take()?;
         writer.thread().unpark();
         Some(writer.join())
+    }
+
+    /// Commits at once where that is quick, and leaves it to the thread otherwise.
+    async fn commit(&self, mut write: Write) -> Result<(), StoreError> {
+        let (Some(desk), Some(jobs)) = (&self.desk, &self.jobs) else { return Err(StoreError::Closed) };
+        if self.quick {
+            match desk.commit_now(write) {
+                Tried::Committed { tidy } => {
+                    if tidy {
+                        // Full of work that comes by there anyway.
+                        let _ = jobs.try_send(Job::Tidy);
+                    }
+                    return Ok(());
+                }
+                Tried::NotNow(back) => write = back,
+            }
+        }
+        let room = jobs.reserve().await.map_err(|_| StoreError::Closed)?;
+        desk.expect_one();
+        room.send(Job::Write(write));
+        Ok(())
     }
 
     async fn submit(&self, job: Job) -> Result<(), StoreError> {
@@ -214,7 +246,7 @@ fn connect(path: &Path, durability: Durability, steps: &[Step]) -> Result<Connec
 
 impl Store for SqliteStore {
     fn write(&self, write: Write) -> Boxed<'_, Result<(), StoreError>> {
-        Box::pin(self.submit(Job::Write(write)))
+        Box::pin(self.commit(write))
     }
 
     fn health(&self) -> watch::Receiver<StoreHealth> {

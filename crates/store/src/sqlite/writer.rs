@@ -1,4 +1,8 @@
-//! The one thread that writes: it commits whatever waits, then what waited meanwhile. No timer.
+//! How it is written: a thread commits whatever waits, then what waited meanwhile. No timer.
+//!
+//! Where nothing waits, a small write is committed at once by whoever brings it: to wake the thread and to be woken by it
+//! takes many times longer than the commit. There is one [`Pen`], so there is one writer at any time, and who finds it
+//! taken, or would overtake what waits, leaves the write to the thread.
 //!
 //! What cannot be written now is tried again until it works or the store is closed; nothing is dropped or
 //! overtaken. A write that can never succeed (see `rules`) fails alone: the batch is rolled back and tried again
@@ -8,8 +12,8 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -46,29 +50,106 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// How long a closing store goes on trying to write what waits.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
 
+/// A larger write is not committed by who brings it, in bytes: others wait for that thread.
+const SMALL: usize = 16 * 1024;
+
+/// After so many writes that were committed at once the thread takes the write-ahead log into the database, in pages that
+/// nobody waits for: before SQLite does it in the middle of a commit, after a thousand pages.
+const TIDY_EVERY: usize = 64;
+
 /// Something for the writer to do.
 pub(super) enum Job {
     /// Write this.
     Write(Write),
+    /// Take the write-ahead log into the database.
+    Tidy,
     /// Tell when everything before is committed, and what was deleted is cleared away.
     Flush(oneshot::Sender<()>),
 }
 
-/// The writing thread's own.
-pub(super) struct Writer {
+/// What it takes to write. Whoever holds it writes.
+pub(super) struct Pen {
     pub(super) connection: Connection,
     pub(super) path: PathBuf,
-    pub(super) jobs: mpsc::Receiver<Job>,
     pub(super) health: watch::Sender<StoreHealth>,
-    /// Set when the store is dropped.
-    pub(super) closing: Arc<AtomicBool>,
     pub(super) sweeping: Progress,
     pub(super) logs: Logs,
-    /// Those who wait for a flush whose writes are committed.
-    pub(super) flushes: Vec<oneshot::Sender<()>>,
+    /// Writes committed at once since the write-ahead log was last taken in.
+    pub(super) since_tidy: usize,
     /// How many pages the database may have: a stand-in for a full disk.
     #[cfg(test)]
     pub(super) page_limit: Arc<std::sync::atomic::AtomicU32>,
+}
+
+/// The pen, shared by the thread and those who bring writes.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pen: Arc<Mutex<Pen>>,
+    /// Writes that were left to the thread and are not committed.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// What became of a write that was to be committed at once.
+pub(super) enum Tried {
+    /// It is committed, and who waited for that has been told.
+    Committed {
+        /// The thread has something to tidy up.
+        tidy: bool,
+    },
+    /// Nothing has happened: it is for the thread.
+    NotNow(Write),
+}
+
+impl Desk {
+    pub(super) fn new(pen: Pen) -> Self {
+        Self { pen: Arc::new(Mutex::new(pen)), waiting: Arc::default() }
+    }
+
+    /// Waits for the pen.
+    fn pen(&self) -> MutexGuard<'_, Pen> {
+        self.pen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A write will be left to the thread.
+    pub(super) fn expect_one(&self) {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Commits the write at once, where that is quick and overtakes nothing.
+    pub(super) fn commit_now(&self, write: Write) -> Tried {
+        let bytes: usize = write.ops.iter().map(weight).sum();
+        let Ok(mut pen) = self.pen.try_lock() else { return Tried::NotNow(write) };
+        if bytes > SMALL || self.waiting.load(Ordering::Acquire) > 0 {
+            return Tried::NotNow(write);
+        }
+        let batch = vec![(write, None)];
+        // A lock that somebody else holds is for the thread to wait for.
+        let patient = pen.connection.busy_timeout(Duration::ZERO).is_ok();
+        let attempt = pen.attempt(&batch);
+        let restored = pen.connection.busy_timeout(super::WRITE_PATIENCE).is_ok();
+        debug_assert!(patient && restored, "only a closed connection has no timeout");
+        if let Attempt::Committed(leaves) = attempt {
+            pen.since_tidy += 1;
+            let tidy = leaves == Leaves::Rubbish || pen.since_tidy == TIDY_EVERY;
+            pen.committed(leaves, batch);
+            return Tried::Committed { tidy };
+        }
+        match batch.into_iter().next() {
+            Some((write, _)) => Tried::NotNow(write),
+            None => Tried::Committed { tidy: false },
+        }
+    }
+}
+
+/// The writing thread's own.
+pub(super) struct Writer {
+    pub(super) desk: Desk,
+    pub(super) path: PathBuf,
+    pub(super) jobs: mpsc::Receiver<Job>,
+    /// Set when the store is dropped.
+    pub(super) closing: Arc<AtomicBool>,
+    /// Those who wait for a flush whose writes are committed.
+    pub(super) flushes: Vec<oneshot::Sender<()>>,
 }
 
 /// How many writes a closing store could not write.
@@ -102,7 +183,7 @@ impl Writer {
             error!(path = %self.path.display(), writes = lost.0, "the store closed with writes it could not write");
         }
         // Another connection in the way is no matter: the next start does it.
-        if let Err(problem) = run_all(&self.connection, "PRAGMA wal_checkpoint(TRUNCATE)") {
+        if let Err(problem) = run_all(&self.desk.pen().connection, "PRAGMA wal_checkpoint(TRUNCATE)") {
             debug!(error = %problem, "the write-ahead log stays as it is");
         }
         lost
@@ -114,7 +195,7 @@ impl Writer {
             // Somebody waits for the sweeping: it goes on even if the queue is never empty.
             self.sweep();
         }
-        while self.sweeping == Progress::More {
+        while self.desk.pen().sweeping == Progress::More {
             match self.jobs.try_recv() {
                 Ok(job) => return Some(job),
                 Err(TryRecvError::Disconnected) => return None,
@@ -133,6 +214,7 @@ impl Writer {
         while let Some(job) = next {
             match job {
                 Job::Flush(waiting) => self.flushes.push(waiting),
+                Job::Tidy => self.desk.pen().tidy(),
                 Job::Write(write) => {
                     ops += write.ops.len();
                     bytes += write.ops.iter().map(weight).sum::<usize>();
@@ -150,12 +232,13 @@ impl Writer {
         let mut wait = FIRST_WAIT;
         let mut closing_since = None;
         loop {
-            match self.attempt(&batch) {
+            let mut pen = self.desk.pen();
+            match pen.attempt(&batch) {
                 Attempt::Committed(leaves) => {
-                    if leaves == Leaves::Rubbish {
-                        self.sweeping = Progress::More;
-                    }
-                    self.announce(batch);
+                    let count = batch.len();
+                    pen.committed(leaves, batch);
+                    // Only now may others go on where this ended.
+                    self.desk.waiting.fetch_sub(count, Ordering::AcqRel);
                     return Ok(());
                 }
                 Attempt::Refused { index, reason } => {
@@ -164,7 +247,8 @@ impl Writer {
                     *refused = Some(reason);
                 }
                 Attempt::Failed { reason } => {
-                    self.fail(reason);
+                    pen.fail(reason);
+                    drop(pen);
                     if self.closing.load(Ordering::Acquire) {
                         let since: Instant = *closing_since.get_or_insert_with(Instant::now);
                         if since.elapsed() >= CLOSING_PATIENCE {
@@ -180,6 +264,30 @@ impl Writer {
         }
     }
 
+    /// Counts what is left: once one write is lost, those behind it must not be written either.
+    fn give_up(&mut self, batch: &Batch) -> Lost {
+        let mut lost = batch.len();
+        self.jobs.close();
+        while let Ok(job) = self.jobs.try_recv() {
+            lost += usize::from(matches!(job, Job::Write(_)));
+        }
+        self.flushes.clear();
+        Lost(lost)
+    }
+
+    fn sweep(&self) {
+        self.desk.pen().sweep();
+    }
+
+    fn answer_flushes(&mut self) {
+        for waiting in self.flushes.drain(..) {
+            // Nobody waits any more: fine.
+            let _ = waiting.send(());
+        }
+    }
+}
+
+impl Pen {
     fn attempt(&mut self, batch: &Batch) -> Attempt {
         #[cfg(test)]
         self.limit_pages();
@@ -211,6 +319,13 @@ impl Writer {
                 }
             }
         }
+    }
+
+    fn committed(&mut self, leaves: Leaves, batch: Batch) {
+        if leaves == Leaves::Rubbish {
+            self.sweeping = Progress::More;
+        }
+        self.announce(batch);
     }
 
     /// Tells those who wait, in order, and how the store is now.
@@ -246,17 +361,6 @@ impl Writer {
         }
     }
 
-    /// Counts what is left: once one write is lost, those behind it must not be written either.
-    fn give_up(&mut self, batch: &Batch) -> Lost {
-        let mut lost = batch.len();
-        self.jobs.close();
-        while let Ok(job) = self.jobs.try_recv() {
-            lost += usize::from(matches!(job, Job::Write(_)));
-        }
-        self.flushes.clear();
-        Lost(lost)
-    }
-
     fn sweep(&mut self) {
         if self.sweeping == Progress::Done {
             return;
@@ -267,10 +371,11 @@ impl Writer {
         });
     }
 
-    fn answer_flushes(&mut self) {
-        for waiting in self.flushes.drain(..) {
-            // Nobody waits any more: fine.
-            let _ = waiting.send(());
+    /// Takes the write-ahead log into the database, as far as readers allow.
+    fn tidy(&mut self) {
+        self.since_tidy = 0;
+        if let Err(problem) = run_all(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)") {
+            debug!(error = %problem, "the write-ahead log stays as it is for now");
         }
     }
 

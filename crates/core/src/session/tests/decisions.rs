@@ -249,3 +249,89 @@ fn a_slow_reader_is_given_just_the_text_it_lacks() {
         "with its beginning for who missed that too"
     );
 }
+
+fn streams(world: &mut World, event: Event) {
+    world.report(Report::Event { event, raw: None });
+}
+
+/// What became durable: each message with its name and what it says.
+fn messages(world: &World) -> Vec<(String, String, bool)> {
+    let decoded =
+        world.committed.iter().chain(&world.fresh).filter_map(|stored| stored.decode::<Event>().ok());
+    let message = |event| match event {
+        Event::Message { item, content, interrupted, .. } => {
+            Some((item, crate::event::plain_text(&content), interrupted))
+        }
+        _ => None,
+    };
+    decoded.filter_map(|entry| message(entry.event)).collect()
+}
+
+#[test]
+fn an_item_without_end_is_kept_in_parts_and_told_once() {
+    use super::super::parts::PART_BYTES;
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    let (item, kind) = ("1.1".to_owned(), ItemKind::Text);
+    streams(&mut world, Event::ItemStarted { item: item.clone(), kind, message: None, parent: None });
+    let piece = "ä".repeat(100 * 1024);
+    let count = 3 * PART_BYTES / piece.len();
+    let mut most = 0;
+    for _ in 0..count {
+        streams(&mut world, Event::Delta { item: item.clone(), text: piece.clone() });
+        most = most.max(world.book.state().items.iter().map(|open| open.text.len()).sum());
+    }
+    assert!(most <= PART_BYTES, "{most}");
+    let whole = piece.repeat(count);
+    let finished = Event::Message {
+        item,
+        message: None,
+        parent: None,
+        model: None,
+        content: vec![Content::text(whole.clone())],
+        interrupted: false,
+        stop_reason: None,
+    };
+    streams(&mut world, finished);
+    assert_eq!(world.book.state().items, []);
+    let told = messages(&world);
+    let names: Vec<_> = told.iter().map(|(item, _, cut_off)| (item.as_str(), *cut_off)).collect();
+    assert_eq!(names, [("1.1", false), ("1.1~2", false), ("1.1~3", false)]);
+    let text: String = told.iter().map(|(_, text, _)| text.as_str()).collect();
+    assert!(text == whole, "{} of {}", text.len(), whole.len());
+}
+
+#[test]
+fn output_without_end_is_closed_by_its_result_or_with_its_turn() {
+    use super::super::parts::PART_BYTES;
+    let mut world = ready();
+    for ends in [true, false] {
+        world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+        let (item, kind) = ("tool".to_owned(), ItemKind::ToolOutput);
+        streams(&mut world, Event::ItemStarted { item: item.clone(), kind, message: None, parent: None });
+        for _ in 0..2 {
+            streams(&mut world, Event::Delta { item: item.clone(), text: "x".repeat(PART_BYTES) });
+        }
+        assert_eq!(world.book.state().items[0].item, "tool~2");
+        if ends {
+            let outcome = crate::event::ToolOutcome::Done;
+            let (content, changes) = (Vec::new(), Vec::new());
+            streams(&mut world, Event::ToolResult { tool: item, parent: None, outcome, content, changes });
+            assert_eq!(world.book.state().items, []);
+        }
+        let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
+        world.report(Report::TurnEnded { result, raw: None });
+        assert_eq!(world.book.state().items, []);
+    }
+}
+
+#[test]
+fn what_will_not_be_finished_is_kept_as_cut_off() {
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    streams(&mut world, Event::Delta { item: "1.1".into(), text: "half a".into() });
+    world.report(Report::CutOff { item: "1.1".into(), model: None });
+    world.report(Report::CutOff { item: "unknown".into(), model: None });
+    assert_eq!(world.book.state().items, []);
+    assert_eq!(messages(&world), [("1.1".to_owned(), "half a".to_owned(), true)]);
+}

@@ -332,7 +332,12 @@ impl Book<State> {
     fn state_without_streams(&self) -> Box<State> {
         let mut state = self.state().clone();
         state.forget_streamed();
-        Box::new(State { activity_since: Seq::ZERO, summary: state.summary.clone(), ..state })
+        Box::new(State {
+            activity_since: Seq::ZERO,
+            item_ended: Seq::ZERO,
+            summary: state.summary.clone(),
+            ..state
+        })
     }
 }
 

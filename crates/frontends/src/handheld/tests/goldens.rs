@@ -224,6 +224,11 @@ impl Replay {
                 let key = told.split('"').nth(1).unwrap().to_owned();
                 self.report(Report::RequestWithdrawn { key }).await;
             }
+            "CutOff" => {
+                let mut quoted = told.split('"').skip(1).step_by(2).map(str::to_owned);
+                let (item, model) = (quoted.next().unwrap(), quoted.next());
+                self.report(Report::CutOff { item, model }).await;
+            }
             // What the translator asks of its driver.
             "timer" => {}
             other => panic!("`{other}` in {told}"),

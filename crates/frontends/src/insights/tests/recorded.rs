@@ -133,6 +133,10 @@ fn report_of(line: &str) -> Option<Step> {
             let key = line.split('"').nth(1)?.to_owned();
             report(Report::RequestWithdrawn { key })
         }
+        "CutOff" => {
+            let mut quoted = line.split('"').skip(1).step_by(2).map(str::to_owned);
+            report(Report::CutOff { item: quoted.next()?, model: quoted.next() })
+        }
         // Timers are the translator's own.
         "timer" => None,
         other => panic!("`{other}` is new in the goldens of the translator"),

@@ -1,0 +1,118 @@
+//! Parts: an item that grows without end is kept in parts, so that what is open of it stays small.
+//!
+//! All of an open item is in memory, for readers that join or fall behind. No model writes [`PART_BYTES`] in one piece; a
+//! command that prints for hours does, and so does an agent gone wild. What there is of such an item becomes durable
+//! under its name, and the rest goes on as a new item. Readers need not know: to them these are items like any others.
+
+use std::collections::HashMap;
+
+use super::{settle, state::State};
+use crate::{Event, Millis, event::Content, log::Book};
+
+/// So much of an item is open at most. Twice what the largest models write in one message.
+pub(super) const PART_BYTES: usize = 1024 * 1024;
+
+/// The items that go on under another name.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// By the agent's own name. Empty but for items longer than one part.
+    items: HashMap<String, Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    name: String,
+    number: u32,
+    /// How much of the item is in the parts before.
+    before: usize,
+}
+
+impl Parts {
+    /// The event with the names that its items go by now. Called for every event of an agent before it is appended; ends
+    /// a part, where the event would make it too long.
+    pub(super) fn rename(&mut self, book: &mut Book<State>, now: Millis, mut event: Event) -> Event {
+        match &mut event {
+            Event::Delta { item, text } => {
+                if let Some(part) = self.items.get(item.as_str()) {
+                    item.clone_from(&part.name);
+                }
+                let open = book.state().items.iter().rev().find(|open| open.item == *item);
+                if let Some(open) = open
+                    && open.text.len() + text.len() > PART_BYTES
+                    && !open.text.is_empty()
+                {
+                    *item = self.next_part(book, now, item);
+                }
+            }
+            Event::Message { item, content, .. } => {
+                if let Some(part) = self.items.remove(item.as_str()) {
+                    *item = part.name;
+                    content.iter_mut().for_each(|content| leave_out(content, part.before));
+                }
+            }
+            Event::ToolCall { item: Some(item), .. } => {
+                if let Some(part) = self.items.remove(item.as_str()) {
+                    *item = part.name;
+                }
+            }
+            Event::ToolResult { tool, .. } => {
+                // The result ends the call; the output that streamed last has a name of its own.
+                if let Some(part) = self.items.remove(tool.as_str())
+                    && let Some(open) = book.state().items.iter().find(|open| open.item == part.name)
+                {
+                    let last = settle::finished(open, settle::Ended::Whole);
+                    book.append(now, None, last);
+                }
+            }
+            _ => {}
+        }
+        event
+    }
+
+    /// The name that an item goes by now.
+    pub(super) fn name_of<'a>(&'a self, item: &'a str) -> &'a str {
+        self.items.get(item).map_or(item, |part| &part.name)
+    }
+
+    /// Forgets the items that were closed with the turn.
+    pub(super) fn forget_closed(&mut self, state: &State) {
+        self.items.retain(|_, part| state.items.iter().any(|open| open.item == part.name));
+    }
+
+    fn next_part(&mut self, book: &mut Book<State>, now: Millis, current: &str) -> String {
+        let Some(open) = book.state().items.iter().find(|open| open.item == current) else {
+            return current.to_owned();
+        };
+        let agents_name =
+            self.items.iter().find(|(_, part)| part.name == current).map(|(name, _)| name.clone());
+        let agents_name = agents_name.unwrap_or_else(|| current.to_owned());
+        let (number, before) = self.items.get(&agents_name).map_or((1, 0), |part| (part.number, part.before));
+        let part = Part {
+            name: format!("{agents_name}~{}", number + 1),
+            number: number + 1,
+            before: before + open.text.len(),
+        };
+        let started = Event::ItemStarted {
+            item: part.name.clone(),
+            kind: open.kind,
+            message: open.message.clone(),
+            parent: open.parent.clone(),
+        };
+        let ended = settle::finished(open, settle::Ended::Whole);
+        let name = part.name.clone();
+        self.items.insert(agents_name, part);
+        book.append(now, None, ended);
+        book.append(now, None, started);
+        name
+    }
+}
+
+/// The finished item tells all of its text again. What is in the parts before is left out; where the text is not the one
+/// that streamed, all of it is kept.
+fn leave_out(content: &mut Content, before: usize) {
+    if let Content::Text { text } | Content::Thinking { text } = content
+        && text.is_char_boundary(before)
+    {
+        text.drain(..before);
+    }
+}
