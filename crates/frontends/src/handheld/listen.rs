@@ -17,7 +17,7 @@ use super::{
     devices::Peer,
     hub::Hub,
     in_flight::InFlight,
-    places::{Place, Places, Standing},
+    places::{Admission, Place, Places},
 };
 use crate::native::socket::Upgrade;
 
@@ -75,9 +75,9 @@ pub(super) async fn accept(listener: TcpListener, hub: Hub) {
         let span = tracing::info_span!("handheld", %peer);
         let (serving, from) = (hub.clone(), Peer::of(peer.ip()));
         let admitted = hub.devices().admit(from).is_some();
-        let standing = if admitted { Standing::Device } else { Standing::Stranger };
-        let Some(place) = places.take(from.address, standing) else {
-            tracing::debug!(%peer, ?standing, "no room for another connection");
+        let admission = if admitted { Admission::Device } else { Admission::Stranger };
+        let Some(place) = places.take(from.address, admission) else {
+            tracing::debug!(%peer, ?admission, "no room for another connection");
             continue;
         };
         hub.spawn_task(
@@ -134,7 +134,7 @@ impl Entrance {
     /// put out since. One that was let in since comes again, for a place of its own.
     fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let admitted = self.hub.devices().admit(self.peer);
-        let Some(who) = admitted.filter(|_| self.place.standing() == Standing::Device) else {
+        let Some(who) = admitted.filter(|_| self.place.admission() == Admission::Device) else {
             return text(StatusCode::FORBIDDEN, HELD);
         };
         let (mut parts, _) = request.into_parts();

@@ -23,7 +23,7 @@ pub(super) const PER_STRANGER: usize = 2;
 
 /// Who comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Admission {
     /// It may come in.
     Device,
     /// Nobody let it in.
@@ -38,10 +38,10 @@ struct Taken {
 }
 
 impl Taken {
-    fn of(&mut self, standing: Standing) -> &mut BTreeMap<IpAddr, usize> {
-        match standing {
-            Standing::Device => &mut self.devices,
-            Standing::Stranger => &mut self.strangers,
+    fn of(&mut self, admission: Admission) -> &mut BTreeMap<IpAddr, usize> {
+        match admission {
+            Admission::Device => &mut self.devices,
+            Admission::Stranger => &mut self.strangers,
         }
     }
 }
@@ -56,19 +56,19 @@ impl Places {
     }
 
     /// A place, where there is one.
-    pub(super) fn take(&self, address: IpAddr, standing: Standing) -> Option<Place> {
-        let (all, each) = match standing {
-            Standing::Device => (DEVICES, PER_DEVICE),
-            Standing::Stranger => (STRANGERS, PER_STRANGER),
+    pub(super) fn take(&self, address: IpAddr, admission: Admission) -> Option<Place> {
+        let (all, each) = match admission {
+            Admission::Device => (DEVICES, PER_DEVICE),
+            Admission::Stranger => (STRANGERS, PER_STRANGER),
         };
         let mut taken = self.taken();
-        let here = taken.of(standing);
+        let here = taken.of(admission);
         let own = here.get(&address).copied().unwrap_or(0);
         if own >= each || here.values().sum::<usize>() >= all {
             return None;
         }
         here.insert(address, own + 1);
-        Some(Place { places: self.clone(), address, standing })
+        Some(Place { places: self.clone(), address, admission })
     }
 }
 
@@ -77,20 +77,20 @@ impl Places {
 pub(super) struct Place {
     places: Places,
     address: IpAddr,
-    standing: Standing,
+    admission: Admission,
 }
 
 impl Place {
     /// As what it was given.
-    pub(super) fn standing(&self) -> Standing {
-        self.standing
+    pub(super) fn admission(&self) -> Admission {
+        self.admission
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
-        let here = taken.of(self.standing);
+        let here = taken.of(self.admission);
         if let Some(own) = here.get_mut(&self.address) {
             *own -= 1;
             if *own == 0 {
@@ -110,20 +110,20 @@ mod tests {
 
     #[test]
     fn one_address_has_only_so_many_places_and_all_together_too() {
-        for (standing, all, each) in
-            [(Standing::Device, DEVICES, PER_DEVICE), (Standing::Stranger, STRANGERS, PER_STRANGER)]
+        for (admission, all, each) in
+            [(Admission::Device, DEVICES, PER_DEVICE), (Admission::Stranger, STRANGERS, PER_STRANGER)]
         {
             let places = Places::default();
             let mut held = Vec::new();
             for number in 1..=(all / each) as u8 {
-                held.extend((0..each).map(|_| places.take(ip(number), standing).unwrap()));
-                assert!(places.take(ip(number), standing).is_none(), "{standing:?}");
+                held.extend((0..each).map(|_| places.take(ip(number), admission).unwrap()));
+                assert!(places.take(ip(number), admission).is_none(), "{admission:?}");
             }
-            assert!(places.take(ip(99), standing).is_none(), "{standing:?}: all are taken");
+            assert!(places.take(ip(99), admission).is_none(), "{admission:?}: all are taken");
             drop(held.pop());
-            assert!(places.take(ip(99), standing).is_some());
+            assert!(places.take(ip(99), admission).is_some());
             drop(held);
-            assert!(places.taken().of(standing).is_empty(), "nothing is kept of those who left");
+            assert!(places.taken().of(admission).is_empty(), "nothing is kept of those who left");
         }
     }
 
@@ -131,9 +131,9 @@ mod tests {
     fn strangers_take_no_place_of_a_device() {
         let places = Places::default();
         let crowd: Vec<_> =
-            (0..=255).filter_map(|number| places.take(ip(number), Standing::Stranger)).collect();
+            (0..=255).filter_map(|number| places.take(ip(number), Admission::Stranger)).collect();
         assert_eq!(crowd.len(), STRANGERS);
-        let place = places.take(ip(0), Standing::Device).unwrap();
-        assert_eq!(place.standing(), Standing::Device);
+        let place = places.take(ip(0), Admission::Device).unwrap();
+        assert_eq!(place.admission(), Admission::Device);
     }
 }
