@@ -916,7 +916,19 @@ attempts: number,
 /**
  * What was wrong.
  */
-reason: string, };
+reason: string, } | { "type": "auto_approval",
+/**
+ * Which frontend.
+ */
+frontend: string,
+/**
+ * It does.
+ */
+on: boolean,
+/**
+ * The tools that it approves.
+ */
+tools: Array<string>, };
 
 /**
  * The daemon's state: the list of sessions and the inbox.

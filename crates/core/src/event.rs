@@ -650,6 +650,15 @@ pub enum DaemonEvent {
         /// What was wrong.
         reason: String,
     },
+    /// A frontend approves some requests by itself from now on, in the name of who switched that on; or no longer.
+    AutoApproval {
+        /// Which frontend.
+        frontend: String,
+        /// It does.
+        on: bool,
+        /// The tools that it approves.
+        tools: Vec<String>,
+    },
 }
 
 #[cfg(test)]

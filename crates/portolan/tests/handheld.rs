@@ -100,7 +100,7 @@ fn every_button_works_with_the_demo_agent() {
     app.command(one, "tool, fast");
     let panel = app.panel(one, "Bash");
     assert!(panel["promptToolDetail"].as_str().is_some_and(|detail| !detail.is_empty()), "{panel}");
-    app.press(one, "no");
+    app.decide(one, "no");
     let closed = beside.line(r#""type":"request_closed""#);
     assert!(
         closed.contains("handheld at 127.0.0.1") && closed.contains("Denied by user via rAI3DS"),
@@ -110,11 +110,11 @@ fn every_button_works_with_the_demo_agent() {
 
     app.command(one, "ls, fast");
     app.panel(one, "Bash");
-    app.press(one, "yes");
+    app.decide(one, "yes");
     app.until("the end of the turn", |app| app.slots[one]["state"] == "idle");
     app.command(one, "tool, fast");
     app.panel(one, "Bash");
-    app.press(one, "always");
+    app.decide(one, "always");
     app.until("the end of the turn", |app| app.slots[one]["state"] == "idle");
     assert_eq!(state(&home, &first)["rules"], json!(["Bash"]));
 
@@ -122,17 +122,17 @@ fn every_button_works_with_the_demo_agent() {
     app.command(two, "plan, fast");
     let panel = app.panel(two, "Plan");
     assert!(panel["promptToolDetail"].as_str().unwrap().contains("Draw the coast"), "{panel}");
-    app.press(two, "yes");
+    app.decide(two, "yes");
     app.message(two, "Approved. We sail at dawn.");
     app.state(two, "idle");
     app.command(two, "question, fast");
     app.panel(two, "Question 1/3: Course");
     app.press(two, "yes");
-    app.command(two, "1");
+    app.reply(two, "1");
     app.panel(two, "Question 2/3: Cargo");
-    app.command(two, "1,3");
+    app.reply(two, "1,3");
     app.panel(two, "Question 3/3: Name");
-    app.command(two, "Argo");
+    app.reply(two, "Argo");
     app.message(two, "Noted:");
     app.state(two, "idle");
     app.command(two, "slow");
@@ -276,7 +276,7 @@ fn play(version: &'static str, model: &str) {
         (&panel["promptToolDetail"], &panel["state"]),
         (&json!("touch allowed.txt"), &json!("waiting"))
     );
-    app.press(slot, "yes");
+    app.decide(slot, "yes");
     app.message(slot, "It ran.");
     app.state(slot, "idle");
     assert!(made("allowed.txt"), "{version}");
@@ -284,14 +284,14 @@ fn play(version: &'static str, model: &str) {
 
     app.command(slot, "please refuse");
     app.panel(slot, "Bash");
-    app.press(slot, "no");
+    app.decide(slot, "no");
     app.message(slot, "Denied by user via rAI3DS");
     app.state(slot, "idle");
     assert!(!made("denied.txt"), "{version}");
 
     app.command(slot, "please always");
     app.panel(slot, "Bash");
-    app.press(slot, "always");
+    app.decide(slot, "always");
     app.message(slot, "Always then.");
     app.state(slot, "idle");
     app.command(slot, "please repeat");
@@ -310,7 +310,7 @@ fn play(version: &'static str, model: &str) {
     let panel = app.panel(slot, "Question: Pick");
     assert!(panel["promptToolDetail"].as_str().unwrap().starts_with("Which one?\n1 Red: warm"), "{panel}");
     app.press(slot, "yes");
-    app.command(slot, "2");
+    app.reply(slot, "2");
     app.message(slot, "You chose:");
     app.state(slot, "idle");
     assert!(app.slots[slot]["message"].as_str().unwrap().contains("Blue"), "{:#}", app.slots[slot]);

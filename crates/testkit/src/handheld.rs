@@ -6,7 +6,6 @@
 use std::{
     io::{ErrorKind, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -23,8 +22,11 @@ const SEND_BUFFER: usize = 1024;
 /// The app looks once per picture.
 const PICTURE: Duration = Duration::from_millis(16);
 
-/// How long a prompt must be on the screen before a button counts; people take longer by themselves.
-const SEEN: Duration = Duration::from_millis(600);
+/// How long people look at a prompt before they answer it: longer than the half second in which nothing counts.
+const SEEN: Duration = Duration::from_millis(800);
+
+/// After so long without an effect they press again: the server may have been slower than that half second.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// The mask that the app always uses.
 const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
@@ -192,14 +194,48 @@ impl App {
         self.until(state, |app| app.slots[slot]["state"] == state);
     }
 
-    /// Waits until a panel shows this, and as long as people take to see it. Gives the status.
+    /// Waits until a panel shows this. Gives the status.
     ///
     /// # Panics
     /// When it never does.
     pub fn panel(&mut self, slot: usize, tool_type: &str) -> Value {
         self.until(tool_type, |app| app.slots[slot]["promptToolType"] == tool_type);
-        thread::sleep(SEEN);
         self.slots[slot].clone()
+    }
+
+    /// Presses a button until it has answered what the panel shows.
+    ///
+    /// # Panics
+    /// When it never does.
+    pub fn decide(&mut self, slot: usize, action: &str) {
+        self.answer(slot, |app| app.press(slot, action));
+    }
+
+    /// Answers what the panel shows with words.
+    ///
+    /// # Panics
+    /// When that never does.
+    pub fn reply(&mut self, slot: usize, words: &str) {
+        self.answer(slot, |app| app.command(slot, words));
+    }
+
+    /// Does something as people do: after they have seen the panel, and again where nothing came of it.
+    fn answer(&mut self, slot: usize, act: impl Fn(&mut Self)) {
+        let panel = |app: &Self| app.slots[slot]["promptToolType"].clone();
+        let before = panel(self);
+        assert_ne!(before, Value::Null, "nothing waits: {:#}", self.slots[slot]);
+        let deadline = Instant::now() + PATIENCE;
+        let mut next = Instant::now() + SEEN;
+        while panel(self) == before {
+            if let Err(why) = self.poll() {
+                panic!("the answer to {before}: {why}");
+            }
+            if Instant::now() >= next {
+                act(self);
+                next = Instant::now() + AGAIN;
+            }
+            assert!(Instant::now() < deadline, "{before} is never answered: {:#}", self.slots[slot]);
+        }
     }
 
     /// A button, for the slot that is selected: its name, and slot 0.

@@ -17,7 +17,7 @@ use crate::{
         state::{State, Summary},
         task::{Birth, Mail},
     },
-    spec::ForkPoint,
+    spec::{ForkPoint, SpecOption},
 };
 
 /// How far back a fork looks for the last message of the agent, in entries.
@@ -45,6 +45,41 @@ impl Registry {
             Known::Promised(session) => session,
             Known::Nothing => SessionId::new(),
         };
+        let (spec, fork) = self.admit(who, spec).await?;
+        self.promise(&key, session).await?;
+        self.make(who, session, spec, fork).await
+    }
+
+    /// Makes a session like another one, without its conversation: its agent, folder, settings and environment, with
+    /// the model and mode it has now. Like a fork it shows nobody what is in that environment, so it needs no owner.
+    pub async fn create_like(
+        &self,
+        who: &Principal,
+        id: CommandId,
+        like: SessionId,
+    ) -> Result<Summary, Refusal> {
+        who.may_daemon(Role::Operator)?;
+        who.may(Role::Operator, like)?;
+        self.store_takes_writes()?;
+        let key = CommandKey { token: who.token.clone(), id };
+        let _under_way = UnderWay::enter(self, &key)?;
+        let session = match self.session_for(&key).await? {
+            Known::Made(summary) => return Ok(*summary),
+            Known::Promised(session) => session,
+            Known::Nothing => SessionId::new(),
+        };
+        let now = self.wake(like).await?.log.book().state().summary.clone();
+        let born = self.birth(like).await?.spec;
+        let (mut model, mut mode) = (born.model.clone(), born.mode.clone());
+        // What an agent says of itself is not always something that it can be asked for.
+        if let Some(capabilities) = self.agent(&born.agent).map(|agent| agent.capabilities()) {
+            let takes = |option| capabilities.options.contains(&option);
+            let known = capabilities.supported_permission_modes.as_ref();
+            model = now.model.filter(|_| takes(SpecOption::Model)).or(model);
+            let can_be = |mode: &String| known.is_none_or(|known| known.contains(mode));
+            mode = now.mode.filter(|mode| takes(SpecOption::Mode) && can_be(mode)).or(mode);
+        }
+        let spec = SessionSpec { model, mode, prompt: Vec::new(), resume: None, fork: None, ..born };
         let (spec, fork) = self.admit(who, spec).await?;
         self.promise(&key, session).await?;
         self.make(who, session, spec, fork).await

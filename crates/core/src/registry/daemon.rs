@@ -91,7 +91,8 @@ impl Folded for DaemonState {
             | DaemonEvent::DoorOpened { .. }
             | DaemonEvent::LoggedIn { .. }
             | DaemonEvent::LoggedOut
-            | DaemonEvent::AccessRefused { .. } => {}
+            | DaemonEvent::AccessRefused { .. }
+            | DaemonEvent::AutoApproval { .. } => {}
         }
     }
 

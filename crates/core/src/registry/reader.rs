@@ -134,7 +134,8 @@ impl DaemonReader {
             | DaemonEvent::DoorOpened { .. }
             | DaemonEvent::LoggedIn { .. }
             | DaemonEvent::LoggedOut
-            | DaemonEvent::AccessRefused { .. } => self.who.may_daemon(Role::Owner).is_ok(),
+            | DaemonEvent::AccessRefused { .. }
+            | DaemonEvent::AutoApproval { .. } => self.who.may_daemon(Role::Owner).is_ok(),
         }
     }
 

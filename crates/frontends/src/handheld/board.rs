@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     desk::{Asked, SlotNow},
-    names::{self, Retired},
+    devices::Peer,
+    names,
     parse::Address,
     project::{Effect, View},
     wire::{AgentStatus, AutoEdit, Face, HealthSession, SLOTS, SlotState},
@@ -78,8 +79,8 @@ struct Slot {
 #[derive(Debug, Default)]
 pub struct Board {
     slots: [Slot; SLOTS],
-    auto_edit: AutoEdit,
-    retired: Retired,
+    /// The device that switched auto-edit on, while it is on.
+    auto_edit: Option<Peer>,
     /// Sessions that the owner took out: they do not come back by themselves.
     taken_out: Vec<SessionId>,
 }
@@ -90,12 +91,17 @@ const TAKEN_OUT: usize = 256;
 impl Board {
     /// Whether edits are approved by themselves.
     pub fn auto_edit(&self) -> AutoEdit {
+        if self.auto_edit.is_some() { AutoEdit::On } else { AutoEdit::Off }
+    }
+
+    /// The device that wanted that, while they are.
+    pub fn auto_edit_by(&self) -> Option<Peer> {
         self.auto_edit
     }
 
-    /// Approve edits by themselves, or ask again.
-    pub fn set_auto_edit(&mut self, auto_edit: AutoEdit) {
-        self.auto_edit = auto_edit;
+    /// Approve edits by themselves, because this device wants it; or ask again.
+    pub fn set_auto_edit(&mut self, by: Option<Peer>) {
+        self.auto_edit = by;
     }
 
     /// The session in a slot.
@@ -115,7 +121,7 @@ impl Board {
 
     /// The slot that a device means.
     pub fn route(&self, to: &Address) -> Option<usize> {
-        self.retired.route(&std::array::from_fn(|slot| self.name(slot)), to)
+        names::route(&std::array::from_fn(|slot| self.name(slot)), to)
     }
 
     fn name(&self, slot: usize) -> String {
@@ -177,7 +183,6 @@ impl Board {
     pub fn leave(&mut self, slot: usize) -> Option<SessionId> {
         let bound = self.slots.get_mut(slot)?.bound.take()?;
         bound.follower.cancel();
-        self.retired.add(&bound.name);
         Some(bound.session)
     }
 
@@ -232,7 +237,7 @@ impl Board {
         let mut all = Vec::new();
         for slot in 0..SLOTS {
             if let Some(bound) = self.bound(slot) {
-                let waits = bound.view.automatic(self.auto_edit);
+                let waits = bound.view.automatic(self.auto_edit());
                 all.extend(waits.into_iter().map(|request| (slot, bound.session, request)));
             }
         }
@@ -244,6 +249,12 @@ impl Board {
         self.bound(slot)?.view.state().requests.iter().find(|open| open.request == request)
     }
 
+    /// How many questions of what was asked are answered, where it still waits.
+    pub fn step(&self, slot: usize, asked: &Asked) -> Option<usize> {
+        let bound = self.bound(slot).filter(|bound| bound.session == asked.session)?;
+        self.request(slot, asked.request).map(|open| bound.view.given(open.request).len())
+    }
+
     // ------------------------------------------------------------------------------------- showing
 
     /// Every slot as it is now.
@@ -251,7 +262,7 @@ impl Board {
         std::array::from_fn(|slot| {
             let bound = self.bound(slot);
             let face = match bound {
-                Some(bound) => bound.view.face(self.auto_edit, now),
+                Some(bound) => bound.view.face(self.auto_edit(), now),
                 None => Face {
                     state: SlotState::Idle,
                     message: FREE.into(),
@@ -261,10 +272,12 @@ impl Board {
                 },
             };
             let asked = bound.filter(|_| face.prompt.is_some()).and_then(|bound| {
-                let open = bound.view.waiting(self.auto_edit)?;
-                Some(Asked { session: bound.session, request: open.request, digest: open.digest.clone() })
+                let open = bound.view.waiting(self.auto_edit())?;
+                let step = bound.view.given(open.request).len();
+                let (request, digest) = (open.request, open.digest.clone());
+                Some(Asked { session: bound.session, request, digest, step })
             });
-            let status = AgentStatus::fitted(slot, &self.name(slot), self.auto_edit, face);
+            let status = AgentStatus::fitted(slot, &self.name(slot), self.auto_edit(), face);
             SlotNow { status, asked }
         })
     }

@@ -17,9 +17,13 @@ pub const PER_SECOND: usize = 30;
 /// The span in which they are counted.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// How long a prompt must have been on the screen before a button answers it. Buttons carry no id of what they
+/// How long a prompt must have been at the device before a button answers it. Buttons carry no id of what they
 /// answer: the second half of a double press must not approve what came up in between. People react more slowly.
 pub const GUARD: Duration = Duration::from_millis(500);
+
+/// When it is asked again whether a prompt has arrived, at the soonest and at the latest. In between it is a part of how
+/// long it has taken so far: a device that is far away is not asked about all the time.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Something that waits in a session, as it was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub struct Asked {
     pub request: RequestId,
     /// What exactly was asked.
     pub digest: String,
+    /// Which of its questions: each is a prompt of its own.
+    pub step: usize,
 }
 
 /// A slot as it is now.
@@ -41,12 +47,36 @@ pub struct SlotNow {
     pub asked: Option<Asked>,
 }
 
+/// What a slot's panel shows on one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Panel {
+    /// Nothing.
+    Empty,
+    /// Something that its user may not have seen: what comes now was not meant for it.
+    New(Asked),
+    /// Something that has been there for long enough.
+    Seen(Asked),
+}
+
+/// How far a prompt has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// It is about to be sent.
+    Due,
+    /// It is among what was sent up to this byte, at this time; when to look whether it has arrived.
+    Sent { upto: u64, at: Instant, look: Instant },
+    /// The device has it since then.
+    There { since: Instant },
+    /// It was there for [`GUARD`], and nothing that the device said before is still to be read.
+    Seen,
+}
+
 /// What one device has been sent.
 #[derive(Debug, Default)]
 pub struct Desk {
     sent: [Option<AgentStatus>; SLOTS],
-    /// What each slot's panel shows, and since when.
-    shown: [Option<(Asked, Instant)>; SLOTS],
+    /// What each slot's panel shows, and how far that has come.
+    shown: [Option<(Asked, Way)>; SLOTS],
     times: VecDeque<Instant>,
     /// Where the next look begins, so that a busy slot does not hide the others.
     first: usize,
@@ -82,35 +112,82 @@ impl Desk {
             }
             self.times.push_back(now);
             self.sent[slot] = Some(current.status.clone());
-            self.show(slot, current.asked.clone(), now);
+            self.show(slot, current.asked.clone());
             due.push(current.status.clone());
         }
         due
     }
 
-    fn show(&mut self, slot: usize, asked: Option<Asked>, now: Instant) {
-        let same = |shown: &(Asked, Instant)| Some(&shown.0) == asked.as_ref();
+    fn show(&mut self, slot: usize, asked: Option<Asked>) {
+        let same = |shown: &(Asked, Way)| Some(&shown.0) == asked.as_ref();
         if !self.shown[slot].as_ref().is_some_and(same) {
-            self.shown[slot] = asked.map(|asked| (asked, now));
+            self.shown[slot] = asked.map(|asked| (asked, Way::Due));
         }
     }
 
-    /// When more may be sent; `None` where that is now.
-    pub fn wait(&self, now: Instant) -> Option<Instant> {
-        let oldest = self.times.front().filter(|_| self.times.len() >= PER_SECOND)?;
-        let free = *oldest + SPAN;
-        (free > now).then_some(free)
+    fn ways(&mut self) -> impl Iterator<Item = &mut Way> {
+        self.shown.iter_mut().flatten().map(|(_, way)| way)
     }
 
-    /// What the slot's panel shows on this device.
-    pub fn shows(&self, slot: usize) -> Option<&Asked> {
+    /// What was due is among the bytes up to this one.
+    pub fn sent_upto(&mut self, upto: u64, now: Instant) {
+        for way in self.ways().filter(|way| **way == Way::Due) {
+            *way = Way::Sent { upto, at: now, look: now };
+        }
+    }
+
+    /// Is it time to look whether a prompt has arrived?
+    pub fn wants_to_know(&self, now: Instant) -> bool {
+        self.shown.iter().flatten().any(|(_, way)| matches!(way, Way::Sent { look, .. } if *look <= now))
+    }
+
+    /// The device has every byte up to this one.
+    pub fn arrived_upto(&mut self, byte: u64, now: Instant) {
+        for way in self.ways() {
+            if let Way::Sent { upto, at, look } = way {
+                if *upto <= byte {
+                    *way = Way::There { since: now };
+                } else {
+                    let (soonest, latest) = LOOK_AGAIN;
+                    *look = now + (now.duration_since(*at) / 4).clamp(soonest, latest);
+                }
+            }
+        }
+    }
+
+    /// Everything that the device has said so far was read: what is read from now on was said after this moment.
+    pub fn all_is_read(&mut self, now: Instant) {
+        for way in self.ways() {
+            if matches!(way, Way::There { since } if now.duration_since(*since) >= GUARD) {
+                *way = Way::Seen;
+            }
+        }
+    }
+
+    /// When to come back: for what may be sent then, to look whether a prompt has arrived, to have it count. `None`
+    /// where nothing is waited for.
+    pub fn wait(&self, now: Instant) -> Option<Instant> {
+        let full = self.times.front().filter(|_| self.times.len() >= PER_SECOND);
+        let ways = self.shown.iter().flatten().filter_map(|(_, way)| match way {
+            Way::Sent { look, .. } => Some(*look),
+            Way::There { since } => Some(*since + GUARD),
+            Way::Due | Way::Seen => None,
+        });
+        full.map(|oldest| *oldest + SPAN).into_iter().chain(ways).filter(|time| *time > now).min()
+    }
+
+    /// What the slot's panel was sent, whether or not it has arrived.
+    fn shows(&self, slot: usize) -> Option<&Asked> {
         self.shown.get(slot)?.as_ref().map(|(asked, _)| asked)
     }
 
-    /// What a button answers: what the panel shows, once it has been there long enough to be meant.
-    pub fn meant(&self, slot: usize, now: Instant) -> Option<&Asked> {
-        let (asked, since) = self.shown.get(slot)?.as_ref()?;
-        (now.duration_since(*since) >= GUARD).then_some(asked)
+    /// What the slot's panel shows.
+    pub fn panel(&self, slot: usize) -> Panel {
+        match self.shown.get(slot).and_then(Option::as_ref) {
+            None => Panel::Empty,
+            Some((asked, Way::Seen)) => Panel::Seen(asked.clone()),
+            Some((asked, _)) => Panel::New(asked.clone()),
+        }
     }
 }
 
@@ -131,6 +208,7 @@ mod tests {
             session: SessionId::from_u128(1),
             request: RequestId(request),
             digest: "d".into(),
+            step: 0,
         });
         SlotNow { status: AgentStatus::fitted(slot, "name", AutoEdit::Off, face), asked }
     }
@@ -199,39 +277,105 @@ mod tests {
         assert_eq!(messages(desk.due(&changed, later)), ["busy", "changed"]);
     }
 
+    /// Sends what is due, and has it arrive at once.
+    fn send(desk: &mut Desk, slots: &[SlotNow; SLOTS], now: Instant) -> Vec<String> {
+        let due = messages(desk.due(slots, now));
+        desk.sent_upto(1, now);
+        desk.arrived_upto(1, now);
+        due
+    }
+
+    /// What a press means that is read when nothing said before is left to read.
+    fn meant(desk: &mut Desk, slot: usize, now: Instant) -> Option<u64> {
+        desk.all_is_read(now);
+        match desk.panel(slot) {
+            Panel::Seen(asked) => Some(asked.request.0),
+            Panel::Empty | Panel::New(_) => None,
+        }
+    }
+
     // covers: 000-060
     #[tokio::test(start_paused = true)]
     async fn a_prompt_is_answered_only_after_it_was_there_for_half_a_second() {
         let mut desk = Desk::default();
         let begin = Instant::now();
-        desk.due(&slots("ask", Some(7)), begin);
-        let request = |asked: Option<&Asked>| asked.map(|asked| asked.request.0);
+        send(&mut desk, &slots("ask", Some(7)), begin);
         let at = |millis| begin + Duration::from_millis(millis);
-        assert_eq!(request(desk.meant(0, at(0))), None);
-        assert_eq!(request(desk.meant(0, at(499))), None);
-        assert_eq!(request(desk.meant(0, at(500))), Some(7));
-        assert_eq!(request(desk.meant(1, at(500))), None, "nothing waits there");
-        assert_eq!(request(desk.meant(9, at(500))), None, "there is no such slot");
+        assert_eq!(desk.wait(begin), Some(at(500)));
+        assert_eq!(meant(&mut desk, 0, at(0)), None);
+        assert_eq!(meant(&mut desk, 0, at(499)), None);
+        assert_eq!(meant(&mut desk, 0, at(500)), Some(7));
+        assert_eq!(desk.wait(at(500)), None);
+        assert_eq!(meant(&mut desk, 1, at(500)), None, "nothing waits there");
+        assert_eq!(meant(&mut desk, 9, at(500)), None, "there is no such slot");
         // The first half of a double press answered 7; 8 comes up at once.
-        desk.due(&slots("ask more", Some(8)), at(510));
-        assert_eq!(request(desk.meant(0, at(600))), None, "the second half of the double press");
-        assert_eq!(request(desk.shows(0)), Some(8));
+        send(&mut desk, &slots("ask more", Some(8)), at(510));
+        assert_eq!(meant(&mut desk, 0, at(600)), None, "the second half of the double press");
+        assert!(matches!(desk.panel(0), Panel::New(asked) if asked.request == RequestId(8)));
         // Another status of the same prompt does not begin the wait anew.
-        desk.due(&slots("ask more!", Some(8)), at(900));
-        assert_eq!(request(desk.meant(0, at(1010))), Some(8));
-        desk.due(&slots("on", None), at(1020));
-        assert_eq!(request(desk.meant(0, at(9000))), None, "it is answered or gone");
+        send(&mut desk, &slots("ask more!", Some(8)), at(900));
+        assert_eq!(meant(&mut desk, 0, at(1010)), Some(8));
+        send(&mut desk, &slots("on", None), at(1020));
+        assert_eq!(meant(&mut desk, 0, at(9000)), None, "it is answered or gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_half_second_begins_when_the_prompt_has_arrived_and_not_when_it_was_sent() {
+        let mut desk = Desk::default();
+        let begin = Instant::now();
+        let at = |millis| begin + Duration::from_millis(millis);
+        desk.due(&slots("ask", Some(7)), begin);
+        assert!(!desk.wants_to_know(begin), "it is not even sent");
+        desk.sent_upto(100, begin);
+        assert!(desk.wants_to_know(begin));
+        desk.arrived_upto(99, begin);
+        assert_eq!((desk.wants_to_know(begin), desk.wait(begin)), (false, Some(at(20))));
+        assert_eq!(meant(&mut desk, 0, at(8000)), None);
+        desk.arrived_upto(99, at(8000));
+        assert_eq!(desk.wait(at(8000)), Some(at(9000)), "a device that is far away is asked about seldom");
+        // More that is sent meanwhile does not hide that the prompt has arrived.
+        desk.due(&slots("ask!", Some(7)), at(8500));
+        desk.sent_upto(200, at(8500));
+        desk.arrived_upto(100, at(9000));
+        assert_eq!(desk.wait(at(9000)), Some(at(9500)));
+        assert_eq!(meant(&mut desk, 0, at(9499)), None);
+        assert_eq!(meant(&mut desk, 0, at(9500)), Some(7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_said_before_the_half_second_was_over_counts_for_nothing_however_late_it_is_read() {
+        let mut desk = Desk::default();
+        let begin = Instant::now();
+        send(&mut desk, &slots("ask", Some(7)), begin);
+        // The connection was busy; it did not look for presses.
+        let late = begin + Duration::from_secs(5);
+        assert!(matches!(desk.panel(0), Panel::New(_)));
+        assert_eq!(meant(&mut desk, 0, late), Some(7), "from here on they were meant");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_question_of_a_request_is_a_prompt_of_its_own() {
+        let mut desk = Desk::default();
+        let begin = Instant::now();
+        let mut slots = slots("ask", Some(7));
+        send(&mut desk, &slots, begin);
+        let later = begin + GUARD;
+        assert_eq!(meant(&mut desk, 0, later), Some(7));
+        slots[0].asked.as_mut().unwrap().step = 1;
+        assert_eq!(send(&mut desk, &slots, later), ["ask"]);
+        assert_eq!(meant(&mut desk, 0, later), None);
+        assert_eq!(meant(&mut desk, 0, later + GUARD), Some(7));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_second_prompt_that_looks_like_the_first_is_shown_and_can_be_answered() {
         let mut desk = Desk::default();
         let begin = Instant::now();
-        desk.due(&slots("ask", Some(7)), begin);
+        send(&mut desk, &slots("ask", Some(7)), begin);
         let later = begin + Duration::from_millis(600);
-        assert_eq!(messages(desk.due(&slots("ask", Some(8)), later)), ["ask"]);
-        assert_eq!(desk.meant(0, later), None, "a double press does not answer it");
-        assert_eq!(desk.meant(0, later + GUARD).unwrap().request, RequestId(8));
+        assert_eq!(send(&mut desk, &slots("ask", Some(8)), later), ["ask"]);
+        assert_eq!(meant(&mut desk, 0, later), None, "a double press does not answer it");
+        assert_eq!(meant(&mut desk, 0, later + GUARD), Some(8));
     }
 
     #[tokio::test(start_paused = true)]
@@ -241,7 +385,7 @@ mod tests {
         for step in 0..40 {
             desk.due(&slots(&step.to_string(), None), begin);
         }
-        desk.due(&slots("ask", Some(7)), begin + Duration::from_millis(10));
-        assert_eq!(desk.meant(0, begin + Duration::from_millis(900)), None);
+        send(&mut desk, &slots("ask", Some(7)), begin + Duration::from_millis(10));
+        assert_eq!(meant(&mut desk, 0, begin + Duration::from_millis(900)), None);
     }
 }

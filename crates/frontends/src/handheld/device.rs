@@ -3,19 +3,25 @@
 //! No pings: the app never answers one. A device that is gone is found by TCP itself (keep-alive, see [`super::listen`])
 //! and by what it does not take: whatever stays unsent for too long ends the connection. Nothing is queued for it
 //! meanwhile; once it takes bytes again it gets the newest faces.
+//!
+//! What a press or words mean is decided when they are read, by what the device has confirmed to have ([`InFlight`]) and
+//! for how long; a prompt counts only once everything is read that was said before it did.
 
-use std::{future::poll_fn, pin::Pin, task::Poll, time::Duration};
+use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use portolan_core::Principal;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::broadcast::error::RecvError,
+    task::coop::has_budget_remaining,
     time::{Instant, sleep_until},
 };
 
 use super::{
-    desk::Desk,
+    desk::{Desk, Panel},
+    devices::Peer,
     hub::Hub,
+    in_flight::InFlight,
     parse::{self, Button, FromDevice},
     wire::{AutoEdit, SpawnResult},
 };
@@ -67,9 +73,22 @@ enum Ending {
     Gone,
 }
 
+/// Who is connected.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    /// Who it is for core.
+    pub(super) who: Principal,
+    /// Where it is.
+    pub(super) peer: Peer,
+    /// What is on its way there.
+    pub(super) in_flight: Arc<InFlight>,
+}
+
 struct Connection<S> {
     hub: Hub,
     who: Principal,
+    peer: Peer,
+    in_flight: Arc<InFlight>,
     socket: Socket<S>,
     desk: Desk,
     results: Vec<SpawnResult>,
@@ -79,23 +98,26 @@ struct Connection<S> {
 }
 
 /// Serves one device until either side ends it, or it is put out.
-pub(super) async fn serve<S>(hub: Hub, who: Principal, io: S, put_out: impl Future<Output = ()>)
+pub(super) async fn serve<S>(hub: Hub, visitor: Visitor, io: S)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let _counted = hub.count();
+    let Visitor { who, peer, in_flight } = visitor;
     tracing::info!(device = who.name, "connected");
     let name = who.name.clone();
     let mut connection = Connection {
         socket: Socket::new(io, parse::MESSAGE_LIMIT),
         hub,
         who,
+        peer,
+        in_flight,
         desk: Desk::default(),
         results: Vec::new(),
         doing: None,
         stalled: None,
     };
-    let ending = connection.run(put_out).await;
+    let ending = connection.run().await;
     if let Ending::Close(code) = ending {
         connection.socket.feed_close(code);
         let farewell = async {
@@ -108,25 +130,26 @@ where
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    async fn run(&mut self, put_out: impl Future<Output = ()>) -> Ending {
-        let stopping = self.hub.stopping().clone();
+    async fn run(&mut self) -> Ending {
+        let hub = self.hub.clone();
+        let stopping = hub.stopping();
         let mut changes = self.hub.changes();
         let mut rounds = self.hub.rounds();
         let mut spawned = self.hub.spawned();
-        let mut put_out = std::pin::pin!(put_out);
+        let mut put_out = std::pin::pin!(hub.devices().until_put_out(self.peer));
         loop {
             let wake = self.send_what_is_due();
             if self.is_stalled() {
                 tracing::debug!(device = self.who.name, "takes nothing any more");
                 return Ending::Gone;
             }
-            let (socket, doing) = (&mut self.socket, &mut self.doing);
+            let (socket, desk, doing) = (&mut self.socket, &mut self.desk, &mut self.doing);
             let ear = if doing.is_none() { Ear::Open } else { Ear::Shut };
             // Every arm is cancel-safe: what is half read, half written or half done stays in `self`.
             tokio::select! {
                 () = stopping.cancelled() => return Ending::Close(CLOSE_GOING),
                 () = put_out.as_mut() => return Ending::Close(CLOSE_NORMAL),
-                wire = next(socket, ear) => {
+                wire = next(socket, desk, ear) => {
                     if let Some(ending) = self.on_wire(wire) {
                         return ending;
                     }
@@ -155,16 +178,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Feeds the socket, where everything before is sent. Gives when to look again at the latest.
     fn send_what_is_due(&mut self) -> Instant {
         let now = Instant::now();
-        if self.socket.unsent() > 0 {
-            return now + TICK;
-        }
-        for result in self.results.drain(..) {
-            self.socket.feed(result.frame());
-        }
-        for status in self.desk.due(&self.hub.slots(), now) {
-            self.socket.feed(status.frame());
+        self.look_what_arrived(now);
+        if self.socket.unsent() == 0 {
+            for result in self.results.drain(..) {
+                self.socket.feed(result.frame());
+            }
+            for status in self.desk.due(&self.hub.slots(), now) {
+                self.socket.feed(status.frame());
+            }
+            self.desk.sent_upto(self.socket.sent() + self.socket.unsent() as u64, now);
         }
         self.desk.wait(now).unwrap_or(now + TICK).min(now + TICK)
+    }
+
+    fn look_what_arrived(&mut self, now: Instant) {
+        if self.desk.wants_to_know(now) {
+            // What the kernel holds is the end of what it has taken.
+            let arrived = self.socket.sent().saturating_sub(self.in_flight.unconfirmed());
+            self.desk.arrived_upto(arrived, now);
+        }
     }
 
     fn is_stalled(&mut self) -> bool {
@@ -218,16 +250,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             FromDevice::Press { to, button } => {
                 let Some(slot) = hub.route(&to) else { return };
                 // What came up a moment ago was not meant: a double press never approves the next one.
-                let Some(asked) = self.desk.meant(slot, Instant::now()).cloned() else { return };
+                let Panel::Seen(asked) = self.desk.panel(slot) else { return };
                 self.doing = Some(Box::pin(async move { hub.press(&who, slot, asked, button).await }));
             }
             FromDevice::Command { to, text } => {
                 let Some(slot) = hub.route(&to) else { return };
-                let shows = self.desk.shows(slot).cloned();
-                self.doing = Some(Box::pin(async move { hub.say(&who, slot, shows, text).await }));
+                let panel = self.desk.panel(slot);
+                self.doing = Some(Box::pin(async move { hub.say(&who, slot, panel, text).await }));
             }
             FromDevice::AutoEdit(on) => {
-                hub.set_auto_edit(&who, if on { AutoEdit::On } else { AutoEdit::Off });
+                let (peer, wanted) = (self.peer, if on { AutoEdit::On } else { AutoEdit::Off });
+                // To its end, whatever becomes of the connection: the log and the slots agree on it.
+                let set =
+                    hub.clone().tasks().spawn(async move { hub.set_auto_edit(&who, peer, wanted).await });
+                self.doing = Some(Box::pin(async move { drop(set.await) }));
             }
             FromDevice::Spawn(slot) => {
                 // An agent may take seconds to start; the buttons work meanwhile.
@@ -238,7 +274,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 }
 
 /// Writes what is unsent; reads where nothing is being done for the device.
-async fn next<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut Socket<S>, ear: Ear) -> Wire {
+async fn next<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut Socket<S>, desk: &mut Desk, ear: Ear) -> Wire {
     poll_fn(|context| {
         if socket.unsent() > 0 {
             match socket.poll_flush(context) {
@@ -250,10 +286,17 @@ async fn next<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut Socket<S>, ear: Ea
         if ear == Ear::Shut {
             return Poll::Pending;
         }
-        socket.poll_receive(context).map(|received| match received {
-            Ok(received) => Wire::Received(received),
-            Err(lost) => Wire::Lost(lost),
-        })
+        match socket.poll_receive(context) {
+            Poll::Ready(Ok(received)) => Poll::Ready(Wire::Received(received)),
+            Poll::Ready(Err(lost)) => Poll::Ready(Wire::Lost(lost)),
+            Poll::Pending => {
+                // Without a budget the runtime says so whether or not there is something to read.
+                if has_budget_remaining() {
+                    desk.all_is_read(Instant::now());
+                }
+                Poll::Pending
+            }
+        }
     })
     .await
 }

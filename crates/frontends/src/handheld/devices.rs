@@ -205,8 +205,8 @@ impl Devices {
     }
 
     /// Who this device is, where it may come in. Else it is remembered as one that knocked.
-    pub fn admit(&self, peer: IpAddr, origin: Origin) -> Option<Principal> {
-        let peer = peer.to_canonical();
+    pub fn admit(&self, peer: Peer) -> Option<Principal> {
+        let Peer { address: peer, origin } = peer;
         let now = self.clock.now();
         let mut known = self.write();
         let state = self.state(&known, peer, origin);
@@ -228,19 +228,23 @@ impl Devices {
     }
 
     /// May it still come in?
-    fn admits(&self, peer: IpAddr, origin: Origin) -> bool {
-        let peer = peer.to_canonical();
-        let state = self.state(&self.read(), peer, origin);
+    pub fn admits(&self, peer: Peer) -> bool {
+        let state = self.state(&self.read(), peer.address.to_canonical(), peer.origin);
         matches!(state, DeviceState::Approved | DeviceState::Allowed)
     }
 
     /// Returns when the device may no longer be here.
-    pub async fn until_put_out(&self, peer: IpAddr, origin: Origin) {
-        let mut decisions = self.decisions.subscribe();
-        while self.admits(peer, origin) {
+    pub async fn until_put_out(&self, peer: Peer) {
+        let mut decisions = self.decisions();
+        while self.admits(peer) {
             // The sender lives in `self`.
             let _ = decisions.changed().await;
         }
+    }
+
+    /// Tells when something was decided.
+    pub fn decisions(&self) -> watch::Receiver<u64> {
+        self.decisions.subscribe()
     }
 
     /// Every device that is known: those that knocked and those that were decided on.
@@ -341,6 +345,23 @@ impl Origin {
     }
 }
 
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// What it is known by.
+    pub address: IpAddr,
+    /// Where it is.
+    pub origin: Origin,
+}
+
+impl Peer {
+    /// Whoever has this address.
+    pub fn of(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        Self { address, origin: Origin::of(address) }
+    }
+}
+
 /// Who a device is for core and for everyone who reads the log.
 pub fn principal(address: IpAddr) -> Principal {
     let token = format!("handheld:{address}").parse();
@@ -362,6 +383,10 @@ mod tests {
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()
+    }
+
+    fn from(address: IpAddr) -> Peer {
+        Peer { address, origin: Origin::Elsewhere }
     }
 
     async fn devices(store: &Arc<MemoryStore>, allow: &[&str]) -> Devices {
@@ -393,7 +418,7 @@ mod tests {
     async fn a_device_is_held_until_the_owner_approves_it_once() {
         let store = Arc::new(MemoryStore::new());
         let door = devices(&store, &[]).await;
-        assert_eq!(door.admit(ip("192.168.1.7"), Origin::Elsewhere), None);
+        assert_eq!(door.admit(from(ip("192.168.1.7"))), None);
         let held = DeviceInfo {
             address: ip("192.168.1.7"),
             state: DeviceState::Held,
@@ -403,30 +428,31 @@ mod tests {
         assert_eq!(door.list(), std::slice::from_ref(&held));
         let approved = door.decide(ip("192.168.1.7"), Decide::Approve).await.unwrap();
         assert_eq!(approved, DeviceInfo { state: DeviceState::Approved, ..held });
-        let who = door.admit(ip("192.168.1.7"), Origin::Elsewhere).unwrap();
+        let who = door.admit(from(ip("192.168.1.7"))).unwrap();
         assert_eq!((who.name.as_str(), who.role), ("handheld at 192.168.1.7", Role::Operator));
         assert_eq!(who.token.as_str(), "handheld:192.168.1.7");
-        assert_eq!(door.admit(ip("192.168.1.8"), Origin::Elsewhere), None);
+        assert_eq!(door.admit(from(ip("192.168.1.8"))), None);
         // The next daemon knows.
         let door = devices(&store, &[]).await;
-        assert!(door.admit(ip("192.168.1.7"), Origin::Elsewhere).is_some());
+        assert!(door.admit(from(ip("192.168.1.7"))).is_some());
     }
 
     #[tokio::test]
     async fn a_revoked_device_is_put_out_at_once_even_from_an_allowed_network() {
         let store = Arc::new(MemoryStore::new());
         let door = Arc::new(devices(&store, &["192.168.1.0/24"]).await);
-        assert!(door.admit(ip("192.168.1.7"), Origin::Elsewhere).is_some());
+        assert!(door.admit(from(ip("192.168.1.7"))).is_some());
         let put_out = {
             let door = door.clone();
-            tokio::spawn(async move { door.until_put_out(ip("192.168.1.7"), Origin::Elsewhere).await })
+            let peer = from(ip("192.168.1.7"));
+            tokio::spawn(async move { door.until_put_out(peer).await })
         };
         assert_eq!(door.decide(ip("192.168.1.7"), Decide::Revoke).await.unwrap().state, DeviceState::Revoked);
         put_out.await.unwrap();
-        assert_eq!(door.admit(ip("192.168.1.7"), Origin::Elsewhere), None);
-        assert!(door.admit(ip("192.168.1.8"), Origin::Elsewhere).is_some());
+        assert_eq!(door.admit(from(ip("192.168.1.7"))), None);
+        assert!(door.admit(from(ip("192.168.1.8"))).is_some());
         let door = devices(&store, &["192.168.1.0/24"]).await;
-        assert_eq!(door.admit(ip("192.168.1.7"), Origin::Elsewhere), None, "the next daemon knows");
+        assert_eq!(door.admit(from(ip("192.168.1.7"))), None, "the next daemon knows");
     }
 
     #[tokio::test]
@@ -434,16 +460,13 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let door = devices(&store, &["192.168.1.0/24", "127.0.0.0/8"]).await;
         assert_eq!(
-            door.admit(ip("192.168.1.2"), Origin::ThisMachine),
+            door.admit(Peer { address: ip("192.168.1.2"), origin: Origin::ThisMachine }),
             None,
             "an agent could approve its own requests"
         );
-        assert_eq!(door.admit(ip("127.0.0.1"), Origin::of(ip("127.0.0.1"))), None);
+        assert_eq!(door.admit(Peer::of(ip("127.0.0.1"))), None);
         let door = devices(&store, &["127.0.0.1"]).await;
-        assert!(
-            door.admit(ip("127.0.0.1"), Origin::of(ip("127.0.0.1"))).is_some(),
-            "named by itself, it was meant"
-        );
+        assert!(door.admit(Peer::of(ip("127.0.0.1"))).is_some(), "named by itself, it was meant");
     }
 
     #[tokio::test]
@@ -454,7 +477,7 @@ mod tests {
         let clock = Clock::new(move || Millis(tick.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
         let door = Devices::open(store, clock, vec![]).await.unwrap();
         for number in 0..200_u32 {
-            door.admit(IpAddr::from(number.to_be_bytes()), Origin::Elsewhere);
+            door.admit(from(IpAddr::from(number.to_be_bytes())));
         }
         let listed = door.list();
         assert_eq!(listed.len(), KNOCKED);

@@ -2,7 +2,7 @@
 //! seeds again.
 
 use super::{
-    names::Retired,
+    names,
     parse::{Button, FromDevice, parse},
     wire::SLOTS,
 };
@@ -27,8 +27,8 @@ pub fn message(data: &[u8]) {
 }
 
 fn is_a_slot(to: &super::parse::Address) {
-    let names = std::array::from_fn(super::names::of_empty);
-    assert!(Retired::default().route(&names, to).is_none_or(|slot| slot < SLOTS));
+    let known = std::array::from_fn(names::of_empty);
+    assert!(names::route(&known, to).is_none_or(|slot| slot < SLOTS));
 }
 
 #[cfg(test)]

@@ -2,8 +2,16 @@
 //!
 //! One follower per slot reads its session, whatever the number of devices; devices look at the board when it has
 //! changed. Nothing is queued between the two. Devices act in their own name: what they may do is core's to decide.
+//!
+//! The mode `Latest` is kept towards devices ([`super::desk`]: the newest face of a slot, thirty a second, nothing in
+//! between), not between the log and this follower, which reads `Every` entry. A snapshot is the state alone: what the
+//! agent said last, how a turn ended and why a process did are entries and not in it, and a slot shows just these. Nor
+//! would it cost less: each of them is a copy of the whole state and its JSON, while an entry is taken in within a
+//! microsecond (docs/performance.md), once, however many devices there are. `Items` leaves out what streams, and with it
+//! that an agent compacts and how long a tool runs.
 
 mod actions;
+mod automatic;
 mod filling;
 mod keeping;
 mod spawning;
@@ -19,15 +27,14 @@ use std::{
 };
 
 use portolan_core::{
-    Action, CommandId, Principal, Refusal, RefusalCode, RequestId, Role, SessionId, TokenId,
+    Principal, Refusal, RefusalCode, RequestId, Role, SessionId, TokenId,
     log::delivery::{Closed, Delivery, Mode, Start},
     ports::Clock,
     registry::Registry,
-    request::Answer,
     session::state::Summary,
 };
 use tokio::{
-    sync::{broadcast, watch},
+    sync::{Semaphore, broadcast, watch},
     time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -80,6 +87,10 @@ struct Shared {
     spawned: broadcast::Sender<SpawnResult>,
     /// What lies in the store.
     saved: watch::Sender<[Option<Kept>; SLOTS]>,
+    /// What lay in the store is back in the slots.
+    restored: watch::Sender<bool>,
+    /// One switch of auto-edit at a time: the log tells them in the order in which they came about.
+    switching: Semaphore,
     /// Requests that auto-edit is answering.
     automatic: Mutex<HashSet<(SessionId, RequestId)>>,
     clients: AtomicUsize,
@@ -100,6 +111,8 @@ impl Hub {
             rounds: watch::Sender::new(0),
             spawned: broadcast::Sender::new(SPAWN_RESULTS),
             saved: watch::Sender::new(Default::default()),
+            restored: watch::Sender::new(false),
+            switching: Semaphore::new(1),
             automatic: Mutex::default(),
             clients: AtomicUsize::new(0),
             stop: CancellationToken::new(),
@@ -109,9 +122,12 @@ impl Hub {
 
     /// Brings back what was in the slots, then keeps them up to date until [`Hub::stop`].
     pub fn start(&self) {
+        let minding = self.clone();
+        self.spawn_task(async move { minding.mind_revocations().await });
         let hub = self.clone();
         self.spawn_task(async move {
             hub.restore().await;
+            hub.0.restored.send_replace(true);
             let keeping = hub.clone();
             hub.0.tasks.spawn(async move { keeping.keep().await });
             if hub.0.slots.fill {
@@ -122,6 +138,12 @@ impl Hub {
                 hub.autospawn().await;
             }
         });
+    }
+
+    /// Returns once the slots hold again what they held before.
+    pub async fn restored(&self) {
+        // The sender lives in `self`.
+        let _ = self.0.restored.subscribe().wait_for(|restored| *restored).await;
     }
 
     /// Nothing that happens from here on changes what is kept: agents end with the daemon, not by themselves.
@@ -324,40 +346,6 @@ impl Hub {
         if anew {
             let hub = self.clone();
             self.spawn_task(async move { hub.start_anew(slot, session).await });
-        }
-    }
-
-    /// Answers what auto-edit answers.
-    fn answer_edits(&self) {
-        let waiting = self.board().automatic();
-        for (slot, session, request) in waiting {
-            let key = (session, request.request);
-            let new = self.0.automatic.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
-            if !new {
-                continue;
-            }
-            let hub = self.clone();
-            self.spawn_task(async move {
-                let action = Action::Answer {
-                    request: request.request,
-                    digest: Some(request.digest.clone()),
-                    answer: Answer::allow(),
-                };
-                let who = principal("handheld-auto-edit", "auto-edit");
-                let given = hub.0.registry.submit(&who, session, CommandId::random(), action).await;
-                match given {
-                    Ok(_) => tracing::info!(%session, asked = request.ask.title(), "auto-edit approved"),
-                    Err(refusal) if refusal.code == RefusalCode::AlreadyClosed => {}
-                    Err(refusal) => {
-                        tracing::warn!(%session, %refusal, "auto-edit could not approve; it is asked instead");
-                        if let Some(bound) = hub.board().bound_mut(slot, session) {
-                            bound.view.leave_to_people(request.request);
-                        }
-                        hub.bump();
-                    }
-                }
-                hub.0.automatic.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-            });
         }
     }
 }

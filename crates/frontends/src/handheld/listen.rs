@@ -1,32 +1,25 @@
 //! The handheld's own listener: plain TCP, no token. The one exception to the door, so it does little and bounds all of
-//! it: who may come in is asked before anything else, browsers are turned away, and there is one document beside the
-//! WebSocket.
+//! it: who may come in is asked before anything else, even before there is a place for it; browsers are turned away, and
+//! there is one document beside the WebSocket.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::body::Body;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use portolan_core::Principal;
 use rustix::net::sockopt;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-};
+use tokio::net::{TcpListener, TcpStream};
 use tracing::Instrument as _;
 
-use super::{device, devices::Origin, hub::Hub};
+use super::{
+    device::{self, Visitor},
+    devices::Peer,
+    hub::Hub,
+    in_flight::InFlight,
+    places::{Admission, Place, Places},
+};
 use crate::native::socket::Upgrade;
-
-/// Connections at once: four slots interest one household, not a crowd.
-const CONNECTIONS: usize = 32;
 
 /// Time for a request's head; a client that dribbles holds a place no longer.
 const HEAD: Duration = Duration::from_secs(10);
@@ -49,6 +42,10 @@ const KEEP_ALIVE_TRIES: u32 = 3;
 /// Bytes that the device does not confirm for so long mean that it is gone.
 const UNCONFIRMED: Duration = Duration::from_secs(30);
 
+/// Bytes that the kernel keeps for a device that is behind. What lies there is old by the time it arrives: a few
+/// statuses, not minutes of them. The app's own buffer has 4,096.
+const SEND_BUFFER: usize = 8 * 1024;
+
 /// After the system had no file descriptor left for a connection: a moment for others to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -61,9 +58,11 @@ const NO_PAGES: &str = "not for browsers\n";
 /// What anything else is told.
 const GREETING: &str = "Portolan, for handhelds\n";
 
-/// Accepts devices until the hub stops.
+/// Accepts devices until the hub stops. Until the slots are as they were, they wait in the kernel's queue: a device
+/// that comes early would be shown empty slots, and could fill them.
 pub(super) async fn accept(listener: TcpListener, hub: Hub) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    hub.restored().await;
+    let places = Places::default();
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -73,15 +72,17 @@ pub(super) async fn accept(listener: TcpListener, hub: Hub) {
                 continue;
             }
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tracing::debug!(%peer, "no room for another device");
+        let span = tracing::info_span!("handheld", %peer);
+        let (serving, from) = (hub.clone(), Peer::of(peer.ip()));
+        let admitted = hub.devices().admit(from).is_some();
+        let admission = if admitted { Admission::Device } else { Admission::Stranger };
+        let Some(place) = places.take(from.address, admission) else {
+            tracing::debug!(%peer, ?admission, "no room for another connection");
             continue;
         };
-        let span = tracing::info_span!("handheld", %peer);
-        let serving = hub.clone();
         hub.spawn_task(
             async move {
-                if let Err(error) = connection(stream, peer, serving, place).await {
+                if let Err(error) = connection(stream, from, serving, place).await {
                     tracing::debug!(%error, "connection ended");
                 }
             }
@@ -93,6 +94,7 @@ pub(super) async fn accept(listener: TcpListener, hub: Hub) {
 /// Lets TCP find out by itself that a device is gone.
 fn watch_over(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER)?;
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, KEEP_ALIVE)?;
     sockopt::set_tcp_keepintvl(stream, KEEP_ALIVE_STEP)?;
@@ -101,18 +103,12 @@ fn watch_over(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-async fn connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    hub: Hub,
-    place: OwnedSemaphorePermit,
-) -> io::Result<()> {
+async fn connection(stream: TcpStream, peer: Peer, hub: Hub, place: Place) -> io::Result<()> {
     watch_over(&stream)?;
-    let address = peer.ip().to_canonical();
-    let origin = Origin::of(address);
-    let place = Arc::new(place);
+    let entrance =
+        Entrance { hub, peer, place: Arc::new(place), in_flight: Arc::new(InFlight::of(&stream)?) };
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answer(&hub, address, origin, &place, request);
+        let answer = entrance.answer(request);
         async move { Ok::<_, std::convert::Infallible>(answer) }
     });
     let connection = http1::Builder::new()
@@ -125,60 +121,59 @@ async fn connection(
     pin!(connection).await.map_err(io::Error::other)
 }
 
-/// What a request is answered. Whether the device may be here comes first.
-fn answer(
-    hub: &Hub,
-    peer: IpAddr,
-    origin: Origin,
-    place: &Arc<OwnedSemaphorePermit>,
-    request: Request<Incoming>,
-) -> Response<Body> {
-    let Some(who) = hub.devices().admit(peer, origin) else {
-        return text(StatusCode::FORBIDDEN, HELD);
-    };
-    let (mut parts, _) = request.into_parts();
-    // The app sends no Origin; every browser does that lets a page open a WebSocket.
-    if parts.headers.contains_key(header::ORIGIN) {
-        return text(StatusCode::FORBIDDEN, NO_PAGES);
-    }
-    if parts.method != Method::GET && parts.method != Method::HEAD {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
-        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("GET"));
-        return response;
-    }
-    if parts.uri.path() == "/health" {
-        return health(hub, &parts.headers);
-    }
-    if parts.headers.contains_key(header::UPGRADE) {
-        return upgrade(hub, who, origin, peer, place, &mut parts);
-    }
-    text(StatusCode::OK, GREETING)
+/// A connection before it is a device's.
+struct Entrance {
+    hub: Hub,
+    peer: Peer,
+    place: Arc<Place>,
+    in_flight: Arc<InFlight>,
 }
 
-fn upgrade(
-    hub: &Hub,
-    who: Principal,
-    origin: Origin,
-    peer: IpAddr,
-    place: &Arc<OwnedSemaphorePermit>,
-    parts: &mut Parts,
-) -> Response<Body> {
-    let upgrade = match Upgrade::of(parts) {
-        Ok(upgrade) => upgrade,
-        Err((status, why)) => return text(status, why),
-    };
-    let (response, upgraded) = upgrade.accept();
-    let (serving, place) = (hub.clone(), Arc::clone(place));
-    hub.tasks().spawn(
-        async move {
-            let _place = place;
-            let Some(io) = upgraded.await else { return };
-            let put_out = serving.devices().until_put_out(peer, origin);
-            device::serve(serving.clone(), who, io, put_out).await;
+impl Entrance {
+    /// What a request is answered. Whether the device may be here comes first, and anew each time: it may have been
+    /// put out since. One that was let in since comes again, for a place of its own.
+    fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let admitted = self.hub.devices().admit(self.peer);
+        let Some(who) = admitted.filter(|_| self.place.admission() == Admission::Device) else {
+            return text(StatusCode::FORBIDDEN, HELD);
+        };
+        let (mut parts, _) = request.into_parts();
+        // The app sends no Origin; every browser does that lets a page open a WebSocket.
+        if parts.headers.contains_key(header::ORIGIN) {
+            return text(StatusCode::FORBIDDEN, NO_PAGES);
         }
-        .in_current_span(),
-    );
-    response
+        if parts.method != Method::GET && parts.method != Method::HEAD {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
+            return response;
+        }
+        if parts.uri.path() == "/health" {
+            return health(&self.hub, &parts.headers);
+        }
+        if parts.headers.contains_key(header::UPGRADE) {
+            let visitor = Visitor { who, peer: self.peer, in_flight: Arc::clone(&self.in_flight) };
+            return self.upgrade(visitor, &mut parts);
+        }
+        text(StatusCode::OK, GREETING)
+    }
+
+    fn upgrade(&self, visitor: Visitor, parts: &mut Parts) -> Response<Body> {
+        let upgrade = match Upgrade::of(parts) {
+            Ok(upgrade) => upgrade,
+            Err((status, why)) => return text(status, why),
+        };
+        let (response, upgraded) = upgrade.accept();
+        let (hub, place) = (self.hub.clone(), Arc::clone(&self.place));
+        self.hub.tasks().spawn(
+            async move {
+                let _place = place;
+                let Some(io) = upgraded.await else { return };
+                device::serve(hub, visitor, io).await;
+            }
+            .in_current_span(),
+        );
+        response
+    }
 }
 
 /// What the slots do. A page that was made to look like ours (by a name that leads here) is told nothing: only an
@@ -194,7 +189,7 @@ fn health(hub: &Hub, headers: &HeaderMap) -> Response<Body> {
     }
     let body = serde_json::to_vec(&hub.health()).unwrap_or_default();
     let mut response = Response::new(Body::from(body));
-    let json = http::HeaderValue::from_static("application/json");
+    let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
 }
@@ -202,7 +197,11 @@ fn health(hub: &Hub, headers: &HeaderMap) -> Response<Body> {
 fn text(status: StatusCode, words: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::from(words));
     *response.status_mut() = status;
-    let plain = http::HeaderValue::from_static("text/plain; charset=utf-8");
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    if status == StatusCode::FORBIDDEN {
+        // Whoever has nothing to do here keeps no place either.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }

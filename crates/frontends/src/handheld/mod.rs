@@ -7,7 +7,8 @@
 //!
 //! Pure and tested as such: [`project`] (entries to faces), [`answers`] (requests to panels, buttons and words to
 //! answers), [`parse`], [`names`], [`text`], [`desk`] (what a device is sent, and which press counts), [`auto_edit`].
-//! Around them: [`hub`] (sessions in slots), [`device`] (a connection), [`listen`] (HTTP), [`api`] (the owner).
+//! Around them: [`hub`] (sessions in slots), [`device`] (a connection), [`in_flight`] (what has not reached it),
+//! [`listen`] (HTTP), [`places`] (how many may come), [`api`] (the owner).
 
 pub mod answers;
 mod api;
@@ -19,9 +20,11 @@ pub mod devices;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod hub;
+mod in_flight;
 mod listen;
 pub mod names;
 pub mod parse;
+mod places;
 pub mod project;
 #[cfg(test)]
 mod tests;
@@ -107,7 +110,8 @@ impl Handheld {
         api::routes(self.clone())
     }
 
-    /// Serves devices and keeps the slots up to date, until [`Handheld::stop`].
+    /// Serves devices and keeps the slots up to date, until [`Handheld::stop`]. Devices are served once the slots hold
+    /// again what they held before.
     pub fn start(&self) {
         let listener = self.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let Some(listener) = listener else { return };
@@ -117,8 +121,8 @@ impl Handheld {
              device on this network can act as it"
         );
         let hub = self.hub.clone();
-        self.hub.spawn_task(listen::accept(listener, hub));
         self.hub.start();
+        self.hub.spawn_task(listen::accept(listener, hub));
     }
 
     /// No new devices, and nothing that happens from here on changes what is kept of the slots.

@@ -78,10 +78,15 @@ fn boundary(text: &str, limit: usize) -> usize {
     (0..=limit).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Marks without width of their own that make text read otherwise than it is: directions, joiners, byte order.
+/// What no screen shows and every shell takes: directions, joiners, fillers, variation selectors, tags. Unicode calls
+/// them default ignorable; line separators and annotations are left out beside them.
 fn is_hidden(letter: char) -> bool {
     matches!(letter,
-        '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{061C}')
+        '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'
+        | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
+        | '\u{FFF0}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+        | '\u{E0000}'..='\u{E0FFF}')
 }
 
 #[cfg(test)]
@@ -103,6 +108,45 @@ mod tests {
         assert_eq!(line("a\u{1b}[31m b\r\n\tc\0d", 99), "a [31m b c d");
         assert_eq!(lines("one\r\n\ttwo\u{1b}", 99), "one\n two");
         assert_eq!(lines("rm \u{202E}txt.exe", 99), "rm txt.exe");
+    }
+
+    #[test]
+    fn what_no_screen_shows_is_not_hidden_in_a_command() {
+        for hidden in [
+            '\u{AD}',
+            '\u{34F}',
+            '\u{61C}',
+            '\u{115F}',
+            '\u{180E}',
+            '\u{200B}',
+            '\u{200D}',
+            '\u{202E}',
+            '\u{2029}',
+            '\u{2060}',
+            '\u{206F}',
+            '\u{3164}',
+            '\u{FE00}',
+            '\u{FE0F}',
+            '\u{FEFF}',
+            '\u{FFA0}',
+            '\u{FFF9}',
+            '\u{1D173}',
+            '\u{E0000}',
+            '\u{E0001}',
+            '\u{E0041}',
+            '\u{E007F}',
+            '\u{E0100}',
+            '\u{E01EF}',
+        ] {
+            let text = format!("rm{hidden}x");
+            assert_eq!(lines(&text, 99), "rmx", "{hidden:?}");
+            let one = line(&text, 99);
+            assert!(one == "rmx" || hidden.is_whitespace() && one == "rm x", "{hidden:?}: {one}");
+            assert!(!name(&text, 31).contains(hidden), "{hidden:?}");
+        }
+        for shown in ['a', '\u{AE}', 'ä', '한', '日', '😀', '\u{301}'] {
+            assert_eq!(lines(&format!("a{shown}"), 99), format!("a{shown}"));
+        }
     }
 
     #[test]

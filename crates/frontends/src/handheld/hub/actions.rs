@@ -8,13 +8,16 @@ use super::{Hub, deadline};
 use crate::handheld::{
     answers::{self, Words},
     board::{How, Kept},
-    desk::Asked,
+    desk::{Asked, Panel},
     parse::{Address, Button},
-    wire::{AutoEdit, SLOTS},
+    wire::SLOTS,
 };
 
 /// How long the owner waits for a binding to be written down.
 const KEPT_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// What is told where words came too soon after a question to be its answer.
+const NOT_MEANT: &str = "Not sent: a question has just come up. Send it again.";
 
 impl Hub {
     /// The slot that a device means.
@@ -34,7 +37,7 @@ impl Hub {
     }
 
     async fn answer(&self, who: &Principal, slot: usize, asked: Asked, answer: Answer) {
-        let Asked { session, request, digest } = asked;
+        let Asked { session, request, digest, .. } = asked;
         self.submit(who, slot, session, Action::Answer { request, digest: Some(digest), answer }).await;
     }
 
@@ -47,11 +50,21 @@ impl Hub {
     }
 
     /// Words for a slot: the answer to the question that the device shows, else a prompt.
-    pub async fn say(&self, who: &Principal, slot: usize, shows: Option<Asked>, text: String) {
+    pub async fn say(&self, who: &Principal, slot: usize, panel: Panel, text: String) {
+        let (shows, seen) = match panel {
+            Panel::Empty => (None, true),
+            Panel::New(asked) => (Some(asked), false),
+            Panel::Seen(asked) => (Some(asked), true),
+        };
         let Some((session, words)) = self.meaning(slot, shows.as_ref(), &text) else {
             tracing::debug!(slot, "words for an empty slot");
             return;
         };
+        let current = |asked: &Asked| self.board().step(slot, asked) == Some(asked.step);
+        if words != Words::Prompt && !(seen && shows.as_ref().is_some_and(current)) {
+            // They were written before the question was there, or for the one before it.
+            return self.tell(slot, session, NOT_MEANT.to_owned());
+        }
         match (words, shows) {
             (Words::Answer(answer), Some(asked)) => self.answer(who, slot, asked, answer).await,
             (Words::More(given), Some(asked)) => self.answer_so_far(slot, asked, given, None),
@@ -94,19 +107,15 @@ impl Hub {
             // Someone was faster; the next status shows it.
             return;
         }
-        if let Some(bound) = self.board().bound_mut(slot, session) {
-            bound.view.note(refusal.message);
-        }
-        self.bump();
+        self.tell(slot, session, refusal.message);
     }
 
-    /// Approves edits by themselves, or asks again; every slot is sent again.
-    pub fn set_auto_edit(&self, who: &Principal, auto_edit: AutoEdit) {
-        tracing::info!(by = who.name, ?auto_edit, "auto-edit was set");
-        self.board().set_auto_edit(auto_edit);
-        self.0.rounds.send_modify(|count| *count += 1);
+    /// Says something to those who look at a slot, until something happens in it.
+    fn tell(&self, slot: usize, session: SessionId, words: String) {
+        if let Some(bound) = self.board().bound_mut(slot, session) {
+            bound.view.note(words);
+        }
         self.bump();
-        self.answer_edits();
     }
 
     // --------------------------------------------------------------------------------------- owner

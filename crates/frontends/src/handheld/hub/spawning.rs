@@ -1,6 +1,6 @@
 //! Starting agents in slots: for devices, at the start, and once more where an old conversation could not be resumed.
 
-use portolan_core::{Action, CommandId, Principal, SessionId, SessionSpec};
+use portolan_core::{Action, CommandId, Principal, Refusal, SessionId, SessionSpec, session::state::Summary};
 
 use super::{Hub, deadline};
 use crate::handheld::{
@@ -43,7 +43,8 @@ impl Hub {
             cwd: self.0.slots.folder.clone(),
             ..SessionSpec::default()
         };
-        match self.start_in(who, slot, spec).await {
+        let made = self.registry().create(who, CommandId::random(), spec).await;
+        match self.start_in(slot, made).await {
             Ok(()) => SpawnResult::started(slot),
             Err(why) => {
                 tracing::warn!(slot, why, "a spawn failed");
@@ -52,13 +53,9 @@ impl Hub {
         }
     }
 
-    /// Makes a session for a slot and waits until its agent takes prompts.
-    async fn start_in(&self, who: &Principal, slot: usize, spec: SessionSpec) -> Result<(), String> {
-        let summary = self
-            .registry()
-            .create(who, CommandId::random(), spec)
-            .await
-            .map_err(|refusal| refusal.message)?;
+    /// Puts a session that was just made into a slot and waits until its agent takes prompts.
+    async fn start_in(&self, slot: usize, made: Result<Summary, Refusal>) -> Result<(), String> {
+        let summary = made.map_err(|refusal| refusal.message)?;
         let session = summary.session;
         self.bind(slot, &summary, How::Spawned);
         let settled = self.until(|board: &Board| {
@@ -95,12 +92,9 @@ impl Hub {
         let own = Self::own();
         // Whatever it still tries, it is not needed any more; where it has ended already, so be it.
         let _ = self.registry().submit(&own, session, CommandId::random(), Action::Stop).await;
-        let known = {
-            let board = self.board();
-            let bound = board.bound(slot).filter(|bound| bound.session == session);
-            bound.map(|bound| bound.view.state().summary.clone())
-        };
-        let Some(summary) = known else { return };
+        if self.board().slot_of(session) != Some(slot) {
+            return;
+        }
         tracing::warn!(slot, %session, "the conversation could not be resumed; the slot begins a new one");
         self.until(|board| {
             let moved = board.bound(slot).is_none_or(|bound| bound.session != session);
@@ -109,8 +103,8 @@ impl Hub {
         .await;
         let Some(slot) = self.board().reserve(Some(slot)) else { return };
         let _reservation = Reservation { hub: self.clone(), slot };
-        let spec = SessionSpec { agent: summary.agent, cwd: summary.cwd, ..SessionSpec::default() };
-        if let Err(why) = self.start_in(&own, slot, spec).await {
+        let made = self.registry().create_like(&own, CommandId::random(), session).await;
+        if let Err(why) = self.start_in(slot, made).await {
             tracing::warn!(slot, why, "the new conversation did not begin either");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use portolan_core::{Action, session::state::Status};
+use portolan_core::{Action, SessionSpec, session::state::Status};
 use serde_json::json;
 
 use super::stand::{Stand, is_idle, owner};
@@ -64,6 +64,42 @@ async fn a_conversation_that_cannot_be_resumed_begins_anew_once_in_the_same_slot
     device.command(slot, "say fresh").await;
     device.until_message(slot, "say fresh").await;
     assert_eq!(stand.in_slot(slot), Some(second), "once");
+}
+
+// covers: 000-094
+#[tokio::test]
+async fn a_conversation_that_begins_anew_keeps_what_its_session_was_made_with() {
+    let stand = Stand::new().await;
+    let session = stand
+        .session_with("say hello", |spec| {
+            spec.model = Some("swift".into());
+            spec.mode = Some("plan".into());
+            spec.max_turns = Some(7);
+            spec.env.insert("HARBOUR".into(), "secret".into());
+        })
+        .await;
+    stand.hub.put_in(&owner(), 1, session).await.unwrap();
+    stand.until(session, is_idle).await;
+    stand.agent.forgetful.store(true, Ordering::Relaxed);
+
+    let stand = stand.restarted(|_| {}).await;
+    let mut device = stand.device("192.168.1.7").await;
+    device.until(1, |status| status["state"] == "idle" && status["active"] == true).await;
+    let anew = stand.in_slot(1).unwrap();
+    assert_ne!(anew, session);
+    let last = stand.agent.launched.lock().unwrap().last().unwrap().clone();
+    let SessionSpec { model, mode, max_turns, env, prompt, resume, .. } = &*last;
+    assert_eq!(
+        (model.as_deref(), mode.as_deref(), *max_turns, prompt.len(), resume),
+        (Some("swift"), Some("plan"), Some(7), 0, &None)
+    );
+    assert_eq!(
+        env.get("HARBOUR").map(String::as_str),
+        Some("secret"),
+        "the real one, not what the log shows"
+    );
+    let shown = serde_json::to_string(&stand.state(anew).await.spec).unwrap();
+    assert!(!shown.contains("secret"), "{shown}");
 }
 
 #[tokio::test]

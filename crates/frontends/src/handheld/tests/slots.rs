@@ -1,6 +1,6 @@
 //! Devices, slots and sessions together.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::sync::atomic::Ordering;
 
 use portolan_core::{
     Action, Actor, Event, Seq,
@@ -24,7 +24,7 @@ async fn a_device_spawns_prompts_and_approves_in_its_own_name() {
         (&shown["state"], &shown["promptToolDetail"], &shown["promptDescription"], &shown["message"]),
         (&json!("waiting"), &json!("ls"), &json!("may I"), &json!("Bash: ls"))
     );
-    device.press(slot, "yes").await;
+    device.decide(slot, "yes").await;
     let done = device.until_message(slot, "allowed").await;
     assert!(done.get("promptToolType").is_none(), "{done}");
     device.until_state(slot, "idle").await;
@@ -56,11 +56,11 @@ async fn no_denies_with_its_words_and_always_allows_the_tool_for_the_session() {
     let slot = device.spawn().await;
     device.command(slot, "ask Bash rm").await;
     device.panel(slot, "Bash").await;
-    device.press(slot, "no").await;
+    device.decide(slot, "no").await;
     device.until_message(slot, "denied: Denied by user via rAI3DS").await;
     device.command(slot, "ask Bash ls").await;
     device.panel(slot, "Bash").await;
-    device.press(slot, "always").await;
+    device.decide(slot, "always").await;
     device.until_message(slot, "allowed").await;
     device.command(slot, "say between").await;
     device.until_message(slot, "say between").await;
@@ -88,35 +88,6 @@ async fn escape_interrupts_and_the_slot_is_idle_not_in_error() {
     assert!(status["state"] == "idle" && status.get("promptToolType").is_none(), "{status}");
 }
 
-// covers: 000-060
-#[tokio::test(start_paused = true)]
-async fn a_double_press_never_approves_the_next_prompt() {
-    let stand = Stand::new().await;
-    let mut device = stand.device("192.168.1.7").await;
-    let slot = device.spawn().await;
-    device.command(slot, "ask Bash first").await;
-    device.until(slot, |status| status["promptToolDetail"] == "first").await;
-    device.press(slot, "yes").await;
-    device.press(slot, "no").await;
-    tokio::time::sleep(Duration::from_millis(400)).await;
-    device.press(slot, "always").await;
-    let session = stand.in_slot(slot).unwrap();
-    // What is sent after it is done after it: once this shows, the presses were read.
-    device.say(json!({ "type": "config", "agent": "x", "autoEdit": true })).await;
-    device.until(slot, |status| status["autoEdit"] == true).await;
-    assert_eq!(stand.state(session).await.requests.len(), 1, "nothing was meant yet");
-    device.panel(slot, "Bash").await;
-    device.press(slot, "yes").await;
-    device.until_message(slot, "allowed").await;
-    device.command(slot, "ask Bash second").await;
-    device.until(slot, |status| status["promptToolDetail"] == "second").await;
-    device.press(slot, "yes").await;
-    device.say(json!({ "type": "config", "agent": "x", "autoEdit": false })).await;
-    device.until(slot, |status| status["autoEdit"] == false).await;
-    let state = stand.state(session).await;
-    assert_eq!(state.requests.len(), 1, "the second half of a double press approved nothing");
-}
-
 // covers: 000-096
 #[tokio::test]
 async fn the_unchanged_app_reaches_every_slot_and_none_touches_another() {
@@ -132,9 +103,9 @@ async fn the_unchanged_app_reaches_every_slot_and_none_touches_another() {
         let status = device.panel(slot, "Bash").await;
         assert_eq!(status["promptToolDetail"], format!("in {slot}"));
     }
-    device.press(2, "yes").await;
+    device.decide(2, "yes").await;
     device.until_message(2, "allowed").await;
-    device.press(1, "no").await;
+    device.decide(1, "no").await;
     device.until_state(1, "idle").await;
     for slot in [0, 3] {
         let session = stand.in_slot(slot).unwrap();
@@ -207,58 +178,17 @@ async fn a_question_is_answered_by_commands_and_never_by_yes() {
     assert_eq!(status["promptToolDetail"], "Where?\n1 Genoa\n2 Majorca");
     device.press(slot, "yes").await;
     device.press(slot, "always").await;
-    device.command(slot, "9").await;
+    device.reply(slot, "9").await;
     let status = device
         .until(slot, |status| {
             status["promptDescription"].as_str().unwrap_or_default().starts_with("Send a number from 1 to 2.")
         })
         .await;
     assert_eq!(status["promptToolType"], "Question 1/2", "neither button answered anything");
-    device.command(slot, "2").await;
+    device.reply(slot, "2").await;
     device.until(slot, |status| status["promptToolType"] == "Question 2/2").await;
-    device.command(slot, "Argo").await;
+    device.reply(slot, "Argo").await;
     device.until_message(slot, r#"chosen: {"Where?":["Majorca"],"Name?":["Argo"]}"#).await;
-}
-
-// covers: 000-045, 000-090
-#[tokio::test]
-async fn auto_edit_approves_edits_at_once_and_a_shell_command_never() {
-    let stand = Stand::new().await;
-    let mut device = stand.device("192.168.1.7").await;
-    let slot = device.spawn().await;
-    device.command(slot, "ask Edit a.rs").await;
-    device.until(slot, |status| status["promptToolType"] == "Edit").await;
-    device.say(json!({ "type": "config", "agent": "x", "autoEdit": true })).await;
-    for slot in 0..4 {
-        device.until(slot, |status| status["autoEdit"] == true).await;
-    }
-    device.until_message(slot, "allowed").await;
-    let session = stand.in_slot(slot).unwrap();
-    let state = stand.until(session, is_idle).await;
-    let Outcome::Answered { by, .. } = &state.closed_requests[0].outcome else { panic!("{state:?}") };
-    assert_eq!(
-        by.to_string(),
-        "auto-edit (handheld)",
-        "what waited already is approved too, and by whom is told"
-    );
-    device.command(slot, "ask Write b.rs").await;
-    let state = stand.until(session, |state| state.closed_requests.len() == 2).await;
-    assert_eq!(state.requests.len(), 0);
-    device.command(slot, "ask Bash rm").await;
-    device.until(slot, |status| status["promptToolType"] == "Bash").await;
-    assert_eq!(stand.state(session).await.requests.len(), 1);
-    device.press(slot, "escape").await;
-    device.until_message(slot, "Interrupted").await;
-    // The same value again sends every slot again.
-    device.slots = Default::default();
-    device.say(json!({ "type": "config", "agent": "x", "autoEdit": true })).await;
-    for slot in 0..4 {
-        device.until(slot, |status| status["autoEdit"] == true).await;
-    }
-    device.say(json!({ "type": "config", "agent": "x", "autoEdit": false })).await;
-    device.until(slot, |status| status["autoEdit"] == false).await;
-    device.command(slot, "ask Edit a.rs").await;
-    device.until(slot, |status| status["promptToolType"] == "Edit").await;
 }
 
 #[tokio::test]
@@ -290,7 +220,7 @@ async fn what_one_device_answers_the_others_see_at_once_and_a_late_one_learns_wh
     one.command(slot, "ask Bash ls").await;
     one.panel(slot, "Bash").await;
     two.panel(slot, "Bash").await;
-    two.press(slot, "no").await;
+    two.decide(slot, "no").await;
     one.until_message(slot, "denied: Denied by user via rAI3DS").await;
     one.press(slot, "yes").await;
     one.command(slot, "say on").await;

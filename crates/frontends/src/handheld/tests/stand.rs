@@ -3,8 +3,8 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -39,9 +39,11 @@ use tokio_tungstenite::{
 use tokio_util::sync::CancellationToken;
 
 use crate::handheld::{
-    device,
-    devices::{Devices, principal},
+    desk::GUARD,
+    device::{self, Visitor},
+    devices::{Devices, Origin, Peer, principal},
     hub::{Hub, Slots},
+    in_flight::InFlight,
 };
 
 /// Longer than anything takes, on a busy machine too.
@@ -56,6 +58,8 @@ pub(super) struct Obedient {
     pub(super) broken: AtomicBool,
     /// No start works that takes up an old conversation.
     pub(super) forgetful: AtomicBool,
+    /// What each start was given.
+    pub(super) launched: Mutex<Vec<Arc<SessionSpec>>>,
 }
 
 impl Agent for Obedient {
@@ -71,7 +75,14 @@ impl Agent for Obedient {
             interrupt: true,
             session_resume: true,
             native_protocol: NativeProtocol::Demo,
-            options: vec![SpecOption::Cwd, SpecOption::Prompt],
+            options: vec![
+                SpecOption::Cwd,
+                SpecOption::Prompt,
+                SpecOption::Model,
+                SpecOption::Mode,
+                SpecOption::Env,
+                SpecOption::MaxTurns,
+            ],
             ..Capabilities::default()
         }
     }
@@ -82,6 +93,7 @@ impl Agent for Obedient {
         let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
         let (done, reports) = mpsc::channel(REPORTS);
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
+        self.launched.lock().unwrap().push(Arc::clone(&launch.spec));
         let end = stop.clone();
         let fails = self.broken.load(Ordering::Relaxed)
             || launch.resume.is_some() && self.forgetful.load(Ordering::Relaxed);
@@ -260,7 +272,8 @@ impl Stand {
         let registry = Registry::open(store.clone(), vec![agent.clone()], clock.clone(), Policy::default())
             .await
             .unwrap();
-        let devices = Devices::open(store.clone(), clock.clone(), vec![]).await.unwrap();
+        let everyone = vec!["0.0.0.0/0".parse().unwrap()];
+        let devices = Devices::open(store.clone(), clock.clone(), everyone).await.unwrap();
         let mut slots = slots(&folder);
         change(&mut slots);
         let hub = Hub::new(registry.clone(), clock, slots, devices);
@@ -278,12 +291,21 @@ impl Stand {
 
     /// A session made by someone else.
     pub(super) async fn session(&self, prompt: &str) -> SessionId {
-        let spec = SessionSpec {
+        self.session_with(prompt, |_| {}).await
+    }
+
+    pub(super) async fn session_with(
+        &self,
+        prompt: &str,
+        change: impl FnOnce(&mut SessionSpec),
+    ) -> SessionId {
+        let mut spec = SessionSpec {
             agent: "obedient".into(),
             cwd: self.folder.clone(),
             prompt: vec![Content::text(prompt)],
             ..SessionSpec::default()
         };
+        change(&mut spec);
         self.registry.create(&owner(), CommandId::random(), spec).await.unwrap().session
     }
 
@@ -321,10 +343,16 @@ impl Stand {
 
     pub(super) async fn device_over(&self, address: &str, pipe: usize) -> Device {
         let (client, server) = duplex(pipe);
-        let (hub, who) = (self.hub.clone(), principal(address.parse().unwrap()));
-        let serving = tokio::spawn(device::serve(hub, who, server, std::future::pending()));
+        let address = address.parse().unwrap();
+        let unconfirmed = Arc::new(AtomicU64::new(0));
+        let visitor = Visitor {
+            who: principal(address),
+            peer: Peer { address, origin: Origin::Elsewhere },
+            in_flight: Arc::new(InFlight::told(Arc::clone(&unconfirmed))),
+        };
+        let serving = tokio::spawn(device::serve(self.hub.clone(), visitor, server));
         let socket = WebSocketStream::from_raw_socket(client, protocol::Role::Client, None).await;
-        Device { socket, serving, slots: Default::default() }
+        Device { socket, serving, unconfirmed, slots: Default::default() }
     }
 }
 
@@ -348,6 +376,8 @@ pub(super) fn is_idle(state: &State) -> bool {
 pub(super) struct Device {
     pub(super) socket: WebSocketStream<DuplexStream>,
     pub(super) serving: JoinHandle<()>,
+    /// Bytes that the network holds and the device does not have.
+    pub(super) unconfirmed: Arc<AtomicU64>,
     pub(super) slots: [Value; 4],
 }
 
@@ -423,10 +453,45 @@ impl Device {
         self.say(json!({ "type": "command", "agent": agent, "command": command, "slot": 0 })).await;
     }
 
-    /// Waits until a panel shows this kind of prompt, and long enough for a press to be meant.
+    /// Waits until a panel shows this kind of prompt.
     pub(super) async fn panel(&mut self, slot: usize, tool_type: &str) -> Value {
-        let status = self.until(slot, |status| status["promptToolType"] == tool_type).await;
-        tokio::time::sleep(crate::handheld::desk::GUARD + Duration::from_millis(50)).await;
-        status
+        self.until(slot, |status| status["promptToolType"] == tool_type).await
+    }
+
+    /// Presses a button until it has answered what the panel shows: as people do, once it has been there for a while.
+    pub(super) async fn decide(&mut self, slot: usize, action: &str) {
+        self.answer(slot, |device, slot| {
+            json!({ "type": "action", "agent": device.name(slot), "action": action, "slot": 0 })
+        })
+        .await;
+    }
+
+    /// The same with words.
+    pub(super) async fn reply(&mut self, slot: usize, words: &str) {
+        self.answer(slot, |device, slot| {
+            json!({ "type": "command", "agent": device.name(slot), "command": words, "slot": 0 })
+        })
+        .await;
+    }
+
+    /// Says something after the prompt counts, and again should the server have been slower than that, until the panel
+    /// shows something else.
+    async fn answer(&mut self, slot: usize, what: impl Fn(&Self, usize) -> Value) {
+        let panel = |status: &Value| (status["promptToolType"].clone(), status["promptDescription"].clone());
+        let before = panel(&self.slots[slot]);
+        assert_ne!(before.0, Value::Null, "nothing waits: {}", self.slots[slot]);
+        let answered = async {
+            let mut wait = GUARD + Duration::from_millis(100);
+            loop {
+                let look = self.until(slot, |status| panel(status) != before);
+                if tokio::time::timeout(wait, look).await.is_ok() {
+                    return;
+                }
+                let words = what(self, slot);
+                self.say(words).await;
+                wait = Duration::from_secs(5);
+            }
+        };
+        tokio::time::timeout(PATIENCE, answered).await.expect("it is never answered");
     }
 }
