@@ -3,6 +3,7 @@
 //! - [`state`]: the state of a session, a fold of its entries
 //! - `fold`: how each entry changes it
 //! - [`machine`]: pure decisions, what to append and what to tell the agent, for every command and report
+//! - [`open`]: what is open by its name, however much
 //! - `reins`: a hold on the agent for when nothing can be recorded
 //! - `settle`: how everything left open is closed when an agent or the daemon has ended
 //! - `task`: the loop that owns a session
@@ -10,6 +11,7 @@
 mod chunks;
 mod fold;
 pub mod machine;
+pub mod open;
 pub(crate) mod reins;
 mod settle;
 pub mod state;
