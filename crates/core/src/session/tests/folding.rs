@@ -180,5 +180,5 @@ fn very_many_open_calls_and_subagents_cost_no_more_each_than_a_few() {
     }
     assert!(state.tools.is_empty() && state.subagents.is_empty());
     // Seconds on a slow machine; searching through all of them for each would take many minutes.
-    assert!(began.elapsed() < std::time::Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(began.elapsed() < std::time::Duration::from_mins(1), "{:?}", began.elapsed());
 }
