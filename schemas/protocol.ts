@@ -882,6 +882,14 @@ token: TokenId, } | { "type": "token_rotated",
  */
 token: TokenId, } | { "type": "door_opened",
 /**
+ * Whose it is, where it is not the main one: `insights`, `handheld`.
+ */
+frontend?: string,
+/**
+ * Some get in by it without a token.
+ */
+tokenless?: boolean,
+/**
  * Where it listens.
  */
 addresses: Array<string>,

@@ -619,8 +619,15 @@ pub enum DaemonEvent {
         /// Its public name.
         token: TokenId,
     },
-    /// The door has opened, so set.
+    /// A door has opened, so set: the main one, or that of a frontend with a listener of its own.
     DoorOpened {
+        /// Whose it is, where it is not the main one: `insights`, `handheld`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        frontend: Option<String>,
+        /// Some get in by it without a token.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tokenless: bool,
         /// Where it listens.
         addresses: Vec<String>,
         /// By TLS.

@@ -261,6 +261,92 @@ async fn what_ends_something_reaches_the_agent_even_when_nothing_can_be_recorded
 }
 
 #[tokio::test]
+async fn a_session_that_is_put_away_loses_its_agent_even_when_nothing_can_be_recorded() {
+    let world = World::new().await;
+    let (session, agent) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    world.store.fail("the disk is full");
+    let archive = |archived| Action::Archive { archived };
+    let owner = owner();
+    let submit = |action| world.registry.submit(&owner, session, CommandId::random(), action);
+    let refusal = submit(archive(true)).await.unwrap_err();
+    assert_eq!(
+        (refusal.code, refusal.message.as_str()),
+        (
+            RefusalCode::StoreFailing,
+            "the session goes into the archive once that can be recorded; the agent was told to stop; \
+             nothing can be recorded at the moment: the disk is full"
+        )
+    );
+    agent.stop.cancelled().await;
+    let refusal = submit(archive(false)).await.unwrap_err();
+    assert!(refusal.message.starts_with("nothing can be recorded"), "taking it out can wait: {refusal:?}");
+
+    world.store.release();
+    // In either order: the agent does not wait for what is recorded.
+    let seen = |reader: &Reader, fits: fn(&Event) -> bool| reader.seen.iter().any(|(_, event)| fits(event));
+    while !(seen(&reader, |event| matches!(event, Event::SessionArchived { archived: true }))
+        && seen(&reader, |event| matches!(event, Event::AgentExited { .. })))
+    {
+        reader.until(|_| true).await;
+    }
+    assert_eq!(
+        world.registry.snapshot(&owner, session).await.unwrap().state.summary.status,
+        Status::Terminated
+    );
+}
+
+#[tokio::test]
+async fn an_agent_is_stopped_even_where_its_session_takes_nothing_in_any_more() {
+    let world = World::new().await;
+    let (session, agent) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    world.store.fail("the disk is full");
+    // The task waits for the store, and so many commands for the task that no more fit.
+    let mut number = 0;
+    loop {
+        number += 1;
+        let item = format!("1.{number}");
+        let said = agent.finish_item(&item, "more");
+        if tokio::time::timeout(Duration::from_millis(200), said).await.is_err() {
+            break;
+        }
+    }
+    let owner = owner();
+    for _ in 0..200 {
+        let stop = world.registry.submit(&owner, session, CommandId::random(), Action::Stop);
+        let refusal = stop.await.unwrap_err();
+        assert!(refusal.message.starts_with("the agent was told to stop; nothing"), "{}", refusal.message);
+    }
+    agent.stop.cancelled().await;
+    let archived = Action::Archive { archived: true };
+    let refusal = world.registry.submit(&owner, session, CommandId::random(), archived).await.unwrap_err();
+    assert!(refusal.message.starts_with("the agent was told to stop; nothing"), "{}", refusal.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_cannot_be_recorded_is_refused_and_not_waited_for_for_ever() {
+    let world = World::new().await;
+    let owner = owner();
+    let (session, _agent) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    world.store.fail("the disk is full");
+    let archive = Action::Archive { archived: true };
+    world.registry.submit(&owner, session, CommandId::random(), archive).await.unwrap_err();
+    while !world.registry.newest_state(&owner, session).await.unwrap().summary.archived {
+        tokio::task::yield_now().await;
+    }
+    let refusal = world.registry.snapshot(&owner, session).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::StoreFailing);
+    assert!(refusal.message.contains("the disk is full"), "{}", refusal.message);
+    world.store.release();
+    assert!(world.registry.snapshot(&owner, session).await.unwrap().state.summary.archived);
+}
+
+#[tokio::test]
 async fn a_start_that_can_never_work_is_not_tried_again() {
     let world = World::new().await;
     let (session, agent) = world.session().await;

@@ -20,8 +20,8 @@ use portolan_core::{
 };
 use portolan_frontends::{
     door::{
-        BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Serving, Tickets, Tokens,
-        guard,
+        self, BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Serving, Tickets,
+        Tokens, guard,
     },
     native::{self, Metrics, Native},
 };
@@ -144,8 +144,10 @@ impl Portolan {
         let clock = Clock::system();
         let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await?;
         let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await?;
-        let keeper =
-            Keeper::new(&door, tokens.clone(), tickets, clock.clone())?.with_open_paths(native::is_open);
+        let (reporter, notes) = door::reporter();
+        let keeper = Keeper::new(&door, tokens.clone(), tickets, clock.clone())?
+            .with_reporter(reporter)
+            .with_open_paths(native::is_open);
         let registry = Registry::open(store, agents, clock, policy).await?;
         let native = Native {
             registry,
@@ -156,6 +158,14 @@ impl Portolan {
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
+        let (registry, stopping) = (native.registry.clone(), native.stopping.clone());
+        native.connections.spawn(async move {
+            // It also ends with the keeper, where nobody shuts anything down.
+            tokio::select! {
+                () = stopping.cancelled() => {}
+                () = notes.write(registry) => {}
+            }
+        });
         Ok(Self { native, door: Arc::new(door), listening: Arc::default(), serving: Arc::default() })
     }
 
@@ -185,15 +195,8 @@ impl Portolan {
     async fn open_door(&self) -> Result<Vec<Listening>, ListenError> {
         let door = Door::bind(&self.door).await?;
         let addresses = door.addresses();
-        let opened = DaemonEvent::DoorOpened {
-            addresses: addresses.iter().map(|listening| listening.address.to_string()).collect(),
-            tls: self.door.tls.is_some(),
-            hosts: self.door.hosts.clone(),
-            origins: self.door.origins.clone(),
-            behind_proxy: self.door.behind_proxy,
-        };
         // Connections wait; they are let in once it is in the log that the door is open.
-        self.native.registry.note(None, opened).await?;
+        self.native.registry.note(None, door::opened(&self.door, &addresses)).await?;
         let serving = door.serve(self.keeper(), self.routes(), self.native.stopping.clone());
         *self.serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
         Ok(addresses)
@@ -222,7 +225,12 @@ impl Portolan {
 
     /// A token for somebody else, as the secret to be sent as `Authorization: Bearer`. It is told this once.
     pub async fn token(&self, name: &str, role: Role) -> Result<String, Refusal> {
-        let (_, secret) = self.native.tokens.create(name, role, None, None).await?;
+        let (made, secret) = self.native.tokens.create(name, role, None, None).await?;
+        let created = DaemonEvent::TokenCreated { token: made.token, name: made.name, role };
+        // The token is there whether or not the log can take a line about it.
+        if let Err(refusal) = self.native.registry.note(None, created).await {
+            tracing::warn!(%refusal, "a new token is not in the log");
+        }
         Ok(secret)
     }
 

@@ -295,6 +295,38 @@ async fn a_program_that_listens_is_told_its_free_port_of_loopback_and_one_door_s
     other.shutdown(Duration::ZERO).await;
 }
 
+#[tokio::test]
+async fn what_happens_at_the_door_is_in_the_log() {
+    let portolan = open().await;
+    let mut changes = portolan.client("test").changes().await.unwrap();
+    let address = listening(&portolan).await;
+    portolan.token("a friend", Role::Viewer).await.unwrap();
+    let failures = Settings::in_memory(vec![]).door.limits.failures;
+    for _ in 0..failures {
+        let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
+        request.headers_mut().insert("authorization", "Bearer guessed".parse().unwrap());
+        assert!(tokio_tungstenite::connect_async(request).await.is_err(), "a guess opens nothing");
+    }
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        told.push(changes.next().await.unwrap().unwrap().event);
+    }
+    let [
+        DaemonEvent::DoorOpened { frontend: None, tokenless: false, .. },
+        DaemonEvent::TokenCreated { name, role: Role::Viewer, .. },
+        DaemonEvent::AccessRefused { from, attempts, .. },
+    ] = told.as_slice()
+    else {
+        panic!("{told:?}")
+    };
+    assert_eq!((name.as_str(), from.as_str(), *attempts), ("a friend", "127.0.0.1", failures));
+    assert_eq!(
+        portolan.shutdown(Duration::from_secs(5)).await,
+        Vec::<String>::new(),
+        "it ends with the rest"
+    );
+}
+
 // covers: 004-089
 #[tokio::test]
 async fn after_the_end_no_agent_runs_and_nobody_listens() {

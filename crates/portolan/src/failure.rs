@@ -35,7 +35,10 @@ impl Exit {
     pub(crate) const TABLE: [(u8, &'static str); 10] = [
         (0, "done"),
         (Self::Failed as u8, "refused, or failed"),
-        (Self::Usage as u8, "the command line or the configuration makes no sense"),
+        (
+            Self::Usage as u8,
+            "the command line or the configuration makes no sense; with `set`, also a value that the agent does not take",
+        ),
         (Self::Unreachable as u8, "no daemon runs, or it cannot be reached"),
         (Self::NotFound as u8, "no such session, request, agent or token"),
         (Self::TurnFailed as u8, "the turn that was waited for failed"),

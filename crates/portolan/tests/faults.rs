@@ -353,6 +353,44 @@ fn the_daemons_log_is_a_chain_that_shows_what_was_changed_later() {
 }
 
 #[test]
+fn the_daemons_log_is_read_and_names_every_listener() {
+    let home = home();
+    home.configure(
+        "[handheld]\nlisten = \"127.0.0.1:0\"\n\
+         [insights]\nlisten = \"127.0.0.1:0\"\nallow_anonymous_loopback = true\n",
+    );
+    home.up();
+    home.run(["token", "create", "ada"]).ok();
+    let list = |more: &[&str]| -> Vec<Value> {
+        let text = home.run(["audit", "list", "--json"].iter().chain(more)).ok();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let all = list(&[]);
+    let doors: Vec<(&Value, &Value)> = all
+        .iter()
+        .filter(|entry| entry["event"]["type"] == "door_opened")
+        .map(|entry| (&entry["event"]["frontend"], &entry["event"]["tokenless"]))
+        .collect();
+    let expected = [
+        (&Value::Null, &Value::Null),
+        (&json!("insights"), &json!(true)),
+        (&json!("handheld"), &json!(true)),
+    ];
+    assert_eq!(doors, expected);
+    let handheld = all.iter().find(|entry| entry["event"]["frontend"] == "handheld").unwrap();
+    let address = handheld["event"]["addresses"][0].as_str().unwrap();
+    assert!(address.starts_with("127.0.0.1:") && !address.ends_with(":0"), "{address}");
+    assert_eq!(all.last().unwrap()["event"]["name"], "ada", "the newest last");
+    assert_eq!(list(&["--limit", "2"]), all[all.len() - 2..]);
+    home.signal(Signal::TERM);
+    home.ended();
+    let plain = home.run(["audit", "list"]).ok();
+    let made = plain.lines().find(|line| line.contains("token_created")).unwrap();
+    assert!(made.contains("owner (cli)") && made.contains("\"name\":\"ada\""), "{plain}");
+    assert!(plain.lines().last().unwrap().contains("stopping"), "it needs no daemon: {plain}");
+}
+
+#[test]
 fn an_agent_that_is_not_installed_is_refused_at_once() {
     let home = home();
     home.configure("[agents.claude]\ncommand = [\"/nowhere/claude\"]");

@@ -327,6 +327,12 @@ fn a_daemon_in_the_background_says_where_it_is() {
     assert!(up["agents"].as_array().unwrap().iter().any(|agent| agent["kind"] == "demo"), "{up}");
     let link = home.json(["open"])["link"].as_str().unwrap().to_owned();
     assert!(link.starts_with(&format!("{}/#ticket=", up["url"].as_str().unwrap())), "{link}");
+    let opened = home.run(["open"]);
+    assert!(
+        opened.stdout.contains("/#ticket=") && opened.stderr.contains("no browser was opened"),
+        "{opened:?}"
+    );
+    assert!(!home.run(["open", "--print"]).stderr.contains("no browser"), "none was asked for");
     assert_eq!(home.run(["down"]).code, 0);
 }
 

@@ -245,8 +245,10 @@ fn settings_of_a_session_can_be_changed() {
     }
     let state = state(&home, &session);
     assert_eq!((&state["summary"]["mode"], &state["thinking"]), (&json!("plan"), &json!(4000)));
-    let unknown = home.run(["set", &session, "mode", "nonsense"]);
-    assert_ne!(unknown.code, 0, "{unknown:?}");
+    for setting in ["mode", "model"] {
+        let unknown = home.run(["set", &session, setting, "nonsense"]);
+        assert!(unknown.code == 2 && unknown.stderr.contains("nonsense"), "{setting}: {unknown:?}");
+    }
     let context = home.json(["context", &session]);
     assert_eq!(context["receipt"]["stage"], "consumed");
     let servers = home.json(["mcp", &session, "status"]);
@@ -260,6 +262,72 @@ fn settings_of_a_session_can_be_changed() {
     assert_eq!(home.run(["stop", &session]).code, 0);
     let later = home.run(["set", &session, "model", "demo-large"]).ok();
     assert_eq!(later, "it holds from the next start of the agent on\n");
+}
+
+#[test]
+fn what_was_done_is_said_where_the_agent_says_nothing() {
+    let home = home();
+    let session = new(&home, "say one");
+    idle(&home, &session);
+    for (line, said) in [
+        (["rename", &session, "A new name"].as_slice(), "the session is called `A new name` now"),
+        (&["set", &session, "mode", "plan"], "the mode is `plan` now"),
+        (&["set", &session, "thinking", "4000"], "the thinking budget is 4000 tokens now"),
+        (&["archive", &session], "the session is in the archive; `--undo` takes it out"),
+        (&["archive", "--undo", &session], "the session is out of the archive"),
+    ] {
+        let ran = home.run(line);
+        assert_eq!((ran.code, ran.stderr.trim_end()), (0, said), "{line:?}");
+    }
+    home.run(["token", "create", "ada"]).ok();
+    let revoked = home.run(["token", "revoke", "ada"]);
+    assert!(revoked.code == 0 && revoked.stderr.contains("the token `ada` opens nothing"), "{revoked:?}");
+    let renamed = home.run(["rename", &session, "again", "--json"]);
+    assert!(renamed.stderr.is_empty() && renamed.stdout.contains("\"consumed\""), "{renamed:?}");
+}
+
+#[test]
+fn two_tokens_do_not_have_one_name() {
+    let home = home();
+    home.run(["token", "create", "ada"]).ok();
+    for again in ["ada", " ada ", "owner"] {
+        let refused = home.run(["token", "create", again]);
+        assert!(refused.code == 2 && refused.stderr.contains("take another name"), "{again}: {refused:?}");
+    }
+    assert_eq!(home.run(["token", "revoke", "ada"]).code, 0);
+    home.run(["token", "create", "ada"]).ok();
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "tests start the command line itself, not an agent")]
+fn attach_without_a_terminal_says_that_it_follows_and_how_it_ends() {
+    use std::io::BufRead as _;
+    let home = home();
+    let session = new(&home, "say one");
+    let mut command = home.command(["attach", &session]);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut said = String::new();
+    std::io::BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("follows the session until it is deleted or Ctrl-C ends it"), "{said}");
+}
+
+#[test]
+fn a_file_is_not_replaced_by_an_export_unless_that_is_asked_for() {
+    let home = home();
+    let session = new(&home, "say one");
+    idle(&home, &session);
+    let file = home.path().join("notes.md");
+    std::fs::write(&file, "mine").unwrap();
+    let name = file.to_str().unwrap();
+    for format in ["markdown", "jsonl"] {
+        let refused = home.run(["export", &session, "-f", format, "-o", name]);
+        assert!(refused.code == 2 && refused.stderr.contains("--force"), "{refused:?}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    }
+    assert_eq!(home.run(["export", &session, "-f", "markdown", "-o", name, "--force"]).code, 0);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("one"));
 }
 
 #[test]

@@ -19,7 +19,7 @@ impl Registry {
     pub(super) async fn submit_urgent(&self, handle: &Handle, command: Command) -> Result<Receipt, Refusal> {
         let action = command.action.clone();
         // A stop may come twice; an interrupt that is sent when the disk has room again would hit a later turn.
-        let late_is_fine = action == Action::Stop;
+        let late_is_fine = action != Action::Interrupt;
         let failing = self.store_takes_writes().is_err();
         let recorded = async {
             if failing && !late_is_fine {
@@ -28,17 +28,27 @@ impl Registry {
                 self.record(handle, command).await
             }
         };
-        let reason = tokio::select! {
+        let (reason, waits) = tokio::select! {
             biased;
-            receipt = recorded => return receipt,
-            reason = self.store_fails() => reason,
+            receipt = recorded => match receipt {
+                // The session's task itself waits for the disk, and more than it takes in waits for the task.
+                Err(refusal) if refusal.code == RefusalCode::Busy && failing => (self.store_fails().await, false),
+                receipt => return receipt,
+            },
+            reason = self.store_fails() => (reason, late_is_fine),
         };
-        let (pulled, done) = if action == Action::Stop {
-            (handle.reins.stop(), "the agent was told to stop")
-        } else {
+        let (pulled, done) = if action == Action::Interrupt {
             (handle.reins.interrupt(), "the agent was told to stop its turn")
+        } else {
+            (handle.reins.stop(), "the agent was told to stop")
         };
-        Err(unrecorded(pulled, done, &reason))
+        let refusal = unrecorded(pulled, done, &reason);
+        if waits && let Action::Archive { .. } = action {
+            let message =
+                format!("the session goes into the archive once that can be recorded; {}", refusal.message);
+            return Err(Refusal { message, ..refusal });
+        }
+        Err(refusal)
     }
 
     /// Refuses where the store cannot write now.
@@ -104,6 +114,13 @@ fn unrecorded(pulled: Pulled, done: &str, reason: &str) -> Refusal {
     };
     let message = format!("{done}; nothing can be recorded at the moment: {reason}");
     Refusal::new(RefusalCode::StoreFailing, message)
+}
+
+/// A state that nobody may see yet.
+pub(super) fn unseen(reason: &str) -> Refusal {
+    let message =
+        format!("what happened last is told once it can be recorded; at the moment it cannot: {reason}");
+    Refusal { retry_after_ms: Some(2000), ..Refusal::new(RefusalCode::StoreFailing, message) }
 }
 
 /// A command that was taken in just before the store could no longer write.

@@ -259,7 +259,9 @@ impl Registry {
         }
         let command = Command { key, by: who.actor(), action };
         match command.action {
-            Action::Interrupt | Action::Stop => self.submit_urgent(&handle, command).await,
+            Action::Interrupt | Action::Stop | Action::Archive { archived: true } => {
+                self.submit_urgent(&handle, command).await
+            }
             _ => {
                 self.store_takes_writes()?;
                 tokio::select! {
@@ -307,7 +309,18 @@ impl Registry {
         who.may(Role::Viewer, session)?;
         let handle = self.wake(session).await?;
         let snapshot = handle.log.snapshot();
-        if handle.log.wait_visible(snapshot.seq).await { Ok(snapshot) } else { Err(gone()) }
+        tokio::select! {
+            biased;
+            visible = handle.log.wait_visible(snapshot.seq) => if visible { Ok(snapshot) } else { Err(gone()) },
+            reason = self.store_stays_failing() => Err(failing::unseen(&reason)),
+        }
+    }
+
+    /// The state as the session's own task has it now. It may be ahead of what is recorded, and is there where nothing
+    /// can be recorded: for deciding whether something is to be ended, never for telling anyone what happened.
+    pub async fn newest_state(&self, who: &Principal, session: SessionId) -> Result<Arc<State>, Refusal> {
+        who.may(Role::Viewer, session)?;
+        Ok(self.wake(session).await?.log.snapshot().state)
     }
 
     /// Joins a session: history from `start`, a snapshot, then everything as it happens. Presence is told.

@@ -2,8 +2,9 @@
 
 use indexmap::IndexMap;
 
-use super::state::{
-    ClosedRequest, OpenCommand, OpenItem, OpenSubagent, OpenTool, OpenTurn, State, Status, Summary,
+use super::{
+    open::Open,
+    state::{ClosedRequest, OpenCommand, OpenItem, OpenSubagent, OpenTool, OpenTurn, State, Status, Summary},
 };
 use crate::{
     Action, Actor, Capabilities, Event, Generation, Millis, Seq, SessionId, SessionSpec,
@@ -54,8 +55,8 @@ impl State {
             activity: None,
             turn: None,
             items: Vec::new(),
-            tools: Vec::new(),
-            subagents: Vec::new(),
+            tools: Open::default(),
+            subagents: Open::default(),
             tasks: Vec::new(),
             requests: Vec::new(),
             closed_requests: Vec::new(),
@@ -289,11 +290,10 @@ impl Folded for State {
                 if let Some(item) = item {
                     self.close_item(item);
                 }
-                self.tools.retain(|open| open.tool != *tool);
-                self.tools.push(OpenTool { tool: tool.clone(), name: name.clone(), parent: parent.clone() });
+                self.tools.add(OpenTool { tool: tool.clone(), name: name.clone(), parent: parent.clone() });
             }
             Event::ToolResult { tool, .. } => {
-                self.tools.retain(|open| open.tool != *tool);
+                self.tools.remove(tool);
                 self.close_item(tool);
             }
             Event::Plan { steps, parent: None } => self.plan.clone_from(steps),
@@ -315,8 +315,7 @@ impl Folded for State {
                 }
             }
             Event::SubagentStarted { subagent, parent, subagent_type, description, background, .. } => {
-                self.subagents.retain(|open| open.subagent != *subagent);
-                self.subagents.push(OpenSubagent {
+                self.subagents.add(OpenSubagent {
                     subagent: subagent.clone(),
                     parent: parent.clone(),
                     subagent_type: subagent_type.clone(),
@@ -324,7 +323,7 @@ impl Folded for State {
                     background: *background,
                 });
             }
-            Event::SubagentEnded { subagent, .. } => self.subagents.retain(|open| open.subagent != *subagent),
+            Event::SubagentEnded { subagent, .. } => drop(self.subagents.remove(subagent)),
             Event::TaskChanged { task } => {
                 self.tasks.retain(|open| open.task != task.task);
                 if task.status == TaskStatus::Running {

@@ -4,6 +4,7 @@
 //! - `fold`: how each entry changes it
 //! - [`machine`]: pure decisions, what to append and what to tell the agent, for every command and report
 //! - `parts`: items that grow without end, in parts
+//! - [`open`]: what is open by its name, however much
 //! - `reins`: a hold on the agent for when nothing can be recorded
 //! - `settle`: how everything left open is closed when an agent or the daemon has ended
 //! - `task`: the loop that owns a session
@@ -11,6 +12,7 @@
 mod chunks;
 mod fold;
 pub mod machine;
+pub mod open;
 mod parts;
 pub(crate) mod reins;
 mod settle;

@@ -65,11 +65,11 @@ pub(super) fn close_work(book: &mut Book<State>, now: Millis, reach: Reach) {
 }
 
 fn is_background(state: &State, subagent: &str) -> bool {
-    state.subagents.iter().any(|open| open.subagent == subagent && open.background)
+    state.subagents.get(subagent).is_some_and(|open| open.background)
 }
 
 fn in_background(state: &State, parent: Option<&String>) -> bool {
-    let open = |id: &String| state.subagents.iter().find(|open| open.subagent == *id);
+    let open = |id: &String| state.subagents.get(id);
     let mut ancestor = parent.and_then(open);
     // Subagents form a tree; the bound is for an agent that says otherwise.
     for _ in 0..64 {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::open::{Keyed, Open};
 use crate::{
     Actor, Capabilities, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
     command::{CommandKey, Stage},
@@ -133,6 +134,12 @@ pub struct OpenTool {
     pub parent: Option<String>,
 }
 
+impl Keyed for OpenTool {
+    fn key(&self) -> &str {
+        &self.tool
+    }
+}
+
 /// A subagent at work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
@@ -151,6 +158,12 @@ pub struct OpenSubagent {
     /// The agent goes on meanwhile.
     #[serde(default)]
     pub background: bool,
+}
+
+impl Keyed for OpenSubagent {
+    fn key(&self) -> &str {
+        &self.subagent
+    }
 }
 
 /// A command that is not settled.
@@ -226,10 +239,12 @@ pub struct State {
     pub items: Vec<OpenItem>,
     /// Tool calls without their result, oldest first.
     #[serde(default)]
-    pub tools: Vec<OpenTool>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<OpenTool>"), ts(as = "Vec<OpenTool>"))]
+    pub tools: Open<OpenTool>,
     /// Subagents at work.
     #[serde(default)]
-    pub subagents: Vec<OpenSubagent>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<OpenSubagent>"), ts(as = "Vec<OpenSubagent>"))]
+    pub subagents: Open<OpenSubagent>,
     /// Background tasks at work.
     #[serde(default)]
     pub tasks: Vec<Task>,

@@ -17,6 +17,7 @@ use super::{
     denied::Denied,
     late::Stranger,
     lockout::{Failures, Requests},
+    reporter::Reporter,
     secret::Secret,
     settings::{DoorLimits, DoorSettings},
     tickets::{HalfGuest, Stay, Tickets},
@@ -170,6 +171,12 @@ impl Keeper {
     ) -> Self {
         self.witness = Arc::new(witness);
         self
+    }
+
+    /// The same, to the daemon's log itself.
+    #[must_use]
+    pub fn with_reporter(self, reporter: Reporter) -> Self {
+        self.with_witness(move |who, event| reporter.tell(who, event))
     }
 
     pub(super) fn tell(&self, who: Option<&Principal>, event: DaemonEvent) {

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use http::{HeaderMap, Method, header, request::Parts};
+use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 use portolan_core::Principal;
 
 use super::{
@@ -22,19 +22,45 @@ pub const BEARER_PROTOCOL: &str = "bearer.";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stranger {
     pub(super) address: Option<IpAddr>,
+    way: Way,
 }
+
+/// How a request came here, as far as it tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Nothing says that someone passed it on.
+    Direct,
+    /// Someone passed it on: where it began is hearsay.
+    PassedOn,
+}
+
+/// What proxies add, beside everything that begins with `x-forwarded-`.
+const PASSED_ON: [&str; 6] =
+    ["forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"];
 
 impl Stranger {
     /// Someone who is just there, for tests.
     #[cfg(test)]
     pub(crate) fn from_nowhere() -> Self {
-        Self { address: None }
+        Self { address: None, way: Way::Direct }
     }
 
-    /// They come from this very machine, as far as can be seen past a proxy.
+    /// They come from this very machine, and nobody passed them on: whoever a proxy on this machine lets in has an
+    /// address of this machine, too.
     pub fn is_local(&self) -> bool {
-        self.address.is_some_and(|address| address.is_loopback())
+        self.way == Way::Direct && self.address.is_some_and(|address| address.is_loopback())
     }
+
+    /// A proxy passed them on, and says so.
+    pub fn was_passed_on(&self) -> bool {
+        self.way == Way::PassedOn
+    }
+}
+
+fn way(headers: &HeaderMap) -> Way {
+    let passed_on =
+        |name: &HeaderName| name.as_str().starts_with("x-forwarded-") || PASSED_ON.contains(&name.as_str());
+    if headers.keys().any(passed_on) { Way::PassedOn } else { Way::Direct }
 }
 
 impl Keeper {
@@ -58,7 +84,7 @@ impl Keeper {
         if !is_upgrade || shows || *arrival == Arrival::Unix || !self.is_late(parts.uri.path()) {
             return None;
         }
-        let stranger = Stranger { address: seen.address };
+        let stranger = Stranger { address: seen.address, way: way(headers) };
         Some(match bearer_protocol(headers) {
             Some(secret) => self
                 .introduce(&stranger, secret)

@@ -18,6 +18,7 @@ mod lockout;
 mod login;
 mod owner_file;
 mod places;
+mod reporter;
 mod secret;
 mod serve;
 mod settings;
@@ -38,6 +39,7 @@ pub use keeper::{
 pub use late::{BEARER_PROTOCOL, Stranger, protocols};
 pub use login::LOGOUT_PATH;
 pub use owner_file::OwnerFileError;
+pub use reporter::{Notes, Reporter, opened, reporter};
 pub use secret::{Digest, Secret, SecretKind, mask};
 pub use serve::{Serving, serve};
 pub use settings::{DoorLimits, DoorSettings, FRAME_BYTES, JSON_DEPTH, ListenAddress, PeerCheck, TlsFiles};

@@ -116,7 +116,7 @@ impl View {
     /// The state, in place of what was folded so far.
     pub fn reset(&mut self, state: &State) {
         self.state = state.clone();
-        self.calls.retain(|call, _| state.tools.iter().any(|open| open.tool == *call));
+        self.calls.retain(|call, _| state.tools.contains(call));
         for open in &state.tools {
             // It began before what was read of the history.
             self.calls.entry(open.tool.clone()).or_insert(state.summary.active_at);
@@ -249,7 +249,7 @@ impl View {
         self.processing = self.prompt_underway();
         self.interrupting = false;
         self.trouble = None;
-        self.calls.retain(|call, _| self.state.tools.iter().any(|open| open.tool == *call));
+        self.calls.retain(|call, _| self.state.tools.contains(call));
         let error = || result.error.as_ref().map(|error| error.message.clone());
         self.ended = match result.outcome {
             TurnOutcome::Completed => {

@@ -1,11 +1,13 @@
 //! What a message asks for, done. Roles are checked by core; here only what the protocol adds: which error is whose,
 //! and who may switch off asking.
 
+use std::sync::Arc;
+
 use portolan_core::{
     Action, CommandId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, SessionSpec,
     command::Stage,
     event::Content,
-    log::delivery::{Mode, Snapshot, Start},
+    log::delivery::{Mode, Start},
     ports::SessionQuery,
     registry::SessionReader,
     request::{Answer, Ask, Request},
@@ -120,9 +122,9 @@ impl Task {
         follow: &mut Option<(SessionId, Box<SessionReader>)>,
     ) -> Doing<Done> {
         let Some(named) = self.parsed.message.session_id() else { return self.act_on_all(code).await };
-        let (session, snapshot) = self.find(named).await?;
-        let state = &*snapshot.state;
         let message = self.parsed.message.clone();
+        let (session, state) = self.find(named, &message).await?;
+        let state = &*state;
         if let ClientMessage::SessionAttach(attach) = &message {
             let detail = detail(attach.stream);
             let reader = self.attach(session, detail).await.map_err(|refusal| why(code, &refusal))?;
@@ -130,8 +132,11 @@ impl Task {
         }
         // What it will say is heard, whoever asked for it earlier.
         if self.follows == Follows::No {
-            let reader = self.attach(session, Detail::Blocks).await;
-            *follow = Some((session, reader.map_err(|refusal| why(code, &refusal))?));
+            match self.attach(session, Detail::Blocks).await {
+                Ok(reader) => *follow = Some((session, reader)),
+                Err(_) if is_urgent(&message) => {}
+                Err(refusal) => return Err(why(code, &refusal)),
+            }
         }
         let action = match &message {
             ClientMessage::UserInput(input) => match self.input(session, state, input)? {
@@ -195,20 +200,26 @@ impl Task {
         Ok(Box::new(reader))
     }
 
-    /// The session of that name, where it is there for this client.
-    async fn find(&self, named: &str) -> Doing<(SessionId, Snapshot<State>)> {
+    /// The session of that name, where it is there for this client, and its state.
+    async fn find(&self, named: &str, message: &ClientMessage) -> Doing<(SessionId, Arc<State>)> {
         let not_found = |message: String| Why { code: ErrorCode::SessionNotFound, message };
         let short: String = named.chars().filter(|c| !c.is_control()).take(64).collect();
         let session: SessionId = named.parse().map_err(|_| not_found(format!("no session `{short}`")))?;
-        let snapshot = self.insights.registry.snapshot(&self.who, session).await.map_err(|refusal| {
+        let registry = &self.insights.registry;
+        let state = if is_urgent(message) {
+            registry.newest_state(&self.who, session).await
+        } else {
+            registry.snapshot(&self.who, session).await.map(|snapshot| snapshot.state)
+        };
+        let state = state.map_err(|refusal| {
             let is_gone = matches!(refusal.code, RefusalCode::NotFound | RefusalCode::Ended);
             let code = if is_gone { ErrorCode::SessionNotFound } else { ErrorCode::HandlerError };
             Why { code, message: refusal.message }
         })?;
-        if snapshot.state.summary.archived {
+        if state.summary.archived {
             return Err(not_found(format!("session `{session}` was killed")));
         }
-        Ok((session, snapshot))
+        Ok((session, state))
     }
 
     fn spec(&self, create: &SessionCreate) -> Doing<SessionSpec> {
@@ -283,10 +294,15 @@ impl Task {
     }
 }
 
+/// It ends something, and is done even where nothing can be recorded.
+fn is_urgent(message: &ClientMessage) -> bool {
+    matches!(message, ClientMessage::SessionKill(_) | ClientMessage::SessionInterrupt(_))
+}
+
 /// The open question that an input answers.
 fn question_for<'s>(state: &'s State, input: &UserInput) -> Option<&'s Request> {
     let mut questions =
-        state.requests.iter().filter(|request| matches!(sort(&request.ask), Sort::Questions(_)));
+        state.requests.iter().filter(|request| matches!(sort(&request.ask), Sort::Questions(1..)));
     if let Some(named) = &input.question_id {
         let (request, _) = named.split_once('.')?;
         return questions.find(|open| open.request.to_string() == request);

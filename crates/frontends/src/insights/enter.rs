@@ -120,7 +120,11 @@ where
                     },
                     other => {
                         let session = other.session_id().map(str::to_owned);
-                        let message = "who are you? Send `auth` with a token first";
+                        let message = if stranger.was_passed_on() {
+                            "who are you? Through a proxy nobody gets in without a token: send `auth` first"
+                        } else {
+                            "who are you? Send `auth` with a token first"
+                        };
                         ServerMessage::error(ErrorCode::HandlerError, session, None, message)
                     }
                 },

@@ -1,5 +1,7 @@
 //! Questions answered one by one: the agent asks several at once and gets all answers together. Pure.
 
+use std::collections::VecDeque;
+
 use indexmap::IndexMap;
 use portolan_core::{
     CommandId, RequestId, SessionId,
@@ -11,6 +13,10 @@ use super::project::{elicitation_answer, question_id};
 /// Requests that one client may have answered in part; more than any dashboard shows at once.
 const PARTIAL: usize = 64;
 
+/// Messages to one request that are known when they come again: a client repeats what it sent last, not what it sent long
+/// ago, and may change its answers for as long as one is missing.
+const KNOWN: usize = 64;
+
 /// Answers of one client that wait for the rest.
 #[derive(Debug, Default)]
 pub(super) struct Partial {
@@ -21,7 +27,8 @@ pub(super) struct Partial {
 struct Given {
     /// By the place of the question.
     answers: IndexMap<usize, Vec<String>>,
-    ids: Vec<CommandId>,
+    /// The newest messages that gave them, oldest first.
+    ids: VecDeque<CommandId>,
 }
 
 /// What came of an answer.
@@ -60,22 +67,31 @@ impl Partial {
             }
         };
         let key = (session, request.request);
-        if self.open.len() >= PARTIAL && !self.open.contains_key(&key) {
+        let given = self.open.get(&key);
+        if let (Some(id), Some(given)) = (id, given)
+            && given.ids.contains(id)
+        {
+            return Ok(Step::More);
+        }
+        let is_answered = |place: &usize| given.is_some_and(|given| given.answers.contains_key(place));
+        let place = match question {
+            Some(name) => (0..questions.len()).find(|place| question_id(request.request, *place) == name),
+            None => (0..questions.len()).find(|place| !is_answered(place)),
+        };
+        let place = place.ok_or("there is no such question")?;
+        let answer = chosen(&questions[place], text)?;
+        // Only an answer leaves anything behind.
+        if given.is_none() && self.open.len() >= PARTIAL {
             self.open.shift_remove_index(0);
         }
         let given = self.open.entry(key).or_default();
         if let Some(id) = id {
-            if given.ids.contains(id) {
-                return Ok(Step::More);
+            if given.ids.len() == KNOWN {
+                given.ids.pop_front();
             }
-            given.ids.push(id.clone());
+            given.ids.push_back(id.clone());
         }
-        let place = match question {
-            Some(name) => (0..questions.len()).find(|place| question_id(request.request, *place) == name),
-            None => (0..questions.len()).find(|place| !given.answers.contains_key(place)),
-        };
-        let place = place.ok_or("there is no such question")?;
-        given.answers.insert(place, chosen(&questions[place], text)?);
+        given.answers.insert(place, answer);
         if given.answers.len() < questions.len() {
             return Ok(Step::More);
         }
@@ -203,6 +219,43 @@ mod tests {
         }
         assert_eq!(partial.take(SESSION, &request, None, None, "Charts"), Ok(Step::More));
         assert!(matches!(partial.take(SESSION, &request, None, None, "Bella"), Ok(Step::Complete(_))));
+    }
+
+    #[test]
+    fn a_message_that_was_no_answer_may_be_mended_and_sent_again() {
+        let (mut partial, request) = (Partial::default(), three());
+        let id = CommandId::random();
+        let mut take = |name, text| partial.take(SESSION, &request, name, Some(&id), text);
+        assert_eq!(take(None, " "), Err("an answer needs words".into()));
+        assert_eq!(take(Some("7.9"), "Genoa"), Err("there is no such question".into()));
+        assert_eq!(take(None, "Genoa"), Ok(Step::More), "it is an answer now, and counts");
+        let given = &partial.open[&(SESSION, RequestId(7))];
+        assert_eq!((given.answers.len(), given.ids.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_is_no_answer_leaves_nothing_behind_and_pushes_nobody_out() {
+        let mut partial = Partial::default();
+        let numbered = |number| Request { request: RequestId(number), ..three() };
+        for number in 0..PARTIAL as u64 {
+            assert_eq!(partial.take(SESSION, &numbered(number), None, None, "Genoa"), Ok(Step::More));
+        }
+        assert!(partial.take(SESSION, &numbered(1000), None, None, "").is_err());
+        assert!(partial.open.contains_key(&(SESSION, RequestId(0))) && partial.open.len() == PARTIAL);
+        assert_eq!(partial.take(SESSION, &numbered(1000), None, None, "Genoa"), Ok(Step::More));
+        assert!(!partial.open.contains_key(&(SESSION, RequestId(0))) && partial.open.len() == PARTIAL);
+    }
+
+    #[test]
+    fn answers_that_are_changed_for_ever_take_no_more_room() {
+        let (mut partial, request) = (Partial::default(), three());
+        let ids: Vec<CommandId> = (0..4 * KNOWN).map(|_| CommandId::random()).collect();
+        for id in &ids {
+            assert_eq!(partial.take(SESSION, &request, Some("7.1"), Some(id), "Genoa"), Ok(Step::More));
+        }
+        let given = &partial.open[&(SESSION, RequestId(7))];
+        assert_eq!(given.answers.len(), 1);
+        assert_eq!(Vec::from(given.ids.clone()), ids[3 * KNOWN..]);
     }
 
     #[test]

@@ -114,6 +114,13 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         }
         ClientFrame::TokenCreate { name, role, sessions, expires_in_seconds, .. } => {
             who.may_daemon(Role::Owner)?;
+            // People name tokens by their names: two of one name could not be told apart when one has to go.
+            if native.tokens.list().iter().any(|known| known.name == name.trim()) {
+                return Err(invalid(format!(
+                    "there is a token `{}` already; take another name, or revoke that one first",
+                    name.trim()
+                )));
+            }
             let expires_at = expires_in_seconds.map(|seconds| {
                 let span = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
                 Millis(Millis::now().0.saturating_add(span))

@@ -208,9 +208,12 @@ pub(crate) enum Verb {
         /// In which form
         #[arg(long, short, value_enum, default_value_t = ExportFormat::Jsonl)]
         format: ExportFormat,
-        /// Into this file
+        /// Into this file, which must not be there yet
         #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
+        /// Replace a file that is there already
+        #[arg(long, requires = "output")]
+        force: bool,
     },
     /// Show the daemon's log, or what a session's agent wrote beside the conversation
     Logs {

@@ -367,6 +367,15 @@ pub(crate) enum Token {
 /// The record of who came in and did what.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Audit {
+    /// Show the daemon's log: who came in, what was opened, made and revoked; the newest last
+    ///
+    /// Reads the database itself, as `verify` does: needs no daemon. It shows what is there; `verify` tells whether that
+    /// is what was written.
+    List {
+        /// At most so many, of the newest
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
+    },
     /// Tell whether the daemon's log is as it was written
     ///
     /// Every entry is sealed with a hash over the one before it. Tells the first entry that does not fit, and the head:

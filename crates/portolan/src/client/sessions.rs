@@ -134,7 +134,7 @@ impl Client {
         loop {
             let receipt = self.submit(session, id.clone(), action.clone()).await?;
             match receipt.stage {
-                Stage::Refused { refusal } => return Err(refusal.into()),
+                Stage::Refused { refusal } => return Err(refused(&action, refusal)),
                 Stage::Uncertain { reason } => {
                     return Err(Failure {
                         exit: Exit::Uncertain,
@@ -284,6 +284,22 @@ fn pick(mut waiting: Vec<Request>, named: Option<u64>) -> Outcome<Request> {
             waiting.pop().ok_or_else(|| Failure::not_found("nothing waits for an answer in this session"))
         }
     }
+}
+
+/// A value of a setting that is not taken is a command line that makes no sense, whoever finds that out: the daemon
+/// knows an agent's modes, but only the agent itself its models.
+fn refused(action: &Action, refusal: Refusal) -> Failure {
+    let is_setting = matches!(
+        action,
+        Action::SetModel { .. }
+            | Action::SetMode { .. }
+            | Action::SetThinking { .. }
+            | Action::SetEnvironment { .. }
+    );
+    if is_setting && refusal.code == RefusalCode::AgentRefused {
+        return Failure::usage(refusal.message);
+    }
+    refusal.into()
 }
 
 #[cfg(test)]

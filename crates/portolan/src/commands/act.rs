@@ -11,6 +11,7 @@ use crate::{
     arguments::{Mcp, Rule, Set, Switch, Task, Verb},
     failure::{Failure, Outcome},
     output::{self, Format},
+    terminal::clean,
 };
 
 /// The session and the action that a verb stands for.
@@ -61,7 +62,7 @@ pub(super) async fn act(context: &Context, verb: Verb) -> Outcome {
     let mut client = context.client().await?;
     let session = client.resolve(&id).await?;
     let asks_for_servers = matches!(action, Action::McpStatus);
-    let receipt = client.carry_out(session, action).await?;
+    let receipt = client.carry_out(session, action.clone()).await?;
     let has_no_result = matches!(receipt.stage, Stage::Consumed { result: None });
     if asks_for_servers && has_no_result && context.format() == Format::Plain {
         // Such an agent tells the session, and the session knows.
@@ -70,7 +71,57 @@ pub(super) async fn act(context: &Context, verb: Verb) -> Outcome {
         return output::raw(results::servers(&state.mcp_servers).as_bytes());
     }
     client.close().await;
-    show(context, session, &receipt)
+    show(context, session, &receipt)?;
+    let is_silent =
+        context.format() == Format::Plain && matches!(receipt.stage, Stage::Consumed { result: None });
+    if let Some(done) = done(&action).filter(|_| is_silent) {
+        output::note(done);
+    }
+    Ok(())
+}
+
+/// What was done, for people, where the agent says nothing to it.
+fn done(action: &Action) -> Option<String> {
+    let default = |value: Option<String>| value.unwrap_or_else(|| "the agent's default".into());
+    Some(match action {
+        Action::Interrupt => "the turn was told to stop".into(),
+        Action::Stop => "the agent has ended; `portolan resume` starts it again".into(),
+        Action::Resume => "the agent was started".into(),
+        Action::Rename { title } => format!("the session is called `{}` now", clean::line(title)),
+        Action::Archive { archived: true } => "the session is in the archive; `--undo` takes it out".into(),
+        Action::Archive { archived: false } => "the session is out of the archive".into(),
+        Action::SetModel { model } => {
+            format!(
+                "the model is {} now",
+                default(model.as_ref().map(|model| format!("`{}`", clean::line(model))))
+            )
+        }
+        Action::SetMode { mode } => format!("the mode is `{}` now", clean::line(mode)),
+        Action::SetThinking { tokens } => {
+            format!("the thinking budget is {} now", default(tokens.map(|tokens| format!("{tokens} tokens"))))
+        }
+        Action::SetEnvironment { variables } => {
+            let names: Vec<String> = variables.keys().map(|name| clean::line(name)).collect();
+            format!("what the agent starts from now on gets {}", names.join(", "))
+        }
+        Action::McpReconnect { server } => format!("`{}` was connected again", clean::line(server)),
+        Action::McpToggle { server, enabled } => {
+            format!("`{}` is {} now", clean::line(server), if *enabled { "on" } else { "off" })
+        }
+        Action::McpSet { servers } => format!("the session has {} servers of its own now", servers.len()),
+        Action::StopTask { task } => format!("the task `{}` was told to stop", clean::line(task)),
+        Action::Withdraw { prompt } => format!("the prompt {prompt} was taken back"),
+        Action::SendAgain { command } => format!("the command {command} was sent again"),
+        Action::RemoveRule { tool_name } => format!("`{}` is asked for again", clean::line(tool_name)),
+        // These are asked for what they tell; where they tell nothing, there is nothing to say.
+        Action::Prompt { .. }
+        | Action::Answer { .. }
+        | Action::Rewind { .. }
+        | Action::McpStatus
+        | Action::McpMessage { .. }
+        | Action::Context
+        | Action::Native { .. } => return None,
+    })
 }
 
 /// What came of a command.

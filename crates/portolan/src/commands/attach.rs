@@ -116,8 +116,13 @@ async fn frames(mut client: Client, session: SessionId) -> Outcome {
     }
 }
 
+/// Said where nobody can type: it goes on for as long as the session is there.
+const FOLLOWS: &str = "no terminal: this follows the session until it is deleted or Ctrl-C ends it; `portolan send` and `portolan \
+     approve` act on it";
+
 /// Lines for a file or a pipe.
 async fn plain(mut client: Client, session: SessionId) -> Outcome {
+    output::note(FOLLOWS);
     let colours = Colours::when(output::colours());
     let mut transcript = Transcript::new(Layout::Plain, usize::MAX);
     loop {

@@ -1,14 +1,20 @@
-//! audit verify: is the daemon's log as it was written? Reads the database itself, so it needs no daemon and trusts none.
+//! audit list, verify: what does the daemon's log say, and is it as it was written? Reads the database itself, so it needs
+//! no daemon and trusts none.
 
+use std::path::PathBuf;
+
+use portolan_core::{Actor, Millis};
 use portolan_store::{Broken, Head, Verified, chain};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Context;
 use crate::{
     arguments::Audit,
     client::target::{Start, Target},
     failure::{Exit, Failure, Outcome},
+    home::rfc3339,
     output::{self, Format},
+    terminal::clean,
 };
 
 /// What a chain cannot show by itself.
@@ -16,19 +22,69 @@ const LIMITS: &str = "A chain alone shows neither a cut end nor a log that was r
                       write the database. Keep the head somewhere else: with --head it shows both.";
 
 pub(super) fn run(context: &Context, verb: Audit) -> Outcome {
-    let Audit::Verify { head } = verb;
-    let noted = head
-        .map(|text| text.parse::<Head>())
-        .transpose()
-        .map_err(|error| Failure::usage(format!("--head: {error}")))?;
+    match verb {
+        Audit::List { limit } => list(context, limit),
+        Audit::Verify { head } => verify(context, head),
+    }
+}
+
+/// The database that is looked into.
+fn database(context: &Context) -> Outcome<PathBuf> {
     let target = Target::find(&context.global, Start::Never)?;
     let Some(home) = target.home() else {
-        return Err(Failure::usage("the log of a daemon elsewhere is verified on its own machine"));
+        return Err(Failure::usage("the log of a daemon elsewhere is read on its own machine"));
     };
     let path = home.database();
     if !path.exists() {
         return Err(Failure::not_found(format!("there is no database at `{}`", path.display())));
     }
+    Ok(path)
+}
+
+fn list(context: &Context, limit: u32) -> Outcome {
+    let frames = chain::newest_frames(&database(context)?, limit);
+    let frames = frames.map_err(|error| Failure::new(error.to_string()))?;
+    if context.format() == Format::Json {
+        return frames.iter().try_for_each(|frame| output::json_text(frame));
+    }
+    let rows: Vec<Vec<String>> = frames.iter().map(|frame| row(frame)).collect();
+    output::raw(output::table(&rows).as_bytes())
+}
+
+/// Number, time, what happened, by whom, and the rest of it as it stands there.
+fn row(frame: &str) -> Vec<String> {
+    let Ok(mut entry) = serde_json::from_str::<Value>(frame) else {
+        return vec!["?".into(), String::new(), "cannot be read".into()];
+    };
+    let mut event = entry["event"].take();
+    let text = |value: &Value| clean::line(value.as_str().unwrap_or_default());
+    let kind = text(&event["type"]);
+    if let Some(fields) = event.as_object_mut() {
+        fields.remove("type");
+    }
+    // A session's summary is long, and `ls` and `show` tell it.
+    if let Some(session) = event.get("summary").map(|summary| summary["session"].clone()) {
+        event = json!({"session": session});
+    }
+    let by = match serde_json::from_value::<Actor>(entry["by"].take()) {
+        Ok(by) => clean::line(&by.to_string()),
+        Err(_) => "-".into(),
+    };
+    let at = entry["at"].as_i64().map(|at| rfc3339(Millis(at))).unwrap_or_default();
+    let rest = if event.as_object().is_some_and(|fields| !fields.is_empty()) {
+        clean::line(&event.to_string())
+    } else {
+        String::new()
+    };
+    vec![entry["seq"].to_string(), at, kind, by, rest]
+}
+
+fn verify(context: &Context, head: Option<String>) -> Outcome {
+    let noted = head
+        .map(|text| text.parse::<Head>())
+        .transpose()
+        .map_err(|error| Failure::usage(format!("--head: {error}")))?;
+    let path = database(context)?;
     let found = chain::verify(&path, noted).map_err(|error| Failure::new(error.to_string()))?;
     match context.format() {
         Format::Json => output::json(&as_json(&found, noted))?,

@@ -23,10 +23,16 @@ pub(super) async fn export(
     id: &str,
     format: ExportFormat,
     file: Option<PathBuf>,
+    existing: Existing,
 ) -> Outcome {
+    if let (Some(file), Existing::Keep) = (&file, existing)
+        && file.symlink_metadata().is_ok()
+    {
+        return Err(already_there(file));
+    }
     let mut client = context.client().await?;
     let session = client.resolve(id).await?;
-    let mut sink = Sink::open(file.as_deref())?;
+    let mut sink = Sink::open(file.as_deref(), existing)?;
     if let ExportFormat::Markdown = format {
         let (_, state) = client.state(session).await?;
         sink.write(&heading(&state.summary.name))?;
@@ -60,14 +66,28 @@ pub(super) async fn export(
     Ok(())
 }
 
+/// What becomes of a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existing {
+    Keep,
+    Replace,
+}
+
+fn already_there(file: &Path) -> Failure {
+    Failure::usage(format!(
+        "`{}` is there already; name another file, or replace it with --force",
+        file.display()
+    ))
+}
+
 /// Where the history goes: a file that appears only when it is complete, or stdout.
 enum Sink {
     Stdout,
-    File(tempfile::NamedTempFile, PathBuf),
+    File(tempfile::NamedTempFile, PathBuf, Existing),
 }
 
 impl Sink {
-    fn open(file: Option<&Path>) -> Outcome<Self> {
+    fn open(file: Option<&Path>, existing: Existing) -> Outcome<Self> {
         let Some(path) = file else { return Ok(Self::Stdout) };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let beside = tempfile::NamedTempFile::new_in(folder)
@@ -75,7 +95,7 @@ impl Sink {
             .map_err(|error| {
                 Failure::new(format!("cannot write in `{}`: {}", folder.display(), error.kind()))
             })?;
-        Ok(Self::File(beside, path.to_path_buf()))
+        Ok(Self::File(beside, path.to_path_buf(), existing))
     }
 
     fn json(&mut self, text: &str) -> Outcome {
@@ -90,7 +110,7 @@ impl Sink {
             // A file keeps what was said; a terminal would act on it.
             Self::Stdout if output::is_terminal() => output::raw(clean::text(text).as_bytes()),
             Self::Stdout => output::raw(text.as_bytes()),
-            Self::File(file, path) => file
+            Self::File(file, path, _) => file
                 .write_all(text.as_bytes())
                 .map_err(|error| Failure::new(format!("`{}`: {error}", path.display()))),
         }
@@ -99,10 +119,17 @@ impl Sink {
     fn finish(self) -> Outcome {
         match self {
             Self::Stdout => Ok(()),
-            Self::File(file, path) => file
-                .persist(&path)
-                .map(|_| ())
-                .map_err(|error| Failure::new(format!("`{}`: {}", path.display(), error.error))),
+            Self::File(file, path, existing) => {
+                let placed = match existing {
+                    Existing::Keep => file.persist_noclobber(&path),
+                    Existing::Replace => file.persist(&path),
+                };
+                placed.map(|_| ()).map_err(|error| match error.error.kind() {
+                    // It came while this was written.
+                    std::io::ErrorKind::AlreadyExists => already_there(&path),
+                    _ => Failure::new(format!("`{}`: {}", path.display(), error.error)),
+                })
+            }
         }
     }
 }

@@ -168,12 +168,17 @@ pub(super) async fn open(context: &Context, print: bool) -> Outcome {
     match context.format() {
         Format::Json => output::json(&json!({"link": link, "expires_at": rfc3339(expires_at)})),
         Format::Plain => {
-            if !print && browse(&link) {
+            let opened = !print && browse(&link);
+            if opened {
                 // The browser is started by a thread; give it a moment before this process ends.
                 tokio::time::sleep(Duration::from_millis(300)).await;
             }
             output::line(link)?;
-            output::note("works once, for a minute");
+            output::note(if opened || print {
+                "works once, for a minute"
+            } else {
+                "no browser was opened: there is no desktop here; open the link yourself, it works once, for a minute"
+            });
             Ok(())
         }
     }

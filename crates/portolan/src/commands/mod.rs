@@ -128,7 +128,10 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
             answer::deny(&context, &id, request, answer).await
         }
         Verb::Answer(answer) => answer::answer(&context, answer).await,
-        Verb::Export { id, format, output } => export::export(&context, &id, format, output).await,
+        Verb::Export { id, format, output, force } => {
+            let existing = if force { export::Existing::Replace } else { export::Existing::Keep };
+            export::export(&context, &id, format, output, existing).await
+        }
         Verb::Logs { id, follow, lines } => logs::logs(&context, id, logs::Follow::when(follow), lines).await,
         Verb::Audit { verb } => audit::run(&context, verb),
         Verb::Token { verb } => tokens::run(&context, verb).await,

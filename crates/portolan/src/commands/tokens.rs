@@ -59,7 +59,13 @@ pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
             client.close().await;
             match context.format() {
                 Format::Json => output::json(&json!({"revoked": found.token})),
-                Format::Plain => Ok(()),
+                Format::Plain => {
+                    output::note(format!(
+                        "the token `{}` opens nothing any more; its connections are closed",
+                        clean::line(&found.name)
+                    ));
+                    Ok(())
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use portolan_core::{
     session::machine::Policy,
 };
 use portolan_frontends::{
-    door::{DoorSettings, Keeper, ListenAddress, Tickets, TlsFiles, Tokens},
+    door::{self, DoorSettings, Keeper, ListenAddress, Notes, Tickets, TlsFiles, Tokens},
     handheld::Handheld,
     insights,
     native::{self, Metrics, Native},
@@ -21,7 +21,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     dial_in, handheld,
     insights::{Dashboard, build as build_dashboard},
-    witness::{Notes, witness},
 };
 use crate::{
     client::VERSION,
@@ -92,18 +91,21 @@ impl Parts {
 }
 
 /// Opens the store and builds everything on it.
-pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings) -> Outcome<(Parts, Notes)> {
+pub(crate) async fn build(
+    settings: &Settings,
+    home: &Home,
+    door_settings: &DoorSettings,
+) -> Outcome<(Parts, Notes)> {
     let clock = Clock::system();
     let store = open_store(settings, &home.database()).await?;
     let failed = |error: portolan_core::ports::StoreError| Failure::new(error.to_string());
     let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await.map_err(failed)?;
     tokens.owner_secret_file(&home.token()).await.map_err(|error| Failure::new(error.to_string()))?;
     let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await.map_err(failed)?;
-    let (witness, notes) = witness();
-    let dashboard_witness = witness.clone();
-    let keeper = Keeper::new(door, tokens.clone(), tickets, clock.clone())
+    let (reporter, notes) = door::reporter();
+    let keeper = Keeper::new(door_settings, tokens.clone(), tickets, clock.clone())
         .map_err(|error| Failure::usage(error.to_string()))?
-        .with_witness(move |who, event| witness.tell(who, event))
+        .with_reporter(reporter.clone())
         .with_late_paths(insights::is_late)
         .with_open_paths(|path| native::is_open(path) || dial_in::is_open(path));
     let keeper = Arc::new(keeper);
@@ -123,7 +125,7 @@ pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings)
         stopping: CancellationToken::new(),
         connections: TaskTracker::new(),
     };
-    let dashboard = build_dashboard(settings, door, &native, dashboard_witness)?;
+    let dashboard = build_dashboard(settings, door_settings, &native, reporter)?;
     let handheld = handheld::open(settings, &registry).await?;
     Ok((Parts { registry, keeper, native, dial_in, dashboard, handheld }, notes))
 }

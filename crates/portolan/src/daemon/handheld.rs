@@ -1,6 +1,6 @@
 //! The handheld's listener, where the configuration asks for it.
 
-use portolan_core::{ports::Clock, registry::Registry};
+use portolan_core::{DaemonEvent, ports::Clock, registry::Registry};
 use portolan_frontends::handheld::{self, Handheld, Slots};
 
 use crate::{
@@ -27,4 +27,17 @@ pub(super) async fn open(settings: &Settings, registry: &Registry) -> Outcome<Op
     };
     let opened = Handheld::open(settings, registry.clone(), Clock::system()).await;
     opened.map(Some).map_err(|error| Failure::new(error.to_string()))
+}
+
+/// How its listener is set, for the log: plain, and no device has a token.
+pub(super) fn opened(handheld: &Handheld) -> DaemonEvent {
+    DaemonEvent::DoorOpened {
+        frontend: Some("handheld".into()),
+        tokenless: true,
+        addresses: vec![handheld.address().to_string()],
+        tls: false,
+        hosts: Vec::new(),
+        origins: Vec::new(),
+        behind_proxy: false,
+    }
 }

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use portolan_core::ports::Clock;
+use portolan_core::{DaemonEvent, ports::Clock};
 use portolan_frontends::{
-    door::{Door, DoorSettings, Keeper, ListenAddress, Listening, Serving},
+    door::{self, Door, DoorSettings, Keeper, ListenAddress, Listening, Reporter, Serving},
     insights::{self, Anonymous, Bypass, Insights},
     native::Native,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::witness::Witness;
 use crate::{
     config::Settings,
     failure::{Failure, Outcome},
@@ -28,13 +27,13 @@ pub(super) fn build(
     settings: &Settings,
     door: &DoorSettings,
     native: &Native,
-    witness: Witness,
+    reporter: Reporter,
 ) -> Outcome<Dashboard> {
     let wanted = &settings.insights;
     let keeper =
         Keeper::new(door, native.tokens.clone(), Arc::clone(native.keeper.tickets()), Clock::system())
             .map_err(|error| Failure::usage(error.to_string()))?
-            .with_witness(move |who, event| witness.tell(who, event))
+            .with_reporter(reporter)
             .with_late_paths(insights::is_late_on_own);
     let anonymous_loopback =
         if wanted.allow_anonymous_loopback { Anonymous::FromLoopback } else { Anonymous::Refused };
@@ -65,6 +64,16 @@ impl Dashboard {
     /// On the main listener.
     pub(crate) fn routes(&self) -> axum::Router {
         insights::routes(self.main.clone())
+    }
+
+    /// How its own listener is set, for the log; `main` is the main one.
+    pub(super) fn opened(&self, main: &DoorSettings, own: &Door) -> DaemonEvent {
+        let mut opened = door::opened(main, &own.addresses());
+        if let DaemonEvent::DoorOpened { frontend, tokenless, .. } = &mut opened {
+            *frontend = Some("insights".into());
+            *tokenless = self.own.settings.anonymous_loopback == Anonymous::FromLoopback;
+        }
+        opened
     }
 
     /// On its own, until `closing`.

@@ -6,7 +6,6 @@
 //! - [`descriptors`]: how many files it may have open
 //! - [`assembly`]: core, store, agents and frontends put together
 //! - [`dial_in`]: where an agent that dials in comes to
-//! - [`witness`]: from the door to the daemon's log
 //! - [`watch`]: whether the home is still its own
 //! - [`run`]: from the first lock to the last flush
 
@@ -20,7 +19,6 @@ pub(crate) mod lock;
 pub(crate) mod logging;
 pub(crate) mod run;
 pub(crate) mod watch;
-pub(crate) mod witness;
 
 /// Does this process live? One that is only waiting to be collected does not.
 pub(crate) fn is_alive(pid: u32) -> bool {

@@ -6,16 +6,19 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use portolan_core::{Millis, registry::AgentDescription};
-use portolan_frontends::door::{Door, Listening};
+use portolan_core::{
+    DaemonEvent, Millis,
+    registry::{AgentDescription, Registry},
+};
+use portolan_frontends::door::{self, Door, Listening};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     assembly::{self, Parts},
-    descriptors, dial_in, insights,
+    descriptors, dial_in, handheld, insights,
     lock::Lock,
-    watch, witness,
+    watch,
 };
 use crate::{
     client::VERSION,
@@ -36,7 +39,7 @@ const CLOSING: Duration = Duration::from_secs(10);
 /// How long everything may take after the second signal.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// How long the start waits for the line about the door: a commit takes far less than a millisecond.
+/// How long the start waits for each line about a door: a commit takes far less than a millisecond.
 const NOTED: Duration = Duration::from_secs(1);
 
 /// What the daemon found once it was up.
@@ -85,12 +88,10 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     let (parts, notes) = assembly::build(&settings, &home, &door_settings).await?;
     let closing = CancellationToken::new();
     dial_in::announce(&parts.dial_in, &door.addresses());
-    let opened = parts.registry.note(None, witness::opened(&door_settings, &door.addresses()));
-    match tokio::time::timeout(NOTED, opened).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(refusal)) => tracing::warn!(%refusal, "how the door is set is not in the daemon's log"),
-        Err(_) => tracing::warn!("how the door is set is not in the daemon's log yet: the store is slow"),
-    }
+    let mut doors = vec![door::opened(&door_settings, &door.addresses())];
+    doors.extend(dashboard.as_ref().map(|own| parts.dashboard.opened(&door_settings, own)));
+    doors.extend(parts.handheld.as_ref().map(handheld::opened));
+    note_doors(&parts.registry, doors).await;
     let serving = door.serve(parts.keeper.clone(), parts.routes(), closing.clone());
     tracing::info!(url, version = VERSION, pid = std::process::id(), home = %home.path().display(), "ready");
 
@@ -188,6 +189,17 @@ async fn end(
     if problems.is_empty() { Ok(()) } else { Err(Failure::new(problems.join("\n"))) }
 }
 
+/// Writes down which doors are about to open, before anyone gets in by them.
+async fn note_doors(registry: &Registry, doors: Vec<DaemonEvent>) {
+    for opened in doors {
+        match tokio::time::timeout(NOTED, registry.note(None, opened)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(refusal)) => tracing::warn!(%refusal, "how a door is set is not in the daemon's log"),
+            Err(_) => tracing::warn!("how a door is set is not in the daemon's log yet: the store is slow"),
+        }
+    }
+}
+
 /// Starts a task that ends with the daemon. A panic in it is logged and ends only itself.
 fn spawn(tasks: &TaskTracker, stopped: &CancellationToken, work: impl Future<Output = ()> + Send + 'static) {
     let stopped = stopped.clone();
@@ -215,7 +227,7 @@ async fn heartbeat(mut record: Record, home: Home, lock: Arc<Lock>) {
     }
 }
 
-async fn prune(settings: Settings, registry: portolan_core::registry::Registry) {
+async fn prune(settings: Settings, registry: Registry) {
     let age = settings.retention.age_days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
     let bytes = settings.retention.max_size_mb.map(|mb| mb.saturating_mul(1024 * 1024));
     if age.is_none() && bytes.is_none() {

@@ -154,7 +154,7 @@ impl Transcript {
             }
             out.extend(self.catch_up(&open.item, &open.text));
         }
-        self.calls.retain(|tool, _| state.tools.iter().any(|open| &open.tool == tool));
+        self.calls.retain(|tool, _| state.tools.contains(tool));
         if self.plans.is_empty() && !state.plan.is_empty() {
             self.plans.insert(None, state.plan.clone());
         }

@@ -146,8 +146,31 @@ pub enum Broken {
 /// Looks at every entry of the daemon's log in the database at `path`, and whether it is the one whose head was noted
 /// earlier. Only reads; a daemon may be writing at the same time.
 pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, StoreError> {
+    read(path, |connection| follow(connection, noted))
+}
+
+/// The newest frames of the daemon's log in the database at `path`, at most `limit`, oldest of them first, as they lie
+/// there: whether they are as they were written, [`verify`] tells. Only reads; a daemon may be writing at the same time.
+pub fn newest_frames(path: &Path, limit: u32) -> Result<Vec<String>, StoreError> {
+    read(path, |connection| {
+        let Some(log) = find_log(connection, SEALED)? else { return Ok(Vec::new()) };
+        let mut statement = connection
+            .prepare("SELECT frame FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT ?3")?;
+        let range = params![entry_id(log.key, log.trimmed), entry_id(log.key, HIGHEST), limit];
+        let frames = statement.query_map(range, |row| {
+            let bytes = row.get_ref(0)?.as_bytes_or_null().map_err(rusqlite::Error::from)?;
+            Ok(String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned())
+        })?;
+        let mut frames = frames.collect::<rusqlite::Result<Vec<_>>>()?;
+        frames.reverse();
+        Ok(frames)
+    })
+}
+
+/// Looks into the database at `path` without changing it.
+fn read<T>(path: &Path, look: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let look = || -> rusqlite::Result<Result<Verified, u32>> {
+    let look = || -> rusqlite::Result<Result<T, u32>> {
         let mut connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(READ_PATIENCE)?;
         let transaction = connection.transaction()?;
@@ -155,10 +178,10 @@ pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, StoreError> 
         if version < schema::CHAINED {
             return Ok(Err(version));
         }
-        follow(&transaction, noted).map(Ok)
+        look(&transaction).map(Ok)
     };
     match look().map_err(|error| failed(path, &error))? {
-        Ok(verified) => Ok(verified),
+        Ok(found) => Ok(found),
         Err(version) => Err(StoreError::Failed(format!(
             "the database `{}` has version {version}, and the chain began with version {}; \
              the next start of the daemon brings it up to date",

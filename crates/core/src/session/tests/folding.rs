@@ -131,3 +131,54 @@ fn what_the_agent_cannot_do_is_refused_and_what_it_tells_of_itself_is_known() {
     assert!(known.session_archive);
     world.send(1, Action::Archive { archived: true }).unwrap();
 }
+
+#[test]
+fn very_many_open_calls_and_subagents_cost_no_more_each_than_a_few() {
+    const MANY: usize = 120_000;
+    let began = std::time::Instant::now();
+    let mut state = State::new(SESSION, SessionSpec::default(), Millis(0));
+    let mut seq = 0;
+    let mut apply = |state: &mut State, event: Event| {
+        seq += 1;
+        state.apply(Seq(seq), Millis(0), None, &event);
+    };
+    for number in 0..MANY {
+        let name = format!("toolu_{number:024}");
+        let call = Event::ToolCall {
+            tool: name.clone(),
+            item: None,
+            message: None,
+            parent: None,
+            name: "Agent".into(),
+            kind: crate::event::ToolKind::Subagent,
+            title: None,
+            input: serde_json::Value::Null,
+            changes: Vec::new(),
+        };
+        apply(&mut state, call);
+        let started = Event::SubagentStarted {
+            subagent: name,
+            parent: None,
+            subagent_type: None,
+            description: String::new(),
+            prompt: None,
+            model: None,
+            background: false,
+            team: None,
+        };
+        apply(&mut state, started);
+    }
+    assert_eq!((state.tools.len(), state.subagents.len()), (MANY, MANY));
+    let names: Vec<String> = state.tools.iter().map(|open| open.tool.clone()).collect();
+    assert!(names.is_sorted(), "oldest first");
+    for tool in names {
+        let (subagent, outcome) = (tool.clone(), crate::event::ToolOutcome::Interrupted);
+        let result =
+            Event::ToolResult { tool, parent: None, outcome, content: Vec::new(), changes: Vec::new() };
+        apply(&mut state, result);
+        apply(&mut state, Event::SubagentEnded { subagent, outcome, summary: None, work: None });
+    }
+    assert!(state.tools.is_empty() && state.subagents.is_empty());
+    // Seconds on a slow machine; searching through all of them for each would take many minutes.
+    assert!(began.elapsed() < std::time::Duration::from_mins(1), "{:?}", began.elapsed());
+}

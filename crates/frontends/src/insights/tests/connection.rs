@@ -483,6 +483,61 @@ async fn a_token_that_is_revoked_closes_the_connection() {
 }
 
 #[tokio::test]
+async fn a_kill_ends_the_agent_even_when_the_disk_is_full() {
+    let (stand, mut client) = stand().await;
+    let (owner, _) = stand.someone("owner", Role::Owner).await;
+    let session = client.create("say:one wait").await;
+    client.one("agent.output").await;
+    let mut stranger = stand.client("bob", Role::Operator).await;
+    stand.store.fail("the disk is full");
+    // What the agent says meanwhile waits to be recorded; neither of these may wait for it.
+    client.send("session.interrupt", json!({"session_id": session})).await;
+    let (code, why) = client.error().await;
+    assert_eq!(code, "INTERRUPT_FAILED");
+    assert!(why.starts_with("the agent was told to stop its turn; nothing can be recorded"), "{why}");
+    // One that does not follow the session may do it as well.
+    stranger.send("session.kill", json!({"session_id": session})).await;
+    let (code, why) = stranger.error().await;
+    assert_eq!(code, "HANDLER_ERROR");
+    assert!(why.contains("the agent was told to stop") && why.contains("the disk is full"), "{why}");
+    let newest = || stand.insights.registry.newest_state(&owner, id(&session));
+    let gone = async {
+        while newest().await.unwrap().summary.is_live() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    stand.store.release();
+    client.until_fits(|message| message["payload"]["status"] == "completed").await;
+    client.send("session.kill", json!({"session_id": session})).await;
+    assert_eq!(client.error().await.0, "SESSION_NOT_FOUND", "it is in the archive now");
+}
+
+#[tokio::test]
+async fn a_message_that_nothing_can_be_recorded_for_is_answered_in_the_end() {
+    let (stand, mut client) = stand().await;
+    let (owner, _) = stand.someone("owner", Role::Owner).await;
+    let session = client.create("say:one wait").await;
+    client.one("agent.output").await;
+    stand.store.fail("the disk is full");
+    client.send("session.interrupt", json!({"session_id": session})).await;
+    client.error().await;
+    // The end of the turn is not recorded, so nobody may see it.
+    let ended = async {
+        while stand.insights.registry.newest_state(&owner, id(&session)).await.unwrap().turn.is_some() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    client.send("session.attach", json!({"session_id": session})).await;
+    let (code, why) = client.error().await;
+    assert_eq!(code, "HANDLER_ERROR");
+    assert!(why.contains("the disk is full"), "{why}");
+    stand.store.release();
+    client.until("session.completed").await;
+}
+
+#[tokio::test]
 async fn the_end_of_the_daemon_closes_the_connection_with_a_code_to_come_back() {
     let (stand, mut client) = stand().await;
     client.create("say:one").await;

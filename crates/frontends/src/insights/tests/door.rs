@@ -188,6 +188,38 @@ async fn old_clients_of_this_machine_get_in_without_a_token_only_where_that_is_a
     open.close().await;
 }
 
+#[tokio::test]
+async fn whoever_a_proxy_on_this_machine_passes_on_needs_a_token() {
+    let open = Open::new(Anonymous::FromLoopback).await;
+    let (_, secret) = open.stand.someone("ada", Role::Operator).await;
+    for (name, value) in [
+        ("x-forwarded-for", "203.0.113.7"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-for", ""),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "localhost"),
+        ("x-forwarded-server", "edge"),
+        ("forwarded", "for=127.0.0.1"),
+        ("via", "1.1 edge"),
+        ("x-real-ip", "127.0.0.1"),
+        ("x-client-ip", "127.0.0.1"),
+        ("true-client-ip", "127.0.0.1"),
+        ("cf-connecting-ip", "127.0.0.1"),
+    ] {
+        let header = header::HeaderName::from_static(name);
+        let (mut client, _) = open.connect("/", &[(header, value)]).await.unwrap();
+        client.send("session.list", json!({})).await;
+        let (code, why) = client.error().await;
+        assert_eq!(code, "HANDLER_ERROR", "{name}: {value}");
+        assert!(why.contains("Through a proxy nobody gets in without a token"), "{name}: {why}");
+        client.send("auth", json!({"token": secret})).await;
+        assert_eq!(client.one("auth.ok").await, json!({"name": "ada", "role": "operator"}), "{name}");
+    }
+    let (mut client, _) = open.connect("/", &[]).await.unwrap();
+    works(&mut client).await;
+    open.close().await;
+}
+
 // covers: 001-002
 #[tokio::test]
 async fn a_hostile_page_does_not_even_get_to_show_a_token() {

@@ -58,6 +58,7 @@ fn fits(schema: &Validator, message: &Value) {
 struct Stand {
     insights: Insights,
     tokens: Arc<Tokens>,
+    store: Arc<MemoryStore>,
     door: DoorSettings,
 }
 
@@ -73,7 +74,7 @@ impl Stand {
                 .await
                 .unwrap();
         let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
-        let tickets = Tickets::open(store, clock.clone(), tokens.clone()).await.unwrap();
+        let tickets = Tickets::open(store.clone(), clock.clone(), tokens.clone()).await.unwrap();
         let door = DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
         let keeper = Keeper::new(&door, tokens.clone(), tickets, clock).unwrap();
         let keeper = Arc::new(keeper.with_late_paths(super::is_late_on_own));
@@ -84,7 +85,7 @@ impl Stand {
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
-        Self { insights, tokens, door }
+        Self { insights, tokens, store, door }
     }
 
     /// Someone with a new token, and its secret.

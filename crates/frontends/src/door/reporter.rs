@@ -1,8 +1,9 @@
 //! From the door to the daemon's log: what happened at the door, in order, without the door ever waiting for the disk.
 
 use portolan_core::{DaemonEvent, Principal, registry::Registry};
-use portolan_frontends::door::{DoorSettings, Listening};
 use tokio::sync::mpsc;
+
+use super::{bind::Listening, settings::DoorSettings};
 
 /// Notes of the door that wait for the log. Full means that the disk is far behind; what does not fit is counted.
 const NOTES: usize = 256;
@@ -10,24 +11,24 @@ const NOTES: usize = 256;
 /// One note, and who caused it.
 type Note = (Option<Principal>, DaemonEvent);
 
-/// What the door is given to tell.
+/// What a keeper is given to tell: [`Keeper::with_reporter`](super::Keeper::with_reporter). Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Witness(mpsc::Sender<Note>);
+pub struct Reporter(mpsc::Sender<Note>);
 
 /// Where it arrives.
 #[derive(Debug)]
-pub(crate) struct Notes(mpsc::Receiver<Note>);
+pub struct Notes(mpsc::Receiver<Note>);
 
 /// Both ends.
-pub(super) fn witness() -> (Witness, Notes) {
+pub fn reporter() -> (Reporter, Notes) {
     let (sender, receiver) = mpsc::channel(NOTES);
-    (Witness(sender), Notes(receiver))
+    (Reporter(sender), Notes(receiver))
 }
 
-impl Witness {
-    pub(super) fn tell(&self, who: Option<&Principal>, event: DaemonEvent) {
+impl Reporter {
+    /// Has this written down. Never waits: what does not fit is in the text log alone.
+    pub fn tell(&self, who: Option<&Principal>, event: DaemonEvent) {
         if self.0.try_send((who.cloned(), event.clone())).is_err() {
-            // The text log still has it.
             tracing::warn!(
                 who = who.map(|who| who.name.as_str()),
                 ?event,
@@ -38,8 +39,8 @@ impl Witness {
 }
 
 impl Notes {
-    /// Writes down what arrives, for as long as there is a door.
-    pub(super) async fn write(mut self, registry: Registry) {
+    /// Writes down what arrives, for as long as there is a keeper that tells.
+    pub async fn write(mut self, registry: Registry) {
         while let Some((who, event)) = self.0.recv().await {
             if let Err(refusal) = registry.note(who.as_ref(), event.clone()).await {
                 tracing::warn!(%refusal, ?event, "not in the daemon's log");
@@ -48,9 +49,11 @@ impl Notes {
     }
 }
 
-/// How the door is set, for the log.
-pub(super) fn opened(settings: &DoorSettings, addresses: &[Listening]) -> DaemonEvent {
+/// How a door is set, for the log. It is the main one, where nothing else is said.
+pub fn opened(settings: &DoorSettings, addresses: &[Listening]) -> DaemonEvent {
     DaemonEvent::DoorOpened {
+        frontend: None,
+        tokenless: false,
         addresses: addresses.iter().map(|listening| listening.address.to_string()).collect(),
         tls: settings.tls.is_some(),
         hosts: settings.hosts.clone(),
