@@ -99,6 +99,15 @@ impl Claude {
         self.prober.look().await
     }
 
+    /// The translator alone, for whoever starts the program by other means: its lines in and what happened out, instructions
+    /// in and its lines out. Pure: it starts nothing, waits for nothing and holds no clock.
+    pub fn translator(&self, launch: &Launch, version: Option<Version>) -> impl driver::Translator + use<> {
+        let (way, _) = self.prober.way(version);
+        let (config, supervision) = (&self.config, &*self.supervision);
+        let plan = launch::Plan { launch, version, config, supervision };
+        translate::Translate::new(plan.setup(way))
+    }
+
     /// The conversations that the CLI has on disk.
     pub fn history(&self) -> Option<history::Home> {
         let environment = launch::environment(&self.supervision, &self.config.env).ok()?;
