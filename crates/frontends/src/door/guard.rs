@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 use super::{
     body::bounded,
     denied::Denied,
-    keeper::{Admission, Arrival, Keeper, Seen},
+    keeper::{Admission, Arrival, Keeper, Seen, Vouched},
     late::Stranger,
     login,
     secret::mask,
@@ -98,6 +98,7 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
     parts.extensions.remove::<HalfGuest>();
     parts.extensions.remove::<Stranger>();
     parts.extensions.remove::<Stay>();
+    parts.extensions.remove::<Vouched>();
     let (method, path) = (parts.method.clone(), mask(parts.uri.path()).into_owned());
     let mut log = LogLine { peer: None, token: None };
     let mut configured = None;
@@ -172,6 +173,9 @@ fn examine(
         }
         Admission::Stranger(stranger) => {
             parts.extensions.insert(stranger);
+        }
+        Admission::Vouched => {
+            parts.extensions.insert(Vouched);
         }
     }
     if !is_text(parts.uri.path()) {

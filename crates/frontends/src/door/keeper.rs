@@ -57,6 +57,24 @@ pub enum Arrival {
 /// Which paths are open to anyone, such as the page's static files.
 pub type OpenPaths = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
+/// Knows requests that show a secret of a frontend's own instead of a token, such as an agent's to its page tools.
+pub type Voucher = Arc<dyn Fn(&Parts) -> Vouch + Send + Sync>;
+
+/// What a frontend says about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vouch {
+    /// It is about something else.
+    NotMine,
+    /// It shows the right secret.
+    Known,
+    /// It does not.
+    Unknown,
+}
+
+/// On a request that showed the right secret of a frontend's own. It opens only what that frontend has there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vouched;
+
 /// Is told what happens at the door and belongs into the daemon's log, and by whom. Must not wait.
 pub type Witness = Arc<dyn Fn(Option<&Principal>, DaemonEvent) + Send + Sync>;
 
@@ -71,6 +89,7 @@ pub struct Keeper {
     proxies: Vec<IpAddr>,
     open: OpenPaths,
     late: OpenPaths,
+    voucher: Voucher,
     pub(super) limits: DoorLimits,
     failures: Failures,
     requests: Requests,
@@ -119,6 +138,8 @@ pub(super) enum Admission {
     Half(HalfGuest),
     /// A WebSocket that shows its token later.
     Stranger(Stranger),
+    /// Someone whom a frontend knows by a secret of its own.
+    Vouched,
 }
 
 /// A request as seen past a proxy.
@@ -154,6 +175,7 @@ impl Keeper {
             proxies: settings.proxies.iter().map(IpAddr::to_canonical).collect(),
             open: Arc::new(|_| false),
             late: Arc::new(|_| false),
+            voucher: Arc::new(|_| Vouch::NotMine),
             failures: Failures::new(&settings.limits),
             requests: Requests::new(&settings.limits),
             limits: settings.limits.clone(),
@@ -206,6 +228,13 @@ impl Keeper {
     #[must_use]
     pub fn with_late_paths(mut self, late: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.late = Arc::new(late);
+        self
+    }
+
+    /// Lets in requests that show a secret of a frontend's own. Those that show a wrong one are refused.
+    #[must_use]
+    pub fn with_voucher(mut self, voucher: impl Fn(&Parts) -> Vouch + Send + Sync + 'static) -> Self {
+        self.voucher = Arc::new(voucher);
         self
     }
 
@@ -395,6 +424,11 @@ impl Keeper {
     pub(super) fn admit(&self, parts: &Parts, arrival: &Arrival, seen: &Seen) -> Result<Admission, Denied> {
         if self.is_open(parts) {
             return Ok(Admission::Open);
+        }
+        match (self.voucher)(parts) {
+            Vouch::NotMine => {}
+            Vouch::Known => return Ok(Admission::Vouched),
+            Vouch::Unknown => return Err(Denied::unauthenticated()),
         }
         let admission = match self.admit_late(parts, arrival, seen) {
             Some(admission) => admission?,
