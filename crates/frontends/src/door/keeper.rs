@@ -85,6 +85,8 @@ pub struct Keeper {
     clock: Clock,
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
+    /// Origins whose pages may talk to a part of us: below a path.
+    origins_below: Vec<(&'static str, Vec<Origin>)>,
     behind_proxy: bool,
     proxies: Vec<IpAddr>,
     open: OpenPaths,
@@ -161,16 +163,13 @@ impl Keeper {
         clock: Clock,
     ) -> Result<Self, BadName> {
         let host = |text: &String| Authority::parse(text).ok_or_else(|| BadName::Host(text.clone()));
-        let origin = |text: &String| {
-            let bare = text.strip_suffix('/').unwrap_or(text);
-            Origin::parse(bare).ok_or_else(|| BadName::Origin(text.clone()))
-        };
         Ok(Self {
             authenticator,
             tickets,
             clock,
             hosts: settings.hosts.iter().map(host).collect::<Result<_, _>>()?,
-            origins: settings.origins.iter().map(origin).collect::<Result<_, _>>()?,
+            origins: origins(&settings.origins)?,
+            origins_below: Vec::new(),
             behind_proxy: settings.behind_proxy,
             proxies: settings.proxies.iter().map(IpAddr::to_canonical).collect(),
             open: Arc::new(|_| false),
@@ -236,6 +235,12 @@ impl Keeper {
     pub fn with_voucher(mut self, voucher: impl Fn(&Parts) -> Vouch + Send + Sync + 'static) -> Self {
         self.voucher = Arc::new(voucher);
         self
+    }
+
+    /// Lets pages of these origins come to what lies below `base`, and to nothing else.
+    pub fn with_origins_below(mut self, base: &'static str, allowed: &[String]) -> Result<Self, BadName> {
+        self.origins_below.push((base, origins(allowed)?));
+        Ok(self)
     }
 
     pub(super) fn is_late(&self, path: &str) -> bool {
@@ -376,7 +381,7 @@ impl Keeper {
                 let Some(origin) = line.to_str().ok().and_then(Origin::parse) else {
                     return forbidden("pages without an origin of their own may not talk to this server");
                 };
-                if self.origins.contains(&origin) {
+                if self.origins.contains(&origin) || self.is_welcome_below(&origin, parts.uri.path()) {
                     Some(line.clone())
                 } else if self.is_own_origin(&origin, arrival, seen) {
                     None
@@ -392,6 +397,13 @@ impl Keeper {
             return forbidden("pages of other sites may not talk to this server");
         }
         Ok(configured)
+    }
+
+    /// Pages of this origin may come to that path.
+    fn is_welcome_below(&self, origin: &Origin, path: &str) -> bool {
+        let below =
+            |base: &str| path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.origins_below.iter().any(|(base, origins)| below(base) && origins.contains(origin))
     }
 
     fn is_own_origin(&self, origin: &Origin, arrival: &Arrival, seen: &Seen) -> bool {
@@ -509,6 +521,14 @@ impl Keeper {
             self.tell(None, DaemonEvent::AccessRefused { from, attempts, reason });
         }
     }
+}
+
+fn origins(texts: &[String]) -> Result<Vec<Origin>, BadName> {
+    let origin = |text: &String| {
+        let bare = text.strip_suffix('/').unwrap_or(text);
+        Origin::parse(bare).ok_or_else(|| BadName::Origin(text.clone()))
+    };
+    texts.iter().map(origin).collect()
 }
 
 static FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
