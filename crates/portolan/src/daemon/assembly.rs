@@ -19,6 +19,7 @@ use portolan_store::SqliteStore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    agui::{self, Pages},
     dial_in, handheld,
     insights::{Dashboard, build as build_dashboard},
     witness::{Notes, witness},
@@ -78,6 +79,7 @@ pub(crate) struct Parts {
     pub(crate) native: Native,
     pub(crate) dial_in: DialIn,
     pub(crate) dashboard: Dashboard,
+    pub(crate) pages: Pages,
     pub(crate) handheld: Option<Handheld>,
 }
 
@@ -87,6 +89,7 @@ impl Parts {
         native::routes(self.native.clone())
             .merge(dial_in::routes(self.dial_in.clone()))
             .merge(self.dashboard.routes())
+            .merge(self.pages.routes())
             .merge(self.handheld.as_ref().map(Handheld::routes).unwrap_or_default())
     }
 }
@@ -100,13 +103,12 @@ pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings)
     tokens.owner_secret_file(&home.token()).await.map_err(|error| Failure::new(error.to_string()))?;
     let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await.map_err(failed)?;
     let (witness, notes) = witness();
-    let dashboard_witness = witness.clone();
+    let (dashboard_witness, pages_witness) = (witness.clone(), witness.clone());
     let keeper = Keeper::new(door, tokens.clone(), tickets, clock.clone())
         .map_err(|error| Failure::usage(error.to_string()))?
         .with_witness(move |who, event| witness.tell(who, event))
         .with_late_paths(insights::is_late)
         .with_open_paths(|path| native::is_open(path) || dial_in::is_open(path));
-    let keeper = Arc::new(keeper);
     let policy = Policy {
         request_deadline: settings.requests.deadline_seconds.map(seconds),
         roots: settings.sessions.roots.clone().into(),
@@ -114,6 +116,10 @@ pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings)
     let dial_in = DialIn::new();
     let agents = agents(settings, home, &dial_in)?;
     let registry = Registry::open(store, agents, clock, policy).await.map_err(failed)?;
+    let tools = agui::tools(&registry);
+    let vouching = tools.clone();
+    let keeper = agui::admit(keeper, settings)?.with_voucher(move |parts| vouching.vouch(parts));
+    let keeper = Arc::new(keeper);
     let native = Native {
         registry: registry.clone(),
         keeper: Arc::clone(&keeper),
@@ -124,8 +130,9 @@ pub(crate) async fn build(settings: &Settings, home: &Home, door: &DoorSettings)
         connections: TaskTracker::new(),
     };
     let dashboard = build_dashboard(settings, door, &native, dashboard_witness)?;
+    let pages = agui::build(settings, door, &native, tools, pages_witness)?;
     let handheld = handheld::open(settings, &registry).await?;
-    Ok((Parts { registry, keeper, native, dial_in, dashboard, handheld }, notes))
+    Ok((Parts { registry, keeper, native, dial_in, dashboard, pages, handheld }, notes))
 }
 
 fn seconds(seconds: u32) -> Duration {

@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    agui,
     assembly::{self, Parts},
     descriptors, dial_in, insights,
     lock::Lock,
@@ -64,6 +65,7 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     *connections = descriptors::connections(*connections, descriptors::raise());
     let door = Door::bind(&door_settings).await.map_err(|error| Failure::new(error.to_string()))?;
     let dashboard = insights::bind(&settings, &door_settings).await?;
+    let pages = agui::bind(&settings, &door_settings).await?;
     let url = door.addresses().iter().find_map(Listening::url).unwrap_or_default();
     let record = Record::now(&url);
     let cleanup = Cleanup { home: home.clone(), lock: Arc::clone(&lock) };
@@ -85,12 +87,14 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     let (parts, notes) = assembly::build(&settings, &home, &door_settings).await?;
     let closing = CancellationToken::new();
     dial_in::announce(&parts.dial_in, &door.addresses());
+    door_settings.origins.extend(settings.agui.origins.iter().cloned());
     let opened = parts.registry.note(None, witness::opened(&door_settings, &door.addresses()));
     match tokio::time::timeout(NOTED, opened).await {
         Ok(Ok(_)) => {}
         Ok(Err(refusal)) => tracing::warn!(%refusal, "how the door is set is not in the daemon's log"),
         Err(_) => tracing::warn!("how the door is set is not in the daemon's log yet: the store is slow"),
     }
+    let addresses = door.addresses();
     let serving = door.serve(parts.keeper.clone(), parts.routes(), closing.clone());
     tracing::info!(url, version = VERSION, pid = std::process::id(), home = %home.path().display(), "ready");
 
@@ -101,7 +105,11 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     if let Some(door) = dashboard {
         tasks.spawn(parts.dashboard.serve(door, closing.clone()).closed());
     }
+    if let Some(door) = pages {
+        tasks.spawn(parts.pages.serve(door, closing.clone()).closed());
+    }
     let stopped = CancellationToken::new();
+    parts.pages.start(&addresses, &tasks, stopped.clone());
     let lost = CancellationToken::new();
     spawn(&tasks, &stopped, heartbeat(record, home.clone(), Arc::clone(&lock)));
     let (registry, tokens) = (parts.registry.clone(), Arc::clone(&parts.native.tokens));
