@@ -226,14 +226,13 @@ async fn approve(
     let request = answers::request_of(&approval)
         .ok_or_else(|| invalid("say which: `requestId`, as `tool_approval_request` told it".into()))?;
     parse::fits("session", &name)?;
-    let session = match name.parse::<SessionId>() {
-        Ok(session) => session,
-        Err(_) => {
-            let wanted = Wanted { who: &who, agent: DEFAULT_AGENT, thread: &name };
-            let found = agui.threads.find(&agui.registry, wanted).await?;
-            let missing = || Refusal::new(RefusalCode::NotFound, "there is no such session or thread");
-            found.ok_or_else(missing)?.session
-        }
+    let session = if let Ok(session) = name.parse::<SessionId>() {
+        session
+    } else {
+        let wanted = Wanted { who: &who, agent: DEFAULT_AGENT, thread: &name };
+        let found = agui.threads.find(&agui.registry, wanted).await?;
+        let missing = || Refusal::new(RefusalCode::NotFound, "there is no such session or thread");
+        found.ok_or_else(missing)?.session
     };
     let state = agui.registry.snapshot(&who, session).await?.state;
     let open = state.requests.iter().find(|open| open.request == request);

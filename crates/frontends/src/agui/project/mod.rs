@@ -30,7 +30,9 @@ use crate::agui::context::own_words;
 
 /// The page's own name of a tool, where the agent's name of it is that of a page's tool.
 #[derive(Clone)]
-pub struct PageNames(Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
+pub struct PageNames(Arc<Namer>);
+
+type Namer = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl PageNames {
     /// Told by this.
@@ -134,7 +136,7 @@ impl Projector {
 
     /// The next run begins where the last one ended.
     pub fn next_run(&mut self, agent_id: &str, approvals: Approvals) {
-        self.known.agent_id = agent_id.to_owned();
+        agent_id.clone_into(&mut self.known.agent_id);
         self.approvals = approvals;
         self.told_state = None;
         self.voice = Voice::Full;
@@ -246,7 +248,7 @@ impl Projector {
             Event::ToolNamed { item, tool, name } => self.name_item(item, tool, name),
             Event::Delta { item, text } => self.delta(item, text, out),
             Event::Message { item, parent, content, .. } => {
-                self.message(item, parent.as_deref(), content, out)
+                self.message(item, parent.as_deref(), content, out);
             }
             Event::ToolCall { tool, item, parent, name, input, .. } => {
                 self.tool_call(tool, item.as_deref(), parent.as_deref(), name, input, out);

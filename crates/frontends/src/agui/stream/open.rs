@@ -213,19 +213,15 @@ impl Task {
                 }
                 Delivery::Snapshot(snapshot) => {
                     let state = &*snapshot.state;
-                    let projector = match projector {
-                        Some(mut projector) => {
-                            projector.catch_up(state, &mut events);
-                            projector
-                        }
-                        None => {
-                            let prompts = Prompts::NotOf(self.who.actor());
-                            let names = self.names(session);
-                            let mut projector =
-                                Projector::new(session, &self.agent, names, approvals, prompts, state);
-                            projector.tell_state(&mut events);
-                            projector
-                        }
+                    let projector = if let Some(mut projector) = projector {
+                        projector.catch_up(state, &mut events);
+                        projector
+                    } else {
+                        let (names, prompts) = (self.names(session), Prompts::NotOf(self.who.actor()));
+                        let mut projector =
+                            Projector::new(session, &self.agent, names, approvals, prompts, state);
+                        projector.tell_state(&mut events);
+                        projector
                     };
                     self.out.send(&mut events).await;
                     return Ok(Joined {
@@ -267,6 +263,10 @@ impl Task {
         }
         let Some(said) = said else {
             if !joined.is_busy {
+                // The turn ended between two runs: what happened meanwhile was told above.
+                let mut events = Vec::new();
+                joined.projector.close(&mut events);
+                self.out.send(&mut events).await;
                 return End::done();
             }
             joined.place.begin();
