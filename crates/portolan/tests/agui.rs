@@ -50,7 +50,7 @@ impl Client {
 
     fn json(&self, request: &str, body: &Value) -> (u16, Value) {
         let mut answer = self.begin(request, &[], &body.to_string());
-        answer.to_the_end();
+        answer.read_all();
         let (head, body) = answer.text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, serde_json::from_str(body).unwrap_or_else(|_| panic!("{}", answer.text)))
@@ -78,7 +78,7 @@ impl Answer {
         read > 0
     }
 
-    fn to_the_end(&mut self) {
+    fn read_all(&mut self) {
         while self.more() {}
     }
 
@@ -101,7 +101,7 @@ impl Answer {
     }
 
     fn events(mut self) -> Vec<Value> {
-        self.to_the_end();
+        self.read_all();
         self.so_far()
     }
 }
@@ -191,18 +191,18 @@ fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {
         );
         let body = json!({"method": "info"}).to_string();
         let mut answer = client.begin(&format!("POST {base}/"), &["Origin: http://localhost:5173"], &body);
-        answer.to_the_end();
+        answer.read_all();
         assert!(
             answer.text.contains("access-control-allow-origin: http://localhost:5173"),
             "{}",
             answer.text
         );
         let mut answer = client.begin(&format!("POST {base}/"), &["Origin: http://localhost:5174"], &body);
-        answer.to_the_end();
+        answer.read_all();
         assert!(answer.text.starts_with("HTTP/1.1 403"), "{}", answer.text);
     }
     let mut elsewhere = main.begin("GET /api/v1/sessions", &["Origin: http://localhost:5173"], "");
-    elsewhere.to_the_end();
+    elsewhere.read_all();
     assert!(
         elsewhere.text.starts_with("HTTP/1.1 403"),
         "the app's origin opens nothing else: {}",

@@ -39,7 +39,9 @@ pub(super) fn action(verb: Verb) -> Outcome<(String, Action)> {
                 Mcp::Status => Action::McpStatus,
                 Mcp::Reconnect { server } => Action::McpReconnect { server },
                 Mcp::Toggle { server, state } => Action::McpToggle { server, enabled: state == Switch::On },
-                Mcp::Set { servers } => Action::McpSet { servers: inputs::json(&servers, "the servers")?, keep: false },
+                Mcp::Set { servers } => {
+                    Action::McpSet { servers: inputs::json(&servers, "the servers")?, keep: false }
+                }
                 Mcp::Message { server, message } => {
                     Action::McpMessage { server, message: inputs::json(&message, "the message")? }
                 }

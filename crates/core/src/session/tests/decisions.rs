@@ -272,5 +272,8 @@ fn servers_set_with_keep_stand_beside_those_set_before() {
     world.send(2, set(&["page"], true)).unwrap();
     world.send(1, set(&["quay"], false)).unwrap();
     world.commit();
-    assert_eq!(servers_told(&world), [vec!["harbour"], vec!["harbour", "page"], vec!["harbour", "page"], vec!["quay"]]);
+    assert_eq!(
+        servers_told(&world),
+        [vec!["harbour"], vec!["harbour", "page"], vec!["harbour", "page"], vec!["quay"]]
+    );
 }

@@ -1,6 +1,6 @@
 //! Behind a real door: who gets in, by header or by the page's cookie and key, and which pages may.
 
-use std::net::SocketAddr;
+use std::{fmt::Write as _, net::SocketAddr};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -48,10 +48,11 @@ impl Open {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let mut text = format!("{request} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         if !body.is_empty() {
-            text.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
+            let _ = write!(text, "Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
         }
         for line in lines {
-            text.push_str(&format!("{line}\r\n"));
+            text.push_str(line);
+            text.push_str("\r\n");
         }
         stream.write_all(format!("{text}\r\n{body}").as_bytes()).await.unwrap();
         let mut answer = String::new();

@@ -23,8 +23,8 @@ async fn bodies_that_are_no_requests_are_refused_in_words() {
     for path in ["/agent/default/run", "/agent/default/connect", "/", "/api/copilotkit"] {
         for body in bodies {
             let mut answer = ada.ask(Method::POST, path, body.to_owned()).await;
-            answer.to_the_end().await;
-            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path} {:.60}", body);
+            answer.read_all().await;
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path} {body:.60}");
             let told: Value = serde_json::from_str(&answer.text).unwrap();
             assert!(
                 told["message"].as_str().is_some_and(|message| !message.is_empty() && message.len() < 1000)
@@ -32,11 +32,11 @@ async fn bodies_that_are_no_requests_are_refused_in_words() {
         }
     }
     let mut answer = ada.ask(Method::POST, "/agent/default/run", vec![0xff, 0xfe, 0x00]).await;
-    answer.to_the_end().await;
+    answer.read_all().await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     for (path, body) in [("/agent/default/stop/t", "["), ("/api/sessions/t/tool-approval", "7")] {
         let mut answer = ada.ask(Method::POST, path, body).await;
-        answer.to_the_end().await;
+        answer.read_all().await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}");
     }
     let path = format!("/agent/default/stop/{}", "t".repeat(300));
@@ -99,7 +99,7 @@ async fn a_long_history_is_cut_at_its_old_end() {
     let script: Vec<Value> = (0..100).flat_map(|n| call(n).as_array().unwrap().clone()).collect();
     ada.say("t1", &json!(script).to_string()).await;
     let mut answer = ada.post("/agent/default/connect", &input("t1", "c1", &[])).await;
-    answer.to_the_end().await;
+    answer.read_all().await;
     assert!(
         answer.text.len() < 3 * 1024 * 1024,
         "clients send it back with every run: {}",

@@ -156,7 +156,7 @@ impl Client {
     async fn json(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut answer = self.ask(method, path, body).await;
-        answer.to_the_end().await;
+        answer.read_all().await;
         (answer.status, serde_json::from_str(&answer.text).unwrap_or_else(|_| panic!("{}", answer.text)))
     }
 
@@ -190,7 +190,7 @@ impl Answer {
         }
     }
 
-    async fn to_the_end(&mut self) {
+    async fn read_all(&mut self) {
         while self.more().await {}
     }
 
@@ -203,7 +203,7 @@ impl Answer {
     /// Every event, once the body has ended; what both clients accept.
     async fn events(mut self) -> Vec<Value> {
         assert_eq!(self.status, StatusCode::OK);
-        self.to_the_end().await;
+        self.read_all().await;
         let events = self.so_far();
         verify(&events).unwrap_or_else(|why| panic!("{why}\n{events:#?}"));
         events

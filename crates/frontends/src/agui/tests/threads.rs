@@ -211,3 +211,22 @@ async fn a_viewer_connects_and_cannot_run() {
     let (status, _) = viewer.json(Method::POST, "/agent/default/stop/t1", &json!({})).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
 }
+
+// covers: 004-123
+#[tokio::test]
+async fn the_lines_that_the_page_shows_lead_to_what_answers() {
+    let page = include_str!("../../../../../docs/copilotkit.md");
+    let address = |before: &str| {
+        let rest = page.split(before).nth(1).unwrap_or_else(|| panic!("no {before} in docs/copilotkit.md"));
+        let url = rest.split('"').next().unwrap();
+        url.strip_prefix("http://127.0.0.1:7420").unwrap_or_else(|| panic!("{url}")).to_owned()
+    };
+    let stand = Stand::new().await;
+    let ada = Client { router: crate::agui::routes(stand.agui.clone()), ..stand.ada().await };
+    let runtime = address("runtimeUrl=\"");
+    let (status, info) = ada.json(Method::GET, &format!("{runtime}/info"), &Value::Null).await;
+    assert_eq!((status, info["agents"]["default"].is_object()), (StatusCode::OK, true));
+    assert!(page.contains("agent=\"default\"") && page.contains("Authorization: `Bearer ${token}`"));
+    let run = ada.post(&address("url: \""), &input("t1", "r1", &[user("u1", "hi")])).await.events().await;
+    assert_eq!(texts(&shown(&[&run])), [("assistant", "you said: hi")]);
+}
