@@ -101,7 +101,11 @@ enabled: boolean, } | { "name": "mcp_set",
 /**
  * By name, in the agent's own form.
  */
-servers: { [key in string]: JsonValue }, } | { "name": "mcp_message",
+servers: { [key in string]: JsonValue },
+/**
+ * Those set before stay, but for the ones named here. Else these are all there are.
+ */
+keep?: boolean, } | { "name": "mcp_message",
 /**
  * Which.
  */
@@ -1104,7 +1108,19 @@ message?: string,
 /**
  * The subagent it belongs to, by the call that started it.
  */
-parent?: string, } | { "type": "delta",
+parent?: string, } | { "type": "tool_named",
+/**
+ * Which item.
+ */
+item: string,
+/**
+ * The call, by the agent's own id.
+ */
+tool: string,
+/**
+ * The tool's name.
+ */
+name: string, } | { "type": "delta",
 /**
  * Which item.
  */
@@ -2242,7 +2258,11 @@ enabled: boolean, } | { "name": "mcp_set",
 /**
  * By name, in the agent's own form.
  */
-servers: { [key in string]: JsonValue }, } | { "name": "mcp_message",
+servers: { [key in string]: JsonValue },
+/**
+ * Those set before stay, but for the ones named here. Else these are all there are.
+ */
+keep?: boolean, } | { "name": "mcp_message",
 /**
  * Which.
  */

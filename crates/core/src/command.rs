@@ -98,6 +98,9 @@ pub enum Action {
     McpSet {
         /// By name, in the agent's own form.
         servers: IndexMap<String, Value>,
+        /// Those set before stay, but for the ones named here. Else these are all there are.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keep: bool,
     },
     /// Send a JSON-RPC message to an MCP server.
     McpMessage {
@@ -402,7 +405,7 @@ mod tests {
             Action::McpStatus,
             Action::McpReconnect { server: text("s") },
             Action::McpToggle { server: text("s"), enabled: true },
-            Action::McpSet { servers: IndexMap::new() },
+            Action::McpSet { servers: IndexMap::new(), keep: false },
             Action::McpMessage { server: text("s"), message: Value::Null },
             Action::Context,
             Action::StopTask { task: text("t") },

@@ -25,7 +25,7 @@
 //! | keep_alive | - (answers nothing, says nothing) |
 //! | system | AgentInfo, Activity, Compacted, TaskChanged, FilesPersisted, Hook |
 //! | assistant | Message, ToolCall |
-//! | stream_event | ItemStarted, Delta, Usage |
+//! | stream_event | ItemStarted, ToolNamed, Delta, Usage |
 //! | control_request | RequestOpened |
 //! | control_response | Receipt |
 //! | user | Prompt, ToolResult, Notice |
@@ -205,6 +205,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
+    },
+    /// Whose input an open item is, told as soon as it is known: the call itself follows when its input is complete.
+    ToolNamed {
+        /// Which item.
+        item: String,
+        /// The call, by the agent's own id.
+        tool: String,
+        /// The tool's name.
+        name: String,
     },
     /// More of an open item: text, thinking, a tool's input as JSON text, a tool's output.
     Delta {
@@ -549,6 +558,7 @@ impl Event {
     pub fn durability(&self) -> Durability {
         match self {
             Self::ItemStarted { .. }
+            | Self::ToolNamed { .. }
             | Self::Delta { .. }
             | Self::ToolProgress { .. }
             | Self::Activity { .. } => Durability::Streamed,

@@ -244,7 +244,7 @@ impl Session {
 
     /// Sets the session's own MCP servers, each in the agent's own form.
     pub async fn mcp_set(&self, servers: IndexMap<String, Value>) -> Result<Option<Value>, Refusal> {
-        self.settle(Action::McpSet { servers }).await
+        self.settle(Action::McpSet { servers, keep: false }).await
     }
 
     /// Sends a JSON-RPC message to an MCP server.

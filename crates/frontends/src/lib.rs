@@ -1,5 +1,6 @@
 //! The north side: one folder per protocol, and the one door they share.
 
+pub mod agui;
 pub mod door;
 pub mod handheld;
 pub mod insights;

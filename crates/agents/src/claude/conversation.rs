@@ -151,9 +151,13 @@ impl Translate {
         let item = self.conversation.next_item();
         let stream = self.conversation.streams.entry(parent.clone().unwrap_or_default()).or_default();
         let message = stream.message.clone();
+        let tool = block.id.clone().zip(block.name).filter(|_| kind == ItemKind::ToolInput);
         let open = OpenBlock { item: item.clone(), kind: block.kind, tool: block.id };
         stream.blocks.insert(index, open);
-        out.event(Event::ItemStarted { item, kind, message, parent });
+        out.event(Event::ItemStarted { item: item.clone(), kind, message, parent });
+        if let Some((tool, name)) = tool {
+            out.event(Event::ToolNamed { item, tool, name });
+        }
     }
 
     pub(super) fn more(

@@ -348,7 +348,8 @@ impl Folded for State {
             }
             Event::RuleRemoved { tool_name } => self.rules.retain(|rule| rule != tool_name),
             Event::McpServers { servers } => self.mcp_servers.clone_from(servers),
-            Event::ToolProgress { .. }
+            Event::ToolNamed { .. }
+            | Event::ToolProgress { .. }
             | Event::ToolSummary { .. }
             | Event::Retry { .. }
             | Event::Failure { .. }

@@ -12,6 +12,9 @@ use std::{
     time::Duration,
 };
 
+use indexmap::IndexMap;
+use serde_json::Value;
+
 use self::requests::Opened;
 use super::{
     parts::Parts,
@@ -84,6 +87,8 @@ pub struct Machine {
     wants: Vec<Want>,
     /// Settings that hold once the agent has confirmed them.
     settings: HashMap<Seq, Setting>,
+    /// The MCP servers that were set since the agent started. It takes all of them or none.
+    servers: IndexMap<String, Value>,
     recent: VecDeque<(CommandKey, Seq, Stage)>,
     /// How the command that is being carried out was settled at once, where that has a result.
     settled: Option<Stage>,
@@ -104,6 +109,7 @@ impl Machine {
             outbox: VecDeque::new(),
             wants: Vec::new(),
             settings: HashMap::new(),
+            servers: IndexMap::new(),
             recent: VecDeque::new(),
             settled: None,
             parts: Parts::default(),
@@ -273,7 +279,13 @@ impl Machine {
             Action::McpStatus => Order::McpStatus,
             Action::McpReconnect { server } => Order::McpReconnect(server),
             Action::McpToggle { server, enabled } => Order::McpToggle { server, enabled },
-            Action::McpSet { servers } => Order::McpSet(servers),
+            Action::McpSet { servers, keep } => {
+                if !keep {
+                    self.servers.clear();
+                }
+                self.servers.extend(servers);
+                Order::McpSet(self.servers.clone())
+            }
             Action::McpMessage { server, message } => Order::McpMessage { server, message },
             Action::Context => Order::Context,
             Action::StopTask { task } => Order::StopTask(task),
@@ -334,6 +346,7 @@ impl Machine {
         resume: Option<String>,
     ) -> Generation {
         self.hopeless = false;
+        self.servers.clear();
         let generation = Generation(book.state().generation.0 + 1);
         let capabilities = Box::new(capabilities);
         book.append(now, Some(Actor::Daemon), Event::AgentStarting { generation, capabilities, resume });
@@ -548,17 +561,17 @@ fn masked(action: &Action) -> Action {
             let hidden = variables.keys().map(|name| (name.clone(), MASK.to_owned())).collect();
             Action::SetEnvironment { variables: hidden }
         }
-        Action::McpSet { servers } => {
+        Action::McpSet { servers, keep } => {
             let mut servers = servers.clone();
             servers.values_mut().for_each(crate::spec::mask_server);
-            Action::McpSet { servers }
+            Action::McpSet { servers, keep: *keep }
         }
         // The answer is shown by the entry that closes the request, with secrets masked there.
         Action::Answer { request, digest, answer: Answer::Choices { .. } | Answer::Content { .. } } => {
             Action::Answer {
                 request: *request,
                 digest: digest.clone(),
-                answer: Answer::Choices { answers: indexmap::IndexMap::new() },
+                answer: Answer::Choices { answers: IndexMap::new() },
             }
         }
         other => other.clone(),

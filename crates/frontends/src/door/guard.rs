@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 use super::{
     body::bounded,
     denied::Denied,
-    keeper::{Admission, Arrival, Keeper, Seen},
+    keeper::{Admission, Arrival, Keeper, Seen, Vouched},
     late::Stranger,
     login,
     secret::mask,
@@ -98,11 +98,12 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
     parts.extensions.remove::<HalfGuest>();
     parts.extensions.remove::<Stranger>();
     parts.extensions.remove::<Stay>();
+    parts.extensions.remove::<Vouched>();
     let (method, path) = (parts.method.clone(), mask(parts.uri.path()).into_owned());
     let mut log = LogLine { peer: None, token: None };
     let mut configured = None;
     let mut response = match examine(&keeper, &mut parts, &arrival, &mut log, &mut configured) {
-        Ok(Step::Preflight) => preflight(),
+        Ok(Step::Preflight) => preflight(&parts.headers),
         Ok(Step::Route) => match bounded(&parts.headers, body, keeper.limits.body_of(&parts.extensions)) {
             Ok(body) => {
                 let span = tracing::info_span!("request", %method, path, token = log.token);
@@ -173,6 +174,9 @@ fn examine(
         Admission::Stranger(stranger) => {
             parts.extensions.insert(stranger);
         }
+        Admission::Vouched => {
+            parts.extensions.insert(Vouched);
+        }
     }
     if !is_text(parts.uri.path()) {
         let message = "the path holds bytes that are no UTF-8";
@@ -200,14 +204,21 @@ fn is_text(path: &str) -> bool {
     std::str::from_utf8(&bytes).is_ok()
 }
 
-fn preflight() -> Response {
+/// The longest list of headers that a preflight may ask for.
+const ASKED_HEADERS: usize = 1024;
+
+/// Tells a page of a configured origin what it may send. Any header: apps add their own, and only the token opens anything.
+fn preflight(asked: &HeaderMap) -> Response {
     const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
     const HEADERS: HeaderValue =
         HeaderValue::from_static("authorization, content-type, last-event-id, x-portolan-key");
+    let headers =
+        asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).filter(|asked| asked.len() <= ASKED_HEADERS);
+    let headers = headers.cloned().unwrap_or(HEADERS);
     const TEN_MINUTES: HeaderValue = HeaderValue::from_static("600");
     let headers = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, headers),
         (header::ACCESS_CONTROL_MAX_AGE, TEN_MINUTES),
     ];
     (StatusCode::NO_CONTENT, headers, Body::empty()).into_response()

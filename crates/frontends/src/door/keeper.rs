@@ -58,6 +58,24 @@ pub enum Arrival {
 /// Which paths are open to anyone, such as the page's static files.
 pub type OpenPaths = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
+/// Knows requests that show a secret of a frontend's own instead of a token, such as an agent's to its page tools.
+pub type Voucher = Arc<dyn Fn(&Parts) -> Vouch + Send + Sync>;
+
+/// What a frontend says about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vouch {
+    /// It is about something else.
+    NotMine,
+    /// It shows the right secret.
+    Known,
+    /// It does not.
+    Unknown,
+}
+
+/// On a request that showed the right secret of a frontend's own. It opens only what that frontend has there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vouched;
+
 /// Is told what happens at the door and belongs into the daemon's log, and by whom. Must not wait.
 pub type Witness = Arc<dyn Fn(Option<&Principal>, DaemonEvent) + Send + Sync>;
 
@@ -68,10 +86,13 @@ pub struct Keeper {
     clock: Clock,
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
+    /// Origins whose pages may talk to a part of us: below a path.
+    origins_below: Vec<(&'static str, Vec<Origin>)>,
     behind_proxy: bool,
     proxies: Vec<IpAddr>,
     open: OpenPaths,
     late: OpenPaths,
+    voucher: Voucher,
     pub(super) limits: DoorLimits,
     failures: Failures,
     requests: Requests,
@@ -120,6 +141,8 @@ pub(super) enum Admission {
     Half(HalfGuest),
     /// A WebSocket that shows its token later.
     Stranger(Stranger),
+    /// Someone whom a frontend knows by a secret of its own.
+    Vouched,
 }
 
 /// A request as seen past a proxy.
@@ -141,20 +164,18 @@ impl Keeper {
         clock: Clock,
     ) -> Result<Self, BadName> {
         let host = |text: &String| Authority::parse(text).ok_or_else(|| BadName::Host(text.clone()));
-        let origin = |text: &String| {
-            let bare = text.strip_suffix('/').unwrap_or(text);
-            Origin::parse(bare).ok_or_else(|| BadName::Origin(text.clone()))
-        };
         Ok(Self {
             authenticator,
             tickets,
             clock,
             hosts: settings.hosts.iter().map(host).collect::<Result<_, _>>()?,
-            origins: settings.origins.iter().map(origin).collect::<Result<_, _>>()?,
+            origins: origins(&settings.origins)?,
+            origins_below: Vec::new(),
             behind_proxy: settings.behind_proxy,
             proxies: settings.proxies.iter().map(IpAddr::to_canonical).collect(),
             open: Arc::new(|_| false),
             late: Arc::new(|_| false),
+            voucher: Arc::new(|_| Vouch::NotMine),
             failures: Failures::new(&settings.limits),
             requests: Requests::new(&settings.limits),
             limits: settings.limits.clone(),
@@ -214,6 +235,19 @@ impl Keeper {
     pub fn with_late_paths(mut self, late: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.late = Arc::new(late);
         self
+    }
+
+    /// Lets in requests that show a secret of a frontend's own. Those that show a wrong one are refused.
+    #[must_use]
+    pub fn with_voucher(mut self, voucher: impl Fn(&Parts) -> Vouch + Send + Sync + 'static) -> Self {
+        self.voucher = Arc::new(voucher);
+        self
+    }
+
+    /// Lets pages of these origins come to what lies below `base`, and to nothing else.
+    pub fn with_origins_below(mut self, base: &'static str, allowed: &[String]) -> Result<Self, BadName> {
+        self.origins_below.push((base, origins(allowed)?));
+        Ok(self)
     }
 
     pub(super) fn is_late(&self, path: &str) -> bool {
@@ -354,7 +388,7 @@ impl Keeper {
                 let Some(origin) = line.to_str().ok().and_then(Origin::parse) else {
                     return forbidden("pages without an origin of their own may not talk to this server");
                 };
-                if self.origins.contains(&origin) {
+                if self.origins.contains(&origin) || self.is_welcome_below(&origin, parts.uri.path()) {
                     Some(line.clone())
                 } else if self.is_own_origin(&origin, arrival, seen) {
                     None
@@ -370,6 +404,13 @@ impl Keeper {
             return forbidden("pages of other sites may not talk to this server");
         }
         Ok(configured)
+    }
+
+    /// Pages of this origin may come to that path.
+    fn is_welcome_below(&self, origin: &Origin, path: &str) -> bool {
+        let below =
+            |base: &str| path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.origins_below.iter().any(|(base, origins)| below(base) && origins.contains(origin))
     }
 
     fn is_own_origin(&self, origin: &Origin, arrival: &Arrival, seen: &Seen) -> bool {
@@ -402,6 +443,11 @@ impl Keeper {
     pub(super) fn admit(&self, parts: &Parts, arrival: &Arrival, seen: &Seen) -> Result<Admission, Denied> {
         if self.is_open(parts) {
             return Ok(Admission::Open);
+        }
+        match (self.voucher)(parts) {
+            Vouch::NotMine => {}
+            Vouch::Known => return Ok(Admission::Vouched),
+            Vouch::Unknown => return Err(Denied::unauthenticated()),
         }
         let admission = match self.admit_late(parts, arrival, seen) {
             Some(admission) => admission?,
@@ -482,6 +528,14 @@ impl Keeper {
             self.tell(None, DaemonEvent::AccessRefused { from, attempts, reason });
         }
     }
+}
+
+fn origins(texts: &[String]) -> Result<Vec<Origin>, BadName> {
+    let origin = |text: &String| {
+        let bare = text.strip_suffix('/').unwrap_or(text);
+        Origin::parse(bare).ok_or_else(|| BadName::Origin(text.clone()))
+    };
+    texts.iter().map(origin).collect()
 }
 
 static FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");

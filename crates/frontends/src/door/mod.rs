@@ -29,12 +29,13 @@ mod tls;
 mod tokens;
 
 pub use bind::{Door, DoorError, Listening, Reach};
-pub(crate) use body::reason;
 pub use body::{JsonBody, json_depth_exceeds};
+pub(crate) use body::{collect, reason};
 pub use denied::Denied;
 pub use guard::{CONTENT_SECURITY_POLICY, Guest, Visitor, guard};
 pub use keeper::{
-    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, OpenPaths, WEBSOCKET_PATH, Witness,
+    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, OpenPaths, Vouch, Vouched,
+    Voucher, WEBSOCKET_PATH, Witness,
 };
 pub use late::{BEARER_PROTOCOL, Stranger, protocols};
 pub use login::LOGOUT_PATH;

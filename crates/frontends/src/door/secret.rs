@@ -23,10 +23,12 @@ pub enum SecretKind {
     Cookie,
     /// A browser's key: `ptk_`.
     Key,
+    /// An agent's, to the tools of a page: `ptp_`.
+    PageTools,
 }
 
 impl SecretKind {
-    const ALL: [Self; 4] = [Self::Token, Self::Ticket, Self::Cookie, Self::Key];
+    const ALL: [Self; 5] = [Self::Token, Self::Ticket, Self::Cookie, Self::Key, Self::PageTools];
 
     const fn prefix(self) -> &'static str {
         match self {
@@ -34,6 +36,7 @@ impl SecretKind {
             Self::Ticket => "ptt_",
             Self::Cookie => "ptc_",
             Self::Key => "ptk_",
+            Self::PageTools => "ptp_",
         }
     }
 }

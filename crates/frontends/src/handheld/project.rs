@@ -134,12 +134,12 @@ impl View {
             _ => None,
         };
         self.state.apply(entry.seq, entry.at, entry.by.as_deref(), &entry.event);
-        if matches!(*entry.event, Event::ItemStarted { .. } | Event::Delta { .. }) {
+        if matches!(*entry.event, Event::ItemStarted { .. } | Event::ToolNamed { .. } | Event::Delta { .. }) {
             return Effect::Unseen;
         }
         self.note = None;
         match &*entry.event {
-            Event::ItemStarted { .. } | Event::Delta { .. } => {}
+            Event::ItemStarted { .. } | Event::ToolNamed { .. } | Event::Delta { .. } => {}
             Event::AgentStarting { resume, .. } => {
                 self.resuming = resume.is_some().then_some(entry.at);
                 self.exit = None;

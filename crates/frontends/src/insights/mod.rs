@@ -17,7 +17,7 @@ mod questions;
 #[cfg(feature = "schema")]
 pub mod schema;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod wire;
 
 use std::sync::Arc;

@@ -40,7 +40,9 @@ pub(super) fn action(verb: Verb) -> Outcome<(String, Action)> {
                 Mcp::Status => Action::McpStatus,
                 Mcp::Reconnect { server } => Action::McpReconnect { server },
                 Mcp::Toggle { server, state } => Action::McpToggle { server, enabled: state == Switch::On },
-                Mcp::Set { servers } => Action::McpSet { servers: inputs::json(&servers, "the servers")? },
+                Mcp::Set { servers } => {
+                    Action::McpSet { servers: inputs::json(&servers, "the servers")?, keep: false }
+                }
                 Mcp::Message { server, message } => {
                     Action::McpMessage { server, message: inputs::json(&message, "the message")? }
                 }
@@ -108,7 +110,7 @@ fn done(action: &Action) -> Option<String> {
         Action::McpToggle { server, enabled } => {
             format!("`{}` is {} now", clean::line(server), if *enabled { "on" } else { "off" })
         }
-        Action::McpSet { servers } => format!("the session has {} servers of its own now", servers.len()),
+        Action::McpSet { servers, .. } => format!("the session has {} servers of its own now", servers.len()),
         Action::StopTask { task } => format!("the task `{}` was told to stop", clean::line(task)),
         Action::Withdraw { prompt } => format!("the prompt {prompt} was taken back"),
         Action::SendAgain { command } => format!("the command {command} was sent again"),

@@ -209,6 +209,49 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("handheld.fill", Kind::Switch, "true", "Put the newest active sessions into free slots."),
     key("handheld.autospawn", Kind::Switch, "false", "Start an agent in slot 0 together with the daemon."),
+    key(
+        "agui.listen",
+        Kind::Text,
+        "",
+        "A listener for CopilotKit and other AG-UI clients alone, such as `127.0.0.1:3000`; none when absent. They are at \
+         `/agui` of the main listener in any case. An address that others can reach needs TLS.",
+    ),
+    key(
+        "agui.origins",
+        Kind::List,
+        "[]",
+        "Apps that may use it from the browser, such as `http://localhost:5173`. Compared exactly. They reach nothing else \
+         of the daemon.",
+    ),
+    key("agui.agent", Kind::Text, "\"claude\"", "The agent that `default` is while no session is active."),
+    key(
+        "agui.folder",
+        Kind::Text,
+        "",
+        "The folder that sessions of new threads work in, within `sessions.roots`. The one that the daemon was started in \
+         when absent.",
+    ),
+    key(
+        "agui.approvals",
+        Kind::Text,
+        "\"event\"",
+        "How apps are asked that do not say how they want to be: `event` by the custom event `tool_approval_request`, \
+         `interrupt` by the protocol's own interrupt.",
+    ),
+    key(
+        "agui.unknown_threads",
+        Kind::Text,
+        "\"new\"",
+        "What a thread that nobody knows begins: `new` a session of its own, `join_active` nothing where a session is \
+         active: it joins that one.",
+    ),
+    key(
+        "agui.on_close",
+        Kind::Text,
+        "\"auto\"",
+        "What the end of a run's connection means: `continue` nothing, `stop` a stop, `auto` a stop only where no page has \
+         connected to the thread, which is how plain clients stop.",
+    ),
     key("agents.*.enabled", Kind::Switch, "true", "Whether this agent is offered."),
     key(
         "agents.*.command",

@@ -4,6 +4,7 @@
 //! docs/configuration.md is made; [`load`] puts the layers together and remembers where each value came from.
 //! A value that makes no sense stops the program with its line; nothing is ever guessed or ignored.
 
+mod agui;
 mod handheld;
 mod insights;
 pub(crate) mod keys;
@@ -19,7 +20,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::{handheld::Handheld, insights::Insights};
+pub(crate) use self::{
+    agui::{Agui, Approvals, OnClose, UnknownThreads},
+    handheld::Handheld,
+    insights::Insights,
+};
 
 /// Every value of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +39,7 @@ pub(crate) struct Settings {
     pub(crate) log: Log,
     pub(crate) insights: Insights,
     pub(crate) handheld: Handheld,
+    pub(crate) agui: Agui,
     pub(crate) agents: BTreeMap<String, Agent>,
 }
 

@@ -19,6 +19,7 @@ use portolan_store::SqliteStore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    agui::{self, Pages},
     dial_in, handheld,
     insights::{Dashboard, build as build_dashboard},
 };
@@ -77,6 +78,7 @@ pub(crate) struct Parts {
     pub(crate) native: Native,
     pub(crate) dial_in: DialIn,
     pub(crate) dashboard: Dashboard,
+    pub(crate) pages: Pages,
     pub(crate) handheld: Option<Handheld>,
 }
 
@@ -86,6 +88,7 @@ impl Parts {
         native::routes(self.native.clone())
             .merge(dial_in::routes(self.dial_in.clone()))
             .merge(self.dashboard.routes())
+            .merge(self.pages.routes())
             .merge(self.handheld.as_ref().map(Handheld::routes).unwrap_or_default())
     }
 }
@@ -108,7 +111,6 @@ pub(crate) async fn build(
         .with_reporter(reporter.clone())
         .with_late_paths(insights::is_late)
         .with_open_paths(|path| native::is_open(path) || dial_in::is_open(path));
-    let keeper = Arc::new(keeper);
     let policy = Policy {
         request_deadline: settings.requests.deadline_seconds.map(seconds),
         roots: settings.sessions.roots.clone().into(),
@@ -116,6 +118,10 @@ pub(crate) async fn build(
     let dial_in = DialIn::new();
     let agents = agents(settings, home, &dial_in)?;
     let registry = Registry::open(store, agents, clock, policy).await.map_err(failed)?;
+    let tools = agui::tools(&registry);
+    let vouching = tools.clone();
+    let keeper = agui::admit(keeper, settings)?.with_voucher(move |parts| vouching.vouch(parts));
+    let keeper = Arc::new(keeper);
     let native = Native {
         registry: registry.clone(),
         keeper: Arc::clone(&keeper),
@@ -125,9 +131,10 @@ pub(crate) async fn build(
         stopping: CancellationToken::new(),
         connections: TaskTracker::new(),
     };
-    let dashboard = build_dashboard(settings, door_settings, &native, reporter)?;
+    let dashboard = build_dashboard(settings, door_settings, &native, reporter.clone())?;
+    let pages = agui::build(settings, door_settings, &native, tools, reporter)?;
     let handheld = handheld::open(settings, &registry).await?;
-    Ok((Parts { registry, keeper, native, dial_in, dashboard, handheld }, notes))
+    Ok((Parts { registry, keeper, native, dial_in, dashboard, pages, handheld }, notes))
 }
 
 fn seconds(seconds: u32) -> Duration {

@@ -9,6 +9,7 @@
 //! - [`watch`]: whether the home is still its own
 //! - [`run`]: from the first lock to the last flush
 
+pub(crate) mod agui;
 pub(crate) mod assembly;
 pub(crate) mod descriptors;
 pub(crate) mod detach;

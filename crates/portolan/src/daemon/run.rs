@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    agui::{self, Pages},
     assembly::{self, Parts},
     descriptors, dial_in, handheld, insights,
     lock::Lock,
@@ -67,6 +68,7 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     *connections = descriptors::connections(*connections, descriptors::raise());
     let door = Door::bind(&door_settings).await.map_err(|error| Failure::new(error.to_string()))?;
     let dashboard = insights::bind(&settings, &door_settings).await?;
+    let pages = agui::bind(&settings, &door_settings).await?;
     let url = door.addresses().iter().find_map(Listening::url).unwrap_or_default();
     let record = Record::now(&url);
     let cleanup = Cleanup { home: home.clone(), lock: Arc::clone(&lock) };
@@ -88,10 +90,15 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     let (parts, notes) = assembly::build(&settings, &home, &door_settings).await?;
     let closing = CancellationToken::new();
     dial_in::announce(&parts.dial_in, &door.addresses());
-    let mut doors = vec![door::opened(&door_settings, &door.addresses())];
+    // Pages of these origins come to a part of the main listener.
+    let mut main = door_settings.clone();
+    main.origins.extend(settings.agui.origins.iter().cloned());
+    let mut doors = vec![door::opened(&main, &door.addresses())];
     doors.extend(dashboard.as_ref().map(|own| parts.dashboard.opened(&door_settings, own)));
+    doors.extend(pages.as_ref().map(|own| Pages::opened(&main, own)));
     doors.extend(parts.handheld.as_ref().map(handheld::opened));
     note_doors(&parts.registry, doors).await;
+    let addresses = door.addresses();
     let serving = door.serve(parts.keeper.clone(), parts.routes(), closing.clone());
     tracing::info!(url, version = VERSION, pid = std::process::id(), home = %home.path().display(), "ready");
 
@@ -102,7 +109,11 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     if let Some(door) = dashboard {
         tasks.spawn(parts.dashboard.serve(door, closing.clone()).closed());
     }
+    if let Some(door) = pages {
+        tasks.spawn(parts.pages.serve(door, closing.clone()).closed());
+    }
     let stopped = CancellationToken::new();
+    parts.pages.start(&addresses, &tasks, stopped.clone());
     let lost = CancellationToken::new();
     spawn(&tasks, &stopped, heartbeat(record, home.clone(), Arc::clone(&lock)));
     let (registry, tokens) = (parts.registry.clone(), Arc::clone(&parts.native.tokens));

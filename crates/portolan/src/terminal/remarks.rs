@@ -203,6 +203,7 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
         }
         // These have lines of their own.
         Event::ItemStarted { .. }
+        | Event::ToolNamed { .. }
         | Event::Delta { .. }
         | Event::Message { .. }
         | Event::ToolCall { .. }

@@ -323,6 +323,7 @@ impl Stage {
     ) -> String {
         let (tool, item) = (self.name(), self.name());
         self.begin(&item, ItemKind::ToolInput, parent);
+        self.event(Event::ToolNamed { item: item.clone(), tool: tool.clone(), name: name.into() });
         let text = input.to_string();
         let half = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
         for piece in [&text[..half], &text[half..]] {

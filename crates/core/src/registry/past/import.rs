@@ -207,6 +207,7 @@ fn is_past(event: &Event) -> bool {
         | Event::TurnEnded { .. }
         | Event::Activity { .. }
         | Event::ItemStarted { .. }
+        | Event::ToolNamed { .. }
         | Event::Delta { .. }
         | Event::ToolProgress { .. }
         | Event::ConversationReset { .. }

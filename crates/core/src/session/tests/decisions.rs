@@ -335,3 +335,31 @@ fn what_will_not_be_finished_is_kept_as_cut_off() {
     assert_eq!(world.book.state().items, []);
     assert_eq!(messages(&world), [("1.1".to_owned(), "half a".to_owned(), true)]);
 }
+
+/// What the agent is told to set, by name and in order.
+fn servers_told(world: &World) -> Vec<Vec<String>> {
+    let names = |told: &(u32, Instruction)| match &told.1.order {
+        Order::McpSet(servers) => Some(servers.keys().cloned().collect()),
+        _ => None,
+    };
+    world.told.iter().filter_map(names).collect()
+}
+
+// covers: 004-021
+#[test]
+fn servers_set_with_keep_stand_beside_those_set_before() {
+    let mut world = ready();
+    let set = |names: &[&str], keep| Action::McpSet {
+        servers: names.iter().map(|name| ((*name).to_owned(), serde_json::json!({ "url": name }))).collect(),
+        keep,
+    };
+    world.send(1, set(&["harbour"], false)).unwrap();
+    world.send(2, set(&["page"], true)).unwrap();
+    world.send(2, set(&["page"], true)).unwrap();
+    world.send(1, set(&["quay"], false)).unwrap();
+    world.commit();
+    assert_eq!(
+        servers_told(&world),
+        [vec!["harbour"], vec!["harbour", "page"], vec!["harbour", "page"], vec!["quay"]]
+    );
+}

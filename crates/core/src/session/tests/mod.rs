@@ -46,7 +46,13 @@ struct World {
 }
 
 fn capabilities() -> Capabilities {
-    Capabilities { interrupt: true, session_resume: true, model_switching: true, ..Capabilities::default() }
+    Capabilities {
+        interrupt: true,
+        session_resume: true,
+        model_switching: true,
+        mcp: true,
+        ..Capabilities::default()
+    }
 }
 
 fn policy() -> Policy {

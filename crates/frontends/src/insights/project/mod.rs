@@ -348,6 +348,7 @@ impl View {
             | Event::LinkRestored
             | Event::Activity { .. }
             | Event::Prompt { .. }
+            | Event::ToolNamed { .. }
             | Event::ToolProgress { .. }
             | Event::ToolSummary { .. }
             | Event::Plan { .. }

@@ -6,7 +6,7 @@ mod door;
 mod hostile;
 mod projector;
 mod puppet;
-mod recorded;
+pub(crate) mod recorded;
 
 use std::{
     collections::VecDeque,

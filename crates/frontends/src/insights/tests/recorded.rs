@@ -16,6 +16,7 @@ use portolan_core::{
     },
     registry::SessionReader,
     request::{Answer, Ask},
+    session::state::State,
     spec::SpecOption,
 };
 use tokio::sync::mpsc;
@@ -24,7 +25,7 @@ use super::*;
 use crate::insights::project::{Detail, Past, View};
 
 /// How the notices begin that the player puts between the lines; they become no message.
-const MARK: &str = "the player waits for ";
+pub(crate) const MARK: &str = "the player waits for ";
 
 /// One step of a recording.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ enum Step {
     Interrupt(u64),
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../agents/src/claude/transcripts/expected")
 }
 
@@ -231,32 +232,27 @@ async fn play(
     std::future::pending::<()>().await;
 }
 
+/// Is given all that the session delivers.
+type Taken<'t> = &'t mut (dyn FnMut(SessionId, &Delivery<Event, State>) + Send);
+
 /// Reads entries until the player waits, or the agent has ended.
-async fn until_it_waits(reader: &mut SessionReader, view: &mut View, told: &mut Vec<Value>) {
+async fn until_it_waits(reader: &mut SessionReader, taken: Taken<'_>) {
     loop {
         let delivery = tokio::time::timeout(PATIENCE, reader.next()).await.unwrap();
-        let mut messages = Vec::new();
+        taken(reader.session(), &delivery);
         let mut waits = false;
         match delivery {
             Delivery::Entries(pieces) => {
                 for piece in &pieces {
-                    let entry = piece.entry().unwrap();
-                    view.project(entry.seq, &entry.event, &mut messages);
-                    waits |= match &*entry.event {
+                    waits |= match &*piece.entry().unwrap().event {
                         Event::Notice { text, .. } => text.starts_with(MARK),
                         Event::AgentExited { .. } => true,
                         _ => false,
                     };
                 }
             }
-            Delivery::Snapshot(snapshot) => view.snapshot(&snapshot.state, &mut messages),
-            Delivery::Presence(_) => {}
+            Delivery::Snapshot(_) | Delivery::Presence(_) => {}
             Delivery::Closed(why) => panic!("{why:?}"),
-        }
-        for message in &messages {
-            let message = serde_json::from_slice(&message.to_text()).unwrap();
-            fits(&SERVER, &message);
-            told.push(message);
         }
         if waits {
             return;
@@ -281,8 +277,8 @@ fn answer(ask: &Ask, response: &Value) -> Answer {
     }
 }
 
-/// Plays one recording; every message the dashboard gets.
-async fn dashboard_of(text: &str) -> Vec<Value> {
+/// Plays one recording; `taken` is given all that a reader of its session gets.
+pub(crate) async fn play_back(text: &str, mode: Mode, taken: Taken<'_>) -> SessionId {
     let steps = steps(text);
     let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(Recorded(steps.clone()))];
     let registry = Registry::open(Arc::new(MemoryStore::new()), agents, Clock::system(), Policy::default())
@@ -293,16 +289,14 @@ async fn dashboard_of(text: &str) -> Vec<Value> {
         Principal { token, name: "ada".into(), role: Role::Owner, sessions: None, via: "insights".into() };
     let spec = SessionSpec { agent: "recorded".into(), cwd: "/".into(), ..SessionSpec::default() };
     let session = registry.create(&who, CommandId::random(), spec).await.unwrap().session;
-    let mut view = View::new(session, Detail::Blocks, Past::Everything);
-    let mut reader = registry.attach(&who, session, Start::After(Seq::ZERO), Mode::Items).await.unwrap();
-    let mut told = Vec::new();
+    let mut reader = registry.attach(&who, session, Start::After(Seq::ZERO), mode).await.unwrap();
     for step in steps {
         let action = match step {
             Step::Report(_) | Step::Settled(..) => continue,
             Step::Prompt(_, words) => Action::Prompt { content: vec![Content::text(words)] },
             Step::Interrupt(_) => Action::Interrupt,
             Step::Answer(_, response) => {
-                until_it_waits(&mut reader, &mut view, &mut told).await;
+                until_it_waits(&mut reader, taken).await;
                 let state = registry.snapshot(&who, session).await.unwrap().state;
                 let open = state.requests.first().unwrap();
                 let (request, answer) = (open.request, answer(&open.ask, &response));
@@ -311,12 +305,39 @@ async fn dashboard_of(text: &str) -> Vec<Value> {
                 continue;
             }
         };
-        until_it_waits(&mut reader, &mut view, &mut told).await;
+        until_it_waits(&mut reader, taken).await;
         registry.submit(&who, session, CommandId::random(), action).await.unwrap();
     }
-    until_it_waits(&mut reader, &mut view, &mut told).await;
+    until_it_waits(&mut reader, taken).await;
     registry.submit(&who, session, CommandId::random(), Action::Stop).await.unwrap();
-    until_it_waits(&mut reader, &mut view, &mut told).await;
+    until_it_waits(&mut reader, taken).await;
+    session
+}
+
+/// Every message the dashboard gets.
+async fn dashboard_of(text: &str) -> Vec<Value> {
+    let mut view: Option<View> = None;
+    let mut told = Vec::new();
+    let session = play_back(text, Mode::Items, &mut |session, delivery| {
+        let view = view.get_or_insert_with(|| View::new(session, Detail::Blocks, Past::Everything));
+        let mut messages = Vec::new();
+        match delivery {
+            Delivery::Entries(pieces) => {
+                for piece in pieces {
+                    let entry = piece.entry().unwrap();
+                    view.project(entry.seq, &entry.event, &mut messages);
+                }
+            }
+            Delivery::Snapshot(snapshot) => view.snapshot(&snapshot.state, &mut messages),
+            Delivery::Presence(_) | Delivery::Closed(_) => {}
+        }
+        for message in &messages {
+            let message = serde_json::from_slice(&message.to_text()).unwrap();
+            fits(&SERVER, &message);
+            told.push(message);
+        }
+    })
+    .await;
     let text = serde_json::to_string(&told).unwrap().replace(&session.to_string(), "SESSION");
     let mut told: Vec<Value> = serde_json::from_str(&text).unwrap();
     number(&mut told);

@@ -1,0 +1,296 @@
+//! Answers to what agents ask: what a client sends by either way becomes an [`Answer`] that fits the question. Pure.
+
+use indexmap::IndexMap;
+use portolan_core::{
+    RequestId,
+    request::{Answer, Ask, Question, Scope},
+};
+use serde_json::{Value, json};
+
+use super::wire::{Approval, Resume, ResumeStatus};
+
+/// Which request an approval is for.
+pub fn request_of(approval: &Approval) -> Option<RequestId> {
+    match &approval.request_id {
+        Value::String(text) => named(text),
+        Value::Number(number) => number.as_u64().map(RequestId),
+        _ => None,
+    }
+}
+
+/// The request of that name.
+pub fn named(text: &str) -> Option<RequestId> {
+    text.parse().ok().map(RequestId)
+}
+
+/// The answer that a resume brings; or why it is none.
+pub fn resumed(ask: &Ask, resume: &Resume) -> Result<Answer, String> {
+    if resume.status == ResumeStatus::Cancelled {
+        return Ok(Answer::deny(Some("the user left it unanswered".into())));
+    }
+    let approval = match &resume.payload {
+        Value::Bool(approved) => Approval { approved: Some(*approved), ..Approval::default() },
+        Value::String(word) => match (ask, yes_or_no(word)) {
+            (Ask::Question { .. }, _) => Approval { answers: Some(json!(word)), ..Approval::default() },
+            (Ask::Elicitation { .. }, None) => Approval { content: Some(json!(word)), ..Approval::default() },
+            (_, approved) => Approval { approved, behavior: Some(word.clone()), ..Approval::default() },
+        },
+        // Silence is no yes; a hook takes it for nothing to say.
+        Value::Null => Approval::default(),
+        payload @ Value::Object(fields) => {
+            let mut approval: Approval = serde_json::from_value(payload.clone())
+                .map_err(|_| "the payload cannot be read".to_owned())?;
+            // An app may send just the answers, or just the form.
+            let says_nothing =
+                approval == Approval { request_id: approval.request_id.clone(), ..Approval::default() };
+            if says_nothing {
+                match ask {
+                    Ask::Question { .. } => approval.answers = Some(payload.clone()),
+                    Ask::Elicitation { .. } => approval.content = Some(payload.clone()),
+                    Ask::Hook { .. } | Ask::Other { .. } => approval.output = Some(payload.clone()),
+                    Ask::Permission { .. } | Ask::Plan { .. } if fields.is_empty() => {}
+                    Ask::Permission { .. } | Ask::Plan { .. } => {}
+                }
+            }
+            approval
+        }
+        _ => return Err("the payload is no answer".into()),
+    };
+    answer(ask, &approval)
+}
+
+fn yes_or_no(word: &str) -> Option<bool> {
+    match word.to_ascii_lowercase().as_str() {
+        "allow" | "yes" | "approve" | "approved" | "accept" | "true" => Some(true),
+        "deny" | "no" | "reject" | "rejected" | "decline" | "cancel" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// The answer that an approval is; or why it is none.
+pub fn answer(ask: &Ask, approval: &Approval) -> Result<Answer, String> {
+    let behaviour = match approval.behavior.as_deref() {
+        None => approval.approved,
+        Some(word) => Some(yes_or_no(word).ok_or("`behavior` is `allow` or `deny`")?),
+    };
+    if behaviour == Some(false) {
+        return Ok(Answer::Deny {
+            message: approval.message.clone(),
+            interrupt: approval.interrupt.unwrap_or(false),
+            option: approval.option.clone(),
+        });
+    }
+    match ask {
+        Ask::Permission { .. } | Ask::Plan { .. } => {
+            if behaviour != Some(true) && approval.option.is_none() {
+                return Err("say `behavior`: `allow` or `deny`".into());
+            }
+            let scope = match approval.scope.as_deref() {
+                None | Some("once") => Scope::Once,
+                Some("session") => Scope::Session,
+                Some(_) => return Err("`scope` is `once` or `session`".into()),
+            };
+            Ok(Answer::Allow {
+                // Absent is the original: an allow never runs a tool with empty input.
+                input: approval.updated_input.clone().filter(|input| !input.is_null()),
+                scope,
+                mode: approval.mode.clone(),
+                option: approval.option.clone(),
+            })
+        }
+        Ask::Question { questions } => {
+            let inside = approval.updated_input.as_ref().and_then(|input| input.get("answers"));
+            let given = approval.answers.as_ref().or(inside).ok_or("say `answers`, by question")?;
+            Ok(Answer::Choices { answers: choices(questions, given)? })
+        }
+        Ask::Elicitation { .. } => {
+            let content = approval.content.clone().or_else(|| approval.updated_input.clone());
+            Ok(Answer::Content { content: content.unwrap_or_else(|| json!({})) })
+        }
+        Ask::Hook { .. } => {
+            let output = approval.output.clone().or_else(|| approval.updated_input.clone());
+            Ok(Answer::Output { output: output.unwrap_or_else(|| json!({})) })
+        }
+        Ask::Other { .. } => {
+            let output = approval.output.clone().or_else(|| approval.updated_input.clone());
+            output
+                .map(|output| Answer::Output { output })
+                .ok_or_else(|| "say `output`, in the agent's own form".into())
+        }
+    }
+}
+
+/// Answers by question: an object by the question's text, a list in their order, or one text for the only one.
+fn choices(questions: &[Question], given: &Value) -> Result<IndexMap<String, Vec<String>>, String> {
+    let words = |value: &Value| -> Result<Vec<String>, String> {
+        match value {
+            Value::String(text) => Ok(vec![text.clone()]),
+            Value::Array(list) => list
+                .iter()
+                .map(|one| one.as_str().map(str::to_owned).ok_or_else(|| "a choice is a text".to_owned()))
+                .collect(),
+            Value::Bool(_) | Value::Number(_) => Ok(vec![value.to_string()]),
+            Value::Null | Value::Object(_) => Err("an answer is a text, or a list of texts".into()),
+        }
+    };
+    let split = |question: &Question, words: Vec<String>| match (&*words, question.multiple) {
+        // Several choices may come as one text, as Claude itself writes them.
+        ([text], true) if text.contains(',') => {
+            let labels: Vec<String> = text.split(',').map(|label| label.trim().to_owned()).collect();
+            let known = |label: &String| question.choices.iter().any(|choice| choice.label == *label);
+            if labels.iter().all(known) { labels } else { words }
+        }
+        _ => words,
+    };
+    match given {
+        Value::Object(by_text) => by_text
+            .iter()
+            .map(|(text, value)| {
+                let question = questions.iter().find(|question| question.question == *text);
+                let question = question
+                    .ok_or_else(|| format!("there is no question `{}`", super::parse::shown(text, 60)))?;
+                Ok((text.clone(), split(question, words(value)?)))
+            })
+            .collect(),
+        Value::Array(in_order) if in_order.len() <= questions.len() => questions
+            .iter()
+            .zip(in_order)
+            .map(|(q, value)| Ok((q.question.clone(), split(q, words(value)?))))
+            .collect(),
+        Value::String(_) => match questions {
+            [only] => Ok(IndexMap::from_iter([(only.question.clone(), split(only, words(given)?))])),
+            _ => Err("there are several questions; answer them by their texts".into()),
+        },
+        _ => Err("`answers` is an object by question".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::request::Choice;
+
+    use super::*;
+
+    fn permission() -> Ask {
+        Ask::Permission {
+            tool_name: "Bash".into(),
+            input: json!({"command": "ls"}),
+            description: None,
+            changes: vec![],
+            reason: None,
+            blocked_path: None,
+            suggestions: vec![],
+            options: vec![],
+        }
+    }
+
+    fn questions() -> Ask {
+        let choice = |label: &str| Choice { label: label.into(), description: None };
+        let question = |text: &str, multiple| Question {
+            question: text.into(),
+            header: None,
+            choices: vec![choice("A"), choice("B")],
+            multiple,
+            free_text: true,
+            secret: false,
+        };
+        Ask::Question { questions: vec![question("Which?", false), question("What?", true)] }
+    }
+
+    fn said(body: Value) -> Approval {
+        serde_json::from_value(body).unwrap()
+    }
+
+    fn resume(payload: Value) -> Resume {
+        Resume { interrupt_id: "7".into(), status: ResumeStatus::Resolved, payload }
+    }
+
+    fn chosen(pairs: &[(&str, &[&str])]) -> Answer {
+        let own = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+        Answer::Choices {
+            answers: pairs.iter().map(|(text, words)| ((*text).to_owned(), own(words))).collect(),
+        }
+    }
+
+    // covers: 004-031
+    #[test]
+    fn an_approval_without_edited_input_runs_the_original() {
+        let allow = |input| Answer::Allow { input, scope: Scope::Once, mode: None, option: None };
+        assert_eq!(answer(&permission(), &said(json!({"behavior": "allow"}))), Ok(allow(None)));
+        let edited = json!({"behavior": "allow", "updatedInput": {"command": "ls -l"}});
+        assert_eq!(answer(&permission(), &said(edited)), Ok(allow(Some(json!({"command": "ls -l"})))));
+        let always = Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
+        assert_eq!(answer(&permission(), &said(json!({"approved": true, "scope": "session"}))), Ok(always));
+        let deny = Answer::Deny { message: Some("no".into()), interrupt: true, option: None };
+        let no = json!({"behavior": "deny", "message": "no", "interrupt": true});
+        assert_eq!(answer(&permission(), &said(no)), Ok(deny));
+        assert!(answer(&permission(), &said(json!({}))).is_err(), "silence is no yes");
+        assert!(answer(&permission(), &said(json!({"behavior": "perhaps"}))).is_err());
+        assert!(answer(&permission(), &said(json!({"behavior": "allow", "scope": "world"}))).is_err());
+    }
+
+    #[test]
+    fn questions_are_answered_by_text_in_order_or_as_claude_writes_them() {
+        let both = chosen(&[("Which?", &["A"]), ("What?", &["A", "B"])]);
+        for body in [
+            json!({"answers": {"Which?": "A", "What?": ["A", "B"]}}),
+            json!({"answers": ["A", ["A", "B"]]}),
+            json!({"behavior": "allow", "updatedInput": {"questions": [], "answers": {"Which?": "A", "What?": "A, B"}}}),
+        ] {
+            assert_eq!(answer(&questions(), &said(body.clone())), Ok(both.clone()), "{body}");
+        }
+        assert_eq!(
+            answer(&questions(), &said(json!({"answers": {"What?": "own, words"}}))),
+            Ok(chosen(&[("What?", &["own, words"])]))
+        );
+        for body in [
+            json!({}),
+            json!({"answers": "A"}),
+            json!({"answers": {"Who?": "A"}}),
+            json!({"answers": {"Which?": {}}}),
+        ] {
+            assert!(answer(&questions(), &said(body.clone())).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_resume_says_it_in_many_ways() {
+        let yes = Answer::allow();
+        for payload in [json!(true), json!("allow"), json!("Yes"), json!({"approved": true})] {
+            assert_eq!(resumed(&permission(), &resume(payload.clone())), Ok(yes.clone()), "{payload}");
+        }
+        for payload in [json!(false), json!("deny"), json!({"approved": false}), json!({"behavior": "deny"})]
+        {
+            assert_eq!(resumed(&permission(), &resume(payload.clone())), Ok(Answer::deny(None)), "{payload}");
+        }
+        let left = Resume { status: ResumeStatus::Cancelled, ..resume(json!(null)) };
+        assert!(matches!(resumed(&permission(), &left), Ok(Answer::Deny { .. })));
+        for payload in [json!({"x": 1}), json!(7), json!("perhaps"), json!([]), json!(null)] {
+            assert!(resumed(&permission(), &resume(payload.clone())).is_err(), "{payload}");
+        }
+        let answers = chosen(&[("Which?", &["B"])]);
+        assert_eq!(resumed(&questions(), &resume(json!({"answers": {"Which?": "B"}}))), Ok(answers.clone()));
+        assert_eq!(resumed(&questions(), &resume(json!({"Which?": "B"}))), Ok(answers));
+        let form = Ask::Elicitation { server: "s".into(), message: "m".into(), schema: None, url: None };
+        assert_eq!(
+            resumed(&form, &resume(json!({"berth": 7}))),
+            Ok(Answer::Content { content: json!({"berth": 7}) })
+        );
+        let hook = Ask::Hook { event: "PreToolUse".into(), input: json!({}) };
+        assert_eq!(resumed(&hook, &resume(json!(null))), Ok(Answer::Output { output: json!({}) }));
+        let newer = Ask::Other { name: "newer".into(), body: json!([]) };
+        assert!(answer(&newer, &said(json!({"behavior": "allow"}))).is_err(), "it needs more than a yes");
+        assert!(resumed(&newer, &resume(json!({"output": 1}))).is_ok());
+    }
+
+    #[test]
+    fn a_request_is_named_by_text_or_by_number() {
+        assert_eq!(request_of(&said(json!({"requestId": "7"}))), Some(RequestId(7)));
+        assert_eq!(request_of(&said(json!({"requestId": 7}))), Some(RequestId(7)));
+        for body in
+            [json!({}), json!({"requestId": "x"}), json!({"requestId": -1}), json!({"requestId": [7]})]
+        {
+            assert_eq!(request_of(&said(body.clone())), None, "{body}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a page says becomes a prompt: the user's words, and before them what the page makes readable and which of its
+//! tools the agent can call. Pure.
+//!
+//! What is put before the words is a piece of its own with an address of its own, so that the history, the session's
+//! name and other clients can tell it from what the user said.
+
+use std::fmt::Write as _;
+
+use portolan_core::event::Content;
+use serde_json::Value;
+
+use super::wire::{ContextEntry, SentContent, SentMessage, Source};
+
+/// The address of what the page put before the user's words.
+pub const PAGE_URI: &str = "copilotkit:page";
+
+/// The most that a page may put before a prompt. It comes with every run, and every byte of it is read by the model.
+pub const CONTEXT_BYTES: usize = 256 * 1024;
+
+const STATE: &str = "[CURRENT WORKSPACE STATE — the user can edit these fields directly. Always read the latest values \
+                     from here before responding:]";
+
+const ACTIONS: &str = "[AVAILABLE FRONTEND ACTIONS — these are tools that run in the user's page. Call them like any \
+                       other tool, by the names given here; each gives back what really happened in the page:]";
+
+/// A page's tool as the agent knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Action {
+    /// The name by which the agent calls it.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// What stands before the user's words; nothing where the page says nothing.
+pub fn block(context: &[ContextEntry], actions: &[Action]) -> Option<String> {
+    let mut text = String::new();
+    if !context.is_empty() {
+        text.push_str(STATE);
+        for ContextEntry { description, value } in context {
+            let value = match value {
+                Value::String(value) => value.clone(),
+                other => other.to_string(),
+            };
+            // Writing into memory cannot fail.
+            let _ = write!(text, "\n[{description}]\n{value}\n");
+        }
+    }
+    if !actions.is_empty() {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(ACTIONS);
+        for Action { name, description, parameters } in actions {
+            let _ = write!(text, "\n- **{name}**: {description}");
+            if !parameters.is_null() {
+                let _ = write!(text, "\n  Parameters: {parameters}");
+            }
+        }
+        text.push('\n');
+    }
+    if text.len() > CONTEXT_BYTES {
+        let mut end = CONTEXT_BYTES;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str("\n[the rest of it was too long]\n");
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// The prompt of a run. A slash command goes alone: agents know it only where nothing stands before it.
+pub fn prompt(words: Vec<Content>, before: Option<String>) -> Vec<Content> {
+    let is_command = matches!(&*words, [Content::Text { text }] if text.starts_with('/'));
+    let before = before.filter(|_| !is_command).map(|text| Content::Resource {
+        uri: PAGE_URI.into(),
+        name: Some("The user's page".into()),
+        text: Some(text),
+    });
+    before.into_iter().chain(words).collect()
+}
+
+/// What a user's message says, or why it cannot be taken.
+pub fn user_words(message: &SentMessage) -> Result<Vec<Content>, String> {
+    match &message.content {
+        None => Ok(vec![]),
+        Some(SentContent::Text(text)) => Ok(vec![Content::text(text)]),
+        Some(SentContent::Parts(parts)) => parts.iter().map(part).collect(),
+        Some(SentContent::Other(_)) => Err("a user's message is text, or a list of parts".into()),
+    }
+}
+
+fn part(part: &Value) -> Result<Content, String> {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    let kind = text("type").unwrap_or_default();
+    let source = part.get("source").and_then(|source| serde_json::from_value::<Source>(source.clone()).ok());
+    // The form before `source`: data or an address in the part itself.
+    let (data, url) = (text("data").map(str::to_owned), text("url").map(str::to_owned));
+    let mime = text("mimeType").map(str::to_owned);
+    let (data, url, mime) = match source {
+        Some(Source::Data { value, mime_type }) => (Some(value), url, mime_type.or(mime)),
+        Some(Source::Url { value }) => (data, Some(value), mime),
+        None => (data, url, mime),
+    };
+    match (kind, data, url) {
+        ("text", ..) => text("text").map(Content::text).ok_or_else(|| "a text part has a `text`".into()),
+        ("image" | "binary", Some(data), _) => {
+            let media_type = mime.unwrap_or_else(|| "image/png".into());
+            if !media_type.starts_with("image/") {
+                return Err(format!(
+                    "a prompt holds text and pictures, no `{}`",
+                    super::parse::shown(&media_type, 40)
+                ));
+            }
+            Ok(Content::Image { media_type, data })
+        }
+        (_, None, Some(uri)) => {
+            Ok(Content::Resource { uri, name: text("filename").map(Into::into), text: None })
+        }
+        _ => Err(format!("a prompt holds text and pictures, no part `{}`", super::parse::shown(kind, 40))),
+    }
+}
+
+/// What the user said of a prompt, as the history shows it.
+pub fn own_words(content: &[Content]) -> String {
+    let piece = |piece: &Content| match piece {
+        Content::Resource { uri, .. } if uri == PAGE_URI => None,
+        Content::Text { text } | Content::Thinking { text } => Some(text.clone()),
+        Content::Image { media_type, .. } => Some(format!("[{media_type}]")),
+        Content::Resource { uri, name, .. } => Some(format!("[{}]", name.as_deref().unwrap_or(uri))),
+        Content::Data { data } => Some(data.to_string()),
+        Content::RedactedThinking | Content::Other { .. } => None,
+    };
+    content.iter().filter_map(piece).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(description: &str, value: Value) -> ContextEntry {
+        ContextEntry { description: description.into(), value }
+    }
+
+    // covers: 004-023, 004-124, 004-125
+    #[test]
+    fn the_page_s_state_and_tools_stand_before_the_words() {
+        let context = [
+            entry("scratchpad", json!("Current content")),
+            entry("tasks", json!("[{\"id\":\"1\"}]")),
+            entry("old", json!({"a": 1})),
+        ];
+        let action = Action {
+            name: "mcp__copilotkit-frontend__setColor".into(),
+            description: "Set the page's color".into(),
+            parameters: json!({"type": "object"}),
+        };
+        let text = block(&context, &[action]).unwrap();
+        assert_eq!(
+            text,
+            format!(
+                "{STATE}\n[scratchpad]\nCurrent content\n\n[tasks]\n[{{\"id\":\"1\"}}]\n\n[old]\n{{\"a\":1}}\n\n{ACTIONS}\n\
+                 - **mcp__copilotkit-frontend__setColor**: Set the page's color\n  Parameters: {{\"type\":\"object\"}}\n"
+            )
+        );
+        assert!(
+            STATE.starts_with("[CURRENT WORKSPACE STATE — ")
+                && ACTIONS.starts_with("[AVAILABLE FRONTEND ACTIONS — ")
+        );
+        assert_eq!(block(&[], &[]), None);
+        let prompt = prompt(vec![Content::text("make it blue")], Some(text.clone()));
+        let before = Content::Resource {
+            uri: PAGE_URI.into(),
+            name: Some("The user's page".into()),
+            text: Some(text),
+        };
+        assert_eq!(prompt, [before, Content::text("make it blue")]);
+        assert_eq!(own_words(&prompt), "make it blue", "only the user's own words are the user's");
+    }
+
+    #[test]
+    fn a_slash_command_goes_alone() {
+        let words = vec![Content::text("/compact")];
+        assert_eq!(prompt(words.clone(), Some("state".into())), words);
+    }
+
+    #[test]
+    fn a_page_that_says_too_much_is_cut_at_a_character() {
+        let text = block(&[entry("d", json!("é".repeat(CONTEXT_BYTES)))], &[]).unwrap();
+        assert!(text.len() < CONTEXT_BYTES + 64 && text.ends_with("too long]\n"));
+    }
+
+    #[test]
+    fn parts_of_either_generation_become_words_and_pictures() {
+        let message = |parts: Value| SentMessage {
+            role: "user".into(),
+            content: serde_json::from_value(parts).unwrap(),
+            ..SentMessage::default()
+        };
+        let image = Content::Image { media_type: "image/png".into(), data: "AAAA".into() };
+        let link = Content::Resource { uri: "https://x.example/a.png".into(), name: None, text: None };
+        assert_eq!(
+            user_words(&message(json!([
+                {"type": "text", "text": "look"},
+                {"type": "image", "source": {"type": "data", "value": "AAAA", "mimeType": "image/png"}},
+                {"type": "binary", "mimeType": "image/png", "data": "AAAA"},
+                {"type": "image", "source": {"type": "url", "value": "https://x.example/a.png"}},
+            ]))),
+            Ok(vec![Content::text("look"), image.clone(), image, link])
+        );
+        for parts in [
+            json!([{"type": "audio", "source": {"type": "data", "value": "AAAA", "mimeType": "audio/wav"}}]),
+            json!([{"type": "binary", "mimeType": "application/pdf", "data": "AAAA"}]),
+            json!([{"type": "text"}]),
+            json!([7]),
+            json!({"a": 1}),
+        ] {
+            assert!(user_words(&message(parts.clone())).is_err(), "{parts}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Subagents as runs of their own inside a run. A client takes a name once in each run, and wants it closed at the end.
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+use portolan_core::{event::ToolOutcome, session::state::State};
+
+use super::{Projector, calls::failure};
+use crate::agui::wire::AguiEvent;
+
+/// How deep subagents nest. Agents allow a few levels; the bound is for one that says otherwise.
+const DEPTH: usize = 16;
+
+/// Subagents that are known by name: more than a turn starts.
+const KNOWN: usize = 4096;
+
+#[derive(Clone, Debug)]
+struct Known {
+    parent: Option<String>,
+    name: String,
+    description: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Open,
+    /// Its name is used up in this run.
+    Over,
+}
+
+/// The subagents of a session, and those that this run has begun.
+#[derive(Debug, Default)]
+pub(super) struct Subagents {
+    known: HashMap<String, Known>,
+    here: IndexMap<String, Life>,
+}
+
+impl Subagents {
+    pub(super) fn of(state: &State) -> Self {
+        let mut subagents = Self::default();
+        for open in &state.subagents {
+            let kind = open.subagent_type.as_deref();
+            subagents.know(&open.subagent, open.parent.as_deref(), kind, &open.description);
+        }
+        subagents
+    }
+
+    pub(super) fn next_run(&mut self) {
+        self.here.clear();
+    }
+
+    pub(super) fn know(
+        &mut self,
+        subagent: &str,
+        parent: Option<&str>,
+        kind: Option<&str>,
+        description: &str,
+    ) {
+        if self.known.len() >= KNOWN {
+            self.known.clear();
+        }
+        let name = kind.unwrap_or(if description.is_empty() { "subagent" } else { description });
+        let known = Known {
+            parent: parent.map(str::to_owned),
+            name: name.to_owned(),
+            description: description.to_owned(),
+        };
+        self.known.insert(subagent.to_owned(), known);
+    }
+
+    /// How what this subagent does is tagged; its beginning is told first where this run has not told it.
+    pub(super) fn enter(&mut self, subagent: Option<&str>, out: &mut Vec<AguiEvent>) -> Option<String> {
+        self.enter_at(subagent?, 0, out)
+    }
+
+    fn enter_at(&mut self, subagent: &str, depth: usize, out: &mut Vec<AguiEvent>) -> Option<String> {
+        match self.here.get(subagent) {
+            Some(Life::Open) => return Some(subagent.to_owned()),
+            // Late words of one that has ended: its name cannot be used again in this run.
+            Some(Life::Over) => return None,
+            None => {}
+        }
+        let known = self.known.get(subagent).cloned();
+        let parent = known.as_ref().and_then(|known| known.parent.clone());
+        // One that has ended is not begun again for the sake of those it started.
+        let parent = parent.filter(|parent| depth < DEPTH && self.known.contains_key(parent));
+        let parent_subagent_run_id = parent.and_then(|parent| self.enter_at(&parent, depth + 1, out));
+        let (name, description) = match known {
+            Some(known) => (known.name, Some(known.description).filter(|text| !text.is_empty())),
+            None => ("subagent".to_owned(), None),
+        };
+        self.here.insert(subagent.to_owned(), Life::Open);
+        out.push(AguiEvent::SubagentStarted {
+            subagent_run_id: subagent.to_owned(),
+            name,
+            description,
+            parent_subagent_run_id,
+            parent_tool_call_id: Some(subagent.to_owned()),
+        });
+        Some(subagent.to_owned())
+    }
+
+    fn leave(&mut self, subagent: &str, event: AguiEvent, out: &mut Vec<AguiEvent>) {
+        if self.here.get(subagent) == Some(&Life::Open) {
+            self.here.insert(subagent.to_owned(), Life::Over);
+            out.push(event);
+        }
+    }
+
+    /// Closes those that go on: the next run tells of them again.
+    pub(super) fn close(&mut self, out: &mut Vec<AguiEvent>) {
+        let open: Vec<String> =
+            self.here.iter().filter(|(_, life)| **life == Life::Open).map(|(name, _)| name.clone()).collect();
+        for subagent in open.into_iter().rev() {
+            let finished = AguiEvent::SubagentFinished { subagent_run_id: subagent.clone(), result: None };
+            self.leave(&subagent, finished, out);
+        }
+    }
+}
+
+impl Projector {
+    pub(super) fn subagent_ended(
+        &mut self,
+        subagent: &str,
+        outcome: ToolOutcome,
+        summary: Option<&str>,
+        out: &mut Vec<AguiEvent>,
+    ) {
+        let of_it: Vec<String> = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.is_begun && open.tag.as_deref() == Some(subagent))
+            .map(|(item, _)| item.clone())
+            .collect();
+        for item in of_it {
+            self.pause_item(&item, out);
+        }
+        let subagent_run_id = subagent.to_owned();
+        let event = match failure(outcome) {
+            None => AguiEvent::SubagentFinished { subagent_run_id, result: summary.map(Into::into) },
+            Some(why) => {
+                AguiEvent::SubagentError { subagent_run_id, message: summary.unwrap_or(why).to_owned() }
+            }
+        };
+        self.subagents.known.remove(subagent);
+        self.subagents.leave(subagent, event, out);
+    }
+}

@@ -1,0 +1,269 @@
+//! The routes, by both transports: REST and the single endpoint, and under every name that clients of the bridge use.
+
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::{Path, Request, State},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use bytes::Bytes;
+use http::StatusCode;
+use portolan_core::{Action, CommandId, Principal, Refusal, RefusalCode, Role, SessionId};
+use serde_json::{Value, json};
+
+use super::{
+    Agui, DEFAULT_AGENT, PATH, VIA, answers,
+    parse::{self, Asked, Bad},
+    runs::Found,
+    stream::{self, Kind},
+    threads::Wanted,
+    wire::{RunInput, StopBody},
+};
+use crate::door::{Denied, Guest, Stay, collect};
+
+/// What a client is told that is refused: `error` is the kind, `message` is what CopilotKit shows in its log.
+#[derive(Debug)]
+struct Problem {
+    status: StatusCode,
+    error: String,
+    message: String,
+}
+
+impl Problem {
+    fn no_agent(agent: &str) -> Self {
+        let message =
+            format!("there is no agent `{}`; `info` lists those there are", parse::shown(agent, 60));
+        Self { status: StatusCode::NOT_FOUND, error: "Agent not found".into(), message }
+    }
+}
+
+impl From<Bad> for Problem {
+    fn from(bad: Bad) -> Self {
+        let error = match bad {
+            Bad::Body(_) => "Invalid request body",
+            Bad::Method(_) => "invalid_request",
+        };
+        Self { status: StatusCode::BAD_REQUEST, error: error.into(), message: bad.to_string() }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let code = serde_json::to_value(refusal.code).ok();
+        let error = code.and_then(|code| code.as_str().map(str::to_owned)).unwrap_or_default();
+        let message = refusal.message.clone();
+        Self { status: Denied::from(refusal).status, error, message }
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        let status = denied.status;
+        Self { status, ..denied.refusal.into() }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json!({"error": self.error, "message": self.message, "details": self.message});
+        (self.status, Json(body)).into_response()
+    }
+}
+
+type Answered = Result<Response, Problem>;
+
+/// The routes on the main listener: all below [`PATH`].
+pub fn routes(agui: Agui) -> Router {
+    mount(Router::new(), PATH).with_state(agui)
+}
+
+/// The routes on a listener of its own: at the root, and below [`PATH`] as well.
+pub fn own_routes(agui: Agui) -> Router {
+    mount(mount(Router::new(), PATH), "").with_state(agui)
+}
+
+fn mount(mut router: Router<Agui>, base: &str) -> Router<Agui> {
+    // CopilotKit takes REST wherever `info` answers, so that each base has both transports.
+    for base in [base.to_owned(), format!("{base}/api/copilotkit")] {
+        if !base.is_empty() {
+            router = router.route(&base, post(single));
+        }
+        router = router
+            // The single endpoint keeps the slash that an address ends with.
+            .route(&format!("{base}/"), post(single))
+            .route(&format!("{base}/info"), get(info))
+            .route(&format!("{base}/agent/{{agent}}/connect"), post(connect))
+            .route(&format!("{base}/agent/{{agent}}/run"), post(run))
+            .route(&format!("{base}/agent/{{agent}}/stop/{{thread}}"), post(stop));
+    }
+    router
+        .route(&format!("{base}/api/sessions/{{session}}/tool-approval"), post(approve))
+        .route(&format!("{base}/active"), get(active).put(choose))
+        .route(&format!("{base}/{{*any}}"), post(single))
+}
+
+/// Who it is, as entries in the log name them.
+fn visitor(Guest(mut who): Guest) -> Principal {
+    VIA.clone_into(&mut who.via);
+    who
+}
+
+async fn body_of(request: Request) -> Result<Bytes, Problem> {
+    Ok(collect(request.into_body()).await?)
+}
+
+async fn info(State(agui): State<Agui>, guest: Guest) -> Answered {
+    Ok(Json(agui.info(&visitor(guest)).await?).into_response())
+}
+
+async fn connect(
+    State(agui): State<Agui>,
+    guest: Guest,
+    stay: Stay,
+    Path(agent): Path<String>,
+    request: Request,
+) -> Answered {
+    let input = parse::run_input(&body_of(request).await?)?;
+    begin(agui, (visitor(guest), stay), Kind::Connect, Some(agent), input)
+}
+
+async fn run(
+    State(agui): State<Agui>,
+    guest: Guest,
+    stay: Stay,
+    Path(agent): Path<String>,
+    request: Request,
+) -> Answered {
+    let input = parse::run_input(&body_of(request).await?)?;
+    begin(agui, (visitor(guest), stay), Kind::Run, Some(agent), input)
+}
+
+async fn stop(
+    State(agui): State<Agui>,
+    guest: Guest,
+    Path((agent, thread)): Path<(String, String)>,
+    request: Request,
+) -> Answered {
+    let body = parse::stop_body(&body_of(request).await?)?;
+    parse::fits("threadId", &thread)?;
+    end(&agui, &visitor(guest), &agent, &thread, body).await
+}
+
+async fn single(State(agui): State<Agui>, guest: Guest, stay: Stay, request: Request) -> Answered {
+    let who = visitor(guest);
+    match parse::single(&body_of(request).await?)? {
+        Asked::Info => Ok(Json(agui.info(&who).await?).into_response()),
+        Asked::Connect(agent, input) => begin(agui, (who, stay), Kind::Connect, agent, *input),
+        Asked::Run(agent, input) => begin(agui, (who, stay), Kind::Run, agent, *input),
+        Asked::Stop(thread, body) => {
+            end(&agui, &who, DEFAULT_AGENT, thread.as_deref().unwrap_or_default(), body).await
+        }
+    }
+}
+
+/// Begins a stream of events; what can be refused before is.
+fn begin(
+    agui: Agui,
+    (who, stay): (Principal, Stay),
+    kind: Kind,
+    agent: Option<String>,
+    input: RunInput,
+) -> Answered {
+    let agent = agent.unwrap_or_else(|| DEFAULT_AGENT.into());
+    if !agui.knows(&agent) {
+        return Err(Problem::no_agent(&agent));
+    }
+    if kind == Kind::Run && who.role < Role::Operator {
+        let message = format!("this needs the role operator; the token `{}` has {}", who.name, who.role);
+        return Err(Refusal::new(RefusalCode::Forbidden, message).into());
+    }
+    Ok(stream::open(agui, (who, stay), kind, agent, input))
+}
+
+/// Stops what runs on a thread: that run, or whatever it is.
+async fn end(agui: &Agui, who: &Principal, agent: &str, thread: &str, body: StopBody) -> Answered {
+    if !agui.knows(agent) {
+        return Err(Problem::no_agent(agent));
+    }
+    let nothing = |message: &str| Ok(Json(json!({"stopped": false, "message": message})).into_response());
+    let wanted = Wanted { who, agent, thread };
+    let Some(found) = agui.threads.find(&agui.registry, wanted).await? else {
+        return nothing("there is no such thread");
+    };
+    let session = found.session;
+    who.may(Role::Operator, session)?;
+    let run = body.run_id.as_deref();
+    let is_begun = match agui.runs.stop(session, run) {
+        Found::Begun => true,
+        Found::Waiting if run.is_some() => false,
+        Found::Nothing if run.is_some() => return nothing("that run is not active"),
+        Found::Waiting | Found::Nothing => {
+            let state = agui.registry.snapshot(who, session).await?.state;
+            if state.turn.is_none() && state.requests.is_empty() {
+                return nothing("nothing runs on this thread");
+            }
+            true
+        }
+    };
+    if is_begun {
+        agui.registry.submit(who, session, CommandId::random(), Action::Interrupt).await?;
+    }
+    let interrupt = json!({"type": "stop", "threadId": thread});
+    Ok(Json(json!({"stopped": true, "interrupt": interrupt})).into_response())
+}
+
+/// Answers what an agent asks.
+async fn approve(
+    State(agui): State<Agui>,
+    guest: Guest,
+    Path(name): Path<String>,
+    request: Request,
+) -> Answered {
+    let who = visitor(guest);
+    let approval = parse::approval(&body_of(request).await?)?;
+    let invalid = |message: String| Problem::from(Bad::Body(message));
+    let request = answers::request_of(&approval)
+        .ok_or_else(|| invalid("say which: `requestId`, as `tool_approval_request` told it".into()))?;
+    parse::fits("session", &name)?;
+    let session = if let Ok(session) = name.parse::<SessionId>() {
+        session
+    } else {
+        let wanted = Wanted { who: &who, agent: DEFAULT_AGENT, thread: &name };
+        let found = agui.threads.find(&agui.registry, wanted).await?;
+        let missing = || Refusal::new(RefusalCode::NotFound, "there is no such session or thread");
+        found.ok_or_else(missing)?.session
+    };
+    let state = agui.registry.snapshot(&who, session).await?.state;
+    let open = state.requests.iter().find(|open| open.request == request);
+    let answer = match open {
+        Some(open) => answers::answer(&open.ask, &approval).map_err(invalid)?,
+        // Core knows who was faster.
+        None => portolan_core::request::Answer::deny(None),
+    };
+    let action = Action::Answer { request, digest: approval.digest.clone(), answer };
+    agui.registry.submit(&who, session, CommandId::random(), action).await?;
+    Ok(Json(json!({"ok": true, "requestId": request.to_string()})).into_response())
+}
+
+fn told(active: Option<&portolan_core::session::state::Summary>) -> Value {
+    json!({
+        "activeSessionId": active.map(|active| active.session),
+        "agent": active.map(|active| active.agent.clone()),
+    })
+}
+
+async fn active(State(agui): State<Agui>, guest: Guest) -> Answered {
+    let active = agui.threads.active(&agui.registry, &visitor(guest)).await?;
+    Ok(Json(told(active.as_ref())).into_response())
+}
+
+async fn choose(State(agui): State<Agui>, guest: Guest, request: Request<Body>) -> Answered {
+    let who = visitor(guest);
+    let body: Value = serde_json::from_slice(&body_of(request).await?)
+        .map_err(|_| Bad::Body("the body is {\"sessionId\": ID}".into()))?;
+    let named = body.get("sessionId").and_then(Value::as_str).unwrap_or_default();
+    let session = named.parse().map_err(|_| Bad::Body("`sessionId` is the id of a session".into()))?;
+    let chosen = agui.threads.choose(&agui.registry, &who, session).await?;
+    Ok(Json(told(Some(&chosen))).into_response())
+}

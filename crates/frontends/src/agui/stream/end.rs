@@ -1,0 +1,80 @@
+//! How a stream ends: everything closed, one last event, the end of the body.
+
+use portolan_core::{Refusal, RefusalCode, log::delivery::Closed};
+
+use super::Task;
+use crate::agui::{
+    project::Ended,
+    wire::{AguiEvent, Interrupt, RunOutcome},
+};
+
+/// How a stream ends.
+#[derive(Debug, PartialEq)]
+pub(super) enum End {
+    /// Nothing more will come.
+    Finished,
+    /// These wait for an answer.
+    Interrupted(Vec<Interrupt>),
+    /// It failed.
+    Failed {
+        /// The kind.
+        code: String,
+        /// What happened.
+        message: String,
+    },
+}
+
+impl End {
+    pub(super) fn done() -> Self {
+        Self::Finished
+    }
+
+    pub(super) fn failed(code: &str, message: impl Into<String>) -> Self {
+        Self::Failed { code: code.into(), message: message.into() }
+    }
+
+    pub(super) fn refused(refusal: &Refusal) -> Self {
+        Self::failed(&code_of(refusal.code), refusal.message.clone())
+    }
+
+    pub(super) fn closed(reason: Closed) -> Self {
+        match reason {
+            Closed::Deleted => Self::failed("deleted", "the session was deleted"),
+            Closed::Stopping => {
+                Self::failed("stopping", "Portolan is shutting down; try again when it is back")
+            }
+            Closed::Failed => Self::failed("store_failing", "the session cannot be read now"),
+        }
+    }
+}
+
+impl From<Ended> for End {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Finished => Self::Finished,
+            Ended::Failed { message, code } => Self::Failed { code, message },
+        }
+    }
+}
+
+/// The word for a refusal.
+pub(super) fn code_of(code: RefusalCode) -> String {
+    let word = serde_json::to_value(code).ok();
+    word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+impl Task {
+    /// The last event. A run that failed is not finished as well: clients take nothing after either.
+    pub(super) async fn finish(mut self, end: End) {
+        let (thread_id, run_id) = (self.input.thread_id.clone(), self.input.run_id.clone());
+        let last = match end {
+            End::Finished => AguiEvent::RunFinished { thread_id, run_id, outcome: None },
+            End::Interrupted(interrupts) => {
+                let outcome = Some(RunOutcome::Interrupt { interrupts });
+                AguiEvent::RunFinished { thread_id, run_id, outcome }
+            }
+            End::Failed { code, message } => AguiEvent::RunError { message, code: Some(code) },
+        };
+        self.out.send(&mut vec![last]).await;
+    }
+}

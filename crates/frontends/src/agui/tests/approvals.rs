@@ -1,0 +1,256 @@
+//! What agents ask, by both ways: a custom event and a request of its own, or an interrupt and a resume.
+
+use portolan_core::{Action, CommandId, RequestId, request};
+
+use super::*;
+
+fn call() -> Value {
+    json!({"event": {"type": "tool_call", "tool": "c1", "name": "Bash", "kind": "execute", "input": {"command": "ls"}}})
+}
+
+fn result() -> Value {
+    json!({"event": {"type": "tool_result", "tool": "c1", "outcome": "done", "content": [{"type": "text", "text": "a file"}]}})
+}
+
+fn asks(ask: Value) -> String {
+    steps(&json!([call(), {"ask": {"ask": ask, "tool": "c1"}}, result()]))
+}
+
+fn question() -> Value {
+    json!({"kind": "question", "questions": [
+        {"question": "Where to?", "choices": [{"label": "North"}, {"label": "South"}], "multiple": false, "free_text": true}]})
+}
+
+async fn approve(client: &Client, asked: &Value, answer: Value) -> (StatusCode, Value) {
+    let mut body = answer;
+    body["requestId"] = asked["requestId"].clone();
+    let path = format!("/api/sessions/{}/tool-approval", asked["sessionId"].as_str().unwrap());
+    client.json(Method::POST, &path, &body).await
+}
+
+async fn until_asked(run: &mut Answer) -> Value {
+    let so_far = run.until(|event| event["name"] == "tool_approval_request").await;
+    custom(&so_far, "tool_approval_request")[0].clone()
+}
+
+// covers: 004-019, 004-031
+#[tokio::test]
+async fn a_permission_is_a_custom_event_and_its_answer_lets_the_tool_run() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(permission()))])).await;
+    let asked = until_asked(&mut run).await;
+    assert_eq!(
+        (&asked["toolName"], &asked["toolInput"], &asked["kind"], &asked["toolCallId"]),
+        (&json!("Bash"), &json!({"command": "ls"}), &json!("permission"), &json!("c1"))
+    );
+    let edited = json!({"behavior": "allow", "updatedInput": {"command": "ls -l"}});
+    assert_eq!(
+        approve(&ada, &asked, edited).await,
+        (StatusCode::OK, json!({"ok": true, "requestId": asked["requestId"]}))
+    );
+    let events = run.events().await;
+    let resolved = custom(&events, "tool_approval_resolved");
+    assert_eq!((&resolved[0]["outcome"], &resolved[0]["by"]), (&json!("answered"), &json!("ada (agui)")));
+    let page = shown(&[&events]);
+    assert!(page[1].2.contains(r#""input":{"command":"ls -l"}"#), "{page:?}");
+    assert_eq!(page[2].0, "tool");
+    let again = approve(&ada, &asked, json!({"behavior": "allow"})).await;
+    assert_eq!(
+        (again.0, &again.1["error"]),
+        (StatusCode::CONFLICT, &json!("already_closed")),
+        "the first answer wins"
+    );
+    assert!(again.1["message"].as_str().unwrap().contains("ada"), "{}", again.1);
+}
+
+#[tokio::test]
+async fn a_question_a_plan_and_a_form_are_asked_and_answered_the_same_way() {
+    let plan = json!({"kind": "plan", "plan": "1. sail", "input": {}});
+    let form = json!({"kind": "elicitation", "server": "harbour", "message": "Which berth?", "schema": {"type": "object"}});
+    let newer = json!({"kind": "other", "name": "newer", "body": [1]});
+    let cases = [
+        (
+            question(),
+            "AskUserQuestion",
+            json!({"answers": {"Where to?": "North"}}),
+            r#"{"Where to?":["North"]}"#,
+        ),
+        (
+            question(),
+            "AskUserQuestion",
+            json!({"behavior": "allow", "updatedInput": {"answers": {"Where to?": "my own way"}}}),
+            "my own way",
+        ),
+        (plan.clone(), "ExitPlanMode", json!({"behavior": "allow"}), r#""kind":"allow""#),
+        (plan, "ExitPlanMode", json!({"behavior": "deny", "message": "think again"}), "think again"),
+        (form, "harbour", json!({"content": {"berth": 7}}), r#"{"berth":7}"#),
+        (newer, "newer", json!({"output": {"x": 1}}), r#"{"x":1}"#),
+    ];
+    for (ask, tool, answer, told) in cases {
+        let stand = Stand::new().await;
+        let ada = stand.ada().await;
+        let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(ask.clone()))])).await;
+        let asked = until_asked(&mut run).await;
+        assert_eq!((&asked["kind"], &asked["toolName"]), (&ask["kind"], &json!(tool)));
+        assert_eq!(approve(&ada, &asked, answer.clone()).await.0, StatusCode::OK, "{answer}");
+        let page = shown(&[&run.events().await]);
+        assert!(page[1].2.contains(told), "{page:?}");
+    }
+}
+
+// covers: 004-073
+#[tokio::test]
+async fn a_hook_that_waits_is_a_hook_callback() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let hook = json!({"kind": "hook", "event": "PreToolUse", "input": {"tool": "Bash"}});
+    let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(hook))])).await;
+    let so_far = run.until(|event| event["name"] == "hook_callback").await;
+    let asked = custom(&so_far, "hook_callback")[0].clone();
+    assert_eq!((&asked["hookEvent"], &asked["input"]), (&json!("PreToolUse"), &json!({"tool": "Bash"})));
+    assert!(custom(&so_far, "tool_approval_request").is_empty());
+    assert_eq!(approve(&ada, &asked, json!({"output": {"continue": true}})).await.0, StatusCode::OK);
+    assert!(shown(&[&run.events().await])[1].2.contains(r#"{"continue":true}"#));
+}
+
+#[tokio::test]
+async fn an_answer_that_makes_no_sense_changes_nothing() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(permission()))])).await;
+    let asked = until_asked(&mut run).await;
+    let path = format!("/agui/api/sessions/{}/tool-approval", asked["sessionId"].as_str().unwrap());
+    for body in [
+        json!({}),
+        json!({"requestId": "x", "behavior": "allow"}),
+        json!({"requestId": asked["requestId"]}),
+        json!({"requestId": asked["requestId"], "behavior": "maybe"}),
+        json!({"requestId": asked["requestId"], "behavior": "allow", "updatedInput": 7}),
+    ] {
+        let (status, answer) = ada.json(Method::POST, &path, &body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}: {answer}");
+        assert!(answer["message"].is_string());
+    }
+    let other = json!({"requestId": asked["requestId"], "behavior": "allow", "digest": "00"});
+    assert_eq!(ada.json(Method::POST, &path, &other).await.1["error"], "stale", "it is not what was shown");
+    let viewer = stand.someone("val", Role::Viewer).await;
+    assert_eq!(approve(&viewer, &asked, json!({"behavior": "allow"})).await.0, StatusCode::FORBIDDEN);
+    let unknown = SessionId::new();
+    let nowhere = format!("/api/sessions/{unknown}/tool-approval");
+    let (status, _) = ada.json(Method::POST, &nowhere, &json!({"requestId": "1", "behavior": "allow"})).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    // By the thread's name as well, and without any of the above having counted.
+    let by_thread = json!({"requestId": asked["requestId"], "behavior": "allow"});
+    assert_eq!(ada.json(Method::POST, "/api/sessions/t1/tool-approval", &by_thread).await.0, StatusCode::OK);
+    run.events().await;
+}
+
+#[tokio::test]
+async fn what_someone_else_answers_closes_here() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(permission()))])).await;
+    let asked = until_asked(&mut run).await;
+    let request = RequestId(asked["requestId"].as_str().unwrap().parse().unwrap());
+    let action = Action::Answer { request, digest: None, answer: request::Answer::deny(None) };
+    let session = asked["sessionId"].as_str().unwrap().parse().unwrap();
+    stand.agui.registry.submit(&Stand::owner(), session, CommandId::random(), action).await.unwrap();
+    let events = run.events().await;
+    let resolved = custom(&events, "tool_approval_resolved");
+    assert_eq!((&resolved[0]["outcome"], &resolved[0]["by"]), (&json!("denied"), &json!("owner (cli)")));
+}
+
+#[tokio::test]
+async fn what_waits_after_the_turn_is_asked_again_on_connect() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    ada.say("t1", &steps(&json!([{"linger": permission()}]))).await;
+    let session = stand.sessions().await[0].session;
+    stand.until(session, |state| !state.requests.is_empty()).await;
+    for _ in 0..2 {
+        let events = ada.connect("t1").await;
+        assert_eq!(custom(&events, "tool_approval_request").len(), 1);
+        assert_eq!(outline(&events).last(), Some(&"RUN_FINISHED"), "nothing runs: the chat can be used");
+    }
+}
+
+fn by_interrupt(mut input: Value) -> Value {
+    input["forwardedProps"]["approvals"] = json!("interrupt");
+    input
+}
+
+fn interrupts(events: &[Value]) -> Vec<Value> {
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "RUN_FINISHED", "{last}");
+    last["outcome"]["interrupts"].as_array().cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn where_the_client_asks_for_it_the_run_is_interrupted_and_resumed() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let script = steps(&json!([
+        {"event": {"type": "item_started", "item": "m1", "kind": "text"}},
+        {"event": {"type": "delta", "item": "m1", "text": "I would "}},
+        call(), {"ask": {"ask": permission(), "tool": "c1"}}, result(),
+        {"event": {"type": "delta", "item": "m1", "text": "like that."}},
+        {"event": {"type": "message", "item": "m1", "content": [{"type": "text", "text": "I would like that."}]}},
+    ]));
+    let said = user("u1", &script);
+    let first = ada.run(by_interrupt(input("t1", "r1", std::slice::from_ref(&said)))).await;
+    let asked = interrupts(&first);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(
+        (&asked[0]["reason"], &asked[0]["toolCallId"], &asked[0]["message"]),
+        (&json!("permission"), &json!("c1"), &json!("Bash: ls"))
+    );
+    assert_eq!(asked[0]["metadata"]["toolInput"], json!({"command": "ls"}));
+    assert!(custom(&first, "tool_approval_request").is_empty(), "asked once");
+    // A page that is loaded anew is asked again.
+    let connected =
+        ada.post("/agent/default/connect", &by_interrupt(input("t1", "c1", &[]))).await.events().await;
+    assert_eq!(interrupts(&connected), asked);
+    let mut resume = by_interrupt(input("t1", "r1", &[said]));
+    resume["resume"] =
+        json!([{"interruptId": asked[0]["id"], "status": "resolved", "payload": {"approved": true}}]);
+    let second = ada.run(resume.clone()).await;
+    assert_eq!(interrupts(&second), [] as [Value; 0]);
+    let page = shown(&[&connected, &second]);
+    let seen = texts(&page);
+    assert_eq!(seen[1], ("Bash", r#"{"command":"ls"}"#));
+    assert!(
+        seen.iter().any(|(role, text)| *role == "assistant" && *text == "I would like that."),
+        "{seen:?}"
+    );
+    assert!(seen.iter().any(|(role, text)| *role == "tool" && *text == "a file"), "{seen:?}");
+    let late = ada.run(resume).await;
+    assert_eq!(outline(&late), ["RUN_STARTED", "RUN_FINISHED"], "an old answer does nothing");
+}
+
+#[tokio::test]
+async fn a_text_that_an_interrupt_cuts_goes_on_in_the_next_run() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let script = steps(&json!([
+        {"event": {"type": "item_started", "item": "m1", "kind": "text"}},
+        {"event": {"type": "delta", "item": "m1", "text": "I would "}},
+        {"ask": {"ask": question(), "tool": null}},
+        {"event": {"type": "delta", "item": "m1", "text": "like that."}},
+        {"event": {"type": "message", "item": "m1", "content": [{"type": "text", "text": "I would like that."}]}},
+    ]));
+    let said = user("u1", &script);
+    let first = ada.run(by_interrupt(input("t1", "r1", std::slice::from_ref(&said)))).await;
+    let asked = interrupts(&first);
+    assert_eq!(texts(&shown(&[&first])), [("assistant", "I would ")]);
+    let mut wrong = by_interrupt(input("t1", "r1", std::slice::from_ref(&said)));
+    wrong["resume"] = json!([{"interruptId": asked[0]["id"], "status": "resolved", "payload": 7}]);
+    assert_eq!(ada.run(wrong).await.last().unwrap()["code"], "invalid_answer");
+    let mut resume = by_interrupt(input("t1", "r1", &[said]));
+    resume["resume"] =
+        json!([{"interruptId": asked[0]["id"], "status": "resolved", "payload": {"Where to?": "South"}}]);
+    let second = ada.run(resume).await;
+    let page = shown(&[&first, &second]);
+    assert_eq!(page[0].2, "I would like that.", "{page:?}");
+    assert!(page[1].2.contains("South"));
+}

@@ -1,0 +1,280 @@
+//! Tests of the frontend: what entries become, what requests do, who gets in. Every response is held against the rules that
+//! both client generations enforce.
+
+mod approvals;
+mod door;
+mod hostile;
+mod player;
+mod projector;
+mod recorded;
+mod runs;
+mod stopping;
+mod threads;
+mod verifier;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{Router, body::Body};
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use portolan_core::{
+    Principal, Role, SessionId,
+    ports::{Agent, Clock, SessionQuery},
+    registry::Registry,
+    session::{
+        machine::Policy,
+        state::{State, Summary},
+    },
+};
+use portolan_store::MemoryStore;
+use serde_json::{Value, json};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::ServiceExt as _;
+
+use self::{
+    player::{Player, Starts},
+    verifier::{Shown, verify},
+};
+use super::{
+    Agui, Settings, own_routes,
+    tools::{FrontendTools, Limits},
+};
+use crate::door::{DoorSettings, Guest, Keeper, Tickets, Tokens};
+
+/// How long anything may take before a test gives up on it. Far longer than it ever should.
+const PATIENCE: Duration = Duration::from_secs(50);
+
+/// Everything behind the routes.
+struct Stand {
+    agui: Agui,
+    tokens: Arc<Tokens>,
+    door: DoorSettings,
+    router: Router,
+}
+
+impl Stand {
+    async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), change).await
+    }
+
+    async fn over(store: Arc<MemoryStore>, change: impl FnOnce(&mut Settings)) -> Self {
+        let clock = Clock::system();
+        let agents: Vec<Arc<dyn Agent>> = vec![
+            Arc::new(Player::new("player", Starts::AtOnce)),
+            Arc::new(Player::new("other", Starts::AtOnce)),
+            Arc::new(Player::new("sleeper", Starts::Never)),
+        ];
+        let registry = Registry::open(store.clone(), agents, clock.clone(), Policy::default()).await.unwrap();
+        let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
+        let tickets = Tickets::open(store, clock.clone(), tokens.clone()).await.unwrap();
+        let door = DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
+        let keeper = Arc::new(Keeper::new(&door, tokens.clone(), tickets, clock).unwrap());
+        let mut settings = Settings { agent: "player".into(), folder: "/".into(), ..Settings::default() };
+        change(&mut settings);
+        let tools = FrontendTools::new(registry.clone(), Limits::default());
+        let agui = Agui::new(registry, keeper, settings, tools, CancellationToken::new(), TaskTracker::new());
+        let router = own_routes(agui.clone());
+        Self { agui, tokens, door, router }
+    }
+
+    /// Someone with a new token.
+    async fn someone(&self, name: &str, role: Role) -> Client {
+        let (info, secret) = self.tokens.create(name, role, None, None).await.unwrap();
+        let who = Principal { token: info.token, name: info.name, role, sessions: None, via: "test".into() };
+        Client { router: self.router.clone(), who, secret }
+    }
+
+    async fn ada(&self) -> Client {
+        self.someone("ada", Role::Operator).await
+    }
+
+    fn owner() -> Principal {
+        let token = "the-owner".parse().unwrap();
+        Principal { token, name: "owner".into(), role: Role::Owner, sessions: None, via: "cli".into() }
+    }
+
+    async fn sessions(&self) -> Vec<Summary> {
+        let query = SessionQuery { archived: None, live: false, before: None, limit: 100 };
+        self.agui.registry.list(&Self::owner(), query).await.unwrap()
+    }
+
+    async fn state(&self, session: SessionId) -> Arc<State> {
+        self.agui.registry.snapshot(&Self::owner(), session).await.unwrap().state
+    }
+
+    /// Waits until a session is as it should be.
+    async fn until(&self, session: SessionId, fits: impl Fn(&State) -> bool) -> Arc<State> {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let state = self.state(session).await;
+            if fits(&state) {
+                return state;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "it never came: {state:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// A client with a token.
+#[derive(Clone)]
+struct Client {
+    router: Router,
+    who: Principal,
+    secret: String,
+}
+
+/// A response whose body may still be open.
+struct Answer {
+    status: StatusCode,
+    body: Body,
+    text: String,
+}
+
+impl Client {
+    async fn ask(&self, method: Method, path: &str, body: impl Into<Body>) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::CONTENT_TYPE, "application/json")
+            .extension(Guest(self.who.clone()))
+            .body(body.into())
+            .unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        Answer { status: response.status(), body: response.into_body(), text: String::new() }
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask(Method::POST, path, body.to_string()).await
+    }
+
+    /// A JSON answer.
+    async fn json(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut answer = self.ask(method, path, body).await;
+        answer.read_all().await;
+        (answer.status, serde_json::from_str(&answer.text).unwrap_or_else(|_| panic!("{}", answer.text)))
+    }
+
+    /// A run that says this, to its end.
+    async fn say(&self, thread: &str, words: &str) -> Vec<Value> {
+        self.run(input(thread, "r1", &[user("u1", words)])).await
+    }
+
+    async fn run(&self, input: Value) -> Vec<Value> {
+        self.post("/agent/default/run", &input).await.events().await
+    }
+
+    async fn connect(&self, thread: &str) -> Vec<Value> {
+        self.post("/agent/default/connect", &input(thread, "c1", &[])).await.events().await
+    }
+
+    async fn begin(&self, input: Value) -> Answer {
+        self.post("/agent/default/run", &input).await
+    }
+}
+
+impl Answer {
+    async fn more(&mut self) -> bool {
+        match tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("nothing came") {
+            Some(frame) => {
+                let bytes = frame.unwrap().into_data().unwrap_or_default();
+                self.text.push_str(std::str::from_utf8(&bytes).unwrap());
+                true
+            }
+            None => false,
+        }
+    }
+
+    async fn read_all(&mut self) {
+        while self.more().await {}
+    }
+
+    fn so_far(&self) -> Vec<Value> {
+        let whole = self.text.rfind("\n\n").map_or("", |end| &self.text[..end]);
+        let data = whole.split("\n\n").filter_map(|frame| frame.strip_prefix("data: "));
+        data.map(|data| serde_json::from_str(data).unwrap()).collect()
+    }
+
+    /// Every event, once the body has ended; what both clients accept.
+    async fn events(mut self) -> Vec<Value> {
+        assert_eq!(self.status, StatusCode::OK);
+        self.read_all().await;
+        let events = self.so_far();
+        verify(&events).unwrap_or_else(|why| panic!("{why}\n{events:#?}"));
+        events
+    }
+
+    /// Events up to the first that fits, which is the last of them; the body stays open.
+    async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
+        loop {
+            let events = self.so_far();
+            if let Some(place) = events.iter().position(&fits) {
+                return events[..=place].to_vec();
+            }
+            assert!(self.more().await, "the body ended: {events:#?}");
+        }
+    }
+}
+
+fn user(id: &str, words: &str) -> Value {
+    json!({"id": id, "role": "user", "content": words})
+}
+
+fn input(thread: &str, run: &str, messages: &[Value]) -> Value {
+    json!({"threadId": thread, "runId": run, "messages": messages, "tools": [], "context": [], "state": {},
+           "forwardedProps": {}})
+}
+
+/// A prompt that makes the player do this.
+fn steps(steps: &Value) -> String {
+    steps.to_string()
+}
+
+fn is(kind: &str) -> impl Fn(&Value) -> bool + '_ {
+    move |event| event["type"] == kind
+}
+
+fn custom<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
+    events
+        .iter()
+        .filter(|event| event["type"] == "CUSTOM" && event["name"] == name)
+        .map(|event| &event["value"])
+        .collect()
+}
+
+/// Types in their order, without the ones that say the same in every run.
+fn outline(events: &[Value]) -> Vec<&str> {
+    let kinds = events.iter().map(|event| event["type"].as_str().unwrap());
+    kinds.filter(|kind| !["STATE_SNAPSHOT", "CUSTOM"].contains(kind)).collect()
+}
+
+/// What a page shows that got these responses.
+fn shown(responses: &[&[Value]]) -> Vec<(String, String, String)> {
+    let mut shown = Shown::default();
+    for response in responses {
+        shown.apply(response);
+    }
+    shown.messages
+}
+
+fn texts(shown: &[(String, String, String)]) -> Vec<(&str, &str)> {
+    shown.iter().map(|(role, _, text)| (role.as_str(), text.as_str())).collect()
+}
+
+fn permission() -> Value {
+    json!({"kind": "permission", "tool_name": "Bash", "input": {"command": "ls"}})
+}
+
+/// The state that a page was told last.
+fn state_of(events: &[Value]) -> &Value {
+    &events.iter().rfind(|event| event["type"] == "STATE_SNAPSHOT").unwrap()["snapshot"]
+}
+
+fn session_of(events: &[Value]) -> SessionId {
+    state_of(events)["sessionId"].as_str().unwrap().parse().unwrap()
+}

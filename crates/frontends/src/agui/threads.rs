@@ -1,0 +1,217 @@
+//! Threads of clients and sessions of ours: which is which, and which session stands for all where none is named.
+//!
+//! A thread is kept as a record, so that a page finds its session again after a restart. A thread that is called as a
+//! session is that session. Who may see a session is for core to say; a thread tells nothing.
+
+use std::sync::{Mutex, PoisonError};
+
+use portolan_core::{
+    CommandId, LogId, Principal, Refusal, RefusalCode, Role, SessionId, SessionSpec,
+    ports::{Op, SessionQuery, Write},
+    registry::Registry,
+    session::state::Summary,
+    spec::MAX_NAME,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::{DEFAULT_AGENT, Settings, UnknownThreads};
+
+/// The records of threads, by their names.
+const RECORDS: &str = "agui_threads";
+
+/// The thread that always stands for the active session.
+pub(super) const ACTIVE: &str = "active";
+
+/// Live sessions among which the active one is looked for.
+const LISTED: u32 = 200;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    session: SessionId,
+}
+
+/// The choice of an active session, and the newest session there was then: a newer one takes its place.
+#[derive(Clone, Copy, Debug)]
+struct Chosen {
+    session: SessionId,
+    newest: SessionId,
+}
+
+/// Which thread is which session.
+#[derive(Debug)]
+pub(super) struct Threads {
+    chosen: Mutex<Option<Chosen>>,
+    /// One session is made at a time, so that two first runs on a thread make one.
+    making: Semaphore,
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self { chosen: Mutex::new(None), making: Semaphore::new(1) }
+    }
+}
+
+/// Who asks, of which agent, on which thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    /// Who.
+    pub who: &'a Principal,
+    /// The agent as the client named it.
+    pub agent: &'a str,
+    /// The thread.
+    pub thread: &'a str,
+}
+
+impl Threads {
+    /// The active session: the one that was chosen, unless a newer one was made or it has ended; else the newest that is
+    /// live.
+    pub(super) async fn active(
+        &self,
+        registry: &Registry,
+        who: &Principal,
+    ) -> Result<Option<Summary>, Refusal> {
+        let query = SessionQuery { archived: Some(false), live: true, before: None, limit: LISTED };
+        let mut live = registry.list(who, query).await?;
+        live.retain(Summary::is_live);
+        let newest = live.first().map(|summary| summary.session);
+        let chosen = *self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        let standing = chosen.filter(|chosen| newest.is_none_or(|newest| newest <= chosen.newest));
+        let place = standing.and_then(|chosen| live.iter().position(|one| one.session == chosen.session));
+        Ok(if live.is_empty() { None } else { Some(live.swap_remove(place.unwrap_or(0))) })
+    }
+
+    /// Makes this session the active one.
+    pub(super) async fn choose(
+        &self,
+        registry: &Registry,
+        who: &Principal,
+        session: SessionId,
+    ) -> Result<Summary, Refusal> {
+        who.may(Role::Operator, session)?;
+        let summary = registry.snapshot(who, session).await?.state.summary.clone();
+        if !summary.is_live() || summary.archived {
+            let message = format!("session `{session}` has ended; only a live one can be active");
+            return Err(Refusal::new(RefusalCode::NotRunning, message));
+        }
+        let query = SessionQuery { archived: None, live: false, before: None, limit: 1 };
+        let newest = registry.list(who, query).await?.first().map_or(session, |newest| newest.session);
+        let chosen = Chosen { session, newest: newest.max(session) };
+        *self.chosen.lock().unwrap_or_else(PoisonError::into_inner) = Some(chosen);
+        Ok(summary)
+    }
+
+    /// The session of a thread, where it has one that is there for this client.
+    pub(super) async fn find(
+        &self,
+        registry: &Registry,
+        wanted: Wanted<'_>,
+    ) -> Result<Option<Summary>, Refusal> {
+        let Wanted { who, agent, thread } = wanted;
+        if thread.is_empty() || thread == ACTIVE {
+            let active = self.active(registry, who).await?;
+            return Ok(active.filter(|active| agent == DEFAULT_AGENT || active.agent == agent));
+        }
+        if let Ok(session) = thread.parse::<SessionId>()
+            && let Some(summary) = seen(registry, who, session).await?
+        {
+            return Ok(Some(summary));
+        }
+        for key in [key(thread, None), key(thread, Some(agent))] {
+            let record = registry.store().record(RECORDS, key).await.map_err(|error| {
+                Refusal::new(RefusalCode::StoreFailing, format!("the store cannot be read: {error}"))
+            })?;
+            let Some(kept) = record.and_then(|record| serde_json::from_slice::<Kept>(&record).ok()) else {
+                continue;
+            };
+            if let Some(summary) = seen(registry, who, kept.session).await?
+                && (agent == DEFAULT_AGENT || summary.agent == agent)
+            {
+                return Ok(Some(summary));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The session of a thread; a new one where it has none.
+    pub(super) async fn find_or_make(
+        &self,
+        registry: &Registry,
+        settings: &Settings,
+        wanted: Wanted<'_>,
+        words: &str,
+    ) -> Result<Summary, Refusal> {
+        if let Some(found) = self.find(registry, wanted).await? {
+            return Ok(found);
+        }
+        // Never closed.
+        let _permit = self.making.acquire().await;
+        if let Some(found) = self.find(registry, wanted).await? {
+            return Ok(found);
+        }
+        let Wanted { who, agent, thread } = wanted;
+        let active = match agent {
+            DEFAULT_AGENT => self.active(registry, who).await?,
+            _ => None,
+        };
+        if settings.unknown_threads == UnknownThreads::JoinActive
+            && let Some(active) = &active
+        {
+            keep(registry, key(thread, None), active.session).await?;
+            return Ok(active.clone());
+        }
+        let kind = match agent {
+            DEFAULT_AGENT => active.map_or_else(|| settings.agent.clone(), |active| active.agent),
+            named => named.to_owned(),
+        };
+        let name: String =
+            words.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(80).collect();
+        debug_assert!(name.chars().count() <= MAX_NAME);
+        let spec = SessionSpec {
+            agent: kind,
+            cwd: settings.folder.clone(),
+            name: Some(name).filter(|name| !name.trim().is_empty()),
+            ..SessionSpec::default()
+        };
+        let made = registry.create(who, CommandId::random(), spec).await?;
+        if !thread.is_empty() && thread != ACTIVE {
+            // A thread that has a session of another agent keeps it; this one goes by both names.
+            let taken = registry.store().record(RECORDS, key(thread, None)).await.ok().flatten().is_some();
+            let key = key(thread, (taken && agent != DEFAULT_AGENT).then_some(agent));
+            keep(registry, key, made.session).await?;
+        }
+        Ok(made)
+    }
+}
+
+/// The key of a thread's record.
+fn key(thread: &str, agent: Option<&str>) -> String {
+    // Threads have at most `NAME_BYTES`; a line end never stands in an agent's name.
+    match agent {
+        None => thread.to_owned(),
+        Some(agent) => format!("{thread}\n{agent}"),
+    }
+}
+
+/// The session, where it is there for this client.
+async fn seen(registry: &Registry, who: &Principal, session: SessionId) -> Result<Option<Summary>, Refusal> {
+    match registry.snapshot(who, session).await {
+        Ok(snapshot) => Ok(Some(snapshot.state.summary.clone()).filter(|summary| !summary.archived)),
+        Err(refusal) if matches!(refusal.code, RefusalCode::NotFound | RefusalCode::Ended) => Ok(None),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+async fn keep(registry: &Registry, key: String, session: SessionId) -> Result<(), Refusal> {
+    let failing = || Refusal::new(RefusalCode::StoreFailing, "the thread could not be written down");
+    let value = serde_json::to_vec(&Kept { session }).map_err(|_| failing())?;
+    let (done, committed) = oneshot::channel();
+    let done: Box<dyn FnOnce() + Send> = Box::new(move || {
+        // Nobody may be waiting any more; it is written all the same.
+        let _ = done.send(());
+    });
+    let ops = vec![Op::Put { collection: RECORDS, key, value: value.into() }];
+    let write = Write { log: LogId::Daemon, ops, done: Some(done) };
+    registry.store().write(write).await.map_err(|_| failing())?;
+    committed.await.map_err(|_| failing())
+}

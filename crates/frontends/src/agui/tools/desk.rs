@@ -1,0 +1,235 @@
+//! The desk of one session: calls of the agent that wait for the page, and results of the page that came before the
+//! agent has called. It owns no socket; it knows nothing of either protocol.
+//!
+//! A call is known by its id, which the page and the agent share. The page may be faster: an agent that makes two calls
+//! in one message carries them out one after the other, while the page answers both at once.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use indexmap::IndexMap;
+use tokio::sync::{oneshot, watch};
+
+use super::Limits;
+
+/// Calls of one session that wait at once. Agents wait for one or a few; more is one that has lost its way.
+const WAITING: usize = 32;
+
+/// Results that came before their call.
+const EARLY: usize = 32;
+
+/// Calls that are over and whose results are sent again with every run, since a page sends its whole thread.
+const SETTLED: usize = 1024;
+
+/// Why a call got no result. The agent's model reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoResult {
+    #[error("no page took the call within {} s: the page that offers this tool is closed or busy; go on without it", .0.as_secs())]
+    NoPage(Duration),
+    #[error("the page did not answer within {} s; it may have run all the same", .0.as_secs())]
+    NoAnswer(Duration),
+    #[error("the page's result is longer than {0} KiB and cannot be passed on; have the page return less")]
+    TooLong(usize),
+    #[error("the user went on before the page had an answer")]
+    Overtaken,
+    #[error("the turn has ended")]
+    TurnEnded,
+    #[error("the agent made this call again")]
+    Again,
+    #[error("too many calls wait for the page already")]
+    TooMany,
+}
+
+type Outcome = Result<String, NoResult>;
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    reply: oneshot::Sender<Outcome>,
+    handed_over: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: IndexMap<String, Waiting>,
+    early: IndexMap<String, Outcome>,
+    settled: VecDeque<String>,
+    numbers: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Desk {
+    state: Mutex<State>,
+    /// Calls that wait and that no run has handed over yet.
+    open: watch::Sender<Vec<String>>,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Self { state: Mutex::default(), open: watch::Sender::new(Vec::new()) }
+    }
+}
+
+impl Desk {
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = work(&mut state);
+        let open: Vec<String> = state
+            .waiting
+            .iter()
+            .filter(|(_, call)| !*call.handed_over.borrow())
+            .map(|(id, _)| id.clone())
+            .collect();
+        self.open.send_if_modified(|known| {
+            let changed = *known != open;
+            *known = open;
+            changed
+        });
+        done
+    }
+
+    /// Calls that wait and that no run has handed over yet.
+    pub(super) fn open(&self) -> watch::Receiver<Vec<String>> {
+        self.open.subscribe()
+    }
+
+    /// Does any call wait?
+    pub(super) fn is_busy(&self) -> bool {
+        self.with(|state| !state.waiting.is_empty())
+    }
+
+    /// Waits for the page's result of a call. Dropped, the call waits no longer.
+    pub(super) async fn call(&self, id: &str, limits: &Limits) -> Outcome {
+        let (reply, mut answer) = oneshot::channel();
+        let handed_over = watch::Sender::new(false);
+        let mut handed = handed_over.subscribe();
+        let number = self.with(|state| {
+            if let Some(result) = state.early.shift_remove(id) {
+                state.settle(id);
+                return Err(result);
+            }
+            if state.waiting.len() >= WAITING && !state.waiting.contains_key(id) {
+                return Err(Err(NoResult::TooMany));
+            }
+            state.numbers += 1;
+            let number = state.numbers;
+            let before = state.waiting.insert(id.to_owned(), Waiting { number, reply, handed_over });
+            if let Some(before) = before {
+                // Its caller may be gone already.
+                let _ = before.reply.send(Err(NoResult::Again));
+            }
+            Ok(number)
+        });
+        let number = match number {
+            Ok(number) => number,
+            Err(known) => return known,
+        };
+        let _place = Place { desk: self, id, number };
+        // All arms are cancel-safe; an answer that is there counts before a time that has run out.
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer.unwrap_or(Err(NoResult::TurnEnded)),
+            _ = handed.wait_for(|handed| *handed) => {}
+            () = tokio::time::sleep(limits.page) => return Err(NoResult::NoPage(limits.page)),
+        }
+        match tokio::time::timeout(limits.answer, answer).await {
+            Ok(answer) => answer.unwrap_or(Err(NoResult::TurnEnded)),
+            Err(_) => Err(NoResult::NoAnswer(limits.answer)),
+        }
+    }
+
+    /// Results of the page. Gives how many of them a call waited for.
+    pub(super) fn results(
+        &self,
+        results: impl IntoIterator<Item = (String, String)>,
+        limits: &Limits,
+    ) -> usize {
+        self.with(|state| {
+            let mut settled = 0;
+            for (id, result) in results {
+                let outcome = if result.len() > limits.result_bytes {
+                    Err(NoResult::TooLong(limits.result_bytes / 1024))
+                } else {
+                    Ok(result)
+                };
+                match state.waiting.shift_remove(&id) {
+                    Some(call) => match call.reply.send(outcome) {
+                        Ok(()) => {
+                            settled += 1;
+                            state.settle(&id);
+                        }
+                        // The agent has gone away from it; it may call again.
+                        Err(outcome) => state.keep(id, outcome),
+                    },
+                    None if state.settled.contains(&id) => {}
+                    None => state.keep(id, outcome),
+                }
+            }
+            settled
+        })
+    }
+
+    /// The page has these calls now: from here on it has the time that an answer may take.
+    pub(super) fn handed_over(&self, calls: &[String]) {
+        self.with(|state| {
+            for call in calls.iter().filter_map(|id| state.waiting.get(id)) {
+                call.handed_over.send_replace(true);
+            }
+        });
+    }
+
+    /// Nothing will come for what waits.
+    pub(super) fn give_up(&self, why: NoResult) {
+        self.with(|state| {
+            for (id, call) in std::mem::take(&mut state.waiting) {
+                // Its caller may be gone already.
+                let _ = call.reply.send(Err(why));
+                state.settle(&id);
+            }
+            if why == NoResult::TurnEnded {
+                state.early.clear();
+            }
+        });
+    }
+}
+
+impl State {
+    fn settle(&mut self, id: &str) {
+        if self.settled.iter().any(|known| known == id) {
+            return;
+        }
+        self.settled.push_back(id.to_owned());
+        if self.settled.len() > SETTLED {
+            self.settled.pop_front();
+        }
+    }
+
+    fn keep(&mut self, id: String, outcome: Outcome) {
+        self.early.insert(id, outcome);
+        if self.early.len() > EARLY {
+            self.early.shift_remove_index(0);
+        }
+    }
+}
+
+/// The place of a call that waits. Only its own: the same call made again has taken it over.
+struct Place<'a> {
+    desk: &'a Desk,
+    id: &'a str,
+    number: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.desk.with(|state| {
+            if state.waiting.get(self.id).is_some_and(|call| call.number == self.number) {
+                state.waiting.shift_remove(self.id);
+                state.settle(self.id);
+            }
+        });
+    }
+}

@@ -1,0 +1,289 @@
+//! Frontend tools: a page's actions as tools that the agent can really call.
+//!
+//! The agent reaches them through an MCP server named [`SERVER`], which is ours and stands on the daemon's own listener:
+//! one place per session, opened by a secret that only that start of the agent was given. A call waits until the page's
+//! result comes, with a later run, and is told why where none comes. What is offered is what the page has mounted now.
+//!
+//! This room owns the place, the calls that wait (`desk`), the offer, and telling the agent of both (`register`); `warden`
+//! answers the permission prompts for these tools, since the page has offered them for the agent to use. It knows
+//! nothing of AG-UI: runs call it. rmcp stays in this folder.
+
+mod desk;
+mod offer;
+mod register;
+mod server;
+#[cfg(test)]
+mod tests;
+mod warden;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use portolan_core::{Generation, Principal, Role, SessionId, TokenId, registry::Registry};
+use tokio::sync::{Semaphore, watch};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{
+    desk::{Desk, NoResult},
+    offer::Offer,
+    server::Place,
+};
+pub use self::{
+    offer::{LeftOut, OfferedTool, PageTool},
+    server::PATH,
+};
+use crate::door::Digest;
+
+/// What the MCP server is called.
+pub const SERVER: &str = "copilotkit-frontend";
+
+/// What Claude Code puts before the name of a tool of it.
+pub const PREFIX: &str = "mcp__copilotkit-frontend__";
+
+/// Sessions whose pages offer tools. Each has a live agent, which costs far more than its place here.
+const PAGES: usize = 1024;
+
+/// The bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Tools of a page.
+    pub tools: usize,
+    /// Bytes of all of them: the model reads them before every answer.
+    pub offer_bytes: usize,
+    /// Bytes of a result.
+    pub result_bytes: usize,
+    /// How long a call waits until a run takes it to the page. Pages that reload or answer another call need seconds.
+    pub page: Duration,
+    /// How long a page may take. Some tools ask a person.
+    pub answer: Duration,
+    /// How long the agent may take to hear of a new offer before a run goes on without it.
+    pub register: Duration,
+    /// How long an agent that was told of a changed list in the middle of a turn may take to fetch it.
+    pub fetch: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tools: 128,
+            offer_bytes: 256 * 1024,
+            result_bytes: 256 * 1024,
+            page: Duration::from_secs(30),
+            answer: Duration::from_mins(10),
+            register: Duration::from_secs(10),
+            fetch: Duration::from_secs(2),
+        }
+    }
+}
+
+/// What came of an offer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Offered {
+    /// What the agent gets, where `unavailable` does not say otherwise.
+    pub tools: Vec<OfferedTool>,
+    /// Tools that the agent does not get, each with its reason.
+    pub left_out: Vec<LeftOut>,
+    /// Why the agent has none of them, or not the newest ones, where that is so.
+    pub unavailable: Option<String>,
+}
+
+/// The tools of every page. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct FrontendTools(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    registry: Registry,
+    limits: Limits,
+    /// Where agents of this machine reach the listener, such as `http://127.0.0.1:7420`.
+    base: Mutex<Option<String>>,
+    pages: Mutex<HashMap<SessionId, Arc<Page>>>,
+    /// For sessions without a page: never anything.
+    nothing: watch::Sender<Vec<String>>,
+}
+
+/// What one session's page offers, and what waits for it.
+#[derive(Debug)]
+struct Page {
+    counter: Arc<Counter>,
+    place: Place,
+    /// One offer is told to the agent at a time.
+    telling: Semaphore,
+    told: Mutex<Told>,
+}
+
+/// What both the page and the agent's connections come to.
+#[derive(Debug)]
+struct Counter {
+    limits: Limits,
+    desk: Desk,
+    offer: Mutex<(u64, Offer)>,
+    /// The newest offer that the agent has fetched, by its number.
+    fetched: watch::Sender<u64>,
+}
+
+/// What the agent knows of us.
+#[derive(Debug, Default)]
+struct Told {
+    /// The start of the agent that was given the secret, and what is kept of it.
+    secret: Option<(Generation, Digest)>,
+}
+
+impl Counter {
+    /// Looks at the offer that stands, and its number.
+    fn look<T>(&self, look: impl FnOnce(u64, &Offer) -> T) -> T {
+        let offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
+        look(offer.0, &offer.1)
+    }
+
+    /// Puts another offer in place of the one that stood; gives its number.
+    fn put(&self, new: Offer) -> u64 {
+        let mut offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
+        if offer.1 != new {
+            *offer = (offer.0 + 1, new);
+        }
+        offer.0
+    }
+}
+
+impl Page {
+    fn new(limits: &Limits) -> Self {
+        let counter = Arc::new(Counter {
+            limits: limits.clone(),
+            desk: Desk::default(),
+            offer: Mutex::default(),
+            fetched: watch::Sender::new(0),
+        });
+        Self {
+            place: Place::new(Arc::clone(&counter)),
+            counter,
+            telling: Semaphore::new(1),
+            told: Mutex::default(),
+        }
+    }
+
+    fn told<T>(&self, work: impl FnOnce(&mut Told) -> T) -> T {
+        work(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl FrontendTools {
+    /// No page offers anything yet.
+    pub fn new(registry: Registry, limits: Limits) -> Self {
+        let nothing = watch::Sender::new(Vec::new());
+        Self(Arc::new(Shared { registry, limits, base: Mutex::default(), pages: Mutex::default(), nothing }))
+    }
+
+    /// The listener takes connections at this address, without a path: `http://127.0.0.1:7420`. It must be one that
+    /// programs of this machine reach without a certificate. Until it is told, agents get no tools.
+    pub fn listens_at(&self, base: impl Into<String>) {
+        *self.0.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(base.into());
+    }
+
+    /// Answers permission prompts for tools of pages and forgets sessions that have ended, until `stopping`.
+    pub fn start(&self, tasks: &TaskTracker, stopping: CancellationToken) {
+        tasks.spawn(warden::watch(self.clone(), stopping));
+    }
+
+    /// What the page has mounted now: the agent is told, where it does not know it yet. Returns once it has fetched the
+    /// list, or once it is clear that it will not. For every run, before its prompt and before [`Self::results`]:
+    /// what a result makes the agent do next can then use the newest tools.
+    pub async fn offer(&self, session: SessionId, tools: Vec<PageTool>) -> Offered {
+        let (offer, left_out) = Offer::of(tools, &self.0.limits);
+        let tools = offer.told();
+        let Some(page) = self.page_for(session, &offer) else {
+            // Nothing is offered, and nothing ever was.
+            return Offered { tools, left_out, unavailable: None };
+        };
+        let page = match page {
+            Ok(page) => page,
+            Err(why) => return Offered { tools, left_out, unavailable: Some(why) },
+        };
+        let number = page.counter.put(offer);
+        let told = self.tell(session, &page, number).await;
+        Offered { tools, left_out, unavailable: told.err() }
+    }
+
+    /// Results of the page, by the id of their call: every tool message of a run. Gives how many of them a call waited
+    /// for. Those that nobody waits for yet are kept for the call that is about to come; old ones change nothing.
+    pub fn results(&self, session: SessionId, results: impl IntoIterator<Item = (String, String)>) -> usize {
+        self.page(session).map_or(0, |page| page.counter.desk.results(results, &self.0.limits))
+    }
+
+    /// The user goes on: what still waits for the page ends, so that the agent can hear them.
+    pub fn overtake(&self, session: SessionId) {
+        if let Some(page) = self.page(session) {
+            page.counter.desk.give_up(NoResult::Overtaken);
+        }
+    }
+
+    /// Is this, by its name, a tool of a page?
+    pub fn is_ours(name: &str) -> bool {
+        name.starts_with(PREFIX)
+    }
+
+    /// The page's own name of a tool of it; `None` where it is someone else's.
+    pub fn page_name(&self, session: SessionId, name: &str) -> Option<String> {
+        let name = name.strip_prefix(PREFIX)?;
+        let known =
+            self.page(session).and_then(|page| page.counter.look(|_, offer| offer.page_name(name).cloned()));
+        Some(known.unwrap_or_else(|| name.to_owned()))
+    }
+
+    /// The calls that wait for the page and that no run has handed over. A run that has shown them all ends, so that the
+    /// page carries them out.
+    pub fn waiting(&self, session: SessionId) -> watch::Receiver<Vec<String>> {
+        self.page(session).map_or_else(|| self.0.nothing.subscribe(), |page| page.counter.desk.open())
+    }
+
+    /// The run that has shown these calls to the page has ended.
+    pub fn handed_over(&self, session: SessionId, calls: &[String]) {
+        if let Some(page) = self.page(session) {
+            page.counter.desk.handed_over(calls);
+        }
+    }
+
+    fn page(&self, session: SessionId) -> Option<Arc<Page>> {
+        self.0.pages.lock().unwrap_or_else(PoisonError::into_inner).get(&session).cloned()
+    }
+
+    /// The session's page; a new one only where there is something to offer.
+    fn page_for(&self, session: SessionId, offer: &Offer) -> Option<Result<Arc<Page>, String>> {
+        let mut pages = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(page) = pages.get(&session) {
+            return Some(Ok(Arc::clone(page)));
+        }
+        if offer.tools.is_empty() {
+            return None;
+        }
+        if pages.len() >= PAGES {
+            return Some(Err(format!("{PAGES} sessions have pages with tools already")));
+        }
+        let page = Arc::new(Page::new(&self.0.limits));
+        pages.insert(session, Arc::clone(&page));
+        Some(Ok(page))
+    }
+
+    fn forget(&self, session: SessionId) {
+        let page = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        if let Some(page) = page {
+            page.counter.desk.give_up(NoResult::TurnEnded);
+        }
+    }
+}
+
+/// Who tells agents of page tools, and answers for them. Setting MCP servers takes an owner; this sets only ours, beside
+/// the others, for whoever may prompt.
+fn own() -> Principal {
+    Principal {
+        // A constant that fits.
+        token: "page-tools".parse().unwrap_or_else(|_| TokenId::random()),
+        name: "page tools".into(),
+        role: Role::Owner,
+        sessions: None,
+        via: "agui".into(),
+    }
+}

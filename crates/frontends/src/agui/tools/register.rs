@@ -1,0 +1,113 @@
+//! Telling an agent of a page's tools: the server once for each start of the agent, its list whenever it has changed.
+//!
+//! Between turns an agent is connected anew for a changed list: when that is done, it has it. In the middle of a turn
+//! this would cut calls that wait, so there it is told by a notification; one that does not listen to it (Claude Code
+//! 2.1.120 does not) has the new list with its next turn.
+
+use std::{sync::PoisonError, time::Duration};
+
+use indexmap::IndexMap;
+use portolan_core::{
+    Action, CommandId, Generation, SessionId,
+    command::Stage,
+    session::state::{State, Status},
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{FrontendTools, PATH, Page, SERVER, own};
+use crate::door::{Secret, SecretKind};
+
+/// Between two looks at how far a command has come.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// What an agent needs to take up a list that it has just fetched, before it asks its model again. Nothing tells.
+const TAKING_UP: Duration = Duration::from_millis(150);
+
+impl FrontendTools {
+    /// Sees to it that the agent has the offer with this number. The reason where it has not.
+    pub(super) async fn tell(&self, session: SessionId, page: &Page, number: u64) -> Result<(), String> {
+        let Ok(_turn) = page.telling.acquire().await else { return Ok(()) };
+        let snapshot = self.0.registry.snapshot(&own(), session).await;
+        let state = snapshot.map_err(|refusal| refusal.message)?.state;
+        if !state.capabilities.mcp {
+            return Err(format!("the agent `{}` takes no MCP servers", state.summary.agent));
+        }
+        if !knows(page, &state) {
+            self.register(session, page, state.generation).await?;
+            return self.fetches(page, number, self.0.limits.register).await;
+        }
+        if *page.counter.fetched.borrow() >= number {
+            return Ok(());
+        }
+        if state.summary.status == Status::Active || page.counter.desk.is_busy() {
+            page.place.tell_changed().await;
+            if self.fetches(page, number, self.0.limits.fetch).await.is_err() {
+                return Err("the agent hears of the page's new tools when its turn has ended".to_owned());
+            }
+            tokio::time::sleep(TAKING_UP).await;
+            return Ok(());
+        }
+        self.carry_out(session, Action::McpReconnect { server: SERVER.to_owned() }).await?;
+        self.fetches(page, number, self.0.limits.register).await
+    }
+
+    async fn register(&self, session: SessionId, page: &Page, generation: Generation) -> Result<(), String> {
+        let base = self.0.base.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(base) = base else {
+            return Err(
+                "agents reach page tools only where Portolan listens on loopback without TLS".to_owned()
+            );
+        };
+        let secret = Secret::random(SecretKind::PageTools).map_err(|refusal| refusal.message)?;
+        let server = json!({
+            "type": "http",
+            "url": format!("{base}{PATH}{session}"),
+            "headers": { "Authorization": format!("Bearer {}", secret.expose()) },
+        });
+        page.told(|told| told.secret = Some((generation, secret.digest())));
+        let servers = IndexMap::from([(SERVER.to_owned(), server)]);
+        let set = self.carry_out(session, Action::McpSet { servers, keep: true }).await;
+        if set.is_err() {
+            page.told(|told| told.secret = None);
+        }
+        set
+    }
+
+    /// Waits until the agent has fetched the offer with this number.
+    async fn fetches(&self, page: &Page, number: u64, patience: Duration) -> Result<(), String> {
+        let mut fetched = page.counter.fetched.subscribe();
+        match tokio::time::timeout(patience, fetched.wait_for(|fetched| *fetched >= number)).await {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                Err(format!("the agent did not fetch the page's tools within {} s", patience.as_secs()))
+            }
+        }
+    }
+
+    /// Has the agent do something, and waits until it is done.
+    async fn carry_out(&self, session: SessionId, action: Action) -> Result<(), String> {
+        let (id, own) = (CommandId::random(), own());
+        let deadline = Instant::now() + self.0.limits.register;
+        loop {
+            // The same id again does nothing and tells how far it has come.
+            let receipt = self.0.registry.submit(&own, session, id.clone(), action.clone()).await;
+            match receipt.map_err(|refusal| refusal.message)?.stage {
+                Stage::Consumed { .. } => return Ok(()),
+                Stage::Refused { refusal } => return Err(refusal.message),
+                Stage::Uncertain { reason } => return Err(reason),
+                Stage::Accepted | Stage::Sending | Stage::Delivered if Instant::now() >= deadline => {
+                    return Err("the agent takes long to connect to the page's tools".to_owned());
+                }
+                Stage::Accepted | Stage::Sending | Stage::Delivered => tokio::time::sleep(LOOK).await,
+            }
+        }
+    }
+}
+
+/// Whether this start of the agent was told of the server, and still has it: someone may have set others in its place.
+fn knows(page: &Page, state: &State) -> bool {
+    let was_told =
+        page.told(|told| told.secret.is_some_and(|(generation, _)| generation == state.generation));
+    was_told && (state.mcp_servers.is_empty() || state.mcp_servers.iter().any(|server| server.name == SERVER))
+}

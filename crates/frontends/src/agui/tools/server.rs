@@ -1,0 +1,230 @@
+//! The MCP server: what agents reach at [`PATH`] and their session's id. Nobody gets an answer there who does not show the
+//! secret of that start of the agent; the door asks for it before a body is read.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Path, Request, State},
+    response::{IntoResponse as _, Response},
+    routing::any,
+};
+use http::{HeaderMap, StatusCode, header, request::Parts};
+use portolan_core::{RefusalCode, SessionId};
+use rmcp::{
+    ErrorData, Peer, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    },
+    service::{NotificationContext, RequestContext},
+    transport::{
+        StreamableHttpServerConfig, StreamableHttpService,
+        streamable_http_server::session::{
+            SessionManager as _,
+            local::{LocalSessionManager, SessionConfig},
+        },
+    },
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Counter, FrontendTools};
+use crate::door::{Denied, Secret, Vouch, Vouched};
+
+/// Where the server stands; a session's id follows.
+pub const PATH: &str = "/mcp/page-tools/";
+
+/// Bytes of one message of an agent: the arguments of a call, with much to spare.
+const MESSAGE_BYTES: usize = 1024 * 1024;
+
+/// Connections of one agent. It has one; each time it connects anew it leaves the one before behind.
+const CONNECTIONS: usize = 4;
+
+/// Connections that are being made, beside those. An agent makes one at a time.
+const UNFINISHED: usize = 8;
+
+/// Where Claude Code tells which call of its model a call is.
+const CALL_ID: &str = "claudecode/toolUseId";
+
+/// What the model reads about the server.
+const INSTRUCTIONS: &str = "These tools run in the web page that the user has open: they read and change what the user \
+     sees there. A call returns what the page answered.";
+
+/// The place of one session's agent.
+pub(super) struct Place {
+    service: StreamableHttpService<Server, LocalSessionManager>,
+    connections: Arc<LocalSessionManager>,
+    peers: Arc<Peers>,
+    _end: DropGuard,
+}
+
+/// The agent's connections, oldest first, by the name that each has in its requests.
+type Peers = Mutex<Vec<(Arc<str>, Peer<RoleServer>)>>;
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").finish_non_exhaustive()
+    }
+}
+
+impl Place {
+    pub(super) fn new(counter: Arc<Counter>) -> Self {
+        let mut connections = LocalSessionManager::default();
+        let mut config = SessionConfig::default();
+        // An agent may be silent for hours; its connections end with its session, and there are few.
+        config.keep_alive = None;
+        connections.session_config = config;
+        let connections = Arc::new(connections);
+        let peers = Arc::new(Peers::default());
+        let end = CancellationToken::new();
+        let config = StreamableHttpServerConfig::default()
+            // The door has checked the name by which we were called, and where the request comes from.
+            .disable_allowed_hosts()
+            .with_max_request_body_bytes(MESSAGE_BYTES)
+            .with_cancellation_token(end.clone());
+        let server = Server { counter, peers: Arc::clone(&peers), connections: Arc::clone(&connections) };
+        let service =
+            StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&connections), config);
+        Self { service, connections, peers, _end: end.drop_guard() }
+    }
+
+    /// Tells the agent that the list of tools has changed.
+    pub(super) async fn tell_changed(&self) {
+        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (_, peer) in peers {
+            // One that is gone has nothing to be told.
+            let _ = peer.notify_tool_list_changed().await;
+        }
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        let is_new = request.method() == http::Method::POST && connection(request.headers()).is_none();
+        if is_new && self.connections.sessions.read().await.len() >= CONNECTIONS + UNFINISHED {
+            let message = "too many connections are being made";
+            return Denied::new(StatusCode::SERVICE_UNAVAILABLE, RefusalCode::Busy, message).into_response();
+        }
+        self.service.handle(request).await.map(Body::new)
+    }
+}
+
+fn connection(headers: &HeaderMap) -> Option<&str> {
+    headers.get("mcp-session-id")?.to_str().ok()
+}
+
+impl FrontendTools {
+    /// The route, for the main listener.
+    pub fn routes(&self) -> Router {
+        Router::new().route(&format!("{PATH}{{session}}"), any(enter)).with_state(self.clone())
+    }
+
+    /// Whether a request shows the secret of the agent whose place it asks for; for the keeper of the main listener.
+    pub fn vouch(&self, parts: &Parts) -> Vouch {
+        let Some(session) = parts.uri.path().strip_prefix(PATH) else { return Vouch::NotMine };
+        let known = session.parse().ok().and_then(|session| self.page(session));
+        let expected = known.and_then(|page| page.told(|told| told.secret.map(|(_, digest)| digest)));
+        let shown = parts
+            .headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
+            .map(|secret| Secret::sent(secret).digest());
+        match (expected, shown) {
+            (Some(expected), Some(shown)) if bool::from(expected.same(&shown)) => Vouch::Known,
+            _ => Vouch::Unknown,
+        }
+    }
+}
+
+async fn enter(
+    State(tools): State<FrontendTools>,
+    Path(session): Path<String>,
+    request: Request,
+) -> Response {
+    // The door has asked for the secret. Without a door before it, nobody gets in.
+    let page = session.parse::<SessionId>().ok().and_then(|session| tools.page(session));
+    match page.filter(|_| request.extensions().get::<Vouched>().is_some()) {
+        Some(page) => page.place.answer(request).await,
+        None => Denied::unauthenticated().into_response(),
+    }
+}
+
+/// What speaks MCP on one connection of the agent.
+#[derive(Clone)]
+struct Server {
+    counter: Arc<Counter>,
+    peers: Arc<Peers>,
+    connections: Arc<LocalSessionManager>,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new(super::SERVER, env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    /// Those with connections, on which a changed list can be told.
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::known_up_to(&ProtocolVersion::V_2025_11_25))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let parts = context.extensions.get::<Parts>();
+        let Some(id) = parts.and_then(|parts| connection(&parts.headers)) else { return };
+        let id: Arc<str> = id.into();
+        let oldest = {
+            let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+            peers.push((Arc::clone(&id), context.peer));
+            (peers.len() > CONNECTIONS).then(|| peers.remove(0).0)
+        };
+        if let Some(oldest) = oldest {
+            // It may have ended by itself.
+            let _ = self.connections.close_session(&oldest).await;
+        }
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let (number, tools) = self.counter.look(|number, offer| (number, offer.tools.clone()));
+        self.counter.fetched.send_if_modified(|fetched| {
+            let is_newer = number > *fetched;
+            *fetched = number.max(*fetched);
+            is_newer
+        });
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        call: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let failed = |why: String| Ok(CallToolResult::error(vec![ContentBlock::text(why)]).into());
+        if !self.counter.look(|_, offer| offer.has(&call.name)) {
+            return failed(format!("the page has no tool `{}` at the moment", call.name));
+        }
+        let id = context.meta.get(CALL_ID).or_else(|| call.meta.as_ref()?.get(CALL_ID));
+        let Some(id) = id.and_then(|id| id.as_str()).filter(|id| !id.is_empty()) else {
+            return failed(
+                "this agent does not tell which call this is, so the page cannot be asked".to_owned(),
+            );
+        };
+        // Cancel-safe: a call that is dropped waits no longer.
+        let outcome = tokio::select! {
+            outcome = self.counter.desk.call(id, &self.counter.limits) => outcome,
+            () = context.ct.cancelled() => return failed("the call was cancelled".to_owned()),
+        };
+        match outcome {
+            Ok(result) => Ok(CallToolResult::success(vec![ContentBlock::text(result)]).into()),
+            Err(why) => failed(why.to_string()),
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! An agent that takes MCP servers, a listener with its keeper, and a client as bare as a hostile one.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::body::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use indexmap::IndexMap;
+use portolan_core::{
+    Action, Capabilities, CommandId, Principal, Role, SessionId, SessionSpec,
+    capabilities::NativeProtocol,
+    event::{Content, Exit, ExitReason, TurnOrigin, TurnOutcome, TurnResult, plain_text},
+    ports::{
+        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report,
+    },
+    registry::Registry,
+    request::Ask,
+    session::machine::Policy,
+    spec::SpecOption,
+};
+use portolan_store::MemoryStore;
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpStream,
+    sync::{mpsc, watch},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::super::{FrontendTools, Limits, Offered, PATH, PageTool};
+use crate::door::{Door, DoorSettings, Keeper, Listening, Tickets, Tokens};
+
+/// How long anything may take before a test gives up on it. Far longer than it ever should.
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Takes MCP servers and connects to none. A prompt is the name of a tool that it asks leave for.
+#[derive(Debug, Default)]
+struct Recluse {
+    orders: Arc<watch::Sender<Vec<Order>>>,
+}
+
+impl Agent for Recluse {
+    fn kind(&self) -> &'static str {
+        "recluse"
+    }
+    fn title(&self) -> String {
+        "Recluse".into()
+    }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            mcp: true,
+            interrupt: true,
+            native_protocol: NativeProtocol::Demo,
+            options: vec![SpecOption::Cwd, SpecOption::Prompt],
+            ..Capabilities::default()
+        }
+    }
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(std::future::ready(Probe { available: true, ..Probe::default() }))
+    }
+    fn start(&self, _: Launch) -> AgentLink {
+        let (instructions, mut wanted) = mpsc::channel::<Instruction>(INSTRUCTIONS);
+        let (reports, told) = mpsc::channel(REPORTS);
+        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
+        let (end, orders, capabilities) = (stop.clone(), Arc::clone(&self.orders), self.capabilities());
+        tokio::spawn(async move {
+            let capabilities = Box::new(capabilities);
+            let protocol = NativeProtocol::Demo;
+            let _ = reports.send(Report::Started { pid: None, version: None, protocol, capabilities }).await;
+            let _ = reports.send(Report::Ready).await;
+            while let Some(Some(Instruction { ticket, order })) = tokio::select! {
+                instruction = wanted.recv() => Some(instruction),
+                () = end.cancelled() => None,
+            } {
+                let _ = reports.send(Report::Delivered(ticket)).await;
+                let _ = reports.send(Report::Consumed { ticket, result: None }).await;
+                match &order {
+                    Order::Prompt { content } => {
+                        let _ = reports.send(Report::TurnStarted { origin: TurnOrigin::Prompt }).await;
+                        let ask = Box::new(permission(&plain_text(content)));
+                        let key = format!("{ticket:?}");
+                        let _ = reports
+                            .send(Report::RequestOpened { key, ask, parent: None, tool: None, raw: None })
+                            .await;
+                    }
+                    Order::Answer { .. } | Order::Interrupt => {
+                        let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
+                        let _ = reports.send(Report::TurnEnded { result, raw: None }).await;
+                    }
+                    _ => {}
+                }
+                orders.send_modify(|orders| orders.push(order));
+            }
+            let exit = Exit {
+                reason: ExitReason::Stopped,
+                code: None,
+                signal: None,
+                message: "it ended".into(),
+                stderr: String::new(),
+            };
+            let _ = reports.send(Report::Exited(exit)).await;
+        });
+        AgentLink { instructions, reports: told, stop, kill }
+    }
+}
+
+fn permission(tool_name: &str) -> Ask {
+    Ask::Permission {
+        tool_name: tool_name.into(),
+        input: json!({}),
+        description: None,
+        changes: vec![],
+        reason: None,
+        blocked_path: None,
+        suggestions: vec![],
+        options: vec![],
+    }
+}
+
+/// Everything behind the listener.
+pub(super) struct Stand {
+    pub(super) tools: FrontendTools,
+    pub(super) registry: Registry,
+    pub(super) owner_secret: String,
+    address: String,
+    orders: Arc<watch::Sender<Vec<Order>>>,
+    stopping: CancellationToken,
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        self.stopping.cancel();
+    }
+}
+
+impl Stand {
+    pub(super) async fn new() -> Self {
+        Self::with(Limits::default()).await
+    }
+
+    pub(super) async fn with(limits: Limits) -> Self {
+        let (store, clock) = (Arc::new(MemoryStore::new()), Clock::system());
+        let agent = Recluse::default();
+        let orders = Arc::clone(&agent.orders);
+        let registry = Registry::open(store.clone(), vec![Arc::new(agent)], clock.clone(), Policy::default())
+            .await
+            .unwrap();
+        let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
+        let tickets = Tickets::open(store, clock.clone(), tokens.clone()).await.unwrap();
+        let settings =
+            DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
+        let tools = FrontendTools::new(registry.clone(), limits);
+        let vouching = tools.clone();
+        let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap();
+        let keeper = keeper.with_voucher(move |parts| vouching.vouch(parts));
+        let stopping = CancellationToken::new();
+        let door = Door::bind(&settings).await.unwrap();
+        let serving = door.serve(Arc::new(keeper), tools.routes(), stopping.clone());
+        let base = serving.addresses.iter().find_map(Listening::url).unwrap();
+        tools.listens_at(base.clone());
+        tools.start(&TaskTracker::new(), stopping.clone());
+        let (_, owner_secret) = tokens.create("ada", Role::Owner, None, None).await.unwrap();
+        let address = base.strip_prefix("http://").unwrap().to_owned();
+        Self { tools, registry, owner_secret, address, orders, stopping }
+    }
+
+    pub(super) async fn session(&self) -> SessionId {
+        let spec = SessionSpec { agent: "recluse".into(), cwd: "/".into(), ..SessionSpec::default() };
+        let session = self.registry.create(&owner(), CommandId::random(), spec).await.unwrap().session;
+        self.until(session, |state| state.summary.status == portolan_core::session::state::Status::Connected)
+            .await;
+        session
+    }
+
+    /// Waits until a session is so.
+    pub(super) async fn until(
+        &self,
+        session: SessionId,
+        fits: impl Fn(&portolan_core::session::state::State) -> bool,
+    ) -> Arc<portolan_core::session::state::State> {
+        let look = async {
+            loop {
+                let state = self.registry.snapshot(&owner(), session).await.unwrap().state;
+                if fits(&state) {
+                    return state;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, look).await.unwrap()
+    }
+
+    pub(super) async fn act(&self, session: SessionId, action: Action) {
+        self.registry.submit(&owner(), session, CommandId::random(), action).await.unwrap();
+    }
+
+    pub(super) async fn prompt(&self, session: SessionId, text: &str) {
+        self.act(session, Action::Prompt { content: vec![Content::text(text)] }).await;
+    }
+
+    /// Offers tools; beside that, an agent that fetches the list as soon as it is told of it. Gives what the agent has
+    /// now: its way in.
+    pub(super) async fn offer(&self, session: SessionId, names: &[&str]) -> (Offered, Connection) {
+        let before = self.orders.borrow().len();
+        let offering = self.tools.offer(session, names.iter().map(|name| tool(name)).collect());
+        let agent = async {
+            let mut orders = self.orders.subscribe();
+            orders.wait_for(|orders| orders.len() > before).await.unwrap();
+            let mut connection = self.connection(session);
+            connection.handshake().await;
+            connection.ask("tools/list", json!({})).await;
+            connection
+        };
+        tokio::time::timeout(PATIENCE, async { tokio::join!(offering, agent) }).await.unwrap()
+    }
+
+    /// The servers that the agent was told last.
+    pub(super) fn servers(&self) -> IndexMap<String, Value> {
+        let orders = self.orders.borrow();
+        let set = |order: &Order| match order {
+            Order::McpSet(servers) => Some(servers.clone()),
+            _ => None,
+        };
+        orders.iter().rev().find_map(set).unwrap_or_default()
+    }
+
+    pub(super) fn orders(&self) -> Vec<Order> {
+        self.orders.borrow().clone()
+    }
+
+    /// A connection of the session's agent, by the secret that it was told.
+    pub(super) fn connection(&self, session: SessionId) -> Connection {
+        let server = &self.servers()["copilotkit-frontend"];
+        assert_eq!(server["url"], format!("http://{}{PATH}{session}", self.address));
+        let secret = server["headers"]["Authorization"].as_str().unwrap().to_owned();
+        self.connection_with(session, &secret)
+    }
+
+    pub(super) fn connection_with(&self, session: SessionId, authorization: &str) -> Connection {
+        Connection {
+            address: self.address.clone(),
+            path: format!("{PATH}{session}"),
+            authorization: authorization.to_owned(),
+            id: None,
+            asked: 0,
+        }
+    }
+}
+
+pub(super) fn owner() -> Principal {
+    let token = "test".parse().unwrap();
+    Principal { token, name: "test".into(), role: Role::Owner, sessions: None, via: "test".into() }
+}
+
+pub(super) fn tool(name: &str) -> PageTool {
+    PageTool { name: name.into(), description: format!("does {name}"), parameters: Value::Null }
+}
+
+/// A client of the place, one request per connection.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    address: String,
+    path: String,
+    authorization: String,
+    id: Option<String>,
+    asked: u64,
+}
+
+impl Connection {
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        body: impl Into<Bytes>,
+    ) -> (StatusCode, HeaderMap, String) {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(&self.path)
+            .header("host", &self.address)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if !self.authorization.is_empty() {
+            request = request.header("authorization", &self.authorization);
+        }
+        if let Some(id) = &self.id {
+            request = request.header("mcp-session-id", id).header("mcp-protocol-version", "2025-11-25");
+        }
+        let request = request.body(Full::new(body.into())).unwrap();
+        let stream = TcpStream::connect(&self.address).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let driving = tokio::spawn(connection);
+        let response = sender.send_request(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned());
+        driving.abort();
+        (parts.status, parts.headers, body.unwrap_or_default())
+    }
+
+    /// Asks and gives the answer: the one message of the body, whether it comes as JSON or as an event.
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.asked += 1;
+        let message = json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params });
+        let (status, headers, body) = self.send(Method::POST, message.to_string()).await;
+        assert_eq!(status, StatusCode::OK, "{body}");
+        if let Some(id) = headers.get("mcp-session-id") {
+            self.id = Some(id.to_str().unwrap().to_owned());
+        }
+        let events = body.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+        let found = events.filter(|data| !data.is_empty()).last().unwrap_or(&body).to_owned();
+        serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {body:?}"))
+    }
+
+    /// Gives what the server says about itself.
+    pub(super) async fn handshake(&mut self) -> Value {
+        let client = json!({ "name": "test", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+        let said = self.ask("initialize", params).await;
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let (status, _, body) = self.send(Method::POST, initialized.to_string()).await;
+        assert_eq!((status, body.as_str()), (StatusCode::ACCEPTED, ""));
+        said["result"].clone()
+    }
+
+    /// Calls a tool as Claude Code does.
+    pub(super) async fn call(&mut self, name: &str, id: &str) -> (bool, String) {
+        let meta = json!({ "claudecode/toolUseId": id, "progressToken": 1 });
+        let said = self.ask("tools/call", json!({ "name": name, "arguments": {}, "_meta": meta })).await;
+        let result = &said["result"];
+        let is_error = result["isError"].as_bool().unwrap_or_default();
+        (is_error, result["content"][0]["text"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+impl Connection {
+    /// Opens the stream of notifications, and waits for one that holds these words.
+    pub(super) async fn hears(&self, words: &str) -> bool {
+        let mut request = Request::builder()
+            .uri(&self.path)
+            .header("host", &self.address)
+            .header("accept", "text/event-stream")
+            .header("authorization", &self.authorization);
+        if let Some(id) = &self.id {
+            request = request.header("mcp-session-id", id);
+        }
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        let stream = TcpStream::connect(&self.address).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let _driving = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(connection));
+        let mut body = sender.send_request(request).await.unwrap().into_body();
+        let mut heard = String::new();
+        while let Some(Ok(frame)) = body.frame().await {
+            heard.push_str(&String::from_utf8_lossy(frame.data_ref().unwrap_or(&Bytes::new())));
+            if heard.contains(words) {
+                return true;
+            }
+        }
+        false
+    }
+}
