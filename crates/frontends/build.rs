@@ -28,16 +28,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         let bytes = fs::read(file)?;
         let small = PathBuf::from(format!("{}.br", file.display()));
         let compressed = if small.is_file() {
-            format!("Some(include_bytes!({:?}))", small.canonicalize()?)
+            format!("Some(include_bytes!({}))", literal(&small)?)
         } else {
             "None".to_owned()
         };
         writeln!(
             table,
-            "    File {{ path: {path:?}, kind: {:?}, etag: \"\\\"{:016x}\\\"\", plain: include_bytes!({:?}), brotli: {compressed} }},",
+            "    File {{ path: {path:?}, kind: {:?}, etag: \"\\\"{:016x}\\\"\", plain: include_bytes!({}), brotli: {compressed} }},",
             kind(path),
             digest(&bytes),
-            file.canonicalize()?,
+            literal(file)?,
         )?;
     }
     table.push(']');
@@ -59,6 +59,12 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) -> Re
     Ok(())
 }
 
+/// A path as Rust source.
+fn literal(path: &Path) -> Result<String, Box<dyn Error>> {
+    let whole = path.canonicalize()?;
+    Ok(format!("{:?}", whole.to_str().ok_or("the clone lies in a folder whose name is not UTF-8")?))
+}
+
 fn kind(path: &str) -> &'static str {
     match path.rsplit('.').next() {
         Some("js") => "text/javascript; charset=utf-8",
@@ -73,5 +79,7 @@ fn kind(path: &str) -> &'static str {
 
 /// FNV-1a: tells two builds of a file apart, and promises nothing more.
 fn digest(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -59,15 +59,15 @@ test('both press at the same moment: one answer counts, nobody sees an error', a
     assert.equal(await page.getByRole('alert').count(), 0);
     assert.deepEqual(faults, []);
   }
-  const closed = daemon.cli('export', session, '--json').split('\n').filter((line) => line.includes('"request_closed"'));
+  const closed = daemon.cli('export', session).split('\n').filter((line) => line.includes('"request_closed"'));
   assert.equal(closed.length, 1);
 });
 
 test('a session is made from the form, streams, and a second prompt waits in the queue', async () => {
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/new`);
-  await page.getByLabel('Agent').selectOption('demo');
-  await page.getByLabel('Folder').fill('/tmp');
+  await page.getByLabel('Agent', { exact: true }).selectOption('demo');
+  await page.getByLabel('Folder', { exact: true }).fill('/tmp');
   await page.getByLabel('What should be done?').fill('slow');
   await page.getByRole('button', { name: 'Start' }).click();
   await page.getByRole('button', { name: 'Interrupt' }).waitFor();
@@ -83,7 +83,7 @@ test('text of an agent is shown as text, whatever it holds', async () => {
   const hostile = [
     '<img src=x onerror=window.hacked=1><script>window.hacked=1</script>',
     '[press](javascript:window.hacked=1) ![p](http://127.0.0.1:1/x.png) <a href="javascript:window.hacked=1">html</a>',
-    `bidi \u202egnp.exe and ${'x'.repeat(200_000)}`,
+    `bidi \u202egnp.exe and ${'x'.repeat(90_000)}`,
   ].join('\n\n');
   const session = daemon.newSession(`say ${hostile}`);
   const { page, faults } = await visit(browser, daemon);
@@ -165,7 +165,7 @@ test('a connection lost while words stream goes on without a gap', async () => {
   await context.setOffline(true);
   await context.setOffline(false);
   await page.locator('.words.open').waitFor({ state: 'detached' });
-  const told = daemon.cli('export', session, '--json').split('\n').filter((line) => line.includes('"type":"message"')).at(-1);
+  const told = daemon.cli('export', session).split('\n').filter((line) => line.includes('"type":"message"')).at(-1);
   const text = JSON.parse(told).event.content.map((piece) => piece.text ?? '').join('');
   const squeeze = (value) => value.replace(/\s+/g, '');
   assert.equal(squeeze(await page.locator('.words').first().innerText()), squeeze(text));

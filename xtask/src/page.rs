@@ -16,15 +16,26 @@ use crate::project::{self, root, run, works};
 /// The oldest Node that the build's own tools run on.
 const NODE: (u32, u32) = (20, 19);
 /// What the page is made from, below web/.
-const SOURCES: [&str; 7] =
-    ["client/src", "page/src", "page/public", "page/index.html", "page/vite.config.ts", "page/package.json", "package-lock.json"];
+const SOURCES: [&str; 7] = [
+    "client/src",
+    "page/src",
+    "page/public",
+    "page/index.html",
+    "page/vite.config.ts",
+    "page/package.json",
+    "package-lock.json",
+];
 /// All that must come over the wire before the page can be used, compressed. The rest is loaded when it is needed.
 const TO_INTERACTIVE: u64 = 250 * 1024;
 
 /// Builds the page, unless it is built already.
 pub(crate) fn build() -> Result<()> {
     let Some(version) = node() else {
-        bail!("the page needs Node {}.{} or newer, with npm; without it the program works, but has no page", NODE.0, NODE.1);
+        bail!(
+            "the page needs Node {}.{} or newer, with npm; without it the program works, but has no page",
+            NODE.0,
+            NODE.1
+        );
     };
     if is_fresh()? {
         println!("the page is built already");

@@ -56,7 +56,8 @@ pub(super) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
 }
 
 fn answer(file: &File, asked: &HeaderMap) -> Response {
-    let cache = if file.path.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let cache =
+        if file.path.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
     let mut response = Response::new(Body::empty());
     let headers = response.headers_mut();
     for (name, value) in [
@@ -87,7 +88,12 @@ fn answer(file: &File, asked: &HeaderMap) -> Response {
 
 /// The comma-separated parts of a header, however often it was sent.
 fn names<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> impl Iterator<Item = &'a str> {
-    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim)
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
 }
 
 #[cfg(test)]
@@ -104,8 +110,12 @@ mod tests {
         brotli: Some(b"small"),
     };
 
-    async fn asked(file: &File, headers: &[(header::HeaderName, &'static str)]) -> (u16, Option<String>, Vec<u8>) {
-        let asked = headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+    async fn asked(
+        file: &File,
+        headers: &[(header::HeaderName, &'static str)],
+    ) -> (u16, Option<String>, Vec<u8>) {
+        let asked =
+            headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
         let response = answer(file, &asked);
         let coding = response.headers().get(header::CONTENT_ENCODING).map(|v| v.to_str().unwrap().to_owned());
         let status = response.status().as_u16();
@@ -116,7 +126,10 @@ mod tests {
     async fn a_browser_gets_what_is_already_compressed_and_others_get_it_plain() {
         let br = Some("br".to_owned());
         let coded = |value| [(header::ACCEPT_ENCODING, value)];
-        assert_eq!(asked(&FILE, &coded("gzip, deflate, br, zstd")).await, (200, br.clone(), b"small".to_vec()));
+        assert_eq!(
+            asked(&FILE, &coded("gzip, deflate, br, zstd")).await,
+            (200, br.clone(), b"small".to_vec())
+        );
         assert_eq!(asked(&FILE, &coded("br;q=0.8")).await, (200, br, b"small".to_vec()));
         assert_eq!(asked(&FILE, &coded("gzip, br;q=0")).await, (200, None, b"plain".to_vec()));
         assert_eq!(asked(&FILE, &[]).await, (200, None, b"plain".to_vec()));
@@ -141,7 +154,9 @@ mod tests {
     #[test]
     fn the_page_has_nothing_inline_and_loads_nothing_from_elsewhere() {
         let index = find("/").map(|file| String::from_utf8_lossy(file.plain).into_owned()).unwrap();
-        for foreign in ["<script>", "<style>", " style=", " onclick=", " onload=", "http://", "https://", "=\"//"] {
+        for foreign in
+            ["<script>", "<style>", " style=", " onclick=", " onload=", "http://", "https://", "=\"//"]
+        {
             assert!(!index.contains(foreign), "`{foreign}` in the page");
         }
     }
