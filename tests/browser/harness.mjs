@@ -2,7 +2,7 @@
 // and everything that was started is ended by its process id.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +14,9 @@ const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 /** Starts a daemon on a free port and waits until it says that it is ready. */
 export async function startDaemon() {
   const home = mkdtempSync(join(tmpdir(), 'portolan-browser-'));
+  const work = mkdtempSync(join(tmpdir(), 'portolan-work-'));
+  const folder = join(work, 'harbour');
+  mkdirSync(folder, { recursive: true });
   const env = { ...process.env, PORTOLAN_HOME: home };
   const up = (port) => spawn(BINARY, ['up', '--no-open', '--listen', `127.0.0.1:${port}`], { env, stdio: 'ignore' });
   const gone = (process) => new Promise((ended) => (process.exitCode === null && process.signalCode === null ? process.once('exit', ended) : ended()));
@@ -37,7 +40,7 @@ export async function startDaemon() {
       await until(async () => (await fetch(`${url}/healthz`)).ok);
     },
     ticketLink: () => JSON.parse(cli('open', '--json')).link,
-    newSession: (prompt) => JSON.parse(cli('new', 'demo', prompt, '--json')).session,
+    newSession: (prompt) => JSON.parse(cli('new', 'demo', prompt, '--cwd', folder, '--json')).session,
     sessions: () => {
       const listed = JSON.parse(cli('ls', '--all', '--json'));
       return Array.isArray(listed) ? listed : listed.sessions;
@@ -45,7 +48,7 @@ export async function startDaemon() {
     async stop() {
       child.kill('SIGTERM');
       await gone(child);
-      rmSync(home, { recursive: true, force: true });
+      for (const made of [home, work]) rmSync(made, { recursive: true, force: true });
     },
   };
 }

@@ -66,8 +66,8 @@ test('both press at the same moment: one answer counts, nobody sees an error', a
 test('a session is made from the form, streams, and a second prompt waits in the queue', async () => {
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/new`);
-  await page.getByLabel('Agent', { exact: true }).selectOption('demo');
-  await page.getByLabel('Folder', { exact: true }).fill('/tmp');
+  await page.getByRole('combobox', { name: 'Agent' }).selectOption('demo');
+  await page.getByRole('combobox', { name: 'Folder' }).fill('/tmp');
   await page.getByLabel('What should be done?').fill('slow');
   await page.getByRole('button', { name: 'Start' }).click();
   await page.getByRole('button', { name: 'Interrupt' }).waitFor();

@@ -26,6 +26,12 @@ test("a text that is replaced by another is read anew", () => {
   expect(kinds(reader.read("other", false))).toEqual(["paragraph"]);
 });
 
+test("one endless line is shown by its beginning and its end", () => {
+  const [block, ...more] = new Reader().read(`begin${"x".repeat(100_000)}end`, false);
+  const { text } = block?.token as unknown as { text: string };
+  expect([more.length, text.startsWith("beginx"), text.endsWith("xend"), text.length < 50_000]).toEqual([0, true, true, true]);
+});
+
 test("only addresses that are harmless to follow become links", () => {
   expect(safeAddress("https://example.org/a")).toBe("https://example.org/a");
   for (const bad of ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "/api/v1/logout", "//evil"]) {

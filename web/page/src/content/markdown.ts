@@ -9,8 +9,10 @@ import { Lexer, type Token, type Tokens } from "marked";
 
 export type Block = { id: number; token: Token };
 
-/** A block longer than this is shown as plain text: nobody reads it, and reading it would cost seconds. */
-const LONGEST_BLOCK = 200_000;
+/** A block longer than this is shown by its beginning and its end: nobody reads it, and reading it would stop the page. */
+const LONGEST_BLOCK = 50_000;
+/** How much of each; less while it grows, when it is drawn anew with every word. */
+const EXCERPT = { open: 2_000, done: 20_000 };
 
 export class Reader {
   #done: Block[] = [];
@@ -26,7 +28,7 @@ export class Reader {
     }
     this.#text = text;
     const rest = text.slice(this.#offset);
-    const tokens = rest.length > LONGEST_BLOCK ? [plain(rest)] : lex(rest);
+    const tokens = longestBlock(rest) > LONGEST_BLOCK ? [excerpt(rest, open ? EXCERPT.open : EXCERPT.done)] : lex(rest);
     // While it grows, the last blocks may still change their mind: a list goes on, a line becomes a heading.
     const settled = open ? Math.max(0, tokens.length - 3) : 0;
     for (const token of tokens.slice(0, settled)) {
@@ -36,6 +38,24 @@ export class Reader {
     const growing = tokens.slice(settled).filter(({ type }) => type !== "space" && type !== "def");
     return [...this.#done, ...growing.map((token, index) => ({ id: this.#ids + 1 + index, token }))];
   }
+}
+
+/** The longest stretch without an empty line. */
+function longestBlock(text: string): number {
+  let longest = 0;
+  let from = 0;
+  if (text.length <= LONGEST_BLOCK) return text.length;
+  for (;;) {
+    const end = text.indexOf("\n\n", from);
+    longest = Math.max(longest, (end < 0 ? text.length : end) - from);
+    if (end < 0) return longest;
+    from = end + 2;
+  }
+}
+
+function excerpt(text: string, each: number): Token {
+  const left = (text.length - 2 * each).toLocaleString("en");
+  return { type: "long", raw: text, text: `${text.slice(0, each)}\n… ${left} more characters …\n${text.slice(-each)}` } as unknown as Token;
 }
 
 function plain(text: string): Token {
