@@ -2,7 +2,7 @@
 // and everything that was started is ended by its process id.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,38 +14,65 @@ const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 /** Starts a daemon on a free port and waits until it says that it is ready. */
 export async function startDaemon() {
   const home = mkdtempSync(join(tmpdir(), 'portolan-browser-'));
+  const work = mkdtempSync(join(tmpdir(), 'portolan-work-'));
+  const folder = join(work, 'harbour');
+  mkdirSync(folder, { recursive: true });
   const env = { ...process.env, PORTOLAN_HOME: home };
-  const child = spawn(BINARY, ['up', '--no-open', '--listen', '127.0.0.1:0'], { env, stdio: 'ignore' });
+  const up = (port) => spawn(BINARY, ['up', '--no-open', '--listen', `127.0.0.1:${port}`], { env, stdio: 'ignore' });
+  const gone = (process) => new Promise((ended) => (process.exitCode === null && process.signalCode === null ? process.once('exit', ended) : ended()));
+  let child = up(0);
   const cli = (...args) => execFileSync(BINARY, args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
   const url = await until(() => JSON.parse(readFileSync(join(home, 'daemon.json'), 'utf8')).url);
+  const { port } = new URL(url);
   return {
     url,
-    port: new URL(url).port,
+    port,
+    home,
     cli,
+    /** Ends the daemon as a power cut would. */
+    async kill() {
+      child.kill('SIGKILL');
+      await gone(child);
+    },
+    /** Starts it again at the same address. */
+    async restart() {
+      child = up(port);
+      await until(async () => (await fetch(`${url}/healthz`)).ok);
+    },
     ticketLink: () => JSON.parse(cli('open', '--json')).link,
-    newSession: (prompt) => JSON.parse(cli('new', 'demo', prompt, '--json')).session,
+    newSession: (prompt) => JSON.parse(cli('new', 'demo', prompt, '--cwd', folder, '--json')).session,
     sessions: () => {
       const listed = JSON.parse(cli('ls', '--all', '--json'));
       return Array.isArray(listed) ? listed : listed.sessions;
     },
     async stop() {
       child.kill('SIGTERM');
-      await new Promise((ended) => (child.exitCode === null ? child.once('exit', ended) : ended()));
-      rmSync(home, { recursive: true, force: true });
+      await gone(child);
+      for (const made of [home, work]) rmSync(made, { recursive: true, force: true });
     },
   };
 }
 
+function switches(hosts) {
+  const rules = [...hosts.map((name) => `MAP ${name} 127.0.0.1`), 'MAP * ~NOTFOUND', 'EXCLUDE 127.0.0.1', 'EXCLUDE localhost'];
+  return [
+    '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync', `--host-resolver-rules=${rules.join(', ')}`,
+  ];
+}
+
 /** A browser that reaches loopback only; `hosts` maps further names to it. */
 export function startBrowser(hosts = []) {
-  const rules = [...hosts.map((name) => `MAP ${name} 127.0.0.1`), 'MAP * ~NOTFOUND', 'EXCLUDE 127.0.0.1', 'EXCLUDE localhost'];
-  return chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync', `--host-resolver-rules=${rules.join(', ')}`,
-    ],
+  return chromium.launch({ executablePath: CHROMIUM, args: switches(hosts) });
+}
+
+/** A browser that keeps its login in `folder` and lets other tools drive it at `port`. */
+export async function startPersistentBrowser(folder) {
+  const context = await chromium.launchPersistentContext(folder, {
+    executablePath: CHROMIUM, args: [...switches([]), '--remote-debugging-port=0'],
   });
+  const port = await until(() => Number(readFileSync(join(folder, 'DevToolsActivePort'), 'utf8').split('\n')[0]));
+  return { context, port };
 }
 
 /** A web server of somebody else: an empty page on a port of its own. */
@@ -58,10 +85,23 @@ export async function startForeignSite() {
   return { port: server.address().port, stop: () => new Promise((closed) => server.close(closed)) };
 }
 
-/** Waits until `look` gives something without an error, at most ten seconds. */
+/** Someone who is let in, with everything that went wrong on the page. */
+export async function visit(browser, daemon, options = {}) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  const faults = [];
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
+  await page.goto(daemon.ticketLink());
+  await page.getByRole('link', { name: 'New session' }).or(page.getByRole('link', { name: 'New', exact: true })).first().waitFor();
+  return { page, context, faults };
+}
+
+/** Waits until `look` gives something without an error, at most thirty seconds. */
 export async function until(look) {
   let last;
-  for (let tries = 0; tries < 200; tries += 1) {
+  for (let tries = 0; tries < 600; tries += 1) {
     try {
       const found = await look();
       if (found) return found;
@@ -70,5 +110,5 @@ export async function until(look) {
     }
     await new Promise((wait) => setTimeout(wait, 50));
   }
-  throw last ?? new Error('it did not happen within ten seconds');
+  throw last ?? new Error('it did not happen within thirty seconds');
 }

@@ -18,7 +18,7 @@ before(async () => {
   // The owner is logged in: the browser has the cookie, which ports share.
   const page = await context.newPage();
   await page.goto(daemon.ticketLink());
-  await page.getByRole('button', { name: 'New session' }).waitFor();
+  await page.getByRole('link', { name: 'New session' }).first().waitFor();
   victim = daemon.newSession('hello');
 });
 

@@ -10,6 +10,7 @@ mod coverage;
 mod fuzz;
 mod generated;
 mod links;
+mod page;
 mod project;
 mod soak;
 mod stages;
@@ -44,6 +45,8 @@ enum Command {
     Coverage(coverage::Options),
     /// Feed the decoders with what a fuzzer makes up (cargo-fuzz)
     Fuzz(fuzz::Options),
+    /// Build the page (Node), which the next build of the program embeds
+    Page,
     /// Write schemas/ and the generated pages of docs/ anew
     Schemas,
     /// Break the release binary on purpose, in full counts: kills, floods, full disks, slow clients
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::bench(&options),
         Command::Coverage(options) => coverage::run(&options),
         Command::Fuzz(options) => fuzz::command(&options),
+        Command::Page => page::build(),
         Command::Schemas => generated::write(),
         Command::Soak(options) => soak::soak(&options),
     };

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 /// Folders that hold nothing we wrote.
-const NOT_OURS: [&str; 4] = ["target", "node_modules", ".git", "dist"];
+const NOT_OURS: [&str; 5] = ["target", "node_modules", ".git", "dist", "built"];
 
 /// The root of the clone.
 pub(crate) fn root() -> PathBuf {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
-    audit, coverage, fuzz, generated, links,
+    audit, coverage, fuzz, generated, links, page,
     project::{cargo, root, run},
     stages::{
         self,
@@ -28,11 +28,13 @@ const CHECK: [Stage; 3] = [
 ];
 
 /// Everything. The cheap stages come first: most mistakes show within the first minute.
-const TEST: [Stage; 13] = [
+const TEST: [Stage; 15] = [
     Stage { name: "tools", after_failure: SkipRest, work: tools::prepare },
     Stage { name: "fmt", after_failure: GoOn, work: fmt },
     Stage { name: "links", after_failure: GoOn, work: links::check },
     Stage { name: "coverage", after_failure: GoOn, work: coverage::summarise },
+    Stage { name: "page", after_failure: SkipRest, work: page::build },
+    Stage { name: "page-tests", after_failure: GoOn, work: page::test },
     Stage { name: "build", after_failure: SkipRest, work: build },
     Stage { name: "clippy", after_failure: GoOn, work: clippy_all },
     Stage { name: "tests", after_failure: GoOn, work: || tests(&["--workspace"], "ci") },

@@ -5,7 +5,10 @@ use std::os::unix::process::CommandExt as _;
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::project::{self, cargo};
+use crate::{
+    page,
+    project::{self, cargo},
+};
 
 /// What `up` takes.
 #[derive(Args, Debug)]
@@ -21,6 +24,7 @@ pub(crate) struct Options {
 
 /// Builds, then becomes `portolan up`.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    page::build_where_possible()?;
     let profile: &[&str] = if options.release { &["--release"] } else { &[] };
     project::run(cargo(["build", "--package", "portolan", "--bins"]).args(profile))?;
     // Cargo knows where it put the program, and both cargo and we are replaced by it, so that Ctrl-C and signals

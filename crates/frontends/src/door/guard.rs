@@ -232,7 +232,7 @@ fn share(headers: &mut HeaderMap, origin: HeaderValue) {
 
 /// What the page may load and do: only what we serve, nothing inline, in no frame.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-     img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+     img-src 'self' data:; manifest-src 'self'; worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 fn protect(headers: &mut HeaderMap) {
     const SET: [(HeaderName, &str); 7] = [

@@ -67,5 +67,8 @@ pub fn routes(native: Native) -> Router {
         Some(serve) => router.route(route.path, serve()),
         None => router,
     });
+    // The files that the page names are no part of the protocol's table.
+    let files = page::paths().filter(|path| *path != "/");
+    let router = files.fold(router, |router, path| router.route(path, axum::routing::get(page::serve)));
     router.with_state(native)
 }

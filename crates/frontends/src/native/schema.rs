@@ -25,6 +25,8 @@ pub fn generate() -> Vec<(&'static str, String)> {
     vec![
         ("schemas/protocol.schema.json", pretty(&json_schema())),
         ("schemas/protocol.ts", typescript()),
+        // The client's package is whole by itself.
+        ("web/client/src/protocol.ts", typescript()),
         ("schemas/openapi.json", pretty(&openapi())),
     ]
 }

@@ -237,7 +237,7 @@ async fn every_answer_tells_browsers_to_keep_other_pages_away() {
     assert_eq!(statuses, [200, 200, 401, 200, 404, 405, 421]);
     for answer in answers {
         let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
-                      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+                      manifest-src 'self'; worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
         for (name, value) in [
             ("content-security-policy", policy),
             ("x-content-type-options", "nosniff"),

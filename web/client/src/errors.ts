@@ -1,0 +1,28 @@
+/** Why something asked of the server did not happen, or is not known to have happened. */
+
+import type { Outcome, RefusalCode } from "./protocol.ts";
+
+/** The server said no. Nothing was done. */
+export class Refused extends Error {
+  override readonly name = "Refused";
+  constructor(
+    readonly code: RefusalCode,
+    message: string,
+    readonly retryAfterMs?: number,
+    /** With `already_closed`: how the request ended, and by whom. */
+    readonly outcome?: Outcome,
+  ) {
+    super(message);
+  }
+}
+
+/** There is no connection. `sent` tells whether the frame may have reached the server. */
+export class Lost extends Error {
+  override readonly name = "Lost";
+  constructor(
+    readonly sent: boolean,
+    message = sent ? "the connection was lost before the answer came" : "there is no connection; nothing was sent",
+  ) {
+    super(message);
+  }
+}

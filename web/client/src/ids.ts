@@ -1,0 +1,8 @@
+/** Ids for frames and commands: the same id twice is the same command, so a new one must be new everywhere. */
+
+export function freshId(): string {
+  // `randomUUID` exists in secure contexts only; `getRandomValues` everywhere.
+  if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

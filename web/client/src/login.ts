@@ -1,0 +1,36 @@
+/**
+ * How a browser comes in: a one-time ticket becomes an HttpOnly cookie and a key. Neither opens anything alone.
+ *
+ * Nothing here stores the key; the caller decides where it lives.
+ */
+
+import { Refused } from "./errors.ts";
+import type { RefusalCode } from "./protocol.ts";
+
+/** Takes the ticket out of a page's address, so that it stays in no history. */
+export function takeTicket(location: Location, history: History): string | null {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  const ticket = fields.get("ticket");
+  if (ticket !== null) history.replaceState(null, "", location.pathname);
+  return ticket;
+}
+
+/** Trades a ticket for a key; the cookie is set by the answer. */
+export async function logIn(origin: string, ticket: string): Promise<string> {
+  const response = await fetch(`${origin}/api/v1/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ticket }),
+  });
+  const body = (await response.json().catch(() => ({}))) as {
+    key?: string;
+    error?: { code: RefusalCode; message: string };
+  };
+  if (response.ok && body.key) return body.key;
+  throw new Refused(body.error?.code ?? "internal", body.error?.message ?? "the ticket was not taken");
+}
+
+/** Ends this browser's login, and with it its connections. */
+export async function logOut(origin: string, key: string): Promise<void> {
+  await fetch(`${origin}/api/v1/logout`, { method: "POST", headers: { "x-portolan-key": key } });
+}

@@ -1,0 +1,104 @@
+/**
+ * Markdown that grows. Text is read into blocks by `marked`'s lexer; blocks that are complete are never read again,
+ * so the cost of one more word does not depend on how much was said before.
+ *
+ * Gives tokens, not HTML: the page makes elements of them one by one, so what an agent writes can never become markup.
+ */
+
+import { Lexer, type Token, type Tokens } from "marked";
+
+export type Block = { id: number; token: Token };
+
+/** A block longer than this is shown by its beginning and its end: nobody reads it, and reading it would stop the page. */
+const LONGEST_BLOCK = 50_000;
+/** How much of each; less while it grows, when it is drawn anew with every word. */
+const EXCERPT = { open: 2_000, done: 20_000 };
+
+export class Reader {
+  #done: Block[] = [];
+  #offset = 0;
+  #text = "";
+  #ids = 0;
+
+  /** All blocks of the text, the finished ones first. */
+  read(text: string, open: boolean): Block[] {
+    if (!text.startsWith(this.#text.slice(0, this.#offset)) || text.length < this.#offset) {
+      this.#done = [];
+      this.#offset = 0;
+    }
+    this.#text = text;
+    const rest = text.slice(this.#offset);
+    const tokens = longestBlock(rest) > LONGEST_BLOCK ? [excerpt(rest, open ? EXCERPT.open : EXCERPT.done)] : lex(rest);
+    // While it grows, the last blocks may still change their mind: a list goes on, a line becomes a heading.
+    const settled = open ? Math.max(0, tokens.length - 3) : 0;
+    for (const token of tokens.slice(0, settled)) {
+      this.#offset += token.raw.length;
+      if (token.type !== "space" && token.type !== "def") this.#done.push({ id: (this.#ids += 1), token });
+    }
+    const growing = tokens.slice(settled).filter(({ type }) => type !== "space" && type !== "def");
+    return [...this.#done, ...growing.map((token, index) => ({ id: this.#ids + 1 + index, token }))];
+  }
+}
+
+/** The longest stretch without an empty line. */
+function longestBlock(text: string): number {
+  let longest = 0;
+  let from = 0;
+  if (text.length <= LONGEST_BLOCK) return text.length;
+  for (;;) {
+    const end = text.indexOf("\n\n", from);
+    longest = Math.max(longest, (end < 0 ? text.length : end) - from);
+    if (end < 0) return longest;
+    from = end + 2;
+  }
+}
+
+function excerpt(text: string, each: number): Token {
+  const left = (text.length - 2 * each).toLocaleString("en");
+  return { type: "long", raw: text, text: `${text.slice(0, each)}\n… ${left} more characters …\n${text.slice(-each)}` } as unknown as Token;
+}
+
+function plain(text: string): Token {
+  return { type: "code", raw: text, text } as Tokens.Code;
+}
+
+function lex(text: string): Token[] {
+  try {
+    const tokens = Lexer.lex(text, { gfm: true, breaks: true }) as Token[];
+    // The lexer works on a text with other line ends and tabs; where it gives back less than it got, its lengths
+    // cannot be counted on, and nothing may be settled.
+    const length = tokens.reduce((sum, { raw }) => sum + raw.length, 0);
+    return length === text.length ? tokens : [{ type: "whole", raw: text, tokens } as unknown as Token];
+  } catch {
+    return [plain(text)];
+  }
+}
+
+/** A link's address, where following it is harmless: web and mail only. */
+export function safeAddress(href: string): string | null {
+  try {
+    const url = new URL(href);
+    return ["http:", "https:", "mailto:"].includes(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Characters that reorder or hide text (bidi controls, zero width) and other control characters, made visible: what
+ * is shown is what is there.
+ */
+export function visible(text: string): string {
+  return text.replace(HIDDEN, (c) => `⟨U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+}
+
+// eslint-disable-next-line no-control-regex
+const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+
+/** Escape sequences of terminals are for terminals. */
+// eslint-disable-next-line no-control-regex
+const ANSI = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
+
+export function withoutAnsi(text: string): string {
+  return visible(text.replace(ANSI, "").replace(/\r\n/g, "\n").replace(/[^\n]*\r(?!\n|$)/g, ""));
+}

@@ -1,0 +1,106 @@
+/** The list of sessions and the inbox: the daemon's log as the page knows it. */
+
+import type {
+  AgentDescription,
+  DaemonEvent,
+  Outcome,
+  Request,
+  RequestId,
+  SessionId,
+  Summary,
+} from "@portolan/client";
+import { SvelteMap } from "svelte/reactivity";
+import { link } from "./link.svelte.ts";
+
+/** How long an answered request stays to say who answered it. */
+const FAREWELL_MS = 6_000;
+
+export interface Waiting {
+  key: string;
+  session: SessionId;
+  request: Request;
+  /** Set once it is closed: it then says how, and goes. */
+  outcome?: Outcome;
+}
+
+const keyOf = (session: SessionId, request: RequestId) => `${session}:${request}`;
+
+class Daemon {
+  sessions = new SvelteMap<SessionId, Summary>();
+  waiting = new SvelteMap<string, Waiting>();
+  agents = $state.raw<AgentDescription[]>([]);
+  /** The first snapshot has come. */
+  known = $state(false);
+  /** Told of each request that opens while the page is there. */
+  onOpened: ((waiting: Waiting) => void) | null = null;
+
+  /** What waits now, oldest first, without what is already answered. */
+  get open(): Waiting[] {
+    return [...this.waiting.values()].filter((each) => !each.outcome);
+  }
+
+  start(): void {
+    link.connection?.subscribe({
+      snapshot: ({ state }) => {
+        const fresh = new Set(state.sessions.map((summary) => summary.session));
+        for (const session of [...this.sessions.keys()]) if (!fresh.has(session)) this.sessions.delete(session);
+        for (const summary of state.sessions) this.sessions.set(summary.session, summary);
+        const open = new Set(state.requests.map(({ session, request }) => keyOf(session, request.request)));
+        for (const [key, each] of [...this.waiting]) if (!open.has(key) && !each.outcome) this.waiting.delete(key);
+        for (const { session, request } of state.requests) this.#opened(session, request);
+        this.known = true;
+      },
+      event: ({ event }) => this.#apply(event),
+    });
+  }
+
+  async look(): Promise<void> {
+    this.agents = (await link.now.ask("agents", { type: "agents", probe: false })).agents;
+  }
+
+  summary(session: SessionId): Summary | undefined {
+    return this.sessions.get(session);
+  }
+
+  requestsOf(session: SessionId): Waiting[] {
+    return [...this.waiting.values()].filter((each) => each.session === session);
+  }
+
+  #apply(event: DaemonEvent): void {
+    switch (event.type) {
+      case "session_created":
+      case "session_changed":
+        if (event.summary.archived) this.sessions.delete(event.summary.session);
+        else this.sessions.set(event.summary.session, event.summary);
+        break;
+      case "session_deleted":
+        this.sessions.delete(event.session);
+        for (const [key, each] of [...this.waiting]) if (each.session === event.session) this.waiting.delete(key);
+        break;
+      case "request_opened":
+        this.#opened(event.session, event.request);
+        break;
+      case "request_closed": {
+        const key = keyOf(event.session, event.request);
+        const known = this.waiting.get(key);
+        if (!known) break;
+        this.waiting.set(key, { ...known, outcome: event.outcome });
+        setTimeout(() => {
+          if (this.waiting.get(key)?.outcome) this.waiting.delete(key);
+        }, FAREWELL_MS);
+        break;
+      }
+    }
+  }
+
+  #opened(session: SessionId, request: Request): void {
+    const key = keyOf(session, request.request);
+    const known = this.waiting.get(key);
+    if (known && !known.outcome) return;
+    const waiting = { key, session, request };
+    this.waiting.set(key, waiting);
+    this.onOpened?.(waiting);
+  }
+}
+
+export const daemon = new Daemon();

@@ -1,0 +1,146 @@
+/**
+ * The state of a session after one more entry, as the program itself folds it (crates/core/src/session/fold.rs).
+ *
+ * The snapshot is the truth; this carries it from there to the next one. Only what the page shows is folded.
+ */
+
+import type { EntryFrame, OpenCommand, State } from "@portolan/client";
+
+export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
+  switch (event.type) {
+    case "agent_starting":
+      return { ...state, generation: event.generation, capabilities: event.capabilities };
+    case "agent_started":
+      return {
+        ...state,
+        capabilities: event.capabilities,
+        agent: event.version === undefined ? state.agent : { ...state.agent, version: event.version },
+      };
+    case "agent_info": {
+      const { info } = event;
+      const capabilities = { ...state.capabilities };
+      if (info.models) capabilities.supported_models = info.models;
+      if (info.modes) capabilities.supported_permission_modes = info.modes;
+      if (info.commands) capabilities.supported_commands = info.commands;
+      return {
+        ...state,
+        capabilities,
+        agent: { ...state.agent, ...info },
+        mcp_servers: info.mcp_servers ?? state.mcp_servers,
+        summary: {
+          ...state.summary,
+          ...(info.model === undefined ? {} : { model: info.model }),
+          ...(info.mode === undefined ? {} : { mode: info.mode }),
+        },
+      };
+    }
+    case "turn_started":
+      return { ...state, turn: { turn: event.turn, origin: event.origin, started_at: at } };
+    case "turn_ended": {
+      const { turn: _turn, activity: _activity, ...rest } = state;
+      const used = event.result.usage;
+      return {
+        ...rest,
+        usage: used
+          ? {
+              input: state.usage.input + used.input,
+              output: state.usage.output + used.output,
+              cache_creation: state.usage.cache_creation + used.cache_creation,
+              cache_read: state.usage.cache_read + used.cache_read,
+            }
+          : state.usage,
+      };
+    }
+    case "agent_exited": {
+      const { activity: _activity, ...rest } = state;
+      return rest;
+    }
+    case "activity": {
+      const { activity: _activity, ...rest } = state;
+      return event.activity === null ? rest : { ...rest, activity: event.activity };
+    }
+    case "plan":
+      return event.parent === undefined ? { ...state, plan: event.steps } : state;
+    case "usage":
+      if (event.parent !== undefined) return state;
+      return {
+        ...state,
+        context_used: event.usage.input + event.usage.cache_creation + event.usage.cache_read,
+        context_window: event.context_window ?? state.context_window,
+      };
+    case "compacted":
+      return event.tokens_after === undefined ? state : { ...state, context_used: event.tokens_after };
+    case "conversation_reset": {
+      const { context_used: _used, ...rest } = state;
+      return rest;
+    }
+    case "subagent_started": {
+      const { subagent, parent, subagent_type, description, background } = event;
+      const others = state.subagents.filter((open) => open.subagent !== subagent);
+      const opened = {
+        subagent,
+        description,
+        background,
+        ...(parent === undefined ? {} : { parent }),
+        ...(subagent_type === undefined ? {} : { subagent_type }),
+      };
+      return { ...state, subagents: [...others, opened] };
+    }
+    case "subagent_ended":
+      return { ...state, subagents: state.subagents.filter((open) => open.subagent !== event.subagent) };
+    case "task_changed": {
+      const others = state.tasks.filter((open) => open.task !== event.task.task);
+      return { ...state, tasks: event.task.status === "running" ? [...others, event.task] : others };
+    }
+    case "command_accepted": {
+      const { action, key } = event;
+      let commands = state.commands;
+      let content = action.name === "prompt" ? action.content : undefined;
+      if (action.name === "send_again") {
+        content = commands.find((open) => open.seq === action.command)?.content;
+        commands = commands.filter((open) => open.seq !== action.command);
+      }
+      const opened: OpenCommand = {
+        seq,
+        key,
+        by: by ?? { kind: "daemon" },
+        // What is sent again is a prompt like any other from here on.
+        name: action.name === "send_again" ? "prompt" : action.name,
+        stage: { stage: "accepted" },
+        ...(content === undefined ? {} : { content }),
+      };
+      return { ...state, commands: [...commands, opened] };
+    }
+    case "receipt": {
+      const { command, type: _type, ...stage } = event;
+      const settled = stage.stage === "consumed" || stage.stage === "refused";
+      const commands = state.commands.flatMap((open) => {
+        if (open.seq !== command) return [open];
+        if (settled || (stage.stage === "uncertain" && open.name !== "prompt")) return [];
+        return [{ ...open, stage }];
+      });
+      return { ...state, commands };
+    }
+    case "setting_changed": {
+      const { setting } = event;
+      if (setting.name === "mode") return { ...state, summary: { ...state.summary, mode: setting.mode } };
+      if (setting.name === "model") {
+        const { model: _model, ...summary } = state.summary;
+        return { ...state, summary: setting.model === null ? summary : { ...summary, model: setting.model } };
+      }
+      if (setting.name === "thinking") {
+        const { thinking: _thinking, ...rest } = state;
+        return setting.tokens === null ? rest : { ...rest, thinking: setting.tokens };
+      }
+      return state;
+    }
+    case "rule_added":
+      return state.rules.includes(event.tool_name) ? state : { ...state, rules: [...state.rules, event.tool_name] };
+    case "rule_removed":
+      return { ...state, rules: state.rules.filter((tool) => tool !== event.tool_name) };
+    case "mcp_servers":
+      return { ...state, mcp_servers: event.servers };
+    default:
+      return state;
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * The one connection of the page, and what it may say to people in passing.
+ *
+ * Frames are worked off once per animation frame: a thousand deltas a second cost sixty updates, not a thousand.
+ */
+
+import { Connection, Lost, Refused, logIn, logOut, takeTicket, type LinkState, type Role } from "@portolan/client";
+
+const KEY = "portolan.key";
+/** Frames that wait longer than this are worked off even where nothing is painted: in a tab in the background. */
+const HIDDEN_MS = 200;
+/** How long a passing word stays. */
+const NOTICE_MS = 8_000;
+
+export interface Notice {
+  id: number;
+  text: string;
+  tone: "plain" | "bad";
+}
+
+class Link {
+  state = $state.raw<LinkState>({ is: "connecting" });
+  /** Was ever let in: what is shown then stays, marked as old, while the connection is away. */
+  welcomed = $state(false);
+  notices = $state.raw<Notice[]>([]);
+  connection: Connection | null = null;
+  /** Called after each batch of frames. */
+  readonly settled = new Set<() => void>();
+
+  #work: (() => void)[] = [];
+  #planned = false;
+  #notice = 0;
+
+  get online(): boolean {
+    return this.state.is === "online";
+  }
+
+  get role(): Role {
+    return this.#role;
+  }
+  #role = $state.raw<Role>("viewer");
+  name = $state("");
+  version = $state("");
+
+  get mayOperate(): boolean {
+    return this.#role !== "viewer";
+  }
+  get isOwner(): boolean {
+    return this.#role === "owner";
+  }
+
+  async start(): Promise<void> {
+    const ticket = takeTicket(location, history);
+    if (ticket !== null) {
+      try {
+        localStorage.setItem(KEY, await logIn(location.origin, ticket));
+      } catch (error) {
+        // Someone who is in already needs no ticket; an old link is then only a way to the page.
+        if (localStorage.getItem(KEY) === null) {
+          this.state = { is: "ended", why: said(error) };
+          return;
+        }
+      }
+    }
+    const key = localStorage.getItem(KEY);
+    if (key === null) {
+      this.state = { is: "ended", why: "" };
+      return;
+    }
+    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    this.connection = new Connection({
+      url: `${scheme}//${location.host}/ws`,
+      client: { name: "page", version: "1" },
+      key,
+      schedule: (work) => this.#later(work),
+      onState: (state) => {
+        this.state = state;
+        if (state.is === "online") {
+          this.welcomed = true;
+          this.#role = state.you.role;
+          this.name = state.you.name;
+          this.version = state.version;
+        }
+      },
+    });
+    this.connection.connect();
+    // A phone that wakes up does not wait for the end of a pause.
+    const nudge = () => document.visibilityState === "visible" && this.connection?.nudge();
+    document.addEventListener("visibilitychange", nudge);
+    addEventListener("online", nudge);
+    addEventListener("focus", nudge);
+  }
+
+  async leave(): Promise<void> {
+    const key = localStorage.getItem(KEY);
+    try {
+      if (key !== null) await logOut(location.origin, key);
+    } catch {
+      this.tell("Portolan cannot be reached: this browser is forgotten here, but not yet there.", "bad");
+    }
+    localStorage.removeItem(KEY);
+    this.connection?.close();
+    this.welcomed = false;
+    this.state = { is: "ended", why: "Logged out." };
+  }
+
+  /** The connection, for those who need one now. */
+  get now(): Connection {
+    if (!this.connection) throw new Lost(false);
+    return this.connection;
+  }
+
+  tell(text: string, tone: Notice["tone"] = "plain"): void {
+    const id = (this.#notice += 1);
+    this.notices = [...this.notices.slice(-3), { id, text, tone }];
+    setTimeout(() => this.dismiss(id), NOTICE_MS);
+  }
+
+  dismiss(id: number): void {
+    this.notices = this.notices.filter((notice) => notice.id !== id);
+  }
+
+  /** Says what went wrong; for the end of every promise nobody else waits for. */
+  complain = (error: unknown): void => {
+    this.tell(said(error), "bad");
+  };
+
+  #later(work: () => void): void {
+    this.#work.push(work);
+    if (this.#planned) return;
+    this.#planned = true;
+    let done = false;
+    const flush = () => {
+      if (done) return;
+      done = true;
+      this.#planned = false;
+      const all = this.#work;
+      this.#work = [];
+      for (const each of all) each();
+      for (const each of this.settled) each();
+    };
+    requestAnimationFrame(flush);
+    setTimeout(flush, HIDDEN_MS);
+  }
+}
+
+export const link = new Link();
+
+/** An error in words for people. */
+export function said(error: unknown): string {
+  if (error instanceof Refused) return error.message;
+  if (error instanceof Lost) {
+    return error.sent
+      ? "The connection was lost before an answer came."
+      : "There is no connection to Portolan. Nothing was sent.";
+  }
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,37 @@
+/** Where the reader is, as the address tells it: `#/inbox`, `#/s/ID`. Back and forward work by themselves. */
+
+export type Place =
+  | { at: "home" }
+  | { at: "inbox" }
+  | { at: "new" }
+  | { at: "past" }
+  | { at: "agents" }
+  | { at: "devices" }
+  | { at: "session"; session: string };
+
+const PLAIN = ["inbox", "new", "past", "agents", "devices"] as const;
+
+function parse(hash: string): Place {
+  const [, name, id] = hash.replace(/^#/, "").split("/");
+  if (name === "s" && id) return { at: "session", session: id };
+  const plain = PLAIN.find((each) => each === name);
+  return plain ? { at: plain } : { at: "home" };
+}
+
+class Route {
+  place = $state.raw<Place>({ at: "home" });
+
+  start(): void {
+    const read = () => {
+      this.place = parse(location.hash);
+    };
+    addEventListener("hashchange", read);
+    read();
+  }
+
+  go(to: string): void {
+    location.hash = to;
+  }
+}
+
+export const route = new Route();

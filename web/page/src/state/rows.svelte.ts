@@ -1,0 +1,518 @@
+/**
+ * Entries become rows: what a reader sees of a conversation, one thing each, in order.
+ *
+ * Same entries, same rows: no clock, no connection. What a newer server sends and we do not know becomes a row that
+ * says so, never an error.
+ */
+
+import type {
+  Actor,
+  Answer,
+  Content,
+  EntryFrame,
+  ErrorInfo,
+  FileChange,
+  JsonValue,
+  OpenItem,
+  Outcome,
+  Request,
+  Seq,
+  ToolKind,
+  ToolOutcome,
+  TurnResult,
+  WorkDone,
+} from "@portolan/client";
+
+abstract class Base {
+  constructor(
+    readonly id: string,
+    readonly seq: Seq,
+    readonly at: number,
+    readonly by: Actor | undefined,
+  ) {}
+}
+
+/** Someone said this to the agent. */
+export class PromptRow extends Base {
+  readonly kind = "prompt";
+  content: Content[] = [];
+}
+
+/** The agent's words or thoughts; grows while `open`. */
+export class WordsRow extends Base {
+  readonly kind = "words";
+  open = $state(false);
+  thinking = $state(false);
+  /** A tool call that is still being written. */
+  drafting = $state(false);
+  text = $state("");
+  content = $state.raw<Content[]>([]);
+  interrupted = $state(false);
+}
+
+/** How a request was decided, and by whom. */
+export interface Decision {
+  request: Request;
+  outcome: Outcome;
+}
+
+/** A tool call with what came of it. */
+export class ToolRow extends Base {
+  readonly kind = "tool";
+  tool = "";
+  name = "";
+  sort: ToolKind = "other";
+  title: string | undefined;
+  input: JsonValue = null;
+  changes = $state.raw<FileChange[]>([]);
+  running = $state(false);
+  outcome = $state<ToolOutcome | null>(null);
+  result = $state.raw<Content[]>([]);
+  output = $state("");
+  elapsed = $state(0);
+  decision = $state.raw<Decision | null>(null);
+}
+
+/** A subagent with its own rows. */
+export class SubagentRow extends Base {
+  readonly kind = "subagent";
+  subagent = "";
+  sort: string | undefined;
+  description = $state("");
+  prompt: string | undefined;
+  background = false;
+  running = $state(false);
+  outcome = $state<ToolOutcome | null>(null);
+  summary = $state("");
+  work = $state.raw<WorkDone | null>(null);
+  rows = $state.raw<Row[]>([]);
+  decision = $state.raw<Decision | null>(null);
+}
+
+/** A question, plan or other request that belongs to no tool call, after it was closed. */
+export class AskedRow extends Base {
+  readonly kind = "asked";
+  decision: Decision | null = null;
+}
+
+/** A line about the session itself. */
+export class NoteRow extends Base {
+  readonly kind = "note";
+  tone: "plain" | "warn" | "bad" = "plain";
+  text = "";
+  wayOut: string | undefined;
+  detail: string | undefined;
+}
+
+/** The end of a turn. */
+export class TurnRow extends Base {
+  readonly kind = "turn";
+  turn = 0;
+  result: TurnResult = { outcome: "completed" };
+}
+
+export type Row = PromptRow | WordsRow | ToolRow | SubagentRow | AskedRow | NoteRow | TurnRow;
+
+/** Live output of a tool kept on the page: its end is what people look at. */
+const OUTPUT_CHARS = 200_000;
+
+export class Rows {
+  readonly list: Row[] = [];
+  #items = new Map<string, WordsRow | ToolRow>();
+  #tools = new Map<string, ToolRow | SubagentRow>();
+  #requests = new Map<number, Request>();
+  #lists = new Map<SubagentRow, Row[]>();
+  #touched = new Set<SubagentRow>();
+  dirty = false;
+
+  /** Makes what was applied visible: lists of subagents are replaced once per batch. */
+  settle(): void {
+    for (const row of this.#touched) row.rows = [...(this.#lists.get(row) ?? [])];
+    this.#touched.clear();
+  }
+
+  apply(frame: EntryFrame): void {
+    const { seq, at, by, event } = frame;
+    const note = (text: string, tone: NoteRow["tone"] = "plain", more: { wayOut?: string; detail?: string } = {}) => {
+      const row = new NoteRow(`n${seq}`, seq, at, by);
+      row.text = text;
+      row.tone = tone;
+      row.wayOut = more.wayOut;
+      row.detail = more.detail;
+      this.#push(undefined, row);
+    };
+    const trouble = (text: string, error: ErrorInfo, tone: NoteRow["tone"]) =>
+      note(text, tone, error.way_out === undefined ? {} : { wayOut: error.way_out });
+    switch (event.type) {
+      case "prompt": {
+        const row = new PromptRow(`p${seq}`, seq, at, by);
+        row.content = event.content;
+        this.#push(undefined, row);
+        break;
+      }
+      case "item_started":
+        this.#startItem(event.item, event.kind, event.parent, frame);
+        break;
+      case "delta": {
+        const row = this.#items.get(event.item);
+        if (row instanceof WordsRow) row.text += event.text;
+        else if (row) row.output = (row.output + event.text).slice(-OUTPUT_CHARS);
+        break;
+      }
+      case "message":
+        this.#message(event, frame);
+        break;
+      case "tool_call": {
+        if (event.item !== undefined) this.#remove(event.item);
+        const row = new ToolRow(`t${event.tool}`, seq, at, by);
+        row.tool = event.tool;
+        row.name = event.name;
+        row.sort = event.kind;
+        row.title = event.title;
+        row.input = event.input;
+        row.changes = event.changes ?? [];
+        row.running = true;
+        this.#tools.set(event.tool, row);
+        this.#push(event.parent, row);
+        break;
+      }
+      case "tool_progress": {
+        const row = this.#tools.get(event.tool);
+        if (row instanceof ToolRow) row.elapsed = event.elapsed_seconds ?? row.elapsed;
+        break;
+      }
+      case "tool_result":
+        this.#result(event, frame);
+        break;
+      case "subagent_started":
+        this.#startSubagent(event, frame);
+        break;
+      case "subagent_ended": {
+        const row = this.#subagent(event.subagent, frame);
+        row.running = false;
+        row.outcome = event.outcome;
+        row.summary = event.summary ?? row.summary;
+        row.work = event.work ?? null;
+        break;
+      }
+      case "request_opened":
+        this.#requests.set(event.request.request, event.request);
+        break;
+      case "request_closed":
+        this.#closed(event.request, event.outcome, frame);
+        break;
+      case "turn_ended": {
+        const row = new TurnRow(`e${seq}`, seq, at, by);
+        row.turn = event.turn;
+        row.result = event.result;
+        this.#push(undefined, row);
+        break;
+      }
+      case "agent_started":
+        if (event.generation > 1) note(`The agent was started again${event.version ? ` (${event.version})` : ""}.`);
+        break;
+      case "agent_exited": {
+        const { reason, message, stderr } = event.exit;
+        const quiet = reason === "stopped" || reason === "finished";
+        note(message, quiet ? "plain" : "bad", stderr === undefined ? {} : { detail: stderr });
+        break;
+      }
+      case "link_lost":
+        note(`The connection to the agent was lost: ${event.reason}`, "warn");
+        break;
+      case "link_restored":
+        note("The connection to the agent is back.");
+        break;
+      case "setting_changed": {
+        const { setting } = event;
+        const value =
+          setting.name === "model" ? (setting.model ?? "the agent's default")
+          : setting.name === "mode" ? setting.mode
+          : setting.name === "thinking" ? (setting.tokens === null ? "the agent's default" : `${setting.tokens} tokens`)
+          : setting.names.join(", ");
+        note(`${setting.name[0]?.toUpperCase()}${setting.name.slice(1)} is now ${value}`);
+        break;
+      }
+      case "rule_added":
+        note(`${event.tool_name} is always allowed in this session`);
+        break;
+      case "rule_removed":
+        note(`${event.tool_name} asks again`);
+        break;
+      case "session_renamed":
+        note(`Renamed to “${event.name}”`);
+        break;
+      case "session_created":
+        if (event.spec.fork) note("Forked here.");
+        break;
+      case "imported":
+        note(`${event.entries} entries came from a past conversation${event.left_out ? `; ${event.left_out} were left out` : ""}.`);
+        break;
+      case "compacted": {
+        const size = event.tokens_before && event.tokens_after;
+        note(`The conversation was made smaller${size ? `: ${event.tokens_before?.toLocaleString("en")} → ${event.tokens_after?.toLocaleString("en")} tokens` : ""}.`);
+        break;
+      }
+      case "conversation_reset":
+        note("The agent has forgotten what was said before this.", "warn");
+        break;
+      case "retry": {
+        const of = event.max === undefined ? "" : ` of ${event.max}`;
+        const wait = event.delay_ms === undefined ? "" : `, again in ${Math.round(event.delay_ms / 100) / 10} s`;
+        trouble(`Try ${event.attempt}${of} failed: ${event.error.message}${wait}`, event.error, "warn");
+        break;
+      }
+      case "failure":
+        trouble(event.error.message, event.error, "bad");
+        break;
+      case "notice":
+        note(event.text, event.level === "warning" ? "warn" : "plain");
+        break;
+      case "auth_status":
+        if (event.error !== undefined) note(event.error, "bad");
+        else if (event.authenticating) note((event.output ?? ["The agent logs in."]).join("\n"));
+        break;
+      case "task_changed": {
+        const { description, task, status, summary } = event.task;
+        note(`Background task ${status}: ${description ?? task}`, status === "failed" ? "warn" : "plain", summary === undefined ? {} : { detail: summary });
+        break;
+      }
+      case "tool_summary":
+        note(event.summary);
+        break;
+      case "receipt":
+        if (event.stage === "refused" && event.refusal.code !== "already_closed" && event.refusal.code !== "ended") note(event.refusal.message, "bad");
+        if (event.stage === "uncertain") note(`It is not certain that this arrived: ${event.reason}`, "warn");
+        break;
+      case "hook":
+        if (event.status === "completed") note(`Hook ${event.name} (${event.event})`);
+        break;
+      case "files_persisted":
+        note(`${event.files.length} files were kept.`);
+        break;
+      case "unknown":
+        note(`Something newer than this version knows: ${event.source} ${event.kind}`);
+        break;
+      case "agent_starting":
+      case "agent_ready":
+      case "agent_info":
+      case "session_archived":
+      case "turn_started":
+      case "activity":
+      case "plan":
+      case "usage":
+      case "command_accepted":
+      case "mcp_servers":
+        break;
+      default:
+        // A server newer than this page.
+        note(`Something newer than this page knows: ${(event as { type: string }).type}`);
+    }
+    this.dirty = true;
+  }
+
+  /** The snapshot replaces what was thought to be open; finished rows stay. */
+  open(items: OpenItem[], tools: Set<string>, subagents: Set<string>, seq: Seq): void {
+    for (const [item, row] of [...this.#items]) if (row instanceof WordsRow) this.#remove(item);
+    this.#items.clear();
+    for (const row of this.#tools.values()) row.running = row instanceof ToolRow ? tools.has(row.tool) : subagents.has(row.subagent);
+    for (const { item, kind, parent, text } of items) {
+      this.#startItem(item, kind, parent, { seq, at: 0 });
+      const row = this.#items.get(item);
+      if (row instanceof WordsRow) row.text = text;
+      else if (row) row.output = text.slice(-OUTPUT_CHARS);
+    }
+    this.dirty = true;
+  }
+
+  /** Takes what streams from the rows it replaces: their texts are further than the last snapshot. */
+  adopt(before: Rows, state: { tools: { tool: string }[]; subagents: { subagent: string }[] }): void {
+    const tools = new Set([...before.#tools].filter(([, row]) => row.running).map(([tool]) => tool));
+    for (const { tool } of state.tools) if (!before.#tools.has(tool)) tools.add(tool);
+    for (const [tool, row] of this.#tools) row.running = row.running && tools.has(tool);
+    for (const [item, row] of before.#items) {
+      if (row instanceof WordsRow) {
+        this.#items.set(item, row);
+        this.#push(before.#ownerOf(row), row);
+      } else {
+        const tool = this.#tools.get(item);
+        if (!(tool instanceof ToolRow)) continue;
+        tool.output = row.output;
+        this.#items.set(item, tool);
+      }
+    }
+    this.dirty = true;
+  }
+
+  #ownerOf(row: Row): string | undefined {
+    for (const [owner, list] of this.#lists) if (list.includes(row)) return owner.subagent;
+    return undefined;
+  }
+
+  #push(parent: string | undefined, row: Row): void {
+    if (parent === undefined) {
+      this.list.push(row);
+      return;
+    }
+    const owner = this.#subagent(parent, row);
+    this.#lists.get(owner)?.push(row);
+    this.#touched.add(owner);
+  }
+
+  #startItem(item: string, kind: OpenItem["kind"], parent: string | undefined, { seq, at }: { seq: Seq; at: number }): void {
+    if (kind === "tool_output") {
+      const tool = this.#tools.get(item);
+      if (tool instanceof ToolRow) {
+        tool.output = "";
+        this.#items.set(item, tool);
+      }
+      return;
+    }
+    if (this.#items.has(item)) this.#remove(item);
+    const row = new WordsRow(`i${item}-${seq}`, seq, at, undefined);
+    row.open = true;
+    row.thinking = kind === "thinking";
+    row.drafting = kind === "tool_input";
+    this.#items.set(item, row);
+    this.#push(parent, row);
+  }
+
+  #message(event: Extract<EntryFrame["event"], { type: "message" }>, { seq, at, by }: EntryFrame): void {
+    const known = this.#items.get(event.item);
+    const row = known instanceof WordsRow ? known : new WordsRow(`m${seq}`, seq, at, by);
+    row.content = event.content;
+    row.thinking = event.content.length > 0 && event.content.every((piece) => piece.type.endsWith("thinking"));
+    row.text = event.content.map((piece) => ("text" in piece ? (piece.text ?? "") : "")).join("\n\n");
+    row.interrupted = event.interrupted ?? false;
+    row.drafting = false;
+    row.open = false;
+    this.#items.delete(event.item);
+    if (row !== known) this.#push(event.parent, row);
+  }
+
+  #result(event: Extract<EntryFrame["event"], { type: "tool_result" }>, frame: EntryFrame): void {
+    this.#items.delete(event.tool);
+    let row = this.#tools.get(event.tool);
+    if (!row) {
+      // Its call is older than what is loaded.
+      row = new ToolRow(`t${event.tool}`, frame.seq, frame.at, frame.by);
+      row.tool = event.tool;
+      row.name = "Result of an earlier call";
+      this.#tools.set(event.tool, row);
+      this.#push(event.parent, row);
+    }
+    if (row instanceof SubagentRow) {
+      row.summary ||= event.content.map((piece) => (piece.type === "text" ? piece.text : "")).join("\n");
+      // One in the background goes on after its call has returned.
+      if (!row.background) row.running = false;
+      row.outcome ??= row.background ? null : event.outcome;
+      return;
+    }
+    row.running = false;
+    row.outcome = event.outcome;
+    row.result = event.content;
+    if (event.changes?.length) row.changes = event.changes;
+  }
+
+  #startSubagent(event: Extract<EntryFrame["event"], { type: "subagent_started" }>, frame: EntryFrame): void {
+    const row = this.#subagent(event.subagent, frame, event.parent);
+    row.sort = event.subagent_type;
+    row.description = event.description;
+    row.prompt = event.prompt;
+    row.background = event.background;
+    row.running = true;
+  }
+
+  /** The subagent's row; where its start is older than what is loaded, a row stands in for it. */
+  #subagent(subagent: string, { seq, at, by }: { seq: Seq; at: number; by: Actor | undefined } | EntryFrame, parent?: string): SubagentRow {
+    const known = this.#tools.get(subagent);
+    if (known instanceof SubagentRow) return known;
+    const row = new SubagentRow(`s${subagent}`, seq, at, by);
+    row.subagent = subagent;
+    row.description = known instanceof ToolRow ? (known.title ?? known.name) : "A subagent";
+    row.decision = known instanceof ToolRow ? known.decision : null;
+    this.#lists.set(row, []);
+    this.#tools.set(subagent, row);
+    // The call that started it is the same thing: the subagent takes its place.
+    const owner = parent === undefined ? undefined : this.#tools.get(parent);
+    const list = owner instanceof SubagentRow ? this.#lists.get(owner) : this.list;
+    const place = known && list ? list.indexOf(known) : -1;
+    if (place >= 0 && list) {
+      list[place] = row;
+      if (owner instanceof SubagentRow) this.#touched.add(owner);
+    } else this.#push(parent, row);
+    return row;
+  }
+
+  #closed(id: number, outcome: Outcome, { seq, at, by }: EntryFrame): void {
+    const request = this.#requests.get(id);
+    if (!request) return;
+    this.#requests.delete(id);
+    const tool = request.tool === undefined ? undefined : this.#tools.get(request.tool);
+    if (tool && request.ask.kind === "permission") {
+      tool.decision = { request, outcome };
+      return;
+    }
+    const row = new AskedRow(`a${seq}`, seq, at, by);
+    row.decision = { request, outcome };
+    this.#push(request.parent, row);
+  }
+
+  #remove(item: string): void {
+    const row = this.#items.get(item);
+    this.#items.delete(item);
+    if (!(row instanceof WordsRow)) return;
+    const at = this.list.indexOf(row);
+    if (at >= 0) {
+      this.list.splice(at, 1);
+      return;
+    }
+    for (const [owner, list] of this.#lists) {
+      const inside = list.indexOf(row);
+      if (inside < 0) continue;
+      list.splice(inside, 1);
+      this.#touched.add(owner);
+      return;
+    }
+  }
+}
+
+/** Who did it, in words: `ada (cli)`. */
+export function who(by: Actor | undefined): string {
+  switch (by?.kind) {
+    case "person":
+      return `${by.name} (${by.via})`;
+    case "policy":
+      return `the rule ${by.rule}`;
+    case "deadline":
+      return "the deadline";
+    case "daemon":
+      return "Portolan";
+    case "imported":
+      return "before Portolan";
+    case "agent":
+    case undefined:
+      return "the agent";
+  }
+}
+
+/** How a request ended, in words. */
+export function decided(outcome: Outcome): { text: string; good: boolean | null } {
+  switch (outcome.how) {
+    case "answered":
+      return { text: `${verb(outcome.answer)} by ${who(outcome.by)}`, good: outcome.answer.kind !== "deny" };
+    case "expired":
+      return { text: "denied: nobody answered in time", good: false };
+    case "interrupted":
+      return { text: `interrupted by ${who(outcome.by)}`, good: false };
+    case "withdrawn":
+      return { text: "withdrawn by the agent", good: null };
+    case "agent_gone":
+      return { text: `closed: ${outcome.reason}`, good: null };
+  }
+}
+
+function verb(answer: Answer): string {
+  if (answer.kind === "allow") return answer.scope === "session" ? "always allowed" : answer.input === undefined ? "allowed" : "allowed with changes";
+  return answer.kind === "deny" ? "denied" : "answered";
+}

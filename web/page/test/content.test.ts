@@ -1,0 +1,71 @@
+import { expect, test } from "vitest";
+import { pairs, readDiff } from "../src/content/diff.ts";
+import { Reader, safeAddress, visible, withoutAnsi } from "../src/content/markdown.ts";
+import { contentOf, fieldsOf } from "../src/parts/form.ts";
+
+const kinds = (blocks: { token: { type: string } }[]) => blocks.map(({ token }) => token.type);
+
+test("markdown that grows word by word ends as markdown that was read at once", () => {
+  const text = "# A\n\nOne *two*.\n\n- a\n- b\n\n```rust\nfn main() {}\n\n```\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nend\n";
+  const growing = new Reader();
+  for (let end = 1; end < text.length; end += 3) growing.read(text.slice(0, end), true);
+  expect(kinds(growing.read(text, false))).toEqual(kinds(new Reader().read(text, false)));
+});
+
+test("finished blocks keep their place and are not read again", () => {
+  const reader = new Reader();
+  const before = reader.read("one\n\ntwo\n\nthree\n\nfour\n\nfive", true);
+  const after = reader.read("one\n\ntwo\n\nthree\n\nfour\n\nfive six", true);
+  expect(after[0]?.token).toBe(before[0]?.token);
+  expect(after.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
+});
+
+test("a text that is replaced by another is read anew", () => {
+  const reader = new Reader();
+  reader.read("one\n\ntwo\n\nthree\n\nfour\n\nfive", true);
+  expect(kinds(reader.read("other", false))).toEqual(["paragraph"]);
+});
+
+test("one endless line is shown by its beginning and its end", () => {
+  const [block, ...more] = new Reader().read(`begin${"x".repeat(100_000)}end`, false);
+  const { text } = block?.token as unknown as { text: string };
+  expect([more.length, text.startsWith("beginx"), text.endsWith("xend"), text.length < 50_000]).toEqual([0, true, true, true]);
+});
+
+test("only addresses that are harmless to follow become links", () => {
+  expect(safeAddress("https://example.org/a")).toBe("https://example.org/a");
+  for (const bad of ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "/api/v1/logout", "//evil"]) {
+    expect(safeAddress(bad), bad).toBeNull();
+  }
+});
+
+test("what hides or reorders text is shown", () => {
+  expect(visible("a\u202eb\u200bc\u0007")).toBe("a⟨U+202E⟩b⟨U+200B⟩c⟨U+0007⟩");
+  expect(visible("tab\tand\nline, naïve, 日本語")).toBe("tab\tand\nline, naïve, 日本語");
+  expect(withoutAnsi("\u001b[31mred\u001b[0m\r\n10%\r100%\n")).toBe("red\n100%\n");
+});
+
+test("a diff is read into lines with numbers, and into pairs for two columns", () => {
+  const read = readDiff("--- a\n+++ b\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n");
+  expect([read?.added, read?.removed]).toEqual([1, 1]);
+  expect(read?.lines.map(({ sign, old, new: fresh }) => [sign, old, fresh])).toEqual([[" ", 1, 1], ["-", 2, null], ["+", null, 2], [" ", 3, 3]]);
+  expect(pairs(read?.lines ?? []).map(({ left, right }) => [left?.text, right?.text])).toEqual([["one", "one"], ["two", "2"], ["three", "three"]]);
+});
+
+test("what is no diff stays text", () => {
+  expect(readDiff("just words")).toBeNull();
+  expect(readDiff("@@ broken @@\n+x")).toBeNull();
+});
+
+test("a simple schema is a form, anything else is JSON", () => {
+  const schema = {
+    type: "object", required: ["name"],
+    properties: { name: { type: "string", title: "Name" }, age: { type: "integer" }, sure: { type: "boolean" }, size: { type: "string", enum: ["s", "l"] } },
+  };
+  const fields = fieldsOf(schema) ?? [];
+  expect(fields.map(({ name, kind, required }) => [name, kind, required])).toEqual([
+    ["name", "text", true], ["age", "number", false], ["sure", "flag", false], ["size", "choice", false],
+  ]);
+  expect(contentOf(fields, { name: "ada", age: "36", sure: true, size: "" })).toEqual({ name: "ada", age: 36, sure: true });
+  expect(fieldsOf({ type: "object", properties: { list: { type: "array" } } })).toBeNull();
+});

@@ -1,0 +1,143 @@
+//! The page: TypeScript in web/, built by npm into web/built, from where the program's build script embeds it.
+//!
+//! What is built already and has not changed since is not built again, so that `up` costs nothing the second time.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::SystemTime,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::project::{self, root, run, works};
+
+/// The oldest Node that the build's own tools run on.
+const NODE: (u32, u32) = (20, 19);
+/// What the page is made from, below web/.
+const SOURCES: [&str; 7] = [
+    "client/src",
+    "page/src",
+    "page/public",
+    "page/index.html",
+    "page/vite.config.ts",
+    "page/package.json",
+    "package-lock.json",
+];
+/// All that must come over the wire before the page can be used, compressed. The rest is loaded when it is needed.
+const TO_INTERACTIVE: u64 = 250 * 1024;
+
+/// Builds the page, unless it is built already.
+pub(crate) fn build() -> Result<()> {
+    let Some(version) = node() else {
+        bail!(
+            "the page needs Node {}.{} or newer, with npm; without it the program works, but has no page",
+            NODE.0,
+            NODE.1
+        );
+    };
+    if is_fresh()? {
+        println!("the page is built already");
+        return Ok(());
+    }
+    println!("building the page with Node {version}");
+    install()?;
+    run(npm().args(["run", "build"]))?;
+    weigh()
+}
+
+/// Builds the page where there is Node; says so where there is none.
+pub(crate) fn build_where_possible() -> Result<()> {
+    if node().is_some() {
+        return build();
+    }
+    println!("no Node {}.{} or newer: the program is built without its page", NODE.0, NODE.1);
+    Ok(())
+}
+
+/// Types, and the tests that need no browser.
+pub(crate) fn test() -> Result<()> {
+    install()?;
+    run(npm().args(["run", "check"]))?;
+    run(npm().arg("test"))
+}
+
+fn web() -> PathBuf {
+    root().join("web")
+}
+
+fn npm() -> Command {
+    let mut command = Command::new("npm");
+    command.current_dir(web());
+    command
+}
+
+/// Installs what the lock names, unless that was done since it last changed.
+fn install() -> Result<()> {
+    let stamp = web().join("node_modules/.package-lock.json");
+    let lock = web().join("package-lock.json");
+    if newest(&stamp)? > newest(&lock)? {
+        return Ok(());
+    }
+    run(npm().args(["ci", "--no-audit", "--no-fund"]))
+}
+
+fn node() -> Option<String> {
+    if !works(Command::new("npm").arg("--version")) {
+        return None;
+    }
+    let output = Command::new("node").arg("--version").output().ok()?;
+    let version = String::from_utf8(output.stdout).ok()?.trim().trim_start_matches('v').to_owned();
+    let mut parts = version.split('.').map_while(|part| part.parse::<u32>().ok());
+    (parts.next()?, parts.next()?).ge(&NODE).then_some(version)
+}
+
+fn is_fresh() -> Result<bool> {
+    let built = newest(&web().join("built/page/index.html"))?;
+    if built.is_none() {
+        return Ok(false);
+    }
+    for source in SOURCES {
+        if newest(&web().join(source))? >= built {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// When a file, or the newest below a folder, was changed; none where there is none.
+fn newest(path: &Path) -> Result<Option<SystemTime>> {
+    let told = || format!("cannot look at `{}`", path.display());
+    if path.is_dir() {
+        let mut newest_of_all = None;
+        for entry in fs::read_dir(path).with_context(told)? {
+            newest_of_all = newest_of_all.max(newest(&entry.with_context(told)?.path())?);
+        }
+        return Ok(newest_of_all);
+    }
+    if !path.exists() {
+        return Ok(None);
+    }
+    Ok(Some(fs::metadata(path).and_then(|found| found.modified()).with_context(told)?))
+}
+
+/// Fails where the page has become too heavy to open on a phone.
+fn weigh() -> Result<()> {
+    let page = web().join("built/page");
+    let index = project::read(&page.join("index.html"))?;
+    let mut bytes = size(&page.join("index.html.br"))?;
+    // What the document names is loaded before anything is seen.
+    for part in index.split('"').filter(|part| part.starts_with("/assets/")) {
+        bytes += size(&page.join(format!("{}.br", &part[1..])))?;
+    }
+    println!("the page: {} KB compressed until it can be used", bytes / 1024);
+    if bytes > TO_INTERACTIVE {
+        bail!("that is more than {} KB", TO_INTERACTIVE / 1024);
+    }
+    Ok(())
+}
+
+fn size(path: &Path) -> Result<u64> {
+    Ok(fs::metadata(path).with_context(|| format!("cannot look at `{}`", path.display()))?.len())
+}
