@@ -101,7 +101,11 @@ enabled: boolean, } | { "name": "mcp_set",
 /**
  * By name, in the agent's own form.
  */
-servers: { [key in string]: JsonValue }, } | { "name": "mcp_message",
+servers: { [key in string]: JsonValue },
+/**
+ * Those set before stay, but for the ones named here. Else these are all there are.
+ */
+keep?: boolean, } | { "name": "mcp_message",
 /**
  * Which.
  */
@@ -882,6 +886,14 @@ token: TokenId, } | { "type": "token_rotated",
  */
 token: TokenId, } | { "type": "door_opened",
 /**
+ * Whose it is, where it is not the main one: `insights`, `handheld`.
+ */
+frontend?: string,
+/**
+ * Some get in by it without a token.
+ */
+tokenless?: boolean,
+/**
  * Where it listens.
  */
 addresses: Array<string>,
@@ -916,7 +928,19 @@ attempts: number,
 /**
  * What was wrong.
  */
-reason: string, };
+reason: string, } | { "type": "auto_approval",
+/**
+ * Which frontend.
+ */
+frontend: string,
+/**
+ * It does.
+ */
+on: boolean,
+/**
+ * The tools that it approves.
+ */
+tools: Array<string>, };
 
 /**
  * The daemon's state: the list of sessions and the inbox.
@@ -1084,7 +1108,19 @@ message?: string,
 /**
  * The subagent it belongs to, by the call that started it.
  */
-parent?: string, } | { "type": "delta",
+parent?: string, } | { "type": "tool_named",
+/**
+ * Which item.
+ */
+item: string,
+/**
+ * The call, by the agent's own id.
+ */
+tool: string,
+/**
+ * The tool's name.
+ */
+name: string, } | { "type": "delta",
 /**
  * Which item.
  */
@@ -2222,7 +2258,11 @@ enabled: boolean, } | { "name": "mcp_set",
 /**
  * By name, in the agent's own form.
  */
-servers: { [key in string]: JsonValue }, } | { "name": "mcp_message",
+servers: { [key in string]: JsonValue },
+/**
+ * Those set before stay, but for the ones named here. Else these are all there are.
+ */
+keep?: boolean, } | { "name": "mcp_message",
 /**
  * Which.
  */
