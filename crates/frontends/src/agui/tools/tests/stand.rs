@@ -306,7 +306,7 @@ impl Connection {
             self.id = Some(id.to_str().unwrap().to_owned());
         }
         let events = body.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
-        let found = events.filter(|data| !data.is_empty()).last().unwrap_or(&body).to_owned();
+        let found = events.filter(|data| !data.is_empty()).next_back().unwrap_or(&body).to_owned();
         serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {body:?}"))
     }
 
