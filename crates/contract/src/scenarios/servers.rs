@@ -130,7 +130,9 @@ pub(super) async fn changes(bench: &Bench) -> Result<(), Fault> {
     stands_as(&mut session, HARBOUR, Some("connected")).await?;
 
     // Set beside the one that it began with.
-    session.carry_out(Action::McpSet { servers: [(QUAY.to_owned(), server)].into_iter().collect(), keep: false }).await?;
+    session
+        .carry_out(Action::McpSet { servers: [(QUAY.to_owned(), server)].into_iter().collect(), keep: false })
+        .await?;
     stands_as(&mut session, QUAY, Some("connected")).await?;
     stands_as(&mut session, HARBOUR, Some("connected")).await?;
     let said = asks(&mut session, "ask the quay").await?;

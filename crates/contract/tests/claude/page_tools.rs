@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Listener, PINNED, installed, page, subject};
 
 /// How long anything may take. Far longer than it should.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A page without a browser, and the listener that its session's agent reaches it by.
 struct Page {
