@@ -7,7 +7,7 @@ use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
     audit, coverage, fuzz, generated, links, page,
-    project::{cargo, root, run},
+    project::{cargo, output, root, run},
     stages::{
         self,
         AfterFailure::{GoOn, SkipRest},
@@ -28,7 +28,7 @@ const CHECK: [Stage; 3] = [
 ];
 
 /// Everything. The cheap stages come first: most mistakes show within the first minute.
-const TEST: [Stage; 15] = [
+const TEST: [Stage; 16] = [
     Stage { name: "tools", after_failure: SkipRest, work: tools::prepare },
     Stage { name: "fmt", after_failure: GoOn, work: fmt },
     Stage { name: "links", after_failure: GoOn, work: links::check },
@@ -39,6 +39,7 @@ const TEST: [Stage; 15] = [
     Stage { name: "clippy", after_failure: GoOn, work: clippy_all },
     Stage { name: "tests", after_failure: GoOn, work: || tests(&["--workspace"], "ci") },
     Stage { name: "browser", after_failure: GoOn, work: browser },
+    Stage { name: "agui", after_failure: GoOn, work: agui },
     Stage { name: "doctests", after_failure: GoOn, work: doctests },
     Stage { name: "docs", after_failure: GoOn, work: docs },
     Stage { name: "generated", after_failure: GoOn, work: generated::check },
@@ -113,6 +114,31 @@ fn browser() -> Result<()> {
     let folder = root().join("tests/browser");
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
     run(Command::new("npm").arg("test").current_dir(&folder))
+}
+
+/// The Claude Code that AG-UI clients talk to; the newest that the contract suite runs.
+const CLAUDE: &str = "2.1.325";
+
+/// Real AG-UI clients and a CopilotKit app in a real browser, against the binary that was just built.
+fn agui() -> Result<()> {
+    let folder = root().join("tests/agui");
+    let claude = output(&mut cargo([
+        "run",
+        "--quiet",
+        "--package",
+        "portolan-testkit",
+        "--example",
+        "installed",
+        "--",
+        "claude",
+        CLAUDE,
+    ]))?;
+    // Nothing here needs what install scripts do.
+    run(Command::new("npm")
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .current_dir(&folder))?;
+    run(Command::new("npm").args(["run", "build"]).current_dir(&folder))?;
+    run(Command::new("npm").arg("test").env("PORTOLAN_CLAUDE", claude).current_dir(&folder))
 }
 
 /// The code's own documentation. Links to private items are fine in it: its readers read the code.

@@ -3,6 +3,8 @@
 //!
 //! `SCENARIO=name` runs that one alone and compares nothing. `UPDATE=1` writes docs/compatibility.md.
 
+#[path = "claude/page_tools.rs"]
+mod page_tools;
 mod support;
 
 use std::{

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::{
     config::{Log, LogFormat},
@@ -33,8 +33,9 @@ pub(crate) enum Where {
 
 /// Starts the log. From here on a panic is a line in it too.
 pub(crate) fn start(log: &Log, home: &Home, to: Where) -> Outcome {
-    let level = log.level.filter();
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_target(false);
+    // rmcp tells of every message; what matters of it is in our own lines.
+    let level = format!("{},rmcp=off", log.level.filter());
+    let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(level)).with_target(false);
     let started = match to {
         Where::Foreground => {
             let builder = builder.with_writer(io::stderr).with_ansi(crate::output::colours_on_stderr());

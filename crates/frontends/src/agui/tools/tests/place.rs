@@ -183,7 +183,7 @@ async fn with_the_agent_its_place_ends_and_so_does_what_waits_there() {
     let stand = Stand::new().await;
     let session = stand.session().await;
     let (_, agent) = stand.offer(session, &["addTask"]).await;
-    let mut caller = agent.clone();
+    let caller = agent.clone();
     let calling = tokio::spawn(async move {
         let message = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
             "name": "addTask", "arguments": {}, "_meta": { "claudecode/toolUseId": "toolu_1" } } });

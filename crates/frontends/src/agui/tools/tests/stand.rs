@@ -305,8 +305,8 @@ impl Connection {
         if let Some(id) = headers.get("mcp-session-id") {
             self.id = Some(id.to_str().unwrap().to_owned());
         }
-        let events = body.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
-        let found = events.filter(|data| !data.is_empty()).last().unwrap_or(&body).to_owned();
+        let mut events = body.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+        let found = events.rfind(|data| !data.is_empty()).unwrap_or(&body).to_owned();
         serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {body:?}"))
     }
 

@@ -41,7 +41,7 @@ async fn nothing_else_is_allowed_by_it() {
         stand.prompt(marker, &format!("{PREFIX}mark")).await;
         stand.until(marker, |state| state.summary.status == Status::Idle).await;
         let state = stand.until(session, |_| true).await;
-        assert_eq!(state.requests.as_slice(), [request.clone()], "{name} was answered");
+        assert_eq!(state.requests.as_slice(), std::slice::from_ref(&request), "{name} was answered");
         stand
             .act(
                 session,
