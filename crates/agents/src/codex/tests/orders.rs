@@ -120,6 +120,86 @@ fn a_request_that_is_asked_again_is_opened_once() {
     assert_eq!(out.reports, [Report::RequestWithdrawn { key: "0".into() }]);
 }
 
+// covers: 003-038, 003-039, 003-041, 003-050
+#[test]
+fn a_message_of_codex_own_protocol_is_passed_on_and_its_answer_comes_back() {
+    let mut codex = ready(setup());
+    for (ticket, method) in
+        [(1, "thread/list"), (2, "thread/archive"), (3, "thread/revert"), (4, "account/logout")]
+    {
+        let out = told(&mut codex, ticket, Order::Native(json!({ "method": method, "params": { "a": 1 } })));
+        let line = written(&out).remove(0);
+        assert_eq!((&line["method"], &line["params"]), (&json!(method), &json!({ "a": 1 })));
+        let out = said(&mut codex, &answer_to(&out, method, &json!({ "data": [] })));
+        let result = Some(json!({ "data": [] }));
+        assert_eq!(out.reports, [Report::Consumed { ticket: Ticket(ticket), result }]);
+    }
+    for body in [json!({ "method": "turn/start" }), json!({ "params": {} }), json!(7)] {
+        let out = told(&mut codex, 9, Order::Native(body));
+        assert!(matches!(&out.reports[..], [Report::Rejected { .. }]), "{out:?}");
+    }
+}
+
+// covers: 003-043
+#[test]
+fn the_reason_of_a_denial_steers_the_turn_before_the_denial_is_told() {
+    let mut codex = ready(setup());
+    let turn = json!({ "id": "turn-1" });
+    said(&mut codex, &json!({ "method": "turn/started", "params": { "threadId": "T", "turn": turn } }));
+    let asked = json!({ "id": 0, "method": "item/commandExecution/requestApproval",
+        "params": { "threadId": "T", "itemId": "c", "command": "ls", "cwd": "/" } });
+    let out = said(&mut codex, &asked);
+    let [Report::RequestOpened { key, ask, .. }] = &out.reports[..] else { panic!("{out:?}") };
+    let answer = portolan_core::request::Answer::deny(Some("too loud".into()));
+    let out = told(&mut codex, 1, Order::Answer { key: key.clone(), ask: ask.clone(), answer });
+    let lines = written(&out);
+    assert_eq!(
+        (&lines[0]["method"], &lines[0]["params"]["expectedTurnId"]),
+        (&json!("turn/steer"), &json!("turn-1"))
+    );
+    assert!(lines[0]["params"]["input"][0]["text"].as_str().unwrap().ends_with("too loud"));
+    assert_eq!(lines[1], json!({ "id": 0, "result": { "decision": "decline" } }));
+}
+
+// covers: 003-051
+#[test]
+fn a_limit_that_comes_near_is_told_once_per_mark() {
+    let mut codex = ready(setup());
+    let told = |codex: &mut Translate, used: u64| {
+        let primary = json!({ "usedPercent": used, "windowDurationMins": 300 });
+        let limits = json!({ "method": "account/rateLimits/updated", "params": { "rateLimits": { "primary": primary } } });
+        said(codex, &limits).reports.len()
+    };
+    assert_eq!([13, 76, 77, 91, 92, 100].map(|used| told(&mut codex, used)), [0, 1, 0, 1, 0, 1]);
+}
+
+// covers: 003-023, 003-052
+#[test]
+fn models_skills_and_servers_are_told() {
+    let mut codex = Translate::new(setup());
+    let out = turnout(|out| codex.start(out));
+    let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
+    let out = said(&mut codex, &answer_to(&out, "thread/start", &json!({ "thread": { "id": "T" } })));
+    let models = json!({ "data": [{ "id": "m", "displayName": "M", "isDefault": true }, { "id": "h", "hidden": true }] });
+    let info = |out: &crate::driver::Turnout| match events(out)[..] {
+        [Event::AgentInfo { info }] => (**info).clone(),
+        _ => panic!("{out:?}"),
+    };
+    let told_models = said(&mut codex, &answer_to(&out, "model/list", &models));
+    assert_eq!(info(&told_models).models.unwrap().len(), 1);
+    let skills = json!({ "data": [{ "skills": [{ "name": "sail", "path": "/s", "enabled": true }] }] });
+    let told_skills = said(&mut codex, &answer_to(&out, "skills/list", &skills));
+    let names: Vec<_> =
+        info(&told_skills).commands.unwrap().into_iter().map(|command| command.name).collect();
+    assert_eq!(names, ["compact", "review", "sail"]);
+    let out = told(&mut codex, 1, Order::McpStatus);
+    let servers =
+        json!({ "data": [{ "name": "harbour", "runtimeStatus": "connected", "tools": { "depth": {} } }] });
+    let out = said(&mut codex, &answer_to(&out, "mcpServerStatus/list", &servers));
+    let [Event::McpServers { servers }] = events(&out)[..] else { panic!("{out:?}") };
+    assert_eq!((servers[0].status.as_str(), servers[0].tools.len()), ("connected", 1));
+}
+
 #[test]
 fn hostile_lines_break_nothing_and_are_kept() {
     let lines = [
