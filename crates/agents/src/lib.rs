@@ -7,6 +7,7 @@
 
 pub mod child;
 pub mod claude;
+pub mod codex;
 pub mod counters;
 pub mod demo;
 pub mod dial_in;
@@ -99,12 +100,14 @@ pub struct Settings {
     pub demo: Vec<OsString>,
     /// What the user configured for Claude Code.
     pub claude: claude::Config,
+    /// What the user configured for Codex.
+    pub codex: codex::Config,
     /// Where agents that dial in are expected.
     pub dial_in: dial_in::DialIn,
 }
 
 /// The kinds of all agents there are, for whoever needs to know before any is made.
-pub const KINDS: &[&str] = &[claude::KIND, demo::KIND];
+pub const KINDS: &[&str] = &[claude::KIND, codex::KIND, demo::KIND];
 
 /// Every agent there is, in the order of [`KINDS`].
 pub fn catalogue(settings: &Settings) -> Vec<Arc<dyn Agent>> {
@@ -115,6 +118,7 @@ pub fn catalogue(settings: &Settings) -> Vec<Arc<dyn Agent>> {
             Arc::clone(supervision),
             settings.dial_in.clone(),
         )),
+        Arc::new(codex::Codex::new(settings.codex.clone(), Arc::clone(supervision))),
         Arc::new(demo::Demo::new(settings.demo.clone(), Arc::clone(supervision))),
     ]
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use portolan_agents::{KINDS, Supervision, claude, demo, dial_in::DialIn};
+use portolan_agents::{KINDS, Supervision, claude, codex, demo, dial_in::DialIn};
 use portolan_core::ports::Agent as _;
 
 // covers: 003-090
@@ -14,7 +14,7 @@ fn every_agent_has_a_kind_that_no_other_has() {
     assert!(KINDS.iter().all(|kind| plain(kind)), "{KINDS:?}");
     let supervision = Arc::new(Supervision::new("test", vec![]));
     let claude = claude::Claude::new(claude::Config::default(), Arc::clone(&supervision), DialIn::new());
+    let codex = codex::Codex::new(codex::Config::default(), Arc::clone(&supervision));
     let demo = demo::Demo::new(vec![], supervision);
-    assert_eq!((claude.kind(), demo.kind()), ("claude", "demo"));
-    assert!(KINDS.contains(&claude.kind()) && KINDS.contains(&demo.kind()), "{KINDS:?}");
+    assert_eq!([claude.kind(), codex.kind(), demo.kind()], KINDS);
 }

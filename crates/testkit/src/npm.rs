@@ -32,6 +32,20 @@ pub const fn claude(version: &'static str) -> Pinned {
     }
 }
 
+/// Codex. The first place is the program itself, not the script that starts it.
+pub const fn codex(version: &'static str) -> Pinned {
+    Pinned {
+        name: "codex",
+        package: "@openai/codex",
+        version,
+        programs: &[
+            "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+            "@openai/codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex",
+            ".bin/codex",
+        ],
+    }
+}
+
 impl Pinned {
     /// The program; installs it first where it is not in the cache.
     pub fn program(&self) -> Result<PathBuf, String> {

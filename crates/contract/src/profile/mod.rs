@@ -3,6 +3,7 @@
 //! What a profile leaves out, the agent does not offer, whatever its capabilities say.
 
 mod claude;
+pub mod codex;
 
 use std::{ffi::OsString, path::Path};
 
@@ -10,7 +11,7 @@ use portolan_core::request::Question;
 use portolan_scripted::Call;
 use serde_json::Value;
 
-pub use self::claude::CLAUDE;
+pub use self::{claude::CLAUDE, codex::CODEX};
 
 /// What an agent calls things.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,8 @@ pub struct Profile {
     pub mcp_tool: Option<fn(server: &str, tool: &str) -> String>,
     /// An MCP server in the agent's own form, by its command line.
     pub mcp_server: fn(command: &[String]) -> Value,
+    /// MCP servers can be set, connected again and switched while a session runs.
+    pub mcp_changes: bool,
     /// The mode in which it asks, and the one in which it does not ask before it changes files.
     pub modes: Option<(&'static str, &'static str)>,
     /// A model other than its default.
@@ -70,7 +73,7 @@ pub struct Profile {
 impl Profile {
     /// The profile of an agent kind, where there is one: those without cannot be tried against the scripted model.
     pub fn of(agent: &str) -> Option<Self> {
-        [CLAUDE].into_iter().find(|profile| profile.agent == agent)
+        [CLAUDE, CODEX].into_iter().find(|profile| profile.agent == agent)
     }
 }
 
@@ -106,6 +109,8 @@ pub struct ThinkingBudget {
 pub enum TwoAtOnce {
     /// Two calls of one message are asked for at once.
     Calls,
+    /// The same, and neither goes on before both are answered.
+    CallsTogether,
     /// Only two subagents ask at once.
     Subagents,
 }

@@ -80,7 +80,10 @@ pub(super) async fn edited_input(bench: &Bench) -> Result<(), Fault> {
 }
 
 pub(super) async fn deny(bench: &Bench) -> Result<(), Fault> {
-    bench.play(one_call(bench, "touch denied.txt"));
+    let call = (bench.profile().shell)("touch denied.txt");
+    // Some agents tell the reason as the tool's result, some beside it.
+    let told = text("the tool said: {last_tool_result} {last_note}");
+    bench.play(Script::new().on(contains("use the shell")).reply(tools([call])).then(told));
     let mut session = bench.session_saying("use the shell").await?;
     let request = session.permission(&shell(bench)).await?;
     session.answer(&request, Answer::deny(Some("not in this harbour".into()))).await?;
@@ -178,8 +181,11 @@ pub(super) async fn two_at_once(bench: &Bench) -> Result<(), Fault> {
     must!(waiting == 2, "{waiting} requests wait instead of two");
     // In the other order than they came.
     session.answer(&second, Answer::allow()).await?;
-    let (outcome, said) = result_of(&mut session, &second).await?;
-    must!(outcome == ToolOutcome::Done, "the second tool ended as {outcome:?}: {said}");
+    let together = bench.profile().two_at_once == Some(TwoAtOnce::CallsTogether);
+    if !together {
+        let (outcome, said) = result_of(&mut session, &second).await?;
+        must!(outcome == ToolOutcome::Done, "the second tool ended as {outcome:?}: {said}");
+    }
     let state = session.state().await?;
     must!(
         state.requests.iter().map(|open| open.request).eq([first.request]),
@@ -187,8 +193,12 @@ pub(super) async fn two_at_once(bench: &Bench) -> Result<(), Fault> {
         state.requests
     );
     session.answer(&first, Answer::allow()).await?;
-    let (outcome, said) = result_of(&mut session, &first).await?;
-    must!(outcome == ToolOutcome::Done, "the first tool ended as {outcome:?}: {said}");
+    if together {
+        session.completes().await?;
+    } else {
+        let (outcome, said) = result_of(&mut session, &first).await?;
+        must!(outcome == ToolOutcome::Done, "the first tool ended as {outcome:?}: {said}");
+    }
     must!(bench.has_file("one.txt") && bench.has_file("two.txt"), "the commands did not both run");
     Ok(())
 }

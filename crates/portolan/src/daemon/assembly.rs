@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
-use portolan_agents::{Supervision, child::Ladder, claude, dial_in::DialIn};
+use portolan_agents::{Supervision, child::Ladder, claude, codex, dial_in::DialIn};
 use portolan_core::{
     Capabilities, Principal, Role, SessionSpec,
     ports::{Agent, AgentLink, Boxed, Clock, Launch, Past, Probe, Store},
@@ -179,6 +179,7 @@ pub(crate) fn catalogue(
         supervision: Arc::new(supervision),
         demo: demo_command(settings)?,
         claude: claude(settings),
+        codex: codex(settings),
         dial_in: dial_in.clone(),
     }))
 }
@@ -208,6 +209,16 @@ fn claude(settings: &Settings) -> claude::Config {
             config::Transport::Stdio => claude::Way::Stdio,
             config::Transport::Websocket => claude::Way::Websocket,
         }),
+        prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
+        env: wanted.env.clone().into_iter().collect(),
+    }
+}
+
+/// How Codex is started.
+fn codex(settings: &Settings) -> codex::Config {
+    let Some(wanted) = settings.agents.get(codex::KIND) else { return codex::Config::default() };
+    codex::Config {
+        command: wanted.command.iter().map(OsString::from).collect(),
         prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
         env: wanted.env.clone().into_iter().collect(),
     }

@@ -5,6 +5,7 @@
 //! in `all`.
 
 mod anthropic;
+mod openai;
 
 use std::{fmt, time::Duration};
 
@@ -20,7 +21,7 @@ use crate::{
 
 /// The APIs that are spoken. The first also answers for paths that are none's.
 pub(crate) fn all() -> &'static [&'static dyn Dialect] {
-    &[&anthropic::Anthropic]
+    &[&anthropic::Anthropic, &openai::Responses]
 }
 
 /// What a path is for.

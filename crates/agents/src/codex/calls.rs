@@ -1,0 +1,278 @@
+//! What we ask of Codex, and what its answers mean. Each request has a time limit: Codex passes over what it cannot read
+//! without a word.
+
+use portolan_core::{
+    Event,
+    event::{AgentInfo, Level},
+    ports::{Order, Ticket},
+};
+use portolan_wire::jsonrpc::{Error, Id, Pending};
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    modes,
+    prompts::Turning,
+    translate::{DIALECT, Translate, notice},
+    wire,
+};
+use crate::driver::{Timer, Turnout};
+
+/// Requests that wait for their answer.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Pending<Call>);
+
+#[derive(Debug)]
+struct Call {
+    /// Whoever wants to know what came of it.
+    ticket: Option<Ticket>,
+    what: What,
+}
+
+/// What was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum What {
+    Initialize,
+    /// The model of the thread to fork, which a fork does not take over by itself.
+    Source,
+    Begin,
+    Unarchive,
+    /// The mode that the session begins with.
+    FirstMode,
+    Turn(Turning),
+    Interrupt,
+    Models,
+    Skills,
+    Account,
+    McpStatus,
+    Model(String),
+    Mode,
+    /// The answer is passed on as it is.
+    Plain,
+    /// The answer does not matter.
+    Quiet,
+}
+
+impl Calls {
+    pub(super) fn forget(&mut self, ticket: Ticket, out: &mut Turnout) {
+        for id in self.0.find(|call| call.ticket == Some(ticket)) {
+            self.0.settle(&id);
+            out.clear_timer(timer(&id));
+        }
+    }
+
+    /// A turn was asked for, and whether there will be one is not told yet.
+    pub(super) fn is_beginning_a_turn(&self) -> bool {
+        !self.0.find(|call| matches!(call.what, What::Turn(_))).is_empty()
+    }
+}
+
+fn timer(id: &Id) -> Timer {
+    match id {
+        Id::Number(number) => Timer(number.unsigned_abs()),
+        Id::Text(_) => Timer(0),
+    }
+}
+
+impl Translate {
+    pub(super) fn ask(
+        &mut self,
+        ticket: Option<Ticket>,
+        what: What,
+        method: &str,
+        params: Option<Value>,
+        out: &mut Turnout,
+    ) {
+        let Ok(id) = self.calls.0.ask(Call { ticket, what }) else {
+            if let Some(ticket) = ticket {
+                out.rejected(ticket, "codex leaves too many requests unanswered");
+            }
+            return;
+        };
+        out.set_timer(timer(&id), self.setup.patience);
+        let message = DIALECT.request(&id, method, params);
+        match ticket {
+            Some(ticket) => out.write_for(ticket, &message),
+            None => out.write(&message),
+        }
+    }
+
+    pub(super) fn initialize(&mut self, out: &mut Turnout) {
+        let client = json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") });
+        let params = json!({ "clientInfo": client, "capabilities": { "experimentalApi": true } });
+        self.ask(None, What::Initialize, "initialize", Some(params), out);
+    }
+
+    /// What there is beside the thread.
+    pub(super) fn ask_around(&mut self, out: &mut Turnout) {
+        self.ask(None, What::Models, "model/list", Some(json!({})), out);
+        let folder = self.setup.thread["cwd"].clone();
+        self.ask(None, What::Skills, "skills/list", Some(json!({ "cwds": [folder] })), out);
+        self.ask(None, What::Account, "account/read", Some(json!({ "refreshToken": false })), out);
+    }
+
+    /// Parameters that name the session's own thread.
+    pub(super) fn of_thread(&self, more: Value) -> Value {
+        let mut params = more;
+        params["threadId"] = json!(self.threads.main());
+        params
+    }
+
+    pub(super) fn instruct_call(&mut self, ticket: Ticket, order: Order, out: &mut Turnout) {
+        match order {
+            Order::Interrupt => self.interrupt(Some(ticket), out),
+            Order::SetModel(model) => self.set_model(ticket, model, out),
+            Order::SetMode(mode) => {
+                let Some(settings) = self.mode_settings(&mode) else {
+                    let known = modes::names().join(", ");
+                    return out.rejected(ticket, format!("unknown mode `{mode}`; Codex has {known}"));
+                };
+                let params = self.of_thread(settings);
+                self.ask(Some(ticket), What::Mode, "thread/settings/update", Some(params), out);
+            }
+            Order::McpStatus => self.ask_servers(Some(ticket), out),
+            Order::StopTask(task) => {
+                let Some(process) = self.items.process_of(&task) else {
+                    return out.rejected(ticket, "there is no such task, or it has ended");
+                };
+                let params = self.of_thread(json!({ "processId": process }));
+                let method = "thread/backgroundTerminals/terminate";
+                self.items.stopping(&task);
+                self.ask(Some(ticket), What::Plain, method, Some(params), out);
+            }
+            Order::Native(body) => self.native(ticket, &body, out),
+            Order::McpReconnect(_)
+            | Order::McpToggle { .. }
+            | Order::McpSet(_)
+            | Order::McpMessage { .. } => {
+                out.rejected(
+                    ticket,
+                    "Codex takes MCP servers only when a session begins; change its configuration, or start a new session",
+                );
+            }
+            Order::SetThinking(_) | Order::SetEnvironment(_) | Order::Rewind { .. } | Order::Context => {
+                out.rejected(ticket, "Codex cannot do this");
+            }
+            // They have ways of their own.
+            Order::Prompt { .. } | Order::Answer { .. } => {}
+        }
+    }
+
+    pub(super) fn mode_settings(&self, mode: &str) -> Option<Value> {
+        let planning = mode == modes::PLAN || self.threads.mode() == Some(modes::PLAN);
+        let model = self.threads.model().filter(|_| planning);
+        modes::settings(mode, model, &self.setup.extra)
+    }
+
+    pub(super) fn ask_servers(&mut self, ticket: Option<Ticket>, out: &mut Turnout) {
+        let params = self.of_thread(json!({ "detail": "toolsAndAuthOnly" }));
+        self.ask(ticket, What::McpStatus, "mcpServerStatus/list", Some(params), out);
+    }
+
+    /// `model` or `model:effort`; without a name, the catalogue's default.
+    fn set_model(&mut self, ticket: Ticket, model: Option<String>, out: &mut Turnout) {
+        let Some(wanted) = model.or_else(|| self.threads.default_model.clone()) else {
+            return out.rejected(ticket, "Codex has not told its default model; name one");
+        };
+        let (model, effort) = match wanted.rsplit_once(':') {
+            Some((model, effort)) if !model.is_empty() && !effort.is_empty() => {
+                (model.to_owned(), Some(effort))
+            }
+            _ => (wanted.clone(), None),
+        };
+        let mut params = self.of_thread(json!({ "model": model }));
+        if let Some(effort) = effort {
+            params["effort"] = json!(effort);
+        }
+        self.ask(Some(ticket), What::Model(model), "thread/settings/update", Some(params), out);
+    }
+
+    /// A message of Codex' own protocol: `method` and `params`. Its id is ours.
+    fn native(&mut self, ticket: Ticket, body: &Value, out: &mut Turnout) {
+        let Some(method) = body["method"].as_str() else {
+            return out.rejected(ticket, "a message of Codex has a `method`");
+        };
+        // One that has no place for a turn of its own would be a turn that nobody here knows of.
+        if matches!(method, "turn/start" | "initialize" | "thread/start" | "thread/resume" | "thread/fork") {
+            return out.rejected(ticket, format!("`{method}` is Portolan's own to send"));
+        }
+        let params = body.get("params").cloned();
+        self.ask(Some(ticket), What::Plain, method, params, out);
+    }
+
+    // -------------------------------------------------------------------------------------- answers
+
+    pub(super) fn answered(&mut self, id: &Id, result: Result<Option<&RawValue>, Error>, out: &mut Turnout) {
+        // Late: it was given up, and whoever asked was told so.
+        let Some(Call { ticket, what }) = self.calls.0.settle(id) else { return };
+        out.clear_timer(timer(id));
+        match result {
+            Ok(result) => {
+                let result: Value = wire::open(result).unwrap_or_default();
+                self.succeeded(ticket, what, result, out);
+            }
+            Err(error) => self.refused(ticket, what, &error.message, out),
+        }
+    }
+
+    fn succeeded(&mut self, ticket: Option<Ticket>, what: What, result: Value, out: &mut Turnout) {
+        match what {
+            What::Initialize => return self.initialized(&result, out),
+            What::Source => return self.source_told(&result, out),
+            What::Unarchive => return self.begin(out),
+            What::Begin => return self.begun(&result, out),
+            What::FirstMode => return self.become_ready(out),
+            What::Turn(turning) => return self.turn_accepted(ticket, turning, &result, out),
+            What::Models => self.take_models(&result, out),
+            What::Skills => self.take_skills(&result, out),
+            What::Account => Self::take_account(&result, out),
+            What::McpStatus => {
+                self.take_servers(&result, out);
+                return settled(ticket, None, out);
+            }
+            What::Model(model) => {
+                settled(ticket, None, out);
+                self.threads.set_model(&model);
+                let info = AgentInfo { model: Some(model), ..AgentInfo::default() };
+                return out.event(Event::AgentInfo { info: Box::new(info) });
+            }
+            What::Plain => return settled(ticket, Some(result), out),
+            What::Mode | What::Interrupt | What::Quiet => {}
+        }
+        settled(ticket, None, out);
+    }
+
+    fn refused(&mut self, ticket: Option<Ticket>, what: What, error: &str, out: &mut Turnout) {
+        match what {
+            What::Initialize => out.give_up(format!("it would not begin: {error}")),
+            // The fork then has the model of the configuration.
+            What::Source => self.begin(out),
+            What::Unarchive => out.give_up(format!("its thread is archived: {error}")),
+            What::Begin => self.not_begun(error, out),
+            What::FirstMode => {
+                notice(Level::Warning, Some(format!("the permission mode is not set: {error}")), out);
+                self.become_ready(out);
+            }
+            What::Turn(turning) => self.turn_refused(ticket, turning, error, out),
+            What::Interrupt => self.not_interrupted(ticket, error, out),
+            _ => {
+                if let Some(ticket) = ticket {
+                    out.rejected(ticket, error);
+                }
+            }
+        }
+    }
+
+    pub(super) fn overdue(&mut self, at: Timer, out: &mut Turnout) {
+        let id = Id::Number(i64::try_from(at.0).unwrap_or_default());
+        let Some(Call { ticket, what }) = self.calls.0.settle(&id) else { return };
+        let within = self.setup.patience.as_secs_f32();
+        let error = format!("codex did not answer within {within} s");
+        self.refused(ticket, what, &error, out);
+    }
+}
+
+fn settled(ticket: Option<Ticket>, result: Option<Value>, out: &mut Turnout) {
+    if let Some(ticket) = ticket {
+        out.consumed(ticket, result);
+    }
+}

@@ -1,0 +1,195 @@
+//! What to start for a Codex session, and what its thread begins with.
+//!
+//! The command line is the same for every session: everything a session wants goes over the line, where nobody else on
+//! the machine can read it.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use indexmap::IndexMap;
+use portolan_core::{ports::Launch, spec::SystemPrompt};
+use serde_json::{Value, json};
+
+use super::{
+    Config, KIND, items,
+    translate::{Begin, Setup},
+};
+use crate::{
+    Environment, Supervision,
+    child::{Program, environment as variables},
+    claude::prices::Prices,
+};
+
+/// How much Codex logs to stderr, unless the user says otherwise: errors, which an exit then tells.
+const LOG: (&str, &str) = ("RUST_LOG", "error");
+
+/// Marks of another Codex around us, which would change how this one behaves.
+const OUTER: &[&str] = &["CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"];
+
+/// The platform's package of native programs, and where in it the program is.
+const NATIVE: &[(&str, &str)] = &[
+    ("codex-linux-x64", "x86_64-unknown-linux-musl"),
+    ("codex-linux-arm64", "aarch64-unknown-linux-musl"),
+    ("codex-darwin-x64", "x86_64-apple-darwin"),
+    ("codex-darwin-arm64", "aarch64-apple-darwin"),
+];
+
+/// The program and its first arguments.
+pub(super) fn command(config: &Config) -> Vec<OsString> {
+    if config.command.is_empty() { vec![KIND.into()] } else { config.command.clone() }
+}
+
+/// The native program behind npm's script. The script starts it as a child, which outlives a killed script.
+pub(super) fn native(program: &Path) -> Option<PathBuf> {
+    let script = program.canonicalize().ok()?;
+    // `@openai/codex/bin/codex.js`
+    let package = script.parent()?.parent().filter(|_| script.extension().is_some_and(|it| it == "js"))?;
+    let beside = package.parent();
+    let within = package.join("node_modules/@openai");
+    let here = NATIVE.iter().filter(|(_, triple)| triple.starts_with(std::env::consts::ARCH));
+    here.flat_map(|(name, triple)| {
+        let places =
+            [beside.map(|beside| beside.join(name)), Some(within.join(name)), Some(package.to_owned())];
+        let bins = ["bin/codex", "codex/codex"];
+        places
+            .into_iter()
+            .flatten()
+            .flat_map(move |place| bins.map(|bin| place.join("vendor").join(triple).join(bin)))
+    })
+    .find(|program| program.is_file())
+}
+
+/// The user's environment less marks of an outer Codex, plus what the session asks for.
+pub(super) fn environment(
+    supervision: &Supervision,
+    asked: &IndexMap<String, String>,
+    program: Option<&Path>,
+) -> Result<Environment, String> {
+    let mut environment =
+        variables::environment(&supervision.environment, asked).map_err(|refused| refused.to_string())?;
+    environment.variables.retain(|(name, _)| !OUTER.contains(&&*name.to_string_lossy()));
+    if !environment.variables.iter().any(|(name, _)| name == LOG.0) {
+        environment.variables.push((LOG.0.into(), LOG.1.into()));
+    }
+    // The native program has helpers beside it, which npm's script would put on the path.
+    let helpers = program.and_then(|program| Some(program.parent()?.parent()?.join("codex-path")));
+    if let Some(helpers) = helpers.filter(|helpers| helpers.is_dir())
+        && let Some((_, path)) = environment.variables.iter_mut().find(|(name, _)| name == "PATH")
+    {
+        let folders = std::env::split_paths(&*path).chain([helpers]);
+        if let Ok(longer) = std::env::join_paths(folders) {
+            *path = longer;
+        }
+    }
+    environment.variables.sort();
+    Ok(environment)
+}
+
+/// Everything a start follows from.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) launch: &'a Launch,
+    pub(super) config: &'a Config,
+    pub(super) supervision: &'a Supervision,
+}
+
+impl Plan<'_> {
+    /// The program to start.
+    pub(super) fn program(&self, mut command: Vec<OsString>) -> Result<Program, String> {
+        let spec = &self.launch.spec;
+        let environment = environment(self.supervision, &spec.env, command.first().map(Path::new))?;
+        command.push("app-server".into());
+        Ok(Program { agent: KIND.into(), command, folder: spec.cwd.clone(), environment })
+    }
+
+    /// What the conversation begins with.
+    pub(super) fn setup(&self) -> Setup {
+        let spec = &self.launch.spec;
+        Setup {
+            session: self.launch.session,
+            generation: self.launch.generation,
+            begin: self.begin(),
+            thread: self.thread(),
+            model: spec.model.clone(),
+            mode: spec.mode.clone(),
+            name: spec.name.clone(),
+            extra: spec.extra_dirs.clone(),
+            schema: spec.json_schema.clone(),
+            prices: Prices::new(self.config.prices.clone()),
+            patience: self.supervision.answer,
+        }
+    }
+
+    fn begin(&self) -> Begin {
+        match &self.launch.resume {
+            None => Begin::Start,
+            Some(point) if point.fork => Begin::Fork {
+                thread: point.agent_session.clone(),
+                last_turn: point.at_message.as_deref().and_then(items::turn_of),
+            },
+            Some(point) => {
+                Begin::Resume { thread: point.agent_session.clone(), own: self.launch.generation.0 > 1 }
+            }
+        }
+    }
+
+    /// What every way to begin is told. Neither policy nor sandbox is: Codex would then write into the user's
+    /// configuration that it trusts the folder.
+    fn thread(&self) -> Value {
+        let spec = &self.launch.spec;
+        let mut params = json!({ "cwd": spec.cwd });
+        if let Some(model) = &spec.model {
+            let (model, effort) = match model.rsplit_once(':') {
+                Some((model, effort)) if !model.is_empty() && !effort.is_empty() => (model, Some(effort)),
+                _ => (model.as_str(), None),
+            };
+            params["model"] = json!(model);
+            if let Some(effort) = effort {
+                params["config"]["model_reasoning_effort"] = json!(effort);
+            }
+        }
+        match &spec.system_prompt {
+            None => {}
+            Some(SystemPrompt::Append(text)) => params["developerInstructions"] = json!(text),
+            Some(SystemPrompt::Replace(text)) => params["baseInstructions"] = json!(text),
+        }
+        for (name, server) in &spec.mcp_servers {
+            // One by one: the user's own stay.
+            params["config"][format!("mcp_servers.{name}")] = server.clone();
+        }
+        params
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    // covers: 003-034
+    #[test]
+    fn the_native_program_is_found_behind_the_script_of_npm() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let modules = top.join("node_modules");
+        let (name, triple) =
+            NATIVE.iter().find(|(_, triple)| triple.starts_with(std::env::consts::ARCH)).unwrap();
+        let native_program = modules.join("@openai").join(name).join("vendor").join(triple).join("bin/codex");
+        let script = modules.join("@openai/codex/bin/codex.js");
+        for file in [&native_program, &script] {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        fs::create_dir_all(modules.join(".bin")).unwrap();
+        let link = modules.join(".bin/codex");
+        std::os::unix::fs::symlink(&script, &link).unwrap();
+        assert_eq!(native(&link), Some(native_program.clone()));
+        // What is native already has nothing behind it.
+        assert_eq!(native(&native_program), None);
+        fs::remove_file(&native_program).unwrap();
+        assert_eq!(native(&link), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! Codex: `codex app-server`, JSON-RPC over its pipes.
+//!
+//! One process per session, one thread of Codex in it. The user's own configuration and login are used as they are, and
+//! are not changed: what a session wants otherwise is said over the line, never written to `config.toml`.
+
+mod calls;
+mod errors;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+mod items;
+mod launch;
+mod modes;
+pub mod probe;
+mod prompts;
+mod requests;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod translate;
+mod turns;
+mod wire;
+
+use std::{ffi::OsString, sync::Arc};
+
+use indexmap::IndexMap;
+use portolan_core::{
+    Capabilities, SessionSpec,
+    capabilities::{NativeProtocol, PromptQueue},
+    ports::{Agent, AgentLink, Boxed, Launch, Probe},
+    spec::SpecOption,
+};
+
+use self::probe::Prober;
+use crate::{Supervision, claude::prices::Price, driver};
+
+/// Its name.
+pub const KIND: &str = "codex";
+
+/// What the user configures: `agents.codex`.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The program and arguments before ours; `codex` where empty.
+    pub command: Vec<OsString>,
+    /// What models cost, by name or its beginning. Codex tells no cost, and there is no list of our own.
+    pub prices: IndexMap<String, Price>,
+    /// Variables that every session gets.
+    pub env: IndexMap<String, String>,
+}
+
+/// Codex.
+#[derive(Clone, Debug)]
+pub struct Codex {
+    config: Config,
+    supervision: Arc<Supervision>,
+    prober: Arc<Prober>,
+}
+
+impl Codex {
+    /// As it is configured.
+    pub fn new(config: Config, supervision: Arc<Supervision>) -> Self {
+        let prober = Prober::new(&config, Arc::clone(&supervision));
+        Self { config, supervision, prober: Arc::new(prober) }
+    }
+
+    async fn job(&self, launch: Launch) -> driver::Job {
+        let found = self.prober.found().await;
+        let plan = launch::Plan { launch: &launch, config: &self.config, supervision: &self.supervision };
+        let (program, version) = match found {
+            Ok(found) => (plan.program(found.command), found.version),
+            Err(why) => (Err(why), None),
+        };
+        let translator = Box::new(translate::Translate::new(plan.setup()));
+        driver::Job {
+            agent: KIND.into(),
+            program,
+            transport: driver::Transport::Pipes,
+            version,
+            protocol: NativeProtocol::JsonRpcStdio,
+            capabilities: capabilities(&self.config),
+            translator,
+            launch,
+        }
+    }
+}
+
+impl Agent for Codex {
+    fn kind(&self) -> &str {
+        KIND
+    }
+
+    fn title(&self) -> String {
+        "Codex".into()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(&self.config)
+    }
+
+    fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
+        self.supervision.shown_environment(&spec.env)
+    }
+
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(async {
+            match self.prober.look().await {
+                Ok(probe) => probe,
+                Err(message) => Probe { message, ..Probe::default() },
+            }
+        })
+    }
+
+    fn start(&self, launch: Launch) -> AgentLink {
+        let (this, session) = (self.clone(), launch.session);
+        let prepare = async move { this.job(launch).await };
+        driver::start_prepared(KIND, session, Arc::clone(&self.supervision), prepare)
+    }
+}
+
+/// What Codex can do through us.
+fn capabilities(config: &Config) -> Capabilities {
+    Capabilities {
+        streaming: true,
+        interrupt: true,
+        session_resume: true,
+        model_switching: true,
+        permission_modes: true,
+        permission_mode_switching_mid_session: true,
+        slash_commands: true,
+        mcp: true,
+        structured_output: true,
+        image_input: true,
+        // Its revert cuts the history and leaves the files as they are.
+        file_checkpointing: false,
+        // Codex tells tokens and no money.
+        cost_tracking: !config.prices.is_empty(),
+        agent_teams: false,
+        session_fork: true,
+        session_fork_at: true,
+        session_archive: true,
+        // It has efforts, no budget of tokens.
+        thinking_budget: false,
+        environment: false,
+        context_usage: false,
+        background_tasks: true,
+        passthrough: true,
+        // A prompt that is sent while a turn runs would cut that turn.
+        prompt_queue: PromptQueue::Held,
+        native_protocol: NativeProtocol::JsonRpcStdio,
+        options: vec![
+            SpecOption::Cwd,
+            SpecOption::Prompt,
+            SpecOption::Name,
+            SpecOption::Model,
+            SpecOption::Mode,
+            SpecOption::Env,
+            SpecOption::SystemPrompt,
+            SpecOption::McpServers,
+            SpecOption::ExtraDirs,
+            SpecOption::JsonSchema,
+            SpecOption::Resume,
+            SpecOption::Fork,
+        ],
+        supported_models: None,
+        supported_permission_modes: Some(modes::names()),
+        supported_commands: None,
+    }
+}

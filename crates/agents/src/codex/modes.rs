@@ -1,0 +1,87 @@
+//! Permission modes: Codex has a policy for when it asks and a sandbox for what it may do without. A mode is one of
+//! each, and planning is one more. Pure.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+/// The mode in which it plans, asks questions and changes nothing.
+pub(super) const PLAN: &str = "plan";
+
+/// A mode by name: when it asks, and the sandbox in the words of a policy.
+const MODES: &[(&str, &str, &str)] = &[
+    ("read-only", "on-request", "readOnly"),
+    ("auto", "on-request", "workspaceWrite"),
+    ("untrusted", "untrusted", "workspaceWrite"),
+    ("never-ask", "never", "workspaceWrite"),
+    ("full-access", "never", "dangerFullAccess"),
+    (PLAN, "on-request", "readOnly"),
+];
+
+/// All of them.
+pub(super) fn names() -> Vec<String> {
+    MODES.iter().map(|(name, ..)| (*name).to_owned()).collect()
+}
+
+/// What `thread/settings/update` is told for a mode; nothing where there is no such mode.
+pub(super) fn settings(mode: &str, model: Option<&str>, extra: &[PathBuf]) -> Option<Value> {
+    let (_, policy, sandbox) = MODES.iter().find(|(name, ..)| *name == mode)?;
+    let mut sandbox = json!({ "type": sandbox });
+    if sandbox["type"] == "workspaceWrite" && !extra.is_empty() {
+        sandbox["writableRoots"] = json!(extra);
+    }
+    let mut settings = json!({ "approvalPolicy": policy, "sandboxPolicy": sandbox });
+    if let Some(model) = model {
+        let collaboration = if mode == PLAN { "plan" } else { "default" };
+        settings["collaborationMode"] = json!({
+            "mode": collaboration,
+            "settings": { "model": model, "reasoning_effort": null, "developer_instructions": null },
+        });
+    }
+    Some(settings)
+}
+
+/// The mode that these settings are; in Codex's own words where they are none of ours.
+pub(super) fn named(policy: &Value, sandbox: &Value, collaboration: &Value) -> Option<String> {
+    if collaboration["mode"] == "plan" {
+        return Some(PLAN.into());
+    }
+    let sandbox = sandbox["type"].as_str()?;
+    let Some(policy) = policy.as_str() else { return Some(format!("granular, {sandbox}")) };
+    let known = MODES.iter().find(|(name, asks, may)| (*asks, *may) == (policy, sandbox) && *name != PLAN);
+    Some(known.map_or_else(|| format!("{policy}, {sandbox}"), |(name, ..)| (*name).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: 003-020
+    #[test]
+    fn a_mode_is_a_policy_and_a_sandbox_and_is_known_again_by_them() {
+        for name in names() {
+            let settings = settings(&name, Some("m"), &["/more".into()]).unwrap();
+            let again = named(
+                &settings["approvalPolicy"],
+                &settings["sandboxPolicy"],
+                &settings["collaborationMode"],
+            );
+            assert_eq!(again.as_deref(), Some(&*name));
+        }
+        let auto = settings("auto", None, &["/more".into()]).unwrap();
+        let sandbox = json!({ "type": "workspaceWrite", "writableRoots": ["/more"] });
+        assert_eq!(auto, json!({ "approvalPolicy": "on-request", "sandboxPolicy": sandbox }));
+        assert_eq!(settings("on-failure", None, &[]), None);
+    }
+
+    #[test]
+    fn settings_of_the_users_own_are_told_in_codex_own_words() {
+        let read_only = json!({ "type": "readOnly" });
+        assert_eq!(named(&json!("never"), &read_only, &Value::Null).unwrap(), "never, readOnly");
+        assert_eq!(
+            named(&json!({ "granular": {} }), &read_only, &Value::Null).unwrap(),
+            "granular, readOnly"
+        );
+        assert_eq!(named(&json!("never"), &Value::Null, &Value::Null), None);
+    }
+}

@@ -1,0 +1,329 @@
+//! What Codex asks and waits for: approvals of commands, of changes to files, of more permissions, of MCP calls; its
+//! questions, and those of MCP servers.
+//!
+//! Each is keyed by its id, which Codex counts from 0, and answered once. What nobody here knows is answered with an
+//! error, so that Codex never waits for ever; an answer that it cannot read it takes as a no.
+
+use bytes::Bytes;
+use indexmap::IndexMap;
+use portolan_core::{
+    ports::{Report, Ticket},
+    request::{Answer, Ask, AskOption, Choice, Question},
+};
+use portolan_wire::jsonrpc::{Error, Id};
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    KIND,
+    calls::What,
+    translate::{DIALECT, Translate},
+    wire::{self, some_text, text},
+};
+use crate::driver::Turnout;
+
+/// Codex' own words for what can be decided.
+const FOR_SESSION: &str = "acceptForSession";
+const AMEND: &str = "acceptWithExecpolicyAmendment";
+const CANCEL: &str = "cancel";
+
+/// The tool that an approval of more permissions is shown as.
+const PERMISSIONS: &str = "request_permissions";
+
+/// Stands before the reason of a denial, which Codex' own answer has no place for.
+const DECLINED: &str = "The user declined this tool call: ";
+
+/// Requests that wait for an answer, by our key for them.
+#[derive(Debug, Default)]
+pub(super) struct Requests(IndexMap<String, Open>);
+
+#[derive(Debug)]
+struct Open {
+    id: Id,
+    thread: String,
+    what: Asked,
+}
+
+/// What is needed to answer.
+#[derive(Debug)]
+enum Asked {
+    Command {
+        amendment: Value,
+    },
+    Change,
+    Permissions {
+        asked: Value,
+    },
+    McpCall,
+    Elicitation,
+    /// The id of each question by its text.
+    Questions(IndexMap<String, String>),
+}
+
+/// A request as the session is told of it.
+struct Opened {
+    ask: Ask,
+    tool: Option<String>,
+    what: Asked,
+}
+
+impl Translate {
+    pub(super) fn asked(
+        &mut self,
+        id: Id,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &str,
+        out: &mut Turnout,
+    ) {
+        let key = id.key();
+        if self.requests.0.contains_key(&key) {
+            // Asked again when a thread is taken up; it waits already.
+            return;
+        }
+        let params: Value = wire::open(params).unwrap_or_default();
+        let thread = text(&params, "threadId");
+        let opened = match method {
+            "item/commandExecution/requestApproval" => command(&params),
+            "item/fileChange/requestApproval" => self.file_change(&params),
+            "item/permissions/requestApproval" => permissions(&params),
+            "item/tool/requestUserInput" => questions(&params),
+            "mcpServer/elicitation/request" => Some(self.elicitation(&params)),
+            _ => None,
+        };
+        let Some(Opened { ask, tool, what }) = opened else {
+            out.unknown(KIND, method, line);
+            let error = format!("Portolan does not know `{method}`, or not in this form");
+            return out.write(&DIALECT.error(&id, Error::METHOD_NOT_FOUND, &error));
+        };
+        let parent = self.threads.whose(&thread).parent();
+        self.requests.0.insert(key.clone(), Open { id, thread, what });
+        let raw = Some(Bytes::copy_from_slice(line.as_bytes()));
+        out.report(Report::RequestOpened { key, ask: Box::new(ask), parent, tool, raw });
+    }
+
+    /// The approval names the item alone; what would change stands there.
+    fn file_change(&self, params: &Value) -> Option<Opened> {
+        let item = some_text(params, "itemId")?;
+        let changes = self.items.changes_of(&text(params, "threadId"), &item);
+        let paths: Vec<_> = changes.iter().map(|change| change.path.clone()).collect();
+        let mut input = json!({ "paths": paths });
+        if let Some(root) = some_text(params, "grantRoot") {
+            input["grant_root"] = json!(root);
+        }
+        let ask = Ask::Permission {
+            tool_name: "apply_patch".into(),
+            input,
+            description: Some(paths.join(", ")).filter(|paths| !paths.is_empty()),
+            changes,
+            reason: some_text(params, "reason"),
+            blocked_path: some_text(params, "grantRoot"),
+            suggestions: vec![],
+            options: vec![option(FOR_SESSION, "Yes, and these files for this session"), cancel()],
+        };
+        Some(Opened { ask, tool: Some(item), what: Asked::Change })
+    }
+
+    fn elicitation(&self, params: &Value) -> Opened {
+        let (server, thread) = (text(params, "serverName"), text(params, "threadId"));
+        let meta = &params["_meta"];
+        if meta["codex_approval_kind"] != "mcp_tool_call" {
+            let ask = Ask::Elicitation {
+                server,
+                message: text(params, "message"),
+                schema: Some(params["requestedSchema"].clone()).filter(Value::is_object),
+                url: some_text(params, "url"),
+            };
+            return Opened { ask, tool: None, what: Asked::Elicitation };
+        }
+        let called = self.items.call_of(&thread, &server);
+        let persists = meta["persist"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let options = persists.iter().filter_map(Value::as_str).map(|scope| match scope {
+            "session" => option("session", "Yes, and this tool for this session"),
+            "always" => option("always", "Yes, and this tool from now on"),
+            other => option(other, other),
+        });
+        let ask = Ask::Permission {
+            tool_name: called.as_ref().map_or_else(|| format!("mcp__{server}"), |(_, name)| name.clone()),
+            input: Some(meta["tool_params"].clone()).filter(Value::is_object).unwrap_or_else(|| json!({})),
+            description: some_text(meta, "tool_description"),
+            changes: vec![],
+            reason: some_text(params, "message"),
+            blocked_path: None,
+            suggestions: vec![],
+            options: options.chain([cancel()]).collect(),
+        };
+        Opened { ask, tool: called.map(|(id, _)| id), what: Asked::McpCall }
+    }
+
+    /// However a request ends, Codex says so. Where it is still open here, it was not we who ended it.
+    pub(super) fn resolved(&mut self, id: &Value, out: &mut Turnout) {
+        let Ok(id) = serde_json::from_value::<Id>(id.clone()) else { return };
+        if self.requests.0.shift_remove(&id.key()).is_some() {
+            out.report(Report::RequestWithdrawn { key: id.key() });
+        }
+    }
+
+    // -------------------------------------------------------------------------------------- answers
+
+    pub(super) fn answer(&mut self, ticket: Ticket, key: &str, ask: &Ask, answer: Answer, out: &mut Turnout) {
+        let Some(Open { id, thread, what }) = self.requests.0.shift_remove(key) else {
+            return out.rejected(ticket, "the agent does not wait for this any more");
+        };
+        if let Answer::Deny { message: Some(message), interrupt: false, option: None } = &answer
+            && matches!(ask, Ask::Permission { .. })
+        {
+            self.tell_why(&thread, message, out);
+        }
+        let result = match what {
+            Asked::Command { amendment } => json!({ "decision": decision(&answer, &amendment) }),
+            Asked::Change => json!({ "decision": decision(&answer, &Value::Null) }),
+            Asked::Permissions { asked } => permissions_answer(&answer, asked),
+            Asked::McpCall | Asked::Elicitation => elicitation_answer(answer),
+            Asked::Questions(ids) => questions_answer(answer, &ids),
+        };
+        out.write_and_consume(ticket, &DIALECT.result(&id, result));
+    }
+
+    /// The model is told why before it is told that; it then goes on with both.
+    fn tell_why(&mut self, thread: &str, message: &str, out: &mut Turnout) {
+        let Some(turn) = self.turns.steerable().map(str::to_owned) else { return };
+        if message.is_empty() || !self.threads.is_main(thread) {
+            return;
+        }
+        let input = json!([{ "type": "text", "text": format!("{DECLINED}{message}") }]);
+        let params = self.of_thread(json!({ "input": input, "expectedTurnId": turn }));
+        self.ask(None, What::Quiet, "turn/steer", Some(params), out);
+    }
+}
+
+fn option(id: &str, label: &str) -> AskOption {
+    AskOption { id: id.into(), label: label.into() }
+}
+
+fn cancel() -> AskOption {
+    option(CANCEL, "No, and stop the turn")
+}
+
+fn command(params: &Value) -> Option<Opened> {
+    let item = some_text(params, "itemId")?;
+    let amendment = params["proposedExecpolicyAmendment"].clone();
+    let words: Vec<_> = amendment.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut options = vec![option(FOR_SESSION, "Yes, and this command for this session")];
+    if !words.is_empty() {
+        options
+            .push(option(AMEND, &format!("Yes, and whatever begins with `{}` from now on", words.join(" "))));
+    }
+    options.push(cancel());
+    let network = &params["networkApprovalContext"];
+    let mut input = json!({ "command": params["command"], "cwd": params["cwd"] });
+    if network.is_object() {
+        input["network"] = network.clone();
+    }
+    let host = some_text(network, "host").map(|host| format!("it wants to reach {host}"));
+    let ask = Ask::Permission {
+        tool_name: "exec_command".into(),
+        input,
+        description: some_text(params, "command"),
+        changes: vec![],
+        reason: some_text(params, "reason").or(host),
+        blocked_path: None,
+        suggestions: Some(amendment.clone()).filter(Value::is_array).into_iter().collect(),
+        options,
+    };
+    Some(Opened { ask, tool: Some(item), what: Asked::Command { amendment } })
+}
+
+fn permissions(params: &Value) -> Option<Opened> {
+    let asked = Some(params["permissions"].clone()).filter(Value::is_object)?;
+    let ask = Ask::Permission {
+        tool_name: PERMISSIONS.into(),
+        input: json!({ "permissions": asked, "cwd": params["cwd"] }),
+        description: None,
+        changes: vec![],
+        reason: some_text(params, "reason"),
+        blocked_path: None,
+        suggestions: vec![],
+        options: vec![option("session", "Yes, for this session")],
+    };
+    Some(Opened { ask, tool: some_text(params, "itemId"), what: Asked::Permissions { asked } })
+}
+
+fn questions(params: &Value) -> Option<Opened> {
+    let mut ids = IndexMap::new();
+    let mut questions = Vec::new();
+    for told in params["questions"].as_array()? {
+        let question = text(told, "question");
+        ids.insert(question.clone(), text(told, "id"));
+        let choices = told["options"].as_array().into_iter().flatten();
+        questions.push(Question {
+            question,
+            header: some_text(told, "header"),
+            choices: choices
+                .map(|choice| Choice {
+                    label: text(choice, "label"),
+                    description: some_text(choice, "description"),
+                })
+                .collect(),
+            multiple: false,
+            free_text: told["isOther"] != false,
+            secret: told["isSecret"] == true,
+        });
+    }
+    let tool = some_text(params, "itemId");
+    (!questions.is_empty()).then_some(Opened {
+        ask: Ask::Question { questions },
+        tool,
+        what: Asked::Questions(ids),
+    })
+}
+
+/// What is decided about a command or a change: by Codex' own word where one was chosen.
+fn decision(answer: &Answer, amendment: &Value) -> Value {
+    match answer {
+        Answer::Allow { option, .. } => match option.as_deref() {
+            Some(FOR_SESSION) => json!(FOR_SESSION),
+            Some(AMEND) if amendment.is_array() => json!({ AMEND: { "execpolicy_amendment": amendment } }),
+            _ => json!("accept"),
+        },
+        Answer::Deny { interrupt, option, .. } if *interrupt || option.as_deref() == Some(CANCEL) => {
+            json!(CANCEL)
+        }
+        _ => json!("decline"),
+    }
+}
+
+fn permissions_answer(answer: &Answer, asked: Value) -> Value {
+    match answer {
+        Answer::Allow { option, .. } => {
+            let scope = if option.as_deref() == Some("session") { "session" } else { "turn" };
+            json!({ "permissions": asked, "scope": scope })
+        }
+        _ => json!({ "permissions": {}, "scope": "turn" }),
+    }
+}
+
+fn elicitation_answer(answer: Answer) -> Value {
+    match answer {
+        Answer::Content { content } => json!({ "action": "accept", "content": content, "_meta": null }),
+        Answer::Allow { option, .. } => {
+            let meta = option.map(|scope| json!({ "persist": scope }));
+            json!({ "action": "accept", "content": {}, "_meta": meta })
+        }
+        Answer::Deny { interrupt, option, .. } if interrupt || option.as_deref() == Some(CANCEL) => {
+            json!({ "action": "cancel", "content": null, "_meta": null })
+        }
+        _ => json!({ "action": "decline", "content": null, "_meta": null }),
+    }
+}
+
+fn questions_answer(answer: Answer, ids: &IndexMap<String, String>) -> Value {
+    let mut answers = serde_json::Map::new();
+    if let Answer::Choices { answers: chosen } = answer {
+        for (question, chosen) in chosen {
+            if let Some(id) = ids.get(&question) {
+                answers.insert(id.clone(), json!({ "answers": chosen }));
+            }
+        }
+    }
+    json!({ "answers": answers })
+}

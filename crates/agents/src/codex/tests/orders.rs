@@ -1,0 +1,238 @@
+//! What people want, and what Codex is told for it; and lines that no Codex should send.
+
+use portolan_core::{
+    Event,
+    event::Content,
+    ports::{Order, Report, Ticket},
+};
+use serde_json::json;
+
+use super::{Translate, answer_to, events, ready, said, setup, told, turnout, written};
+use crate::{
+    codex::{fuzz, translate::Begin},
+    driver::{Timer, Translator as _},
+};
+
+fn prompt(words: &str) -> Order {
+    Order::Prompt { content: vec![Content::text(words)] }
+}
+
+// covers: 003-040, 003-042
+#[test]
+fn commands_and_skills_are_told_as_what_they_are() {
+    let mut codex = ready(setup());
+    codex.skills.insert("sail".into(), "/skills/sail".into());
+    let asked = |codex: &mut Translate, words: &str| {
+        let line = written(&told(codex, 1, prompt(words))).remove(0);
+        (line["method"].as_str().unwrap().to_owned(), line["params"].clone())
+    };
+    assert_eq!(asked(&mut codex, "/compact").0, "thread/compact/start");
+    let (method, params) = asked(&mut codex, "/review the rigging");
+    assert_eq!((method.as_str(), &params["target"]["instructions"]), ("review/start", &json!("the rigging")));
+    let (method, params) = asked(&mut codex, "/sail north");
+    assert_eq!(method, "turn/start");
+    let input = json!([{ "type": "skill", "name": "sail", "path": "/skills/sail" }, { "type": "text", "text": "north" }]);
+    assert_eq!(params["input"], input);
+    let (_, params) = asked(&mut codex, "/nonsense is only words");
+    assert_eq!(params["input"], json!([{ "type": "text", "text": "/nonsense is only words" }]));
+}
+
+// covers: 003-019
+#[test]
+fn a_model_is_set_with_its_effort_and_unknown_modes_are_refused() {
+    let mut codex = ready(setup());
+    let out = told(&mut codex, 1, Order::SetModel(Some("gpt-5.5:high".into())));
+    let line = written(&out).remove(0);
+    assert_eq!(line["method"], "thread/settings/update");
+    assert_eq!(line["params"], json!({ "threadId": "T", "model": "gpt-5.5", "effort": "high" }));
+    let out = said(&mut codex, &answer_to(&out, "thread/settings/update", &json!({})));
+    assert_eq!(out.reports[0], Report::Consumed { ticket: Ticket(1), result: None });
+    let out = told(&mut codex, 2, Order::SetMode("on-failure".into()));
+    assert!(matches!(&out.reports[..], [Report::Rejected { .. }]), "{out:?}");
+}
+
+// covers: 003-036
+#[test]
+fn a_conversation_that_was_never_written_begins_anew_and_one_that_is_held_elsewhere_does_not_begin() {
+    let resume =
+        |own| crate::codex::translate::Setup { begin: Begin::Resume { thread: "T".into(), own }, ..setup() };
+    for (own, error, anew) in [
+        (true, "no rollout found for thread id T", true),
+        (false, "no rollout found for thread id T", false),
+        (true, "thread T already has an active writer", false),
+    ] {
+        let mut codex = Translate::new(resume(own));
+        let out = turnout(|out| codex.start(out));
+        let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
+        let id =
+            written(&out).into_iter().find(|line| line["method"] == "thread/resume").unwrap()["id"].clone();
+        let out = said(&mut codex, &json!({ "error": { "code": -32600, "message": error }, "id": id }));
+        let begins = written(&out).iter().any(|line| line["method"] == "thread/start");
+        assert_eq!((begins, out.fault.is_some()), (anew, !anew), "{error}");
+    }
+}
+
+// covers: 003-037
+#[test]
+fn a_fork_takes_the_model_of_its_source_and_ends_at_its_turn() {
+    let begin = Begin::Fork { thread: "S".into(), last_turn: Some("turn-3".into()) };
+    let mut codex = Translate::new(crate::codex::translate::Setup { begin, ..setup() });
+    let out = turnout(|out| codex.start(out));
+    let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
+    let out = said(&mut codex, &answer_to(&out, "thread/read", &json!({ "thread": { "model": "gpt-5.5" } })));
+    let line = written(&out).remove(0);
+    assert_eq!(line["method"], "thread/fork");
+    let expected = json!({ "cwd": "/harbour", "model": "gpt-5.5", "threadId": "S", "excludeTurns": true,
+        "lastTurnId": "turn-3" });
+    assert_eq!(line["params"], expected);
+}
+
+#[test]
+fn an_answer_that_never_comes_is_given_up_with_a_word() {
+    let mut codex = ready(setup());
+    let out = told(&mut codex, 1, prompt("hello"));
+    let timer = out.timers[0].0;
+    let out = turnout(|out| codex.timeout(timer, out));
+    assert!(
+        matches!(&out.reports[..], [Report::Rejected { error, .. }] if error.contains("30 s")),
+        "{out:?}"
+    );
+    assert_eq!(turnout(|out| codex.timeout(Timer(9999), out)).reports, []);
+}
+
+#[test]
+fn what_codex_asks_and_nobody_knows_is_refused_and_kept() {
+    let mut codex = ready(setup());
+    let out = said(&mut codex, &json!({ "id": 0, "method": "item/brandNew/ask", "params": {} }));
+    assert_eq!(written(&out)[0]["id"], 0);
+    assert_eq!(written(&out)[0]["error"]["code"], -32601);
+    assert!(matches!(events(&out)[..], [Event::Unknown { .. }]), "{out:?}");
+}
+
+#[test]
+fn a_request_that_is_asked_again_is_opened_once() {
+    let mut codex = ready(setup());
+    let asked = json!({ "id": 0, "method": "item/commandExecution/requestApproval",
+        "params": { "threadId": "T", "itemId": "c", "command": "ls", "cwd": "/" } });
+    assert_eq!(said(&mut codex, &asked).reports.len(), 1);
+    assert_eq!(said(&mut codex, &asked).reports, []);
+    let out = said(&mut codex, &json!({ "method": "serverRequest/resolved", "params": { "requestId": 0 } }));
+    assert_eq!(out.reports, [Report::RequestWithdrawn { key: "0".into() }]);
+}
+
+// covers: 003-038, 003-039, 003-041, 003-050
+#[test]
+fn a_message_of_codex_own_protocol_is_passed_on_and_its_answer_comes_back() {
+    let mut codex = ready(setup());
+    for (ticket, method) in
+        [(1, "thread/list"), (2, "thread/archive"), (3, "thread/revert"), (4, "account/logout")]
+    {
+        let out = told(&mut codex, ticket, Order::Native(json!({ "method": method, "params": { "a": 1 } })));
+        let line = written(&out).remove(0);
+        assert_eq!((&line["method"], &line["params"]), (&json!(method), &json!({ "a": 1 })));
+        let out = said(&mut codex, &answer_to(&out, method, &json!({ "data": [] })));
+        let result = Some(json!({ "data": [] }));
+        assert_eq!(out.reports, [Report::Consumed { ticket: Ticket(ticket), result }]);
+    }
+    for body in [json!({ "method": "turn/start" }), json!({ "params": {} }), json!(7)] {
+        let out = told(&mut codex, 9, Order::Native(body));
+        assert!(matches!(&out.reports[..], [Report::Rejected { .. }]), "{out:?}");
+    }
+}
+
+// covers: 003-043
+#[test]
+fn the_reason_of_a_denial_steers_the_turn_before_the_denial_is_told() {
+    let mut codex = ready(setup());
+    let turn = json!({ "id": "turn-1" });
+    said(&mut codex, &json!({ "method": "turn/started", "params": { "threadId": "T", "turn": turn } }));
+    let asked = json!({ "id": 0, "method": "item/commandExecution/requestApproval",
+        "params": { "threadId": "T", "itemId": "c", "command": "ls", "cwd": "/" } });
+    let out = said(&mut codex, &asked);
+    let [Report::RequestOpened { key, ask, .. }] = &out.reports[..] else { panic!("{out:?}") };
+    let answer = portolan_core::request::Answer::deny(Some("too loud".into()));
+    let out = told(&mut codex, 1, Order::Answer { key: key.clone(), ask: ask.clone(), answer });
+    let lines = written(&out);
+    assert_eq!(
+        (&lines[0]["method"], &lines[0]["params"]["expectedTurnId"]),
+        (&json!("turn/steer"), &json!("turn-1"))
+    );
+    assert!(lines[0]["params"]["input"][0]["text"].as_str().unwrap().ends_with("too loud"));
+    assert_eq!(lines[1], json!({ "id": 0, "result": { "decision": "decline" } }));
+}
+
+// covers: 003-051
+#[test]
+fn a_limit_that_comes_near_is_told_once_per_mark() {
+    let mut codex = ready(setup());
+    let told = |codex: &mut Translate, used: u64| {
+        let primary = json!({ "usedPercent": used, "windowDurationMins": 300 });
+        let limits = json!({ "method": "account/rateLimits/updated", "params": { "rateLimits": { "primary": primary } } });
+        said(codex, &limits).reports.len()
+    };
+    assert_eq!([13, 76, 77, 91, 92, 100].map(|used| told(&mut codex, used)), [0, 1, 0, 1, 0, 1]);
+}
+
+// covers: 003-023, 003-052
+#[test]
+fn models_skills_and_servers_are_told() {
+    let mut codex = Translate::new(setup());
+    let out = turnout(|out| codex.start(out));
+    let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
+    let out = said(&mut codex, &answer_to(&out, "thread/start", &json!({ "thread": { "id": "T" } })));
+    let models = json!({ "data": [{ "id": "m", "displayName": "M", "isDefault": true }, { "id": "h", "hidden": true }] });
+    let info = |out: &crate::driver::Turnout| match events(out)[..] {
+        [Event::AgentInfo { info }] => (**info).clone(),
+        _ => panic!("{out:?}"),
+    };
+    let told_models = said(&mut codex, &answer_to(&out, "model/list", &models));
+    assert_eq!(info(&told_models).models.unwrap().len(), 1);
+    let skills = json!({ "data": [{ "skills": [{ "name": "sail", "path": "/s", "enabled": true }] }] });
+    let told_skills = said(&mut codex, &answer_to(&out, "skills/list", &skills));
+    let names: Vec<_> =
+        info(&told_skills).commands.unwrap().into_iter().map(|command| command.name).collect();
+    assert_eq!(names, ["compact", "review", "sail"]);
+    let out = told(&mut codex, 1, Order::McpStatus);
+    let servers =
+        json!({ "data": [{ "name": "harbour", "runtimeStatus": "connected", "tools": { "depth": {} } }] });
+    let out = said(&mut codex, &answer_to(&out, "mcpServerStatus/list", &servers));
+    let [Event::McpServers { servers }] = events(&out)[..] else { panic!("{out:?}") };
+    assert_eq!((servers[0].status.as_str(), servers[0].tools.len()), ("connected", 1));
+}
+
+#[test]
+fn hostile_lines_break_nothing_and_are_kept() {
+    let lines = [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "{\"id\":99}",
+        "\u{0}",
+        "{\"method\":7}",
+        "{\"method\":\"\"}",
+        "{\"method\":\"item/started\",\"params\":7}",
+        "{\"method\":\"item/started\",\"params\":{}}",
+        "{\"method\":\"item/completed\",\"params\":{\"item\":{\"type\":\"brandNew\",\"id\":\"x\"}}}",
+        "{\"method\":\"item/agentMessage/delta\",\"params\":{\"itemId\":\"x\",\"delta\":\"y\"}}",
+        "{\"method\":\"turn/completed\",\"params\":{}}",
+        "{\"method\":\"turn/started\"}",
+        "{\"method\":\"error\",\"params\":{\"willRetry\":true}}",
+        "{\"id\":1,\"result\":7}",
+        "{\"id\":2,\"result\":{\"thread\":{}}}",
+        "{\"id\":0,\"method\":\"item/tool/requestUserInput\",\"params\":{}}",
+        "{\"id\":\"a\",\"method\":\"mcpServer/elicitation/request\"}",
+        ">prompt",
+        ">interrupt",
+        ">answer \"a\"",
+        ">timeout",
+        ">mode",
+        ">model",
+        ">compact",
+    ];
+    for first in lines {
+        for second in lines {
+            fuzz::lines(format!("{first}\n{second}\n{first}").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! How the session's thread begins, what is known of it, and which other threads are subagents of it.
+
+use std::collections::HashMap;
+
+use portolan_core::{
+    Event,
+    capabilities::{CommandInfo, ModelInfo},
+    event::{Account, AgentInfo, Level, McpServer},
+};
+use serde_json::{Value, json};
+
+use super::{
+    calls::What,
+    modes,
+    translate::{Begin, DIALECT, Translate, notice},
+    wire::{self, Told, some_text, text},
+};
+use crate::driver::Turnout;
+
+/// Said where a conversation begins anew.
+const LOST: &str = "Codex had written nothing of the conversation to disk when it ended; it begins anew and knows \
+                    nothing of what was said before";
+
+/// A use of a limit, in percent, from which on it is worth a line; and again, and again.
+const NEAR_LIMIT: [u64; 3] = [75, 90, 100];
+
+/// Threads of one process. A subagent more than this is shown without its parent.
+const MAX_THREADS: usize = 1024;
+
+/// The session's own thread and its subagents'.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    main: Option<String>,
+    children: HashMap<String, Child>,
+    model: Option<String>,
+    mode: Option<String>,
+    unarchived: bool,
+    pub(super) default_model: Option<String>,
+    /// How much of each limit was used when it was last told.
+    limits: HashMap<String, u64>,
+}
+
+/// A thread that is a subagent.
+#[derive(Clone, Debug)]
+pub(super) struct Child {
+    /// Its name: the call that started it.
+    pub(super) subagent: String,
+    /// The subagent that started it.
+    pub(super) parent: Option<String>,
+    pub(super) prompt: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) nickname: Option<String>,
+    pub(super) runs: bool,
+    pub(super) said: Option<String>,
+}
+
+/// Whose thread something belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Main,
+    Subagent(String),
+}
+
+impl Whose {
+    /// As the parent of an event.
+    pub(super) fn parent(&self) -> Option<String> {
+        match self {
+            Self::Main => None,
+            Self::Subagent(name) => Some(name.clone()),
+        }
+    }
+}
+
+impl Threads {
+    pub(super) fn main(&self) -> Option<&str> {
+        self.main.as_deref()
+    }
+
+    pub(super) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    pub(super) fn mode(&self) -> Option<&str> {
+        self.mode.as_deref()
+    }
+
+    pub(super) fn set_model(&mut self, model: &str) {
+        self.model = Some(model.to_owned());
+    }
+
+    pub(super) fn is_main(&self, thread: &str) -> bool {
+        thread.is_empty() || self.main.as_deref().is_none_or(|main| main == thread)
+    }
+
+    pub(super) fn whose(&self, thread: &str) -> Whose {
+        if self.is_main(thread) {
+            return Whose::Main;
+        }
+        let known = self.children.get(thread).map(|child| child.subagent.clone());
+        Whose::Subagent(known.unwrap_or_else(|| thread.to_owned()))
+    }
+
+    pub(super) fn child(&mut self, thread: &str) -> Option<&mut Child> {
+        if self.children.len() >= MAX_THREADS && !self.children.contains_key(thread) {
+            return None;
+        }
+        Some(self.children.entry(thread.to_owned()).or_insert_with(|| Child {
+            subagent: thread.to_owned(),
+            parent: None,
+            prompt: None,
+            model: None,
+            nickname: None,
+            runs: false,
+            said: None,
+        }))
+    }
+
+    /// A call in one thread has started these others.
+    pub(super) fn spawned(&mut self, call: &str, parent: Option<String>, item: &Value) {
+        let threads: Vec<String> = item["receiverThreadIds"]
+            .as_array()
+            .map(|ids| ids.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+            .unwrap_or_default();
+        for thread in &threads {
+            if self.is_main(thread) {
+                continue;
+            }
+            let known =
+                self.children.get(thread).is_some_and(|child| child.subagent != *thread || child.runs);
+            let first = threads.len() == 1;
+            let Some(child) = self.child(thread).filter(|_| !known) else { continue };
+            if first {
+                call.clone_into(&mut child.subagent);
+            }
+            child.parent.clone_from(&parent);
+            child.prompt = some_text(item, "prompt");
+            child.model = some_text(item, "model");
+        }
+    }
+
+    /// A thread is there that nobody here asked for.
+    pub(super) fn met(&mut self, thread: &Value) {
+        let id = text(thread, "id");
+        if !self.is_main(&id)
+            && let Some(child) = self.child(&id)
+        {
+            child.nickname = some_text(thread, "agentNickname").or(child.nickname.take());
+        }
+    }
+}
+
+impl Translate {
+    pub(super) fn initialized(&mut self, result: &Value, out: &mut Turnout) {
+        out.write(&DIALECT.notification("initialized", None));
+        // `portolan/0.166.0 (…)`: nothing else tells the version.
+        let agent = text(result, "userAgent");
+        let version = agent.split_once('/').and_then(|(_, rest)| rest.split_whitespace().next());
+        if let Some(version) = version.map(str::to_owned) {
+            let info = AgentInfo { version: Some(version), ..AgentInfo::default() };
+            out.event(Event::AgentInfo { info: Box::new(info) });
+        }
+        match &self.setup.begin {
+            Begin::Fork { thread, .. } if self.setup.model.is_none() => {
+                let params = json!({ "threadId": thread });
+                self.ask(None, What::Source, "thread/read", Some(params), out);
+            }
+            _ => self.begin(out),
+        }
+    }
+
+    pub(super) fn source_told(&mut self, result: &Value, out: &mut Turnout) {
+        if let Some(model) = some_text(&result["thread"], "model") {
+            self.setup.thread["model"] = json!(model);
+        }
+        self.begin(out);
+    }
+
+    pub(super) fn begin(&mut self, out: &mut Turnout) {
+        let mut params = self.setup.thread.clone();
+        let method = match &self.setup.begin {
+            Begin::Start => "thread/start",
+            Begin::Resume { thread, .. } => {
+                params["threadId"] = json!(thread);
+                params["excludeTurns"] = json!(true);
+                "thread/resume"
+            }
+            Begin::Fork { thread, last_turn } => {
+                params["threadId"] = json!(thread);
+                params["excludeTurns"] = json!(true);
+                if let Some(turn) = last_turn {
+                    params["lastTurnId"] = json!(turn);
+                }
+                "thread/fork"
+            }
+        };
+        self.ask(None, What::Begin, method, Some(params), out);
+    }
+
+    pub(super) fn not_begun(&mut self, error: &str, out: &mut Turnout) {
+        match self.setup.begin.clone() {
+            Begin::Resume { own: true, .. } if error.contains("no rollout found") => {
+                notice(Level::Warning, Some(LOST.into()), out);
+                self.setup.begin = Begin::Start;
+                self.begin(out);
+            }
+            Begin::Resume { thread, .. } if error.contains("archived") && !self.threads.unarchived => {
+                self.threads.unarchived = true;
+                let params = json!({ "threadId": thread });
+                self.ask(None, What::Unarchive, "thread/unarchive", Some(params), out);
+            }
+            _ => {
+                let way_out = error.contains("active writer").then(|| {
+                    "another program has this conversation open; end it there, then resume".to_owned()
+                });
+                let error = portolan_core::event::ErrorInfo {
+                    kind: portolan_core::event::ErrorKind::Agent,
+                    message: format!("Codex could not begin the conversation: {error}"),
+                    way_out,
+                };
+                let why = error.message.clone();
+                out.event(Event::Failure { error, recoverable: false });
+                out.give_up(why);
+            }
+        }
+    }
+
+    pub(super) fn begun(&mut self, result: &Value, out: &mut Turnout) {
+        let Some(thread) = some_text(&result["thread"], "id") else {
+            return out.give_up("Codex began a thread and did not say which");
+        };
+        self.threads.main = Some(thread.clone());
+        self.threads.model = some_text(result, "model");
+        self.threads.mode = modes::named(&result["approvalPolicy"], &result["sandbox"], &Value::Null);
+        let info = AgentInfo {
+            agent_session: Some(thread),
+            model: self.threads.model.clone(),
+            mode: self.threads.mode.clone(),
+            modes: Some(modes::names()),
+            cwd: some_text(result, "cwd").map(Into::into),
+            ..AgentInfo::default()
+        };
+        out.event(Event::AgentInfo { info: Box::new(info) });
+        self.ask_around(out);
+        if let (Some(name), Begin::Start) = (self.setup.name.clone(), &self.setup.begin) {
+            let params = self.of_thread(json!({ "name": name }));
+            self.ask(None, What::Quiet, "thread/name/set", Some(params), out);
+        }
+        // Told over the line and not when the thread begins: Codex would then write into the user's configuration that
+        // it trusts this folder for good.
+        let mode = self
+            .setup
+            .mode
+            .clone()
+            .or_else(|| (!self.setup.extra.is_empty()).then(|| self.threads.mode.clone()).flatten());
+        match mode.and_then(|mode| self.mode_settings(&mode)) {
+            Some(settings) => {
+                let params = self.of_thread(settings);
+                self.ask(None, What::FirstMode, "thread/settings/update", Some(params), out);
+            }
+            None => self.become_ready(out),
+        }
+    }
+
+    pub(super) fn become_ready(&mut self, out: &mut Turnout) {
+        if !self.is_ready {
+            self.is_ready = true;
+            out.ready();
+        }
+    }
+
+    pub(super) fn settings_updated(&mut self, settings: &Value, out: &mut Turnout) {
+        let model = some_text(settings, "model").filter(|model| self.threads.model.as_ref() != Some(model));
+        let mode = modes::named(
+            &settings["approvalPolicy"],
+            &settings["sandboxPolicy"],
+            &settings["collaborationMode"],
+        )
+        .filter(|mode| self.threads.mode.as_ref() != Some(mode));
+        if model.is_none() && mode.is_none() {
+            return;
+        }
+        self.threads.model = model.clone().or(self.threads.model.take());
+        self.threads.mode = mode.clone().or(self.threads.mode.take());
+        let info = AgentInfo { model, mode, ..AgentInfo::default() };
+        out.event(Event::AgentInfo { info: Box::new(info) });
+    }
+
+    // ------------------------------------------------------------------------- what there is beside it
+
+    pub(super) fn take_models(&mut self, result: &Value, out: &mut Turnout) {
+        let Some(listed) = result["data"].as_array() else { return };
+        let model = |model: &Value| {
+            let efforts: Vec<_> = model["supportedReasoningEfforts"]
+                .as_array()
+                .map(|efforts| efforts.iter().filter_map(|it| it["reasoningEffort"].as_str()).collect())
+                .unwrap_or_default();
+            let id = text(model, "id");
+            ModelInfo {
+                display_name: some_text(model, "displayName").unwrap_or_else(|| id.clone()),
+                description: (!efforts.is_empty())
+                    .then(|| format!("efforts, as `{id}:…`: {}", efforts.join(", "))),
+                id,
+            }
+        };
+        let default = listed.iter().find(|model| model["isDefault"] == true);
+        self.threads.default_model = default.and_then(|model| some_text(model, "id"));
+        let models = listed.iter().filter(|model| model["hidden"] != true).map(model).collect();
+        let info = AgentInfo { models: Some(models), ..AgentInfo::default() };
+        out.event(Event::AgentInfo { info: Box::new(info) });
+    }
+
+    pub(super) fn take_skills(&mut self, result: &Value, out: &mut Turnout) {
+        let own = [
+            ("compact", "Make the context smaller.", None),
+            ("review", "Review changes: the uncommitted ones, or as told.", Some("[what to look at]")),
+        ];
+        let mut commands: Vec<CommandInfo> = own
+            .into_iter()
+            .map(|(name, description, hint)| CommandInfo {
+                name: name.into(),
+                description: description.into(),
+                argument_hint: hint.map(Into::into),
+            })
+            .collect();
+        let folders = result["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let skills = folders.iter().filter_map(|folder| folder["skills"].as_array()).flatten();
+        for skill in skills.filter(|skill| skill["enabled"] != false) {
+            let (Some(name), Some(path)) = (some_text(skill, "name"), some_text(skill, "path")) else {
+                continue;
+            };
+            let short = some_text(&skill["interface"], "shortDescription");
+            let description = short.or_else(|| some_text(skill, "description")).unwrap_or_default();
+            if self.skills.insert(name.clone(), path).is_none() {
+                commands.push(CommandInfo { name, description, argument_hint: None });
+            }
+        }
+        let skills = Some(self.skills.keys().cloned().collect());
+        let info = AgentInfo { commands: Some(commands), skills, ..AgentInfo::default() };
+        out.event(Event::AgentInfo { info: Box::new(info) });
+    }
+
+    pub(super) fn take_account(result: &Value, out: &mut Turnout) {
+        let account = &result["account"];
+        if account.is_object() {
+            let account = Account {
+                email: some_text(account, "email"),
+                organization: some_text(account, "workspaceName"),
+                subscription: some_text(account, "planType"),
+                token_source: some_text(account, "type"),
+            };
+            let info = AgentInfo { account: Some(account), ..AgentInfo::default() };
+            out.event(Event::AgentInfo { info: Box::new(info) });
+        } else if result["requiresOpenaiAuth"] == true {
+            let error = "Codex is not logged in: run `codex login`, or send `account/login/start`".to_owned();
+            out.event(Event::AuthStatus { authenticating: false, output: vec![], error: Some(error) });
+        }
+    }
+
+    pub(super) fn logged_in(&mut self, told: &Told, out: &mut Turnout) {
+        let error = (told.success == Some(false))
+            .then(|| told.error.as_str().unwrap_or("the login failed").to_owned());
+        out.event(Event::AuthStatus { authenticating: false, output: vec![], error });
+        self.ask(None, What::Account, "account/read", Some(json!({ "refreshToken": false })), out);
+    }
+
+    // --------------------------------------------------------------------------------- MCP servers, limits
+
+    pub(super) fn server_started(&mut self, told: &Told, out: &mut Turnout) {
+        let Some(name) = told.name.clone().filter(|_| self.threads.is_main(&told.thread_id)) else { return };
+        let status = match told.status.as_str() {
+            Some("ready") => "connected",
+            Some(other) => other,
+            None => return,
+        };
+        let server =
+            self.servers.entry(name.clone()).or_insert_with(|| McpServer { name, ..McpServer::default() });
+        status.clone_into(&mut server.status);
+        server.error = told.error.as_str().map(str::to_owned);
+        out.event(Event::McpServers { servers: self.servers.values().cloned().collect() });
+    }
+
+    pub(super) fn take_servers(&mut self, result: &Value, out: &mut Turnout) {
+        for told in result["data"].as_array().map(Vec::as_slice).unwrap_or_default() {
+            let Some(name) = some_text(told, "name") else { continue };
+            let server = self
+                .servers
+                .entry(name.clone())
+                .or_insert_with(|| McpServer { name, ..McpServer::default() });
+            if let Some(status) = some_text(told, "runtimeStatus") {
+                server.status = status;
+            } else if server.status.is_empty() {
+                server.status = "unknown".into();
+            }
+            if let Some(tools) = told["tools"].as_object() {
+                server.tools = tools.keys().cloned().collect();
+            }
+        }
+        out.event(Event::McpServers { servers: self.servers.values().cloned().collect() });
+    }
+
+    pub(super) fn limits(&mut self, limits: &Value, out: &mut Turnout) {
+        for window in ["primary", "secondary"] {
+            let told = &limits[window];
+            let Some(used) = told["usedPercent"].as_f64().map(|used| used.clamp(0.0, 1000.0) as u64) else {
+                continue;
+            };
+            let before = self.threads.limits.insert(window.into(), used).unwrap_or_default();
+            let crossed = NEAR_LIMIT.iter().any(|mark| before < *mark && used >= *mark);
+            if crossed {
+                let minutes = told["windowDurationMins"].as_u64();
+                let of =
+                    minutes.map(|minutes| format!(" of {} hours", minutes.div_ceil(60))).unwrap_or_default();
+                let text = format!("{used} % of the account's limit{of} is used");
+                notice(Level::Warning, Some(text), out);
+            }
+        }
+    }
+
+    pub(super) fn whose(&self, told: &wire::Told) -> Whose {
+        self.threads.whose(&told.thread_id)
+    }
+}

@@ -1,0 +1,209 @@
+//! Between Codex' lines and Portolan's vocabulary. Pure: no I/O, no clock.
+//!
+//! Here is the state of one process and the way of each line to where it is understood: [`super::items`] for what is
+//! said and done, [`super::turns`] for turns and what they use, [`super::requests`] for what Codex asks,
+//! [`super::calls`] for what we ask, [`super::threads`] for how a thread begins and what is known of it.
+
+use std::{path::PathBuf, time::Duration};
+
+use indexmap::IndexMap;
+use portolan_core::{
+    Event, Generation, SessionId,
+    event::{Level, McpServer},
+    ports::{Instruction, Order},
+};
+use portolan_wire::jsonrpc::{self, Dialect, Message};
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    KIND, calls::Calls, items::Items, requests::Requests, threads::Threads, turns::Turns, wire, wire::Told,
+};
+use crate::{
+    claude::prices::Prices,
+    driver::{Timer, Translator, Turnout},
+};
+
+/// Codex leaves the member `jsonrpc` out, and so do we.
+pub(super) const DIALECT: Dialect = Dialect::Bare;
+
+/// What a conversation begins with.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    /// Whose conversation it is.
+    pub(super) session: SessionId,
+    /// Which start of it.
+    pub(super) generation: Generation,
+    /// How the thread begins.
+    pub(super) begin: Begin,
+    /// What every way to begin is told.
+    pub(super) thread: Value,
+    /// The model asked for.
+    pub(super) model: Option<String>,
+    /// The permission mode asked for.
+    pub(super) mode: Option<String>,
+    /// The session's name.
+    pub(super) name: Option<String>,
+    /// Folders beside the working folder that may be written to.
+    pub(super) extra: Vec<PathBuf>,
+    /// What the result must fit.
+    pub(super) schema: Option<Value>,
+    /// What models cost.
+    pub(super) prices: Prices,
+    /// How long a request of ours may stay without an answer.
+    pub(super) patience: Duration,
+}
+
+/// How the thread begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// Anew.
+    Start,
+    /// Where it ended. One that is this session's own begins anew where Codex has written nothing of it.
+    Resume { thread: String, own: bool },
+    /// As a copy, up to and with this turn where one is named.
+    Fork { thread: String, last_turn: Option<String> },
+}
+
+/// The state of one conversation with Codex.
+#[derive(Debug)]
+pub(super) struct Translate {
+    pub(super) setup: Setup,
+    pub(super) calls: Calls,
+    pub(super) threads: Threads,
+    pub(super) turns: Turns,
+    pub(super) items: Items,
+    pub(super) requests: Requests,
+    pub(super) servers: IndexMap<String, McpServer>,
+    /// Skills by name, with the path that names them to Codex.
+    pub(super) skills: IndexMap<String, String>,
+    pub(super) is_ready: bool,
+}
+
+impl Translate {
+    pub(super) fn new(setup: Setup) -> Self {
+        Self {
+            calls: Calls::default(),
+            threads: Threads::default(),
+            turns: Turns::default(),
+            items: Items::new(setup.generation),
+            requests: Requests::default(),
+            servers: IndexMap::new(),
+            skills: IndexMap::new(),
+            is_ready: false,
+            setup,
+        }
+    }
+
+    fn told(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut Turnout) {
+        if IGNORED.contains(&method) {
+            return;
+        }
+        let told: Option<Told> = match params {
+            Some(params) => wire::open(Some(params)),
+            None => Some(Told::default()),
+        };
+        let Some(told) = told else { return out.unknown(KIND, method, line) };
+        match method {
+            "item/started" => self.item_started(&told, line, out),
+            "item/completed" => self.item_completed(&told, line, out),
+            "item/agentMessage/delta" | "item/plan/delta" => self.more_text(&told, out),
+            "item/reasoning/summaryTextDelta" => self.more_summary(&told, out),
+            "item/reasoning/textDelta" => self.more_thought(&told, out),
+            "item/commandExecution/outputDelta" => self.more_output(&told, out),
+            "item/mcpToolCall/progress" => self.tool_progress(&told, out),
+            "turn/started" => self.turn_started(&told, out),
+            "turn/completed" => self.turn_completed(told, line, out),
+            "turn/plan/updated" => self.plan_updated(told, out),
+            "thread/tokenUsage/updated" => self.used(&told, out),
+            "error" => self.failed(&told, out),
+            "thread/started" => self.threads.met(&told.thread),
+            "thread/settings/updated" if !self.threads.is_main(&told.thread_id) => {}
+            "thread/settings/updated" => self.settings_updated(&told.thread_settings, out),
+            "serverRequest/resolved" => self.resolved(&told.request_id, out),
+            "mcpServer/startupStatus/updated" => self.server_started(&told, out),
+            "account/rateLimits/updated" => self.limits(&told.rate_limits, out),
+            "account/login/completed" => self.logged_in(&told, out),
+            "warning" | "guardianWarning" => notice(Level::Warning, told.message, out),
+            "configWarning" => {
+                let details = told.details.map(|details| format!(" ({details})")).unwrap_or_default();
+                notice(Level::Info, told.summary.map(|summary| summary + &details), out);
+            }
+            _ => out.unknown(KIND, method, line),
+        }
+    }
+}
+
+/// What tells nothing that is not told elsewhere as well.
+pub(super) const IGNORED: &[&str] = &[
+    "account/updated",
+    "deprecationNotice",
+    // The parts are joined by their index.
+    "item/reasoning/summaryPartAdded",
+    // What a command is given to read is part of its output.
+    "item/commandExecution/terminalInteraction",
+    "item/fileChange/outputDelta",
+    "item/fileChange/patchUpdated",
+    "remoteControl/status/changed",
+    "skills/changed",
+    "thread/archived",
+    "thread/closed",
+    "thread/compacted",
+    "thread/deleted",
+    "thread/goal/cleared",
+    "thread/goal/updated",
+    // A session has a name of Portolan's.
+    "thread/name/updated",
+    "thread/queue/changed",
+    "thread/readState/changed",
+    "thread/reverted",
+    // Turns say the same, and say it only of threads that are ours.
+    "thread/status/changed",
+    "thread/unarchived",
+    // The changes stand at the items that make them.
+    "turn/diff/updated",
+];
+
+pub(super) fn notice(level: Level, text: Option<String>, out: &mut Turnout) {
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        out.event(Event::Notice { level, text });
+    }
+}
+
+impl Translator for Translate {
+    fn start(&mut self, out: &mut Turnout) {
+        self.initialize(out);
+    }
+
+    fn line(&mut self, line: &str, out: &mut Turnout) {
+        match jsonrpc::read(line) {
+            Ok(Message::Notification { method, params }) => self.told(&method, params, line, out),
+            Ok(Message::Request { id, method, params }) => self.asked(id, &method, params, line, out),
+            Ok(Message::Response { id, result }) => self.answered(&id, result, out),
+            Err(why) => out.unreadable(KIND, line.as_bytes(), &why.to_string()),
+        }
+    }
+
+    fn instruct(&mut self, Instruction { ticket, order }: Instruction, out: &mut Turnout) {
+        match order {
+            Order::Prompt { content } => self.prompt(ticket, &content, out),
+            Order::Answer { key, ask, answer } => self.answer(ticket, &key, &ask, answer, out),
+            order => self.instruct_call(ticket, order, out),
+        }
+    }
+
+    fn undelivered(&mut self, ticket: portolan_core::ports::Ticket, why: &str, out: &mut Turnout) {
+        self.calls.forget(ticket, out);
+        out.rejected(ticket, why);
+    }
+
+    fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
+        self.overdue(timer, out);
+    }
+
+    fn farewell(&mut self, out: &mut Turnout) {
+        if self.turns.running() {
+            self.interrupt(None, out);
+        }
+        out.close_input();
+    }
+}

@@ -1,0 +1,294 @@
+//! Turns: how they begin and end, what they use, how they are interrupted.
+//!
+//! A turn is ours from the answer to `turn/start` or from `turn/started`, whichever comes first; Codex cannot interrupt
+//! one in between by its id. What Codex leaves open when a turn ends is closed by the session.
+
+use bytes::Bytes;
+use portolan_core::{
+    Event,
+    event::{PlanStep, ToolOutcome, TurnOrigin, TurnOutcome, TurnResult},
+    ports::{Report, Ticket},
+    usage::{ByModel, TokenUsage},
+};
+use serde_json::{Value, json};
+
+use super::{
+    calls::What,
+    errors,
+    prompts::Turning,
+    threads::Whose,
+    translate::Translate,
+    wire::{Told, Turn as Wire, TurnError, text},
+};
+use crate::driver::Turnout;
+
+/// The turn that runs, and what waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    current: Option<Turn>,
+    /// The one that ended last: an answer about it may come late.
+    last: Option<String>,
+    /// Interrupts that cannot be sent yet; not everyone wants to know.
+    interrupts: Vec<Option<Ticket>>,
+    /// The turn that runs was asked for to make the context smaller.
+    compacts: bool,
+}
+
+#[derive(Debug, Default)]
+struct Turn {
+    id: Option<String>,
+    /// Codex has said that it runs.
+    runs: bool,
+    said: Option<String>,
+    trouble: Option<TurnError>,
+    usage: Option<TokenUsage>,
+    by_model: ByModel,
+    requests: u32,
+}
+
+impl Turns {
+    pub(super) fn running(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// The turn that can be steered.
+    pub(super) fn steerable(&self) -> Option<&str> {
+        self.current.as_ref().filter(|turn| turn.runs)?.id.as_deref()
+    }
+
+    pub(super) fn says(&mut self, words: &str) {
+        if let Some(turn) = &mut self.current {
+            turn.said = Some(words.to_owned());
+        }
+    }
+
+    /// Who asked for a smaller context.
+    pub(super) fn compaction_trigger(&self) -> &'static str {
+        if self.compacts { "manual" } else { "auto" }
+    }
+}
+
+impl Translate {
+    /// Codex has taken up what begins a turn.
+    pub(super) fn turn_accepted(
+        &mut self,
+        ticket: Option<Ticket>,
+        turning: Turning,
+        result: &Value,
+        out: &mut Turnout,
+    ) {
+        if let Some(ticket) = ticket {
+            out.consumed(ticket, None);
+        }
+        let id = Some(text(&result["turn"], "id")).filter(|id| !id.is_empty());
+        let over = id.is_some() && id == self.turns.last;
+        if over {
+            return;
+        }
+        self.turns.compacts = turning == Turning::Compact;
+        let begun = self.turns.current.is_none();
+        let turn = self.turns.current.get_or_insert_default();
+        turn.id = turn.id.take().or(id);
+        if begun {
+            out.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
+        }
+        if !self.turns.interrupts.is_empty() {
+            self.send_interrupts(out);
+        }
+    }
+
+    pub(super) fn turn_refused(
+        &mut self,
+        ticket: Option<Ticket>,
+        turning: Turning,
+        error: &str,
+        out: &mut Turnout,
+    ) {
+        if let Some(ticket) = ticket {
+            out.rejected(ticket, format!("Codex would not {}: {error}", turning.words()));
+        }
+        self.let_interrupts_go(out);
+    }
+
+    pub(super) fn turn_started(&mut self, told: &Told, out: &mut Turnout) {
+        if !self.threads.is_main(&told.thread_id) {
+            return self.subagent_begins(&told.thread_id, out);
+        }
+        let origin = if self.calls.is_beginning_a_turn() { TurnOrigin::Prompt } else { TurnOrigin::Agent };
+        let begun = self.turns.current.is_none();
+        let turn = self.turns.current.get_or_insert_default();
+        turn.id = Some(told.turn.id.clone()).filter(|id| !id.is_empty());
+        turn.runs = true;
+        if begun {
+            out.report(Report::TurnStarted { origin });
+        }
+        self.send_interrupts(out);
+    }
+
+    pub(super) fn turn_completed(&mut self, told: Told, line: &str, out: &mut Turnout) {
+        if !self.threads.is_main(&told.thread_id) {
+            return self.subagent_ends(&told.thread_id, &told.turn, out);
+        }
+        let Wire { id, status, error, duration_ms } = told.turn;
+        let outcome = match status.as_str() {
+            "interrupted" => TurnOutcome::Interrupted,
+            "failed" => TurnOutcome::Failed,
+            _ => TurnOutcome::Completed,
+        };
+        let turn = self.turns.current.take().unwrap_or_default();
+        self.turns.last = Some(id);
+        self.turns.compacts = false;
+        let thread = self.threads.main().unwrap_or_default().to_owned();
+        self.items.turn_ends(&thread, outcome, out);
+        let error = error.or(turn.trouble).filter(|_| outcome == TurnOutcome::Failed);
+        let structured = self.setup.schema.as_ref().filter(|_| outcome == TurnOutcome::Completed);
+        let structured =
+            structured.and(turn.said.as_deref()).and_then(|said| serde_json::from_str(said).ok());
+        let priced = turn.by_model.values().map(|share| share.cost_usd);
+        let cost_usd = priced.sum::<Option<f64>>().filter(|_| !turn.by_model.is_empty());
+        let result = TurnResult {
+            error: error.as_ref().map(errors::info),
+            text: turn.said,
+            structured,
+            steps: Some(turn.requests).filter(|requests| *requests > 0),
+            duration_ms,
+            usage: turn.usage,
+            by_model: turn.by_model,
+            cost_usd,
+            ..TurnResult::bare(outcome)
+        };
+        let raw = Some(Bytes::copy_from_slice(line.as_bytes()));
+        out.report(Report::TurnEnded { result: Box::new(result), raw });
+        self.let_interrupts_go(out);
+        if outcome == TurnOutcome::Interrupted {
+            // Commands would go on running.
+            let params = self.of_thread(json!({}));
+            self.ask(None, What::Quiet, "thread/backgroundTerminals/clean", Some(params), out);
+        }
+    }
+
+    // -------------------------------------------------------------------------------------- subagents
+
+    fn subagent_begins(&mut self, thread: &str, out: &mut Turnout) {
+        let Some(child) = self.threads.child(thread).filter(|child| !child.runs) else { return };
+        child.runs = true;
+        let child = child.clone();
+        let first_line = child.prompt.as_deref().and_then(|prompt| prompt.lines().next()).map(str::to_owned);
+        out.event(Event::SubagentStarted {
+            subagent: child.subagent,
+            parent: child.parent,
+            subagent_type: None,
+            description: child.nickname.or(first_line).unwrap_or_default(),
+            prompt: child.prompt,
+            model: child.model,
+            background: true,
+            team: None,
+        });
+    }
+
+    fn subagent_ends(&mut self, thread: &str, turn: &Wire, out: &mut Turnout) {
+        let outcome = match turn.status.as_str() {
+            "completed" => ToolOutcome::Done,
+            "interrupted" => ToolOutcome::Interrupted,
+            _ => ToolOutcome::Failed,
+        };
+        self.items.subagent_ends(thread, out);
+        let Some(child) = self.threads.child(thread).filter(|child| child.runs) else { return };
+        child.runs = false;
+        let (subagent, summary) = (child.subagent.clone(), child.said.take());
+        out.event(Event::SubagentEnded { subagent, outcome, summary, work: None });
+    }
+
+    // --------------------------------------------------------------------------------- what is used, what fails
+
+    pub(super) fn used(&mut self, told: &Told, out: &mut Turnout) {
+        let whose = self.whose(told);
+        // Taking a thread up tells once more what its last turn used.
+        let Some(turn) = &mut self.turns.current else { return };
+        let usage = TokenUsage::from(told.token_usage.last);
+        let context_window = told.token_usage.model_context_window;
+        let model = match &whose {
+            Whose::Main => self.threads.model().map(str::to_owned),
+            Whose::Subagent(_) => self.threads.child(&told.thread_id).and_then(|child| child.model.clone()),
+        };
+        if whose == Whose::Main {
+            turn.usage = Some(turn.usage.unwrap_or_default().plus(usage));
+            turn.requests += 1;
+        }
+        if let Some(model) = &model {
+            let share = turn.by_model.entry(model.clone()).or_default();
+            share.usage = share.usage.plus(usage);
+            share.context_window = context_window;
+            share.cost_usd = self.setup.prices.cost(model, share.usage);
+        }
+        out.event(Event::Usage { usage, model, parent: whose.parent(), context_window });
+    }
+
+    pub(super) fn failed(&mut self, told: &Told, out: &mut Turnout) {
+        let error: TurnError = serde_json::from_value(told.error.clone()).unwrap_or_default();
+        if told.will_retry {
+            // `Reconnecting... 2/5`
+            let count = error.message.rsplit(' ').next().and_then(|last| last.split_once('/'));
+            let attempt = count.and_then(|(attempt, _)| attempt.parse().ok()).unwrap_or(1);
+            let max = count.and_then(|(_, max)| max.parse().ok());
+            return out.event(Event::Retry { attempt, max, delay_ms: None, error: errors::info(&error) });
+        }
+        match &mut self.turns.current {
+            // The end of the turn says it again.
+            Some(turn) if self.threads.is_main(&told.thread_id) => turn.trouble = Some(error),
+            _ => out.event(Event::Failure { error: errors::info(&error), recoverable: true }),
+        }
+    }
+
+    pub(super) fn plan_updated(&mut self, told: Told, out: &mut Turnout) {
+        let parent = self.whose(&told).parent();
+        let status = |word: String| if word == "inProgress" { "in_progress".into() } else { word };
+        let steps = told
+            .plan
+            .into_iter()
+            .map(|step| PlanStep { text: step.step, status: status(step.status) })
+            .collect();
+        out.event(Event::Plan { steps, parent });
+    }
+
+    // -------------------------------------------------------------------------------------- interrupts
+
+    pub(super) fn interrupt(&mut self, ticket: Option<Ticket>, out: &mut Turnout) {
+        match &self.turns.current {
+            Some(turn) => {
+                // Before Codex has said that the turn runs, its id is refused and none is taken.
+                let id = turn.id.clone().filter(|_| turn.runs).unwrap_or_default();
+                let params = self.of_thread(json!({ "turnId": id }));
+                self.ask(ticket, What::Interrupt, "turn/interrupt", Some(params), out);
+            }
+            None if self.calls.is_beginning_a_turn() => self.turns.interrupts.push(ticket),
+            None => {
+                if let Some(ticket) = ticket {
+                    out.consumed(ticket, None);
+                }
+            }
+        }
+    }
+
+    pub(super) fn not_interrupted(&mut self, ticket: Option<Ticket>, error: &str, out: &mut Turnout) {
+        match (&self.turns.current, ticket) {
+            (Some(turn), ticket) if !turn.runs => self.turns.interrupts.push(ticket),
+            (Some(_), Some(ticket)) if !error.contains("no active turn") => out.rejected(ticket, error),
+            // There is nothing left to stop.
+            (_, Some(ticket)) => out.consumed(ticket, None),
+            (_, None) => {}
+        }
+    }
+
+    fn send_interrupts(&mut self, out: &mut Turnout) {
+        for ticket in std::mem::take(&mut self.turns.interrupts) {
+            self.interrupt(ticket, out);
+        }
+    }
+
+    fn let_interrupts_go(&mut self, out: &mut Turnout) {
+        for ticket in std::mem::take(&mut self.turns.interrupts).into_iter().flatten() {
+            out.consumed(ticket, None);
+        }
+    }
+}
