@@ -47,7 +47,9 @@ impl Parts {
             Event::Message { item, content, .. } => {
                 if let Some(part) = self.items.remove(item.as_str()) {
                     *item = part.name;
-                    content.iter_mut().for_each(|content| leave_out(content, part.before));
+                    for content in content {
+                        leave_out(content, part.before);
+                    }
                 }
             }
             Event::ToolCall { item: Some(item), .. } => {
