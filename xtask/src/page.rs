@@ -80,7 +80,9 @@ fn install() -> Result<()> {
     if newest(&stamp)? > newest(&lock)? {
         return Ok(());
     }
-    run(npm().args(["ci", "--no-audit", "--no-fund"]))
+    // Not `npm ci`: the lock names the bundler's binary for the platforms it was written on, and `ci` wants all of them. What is
+    // locked is installed as it is locked, and nothing is written but the packages.
+    run(npm().args(["install", "--no-save", "--no-audit", "--no-fund"]))
 }
 
 fn node() -> Option<String> {
