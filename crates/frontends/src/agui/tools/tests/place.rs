@@ -16,7 +16,7 @@ fn names(list: &Value) -> Vec<String> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-// covers: 004-120, 004-121
+// covers: 004-120, 004-121, 004-122
 #[tokio::test]
 async fn an_agent_is_told_of_the_server_and_finds_the_pages_tools_there() {
     let stand = Stand::new().await;
@@ -33,6 +33,7 @@ async fn an_agent_is_told_of_the_server_and_finds_the_pages_tools_there() {
     );
     assert_eq!((offered.left_out, offered.unavailable), (vec![], None));
     assert_eq!(stand.servers().keys().collect::<Vec<_>>(), [SERVER]);
+    assert_eq!(stand.servers()[SERVER]["type"], "http");
     let mut agent = stand.connection(session);
     let said = agent.handshake().await;
     assert_eq!(said["serverInfo"]["name"], SERVER);
