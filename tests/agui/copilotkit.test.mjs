@@ -18,7 +18,7 @@ const LONG = Array.from({ length: 150 }, (_, n) => `word${n}`).join(' ');
 const SCRIPT = {
   rules: [
     on('just talk', say(text('I am only talking.'))),
-    on('talk slowly', { text: LONG, chunk: 12, delay_ms: 60 }),
+    on('talk slowly', { text: LONG, chunk: 12, delay_ms: 200 }),
     on('paint it', say(text('I paint.'), call('mcp__copilotkit-frontend__setColor', { color: 'teal' })), say(text('The page says: {last_tool_result}'))),
     on('use the shell', say(call('Bash', { command: 'touch allowed.txt', description: 'makes a file' })), say(text('It is done.'))),
     on('use it again', say(call('Bash', { command: 'touch again.txt', description: 'makes a file' })), say(text('Done again.'))),

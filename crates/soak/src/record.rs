@@ -11,7 +11,7 @@ use serde_json::Value;
 pub const DAEMON: &str = "daemon";
 
 /// Kinds of entries that are shown at once and written behind.
-const STREAMED: [&str; 4] = ["item_started", "delta", "tool_progress", "activity"];
+const STREAMED: [&str; 5] = ["item_started", "tool_named", "delta", "tool_progress", "activity"];
 
 /// One entry, as it came.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! Which commands a session was ever given, as long as that is easily told.
 //!
 //! A command whose id was used before must not be done again, and what was used before is in the store. To ask there takes
-//! longer than all else that a command needs. A session that was made a while ago and has seen few commands can say by
-//! itself that an id is new, and most are.
+//! longer than all else that a command needs. A session that was made since the daemon started and has seen few commands can say
+//! by itself that an id is new, and most are.
 
 use std::{
     collections::HashSet,

@@ -4,7 +4,10 @@
 //! command that prints for hours does, and so does an agent gone wild. What there is of such an item becomes durable
 //! under its name, and the rest goes on as a new item. Readers need not know: to them these are items like any others.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hasher as _},
+};
 
 use super::{settle, state::State};
 use crate::{Event, Millis, event::Content, log::Book};
@@ -23,8 +26,9 @@ pub(super) struct Parts {
 struct Part {
     name: String,
     number: u32,
-    /// How much of the item is in the parts before.
+    /// How much of the item is in the parts before, and what it adds up to.
     before: usize,
+    sum: DefaultHasher,
 }
 
 impl Parts {
@@ -47,9 +51,7 @@ impl Parts {
             Event::Message { item, content, .. } => {
                 if let Some(part) = self.items.remove(item.as_str()) {
                     *item = part.name;
-                    for content in content {
-                        leave_out(content, part.before);
-                    }
+                    leave_out(content, part.before, &part.sum);
                 }
             }
             Event::ToolCall { item: Some(item), .. } => {
@@ -88,11 +90,17 @@ impl Parts {
         let agents_name =
             self.items.iter().find(|(_, part)| part.name == current).map(|(name, _)| name.clone());
         let agents_name = agents_name.unwrap_or_else(|| current.to_owned());
-        let (number, before) = self.items.get(&agents_name).map_or((1, 0), |part| (part.number, part.before));
+        let (number, before, mut sum) = self
+            .items
+            .get(&agents_name)
+            .map_or_else(Default::default, |part| (part.number, part.before, part.sum.clone()));
+        let number = number.max(1);
+        sum.write(open.text.as_bytes());
         let part = Part {
             name: format!("{agents_name}~{}", number + 1),
             number: number + 1,
             before: before + open.text.len(),
+            sum,
         };
         let started = Event::ItemStarted {
             item: part.name.clone(),
@@ -111,10 +119,15 @@ impl Parts {
 
 /// The finished item tells all of its text again. What is in the parts before is left out; where the text is not the one
 /// that streamed, all of it is kept.
-fn leave_out(content: &mut Content, before: usize) {
-    if let Content::Text { text } | Content::Thinking { text } = content
-        && text.is_char_boundary(before)
-    {
-        text.drain(..before);
+fn leave_out(content: &mut [Content], before: usize, sum: &DefaultHasher) {
+    for piece in content {
+        let (Content::Text { text } | Content::Thinking { text }) = piece else { continue };
+        let Some(told) = text.get(..before) else { continue };
+        let mut same = DefaultHasher::new();
+        same.write(told.as_bytes());
+        if same.finish() == sum.finish() {
+            text.drain(..before);
+            return;
+        }
     }
 }

@@ -17,8 +17,8 @@ pub const PAGE_URI: &str = "copilotkit:page";
 /// The most that a page may put before a prompt. It comes with every run, and every byte of it is read by the model.
 pub const CONTEXT_BYTES: usize = 256 * 1024;
 
-const STATE: &str = "[CURRENT WORKSPACE STATE — the user can edit these fields directly. Always read the latest values \
-                     from here before responding:]";
+const STATE: &str = "[CURRENT WORKSPACE STATE — what the user's page shows at this moment. It may differ from what you \
+                     were told before, and then this is right:]";
 
 const ACTIONS: &str = "[AVAILABLE FRONTEND ACTIONS — these are tools that run in the user's page. Call them like any \
                        other tool, by the names given here; each gives back what really happened in the page:]";
@@ -54,9 +54,9 @@ pub fn block(context: &[ContextEntry], actions: &[Action]) -> Option<String> {
         }
         text.push_str(ACTIONS);
         for Action { name, description, parameters } in actions {
-            let _ = write!(text, "\n- **{name}**: {description}");
+            let _ = write!(text, "\n- `{name}`: {description}");
             if !parameters.is_null() {
-                let _ = write!(text, "\n  Parameters: {parameters}");
+                let _ = write!(text, "\n  takes, as JSON Schema: {parameters}");
             }
         }
         text.push('\n');
@@ -165,7 +165,7 @@ mod tests {
             text,
             format!(
                 "{STATE}\n[scratchpad]\nCurrent content\n\n[tasks]\n[{{\"id\":\"1\"}}]\n\n[old]\n{{\"a\":1}}\n\n{ACTIONS}\n\
-                 - **mcp__copilotkit-frontend__setColor**: Set the page's color\n  Parameters: {{\"type\":\"object\"}}\n"
+                 - `mcp__copilotkit-frontend__setColor`: Set the page's color\n  takes, as JSON Schema: {{\"type\":\"object\"}}\n"
             )
         );
         assert!(

@@ -9,7 +9,7 @@ use std::{
 };
 
 use indexmap::{IndexMap, IndexSet};
-use portolan_core::{Seq, SessionId};
+use portolan_core::{Action, Seq, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::project::Projector;
@@ -30,9 +30,38 @@ pub(super) struct Left {
 struct Running {
     number: u64,
     run: String,
+    /// The thread, where the run says something.
+    says_on: Option<String>,
     /// What it waits for is under way: an interrupt stops it. Else it only waits in the queue.
     began: Arc<AtomicBool>,
     stop: CancellationToken,
+}
+
+/// A run whose client has left it, while it is not yet certain that the client meant to stop it.
+#[derive(Debug)]
+struct Abandoned {
+    number: u64,
+    session: SessionId,
+    thread: String,
+    prompt: Seq,
+    began: Arc<AtomicBool>,
+    overtaken: CancellationToken,
+}
+
+/// The time in which that is not certain; dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Grace {
+    runs: Arc<Runs>,
+    number: u64,
+    /// The client goes on with something else, which has stopped the run.
+    pub(super) overtaken: CancellationToken,
+}
+
+impl Drop for Grace {
+    fn drop(&mut self) {
+        let mut abandoned = self.runs.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        abandoned.retain(|one| one.number != self.number);
+    }
 }
 
 /// What a stop found.
@@ -53,6 +82,8 @@ pub(super) struct Runs {
     open: Mutex<HashMap<SessionId, Vec<Running>>>,
     left: Mutex<IndexMap<(SessionId, String), Left>>,
     connected: Mutex<IndexSet<String>>,
+    /// At most as many as there are streams.
+    abandoned: Mutex<Vec<Abandoned>>,
 }
 
 /// A stream's place; dropping it leaves.
@@ -66,7 +97,17 @@ pub(super) struct Place {
     pub(super) stop: CancellationToken,
 }
 
+/// What stops a run: an interrupt, or its prompt is taken back.
+fn stop_of(prompt: Seq, began: &AtomicBool) -> Action {
+    if began.load(Ordering::Relaxed) { Action::Interrupt } else { Action::Withdraw { prompt } }
+}
+
 impl Place {
+    /// What stops this run.
+    pub(super) fn stop_of(&self, prompt: Seq) -> Action {
+        stop_of(prompt, &self.began)
+    }
+
     /// The agent is at it.
     pub(super) fn begin(&self) {
         self.began.store(true, Ordering::Relaxed);
@@ -86,11 +127,17 @@ impl Drop for Place {
 }
 
 impl Runs {
-    /// A stream of this session opens, under the client's name of its run.
-    pub(super) fn enter(self: &Arc<Self>, session: SessionId, run: &str) -> Place {
+    /// A stream of this session opens, under the client's name of its run; on which thread, where it says something.
+    pub(super) fn enter(self: &Arc<Self>, session: SessionId, run: &str, says_on: Option<&str>) -> Place {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (began, stop) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
-        let running = Running { number, run: run.to_owned(), began: Arc::clone(&began), stop: stop.clone() };
+        let running = Running {
+            number,
+            run: run.to_owned(),
+            says_on: says_on.map(str::to_owned),
+            began: Arc::clone(&began),
+            stop: stop.clone(),
+        };
         self.open.lock().unwrap_or_else(PoisonError::into_inner).entry(session).or_default().push(running);
         Place { runs: Arc::clone(self), session, number, began, stop }
     }
@@ -111,6 +158,45 @@ impl Runs {
             }
         }
         found
+    }
+
+    /// The client of this run has left. `None` when it already says something else on the thread: then it has stopped it.
+    pub(super) fn abandon(self: &Arc<Self>, place: &Place, thread: &str, prompt: Seq) -> Option<Grace> {
+        let (number, session) = (place.number, place.session);
+        // Held until it is noted: a run that comes now finds it, one that came before is found.
+        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_newer = |one: &Running| one.number > number && one.says_on.as_deref() == Some(thread);
+        if open.get(&session).is_some_and(|running| running.iter().any(is_newer)) {
+            return None;
+        }
+        let overtaken = CancellationToken::new();
+        abandoned.push(Abandoned {
+            number,
+            session,
+            thread: thread.to_owned(),
+            prompt,
+            began: Arc::clone(&place.began),
+            overtaken: overtaken.clone(),
+        });
+        Some(Grace { runs: Arc::clone(self), number, overtaken })
+    }
+
+    /// Is there a run whose client has left it?
+    #[cfg(test)]
+    pub(super) fn has_abandoned(&self) -> bool {
+        !self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// The client of this thread says something new. Gives what stops the runs that it has left.
+    pub(super) fn overtake(&self, session: SessionId, thread: &str) -> Vec<Action> {
+        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = abandoned.extract_if(.., |one| one.session == session && one.thread == thread);
+        let stop = |one: Abandoned| {
+            one.overtaken.cancel();
+            stop_of(one.prompt, &one.began)
+        };
+        left.map(stop).collect()
     }
 
     /// A stream ends in the middle of a turn.

@@ -180,7 +180,7 @@ impl SqliteStore {
             match desk.commit_now(write) {
                 Tried::Committed { tidy } => {
                     if tidy {
-                        // Full of work that comes by there anyway.
+                        // Where the queue is full, the next write asks again.
                         let _ = jobs.try_send(Job::Tidy);
                     }
                     return Ok(());

@@ -130,7 +130,7 @@ impl Desk {
         debug_assert!(patient && restored, "only a closed connection has no timeout");
         if let Attempt::Committed(leaves) = attempt {
             pen.since_tidy += 1;
-            let tidy = leaves == Leaves::Rubbish || pen.since_tidy == TIDY_EVERY;
+            let tidy = leaves == Leaves::Rubbish || pen.since_tidy >= TIDY_EVERY;
             pen.committed(leaves, batch);
             return Tried::Committed { tidy };
         }

@@ -250,4 +250,4 @@ export class Conversation {
   };
 }
 
-const STREAMED = new Set(["item_started", "delta", "tool_progress", "activity"]);
+const STREAMED = new Set(["item_started", "tool_named", "delta", "tool_progress", "activity"]);

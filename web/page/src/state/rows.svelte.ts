@@ -303,6 +303,7 @@ export class Rows {
       case "usage":
       case "command_accepted":
       case "mcp_servers":
+      case "tool_named":
         break;
       default:
         // A server newer than this page.

@@ -302,6 +302,28 @@ fn an_item_without_end_is_kept_in_parts_and_told_once() {
 }
 
 #[test]
+fn a_finished_text_that_is_not_what_streamed_is_kept_whole() {
+    use super::super::parts::PART_BYTES;
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    for _ in 0..2 {
+        streams(&mut world, Event::Delta { item: "1.1".into(), text: "x".repeat(PART_BYTES) });
+    }
+    let other = "y".repeat(3 * PART_BYTES);
+    let finished = Event::Message {
+        item: "1.1".into(),
+        message: None,
+        parent: None,
+        model: None,
+        content: vec![Content::text(other.clone())],
+        interrupted: false,
+        stop_reason: None,
+    };
+    streams(&mut world, finished);
+    assert!(messages(&world).last().unwrap().1 == other);
+}
+
+#[test]
 fn output_without_end_is_closed_by_its_result_or_with_its_turn() {
     use super::super::parts::PART_BYTES;
     let mut world = ready();

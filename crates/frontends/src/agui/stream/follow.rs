@@ -261,37 +261,34 @@ impl<'t> Follow<'t> {
         if !is_stop {
             return End::Finished;
         }
-        // Meanwhile the turn may end by itself, and the registry may stop.
-        let grace = Instant::now() + GRACE;
-        let mut ignored = Vec::new();
-        loop {
-            tokio::select! {
-                delivery = self.joined.reader.next() => {
-                    ignored.clear();
-                    if let Some(end) = self.take(delivery, &mut ignored) {
-                        return end;
+        let (Goal::Own(prompt), session) = (self.goal, self.joined.session) else { return End::Finished };
+        if let Some(grace) = self.task.agui.runs.abandon(&self.joined.place, thread, prompt) {
+            // Meanwhile the turn may end by itself, and the registry may stop.
+            let until = Instant::now() + GRACE;
+            let mut ignored = Vec::new();
+            loop {
+                tokio::select! {
+                    delivery = self.joined.reader.next() => {
+                        ignored.clear();
+                        if let Some(end) = self.take(delivery, &mut ignored) {
+                            return end;
+                        }
                     }
+                    () = grace.overtaken.cancelled() => return End::Finished,
+                    () = sleep_until(until) => break,
                 }
-                () = sleep_until(grace) => break,
+            }
+            // Someone else who watches keeps it: we are one of those who are present.
+            let others = self.task.agui.registry.presence(session).len() > 1;
+            let came_back = self.task.agui.runs.has_connected(&self.task.input.thread_id);
+            if others || (came_back && self.task.agui.settings.on_close == OnClose::Auto) {
+                return End::Finished;
             }
         }
-        let session = self.joined.session;
-        // Someone else who watches keeps it: we are one of those who are present.
-        let others = self.task.agui.registry.presence(session).len() > 1;
-        let came_back = self.task.agui.runs.has_connected(&self.task.input.thread_id);
-        if others || (came_back && self.task.agui.settings.on_close == OnClose::Auto) {
-            return End::Finished;
-        }
-        if let Goal::Own(command) = self.goal
-            && !self.progress.sent
-        {
-            self.withdraw(command).await;
-        } else {
-            let (registry, who) = (&self.task.agui.registry, &self.task.who);
-            let stopped = registry.submit(who, session, CommandId::random(), Action::Interrupt).await;
-            if let Err(refusal) = stopped {
-                tracing::debug!(%refusal, "a run that its client left could not be stopped");
-            }
+        let (registry, who) = (&self.task.agui.registry, &self.task.who);
+        let action = self.joined.place.stop_of(prompt);
+        if let Err(refusal) = registry.submit(who, session, CommandId::random(), action).await {
+            tracing::debug!(%refusal, "a run that its client left could not be stopped");
         }
         End::Finished
     }

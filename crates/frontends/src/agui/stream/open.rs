@@ -117,7 +117,7 @@ impl Task {
             }
             return if interrupts.is_empty() { End::done() } else { End::Interrupted(interrupts) };
         }
-        let place = self.agui.runs.enter(found, &self.input.run_id);
+        let place = self.agui.runs.enter(found, &self.input.run_id, None);
         place.begin();
         self.out.send(&mut events).await;
         let joined = Joined {
@@ -194,7 +194,8 @@ impl Task {
         let start = left.as_ref().map_or(Start::Tail(0), |left| Start::After(left.last));
         let reader = self.agui.registry.attach(&self.who, session, start, Mode::Every).await;
         let mut reader = reader.map_err(|refusal| End::refused(&refusal))?;
-        let place = self.agui.runs.enter(session, &self.input.run_id);
+        let says_on = says_something.then_some(self.input.thread_id.as_str());
+        let place = self.agui.runs.enter(session, &self.input.run_id, says_on);
         let approvals = self.approvals();
         let mut projector = left.map(|left| left.projector);
         if let Some(projector) = &mut projector {
@@ -272,6 +273,7 @@ impl Task {
             joined.place.begin();
             return Follow::new(self, joined, Goal::Any).run().await;
         };
+        self.stop_abandoned(session).await;
         self.agui.tools.overtake(session);
         let before = context::block(&self.input.context, &actions);
         let content = context::prompt(said.words, before);
@@ -281,6 +283,17 @@ impl Task {
         match self.submit(session, said.id, content).await {
             Ok(command) => Follow::new(self, joined, Goal::Own(command)).run().await,
             Err(end) => end,
+        }
+    }
+
+    /// A client that says something new has done with the runs it has left: they end before it is said.
+    async fn stop_abandoned(&self, session: SessionId) {
+        for action in self.agui.runs.overtake(session, &self.input.thread_id) {
+            let stopped = self.agui.registry.submit(&self.who, session, CommandId::random(), action).await;
+            if let Err(refusal) = stopped {
+                // It ended in the same moment.
+                tracing::debug!(%refusal, "a run that its client left could not be stopped");
+            }
         }
     }
 

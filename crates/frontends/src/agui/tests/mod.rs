@@ -118,6 +118,15 @@ impl Stand {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
+
+    /// Until it is noticed that a client has left its run.
+    async fn until_abandoned(&self) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while !self.agui.runs.has_abandoned() {
+            assert!(tokio::time::Instant::now() < deadline, "nobody noticed");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
 }
 
 /// A client with a token.

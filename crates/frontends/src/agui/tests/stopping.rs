@@ -94,6 +94,25 @@ async fn a_plain_client_stops_its_run_by_closing_it() {
     assert_eq!(page.last().unwrap().2, "tick ", "what it had said stays");
 }
 
+#[tokio::test]
+async fn a_plain_client_that_goes_on_at_once_has_stopped_what_it_left() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    // Once on a closed connection that was noticed, once on one that may not have been.
+    for (run, next) in [("r1", "r2"), ("r3", "r4")] {
+        drop(begun(&ada, "t1", run).await);
+        let session = stand.sessions().await[0].session;
+        if run == "r1" {
+            stand.until_abandoned().await;
+        }
+        let events =
+            ada.begin(input("t1", next, &[user(&format!("u-{next}"), "and now")])).await.events().await;
+        assert_eq!(outline(&events).last(), Some(&"RUN_FINISHED"), "{events:?}");
+        let state = stand.state(session).await;
+        assert_eq!((state.turn.is_none(), state.summary.queued), (true, 0));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_page_that_is_reloaded_does_not_stop_what_runs() {
     let stand = Stand::new().await;
