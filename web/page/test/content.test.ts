@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { pairs, readDiff } from "../src/content/diff.ts";
-import { Reader, safeAddress, visible, withoutAnsi } from "../src/content/markdown.ts";
+import { Reader, exactly, safeAddress, visible, withoutAnsi } from "../src/content/markdown.ts";
 import { contentOf, fieldsOf } from "../src/parts/form.ts";
 
 const kinds = (blocks: { token: { type: string } }[]) => blocks.map(({ token }) => token.type);
@@ -68,4 +68,10 @@ test("a simple schema is a form, anything else is JSON", () => {
   ]);
   expect(contentOf(fields, { name: "ada", age: "36", sure: true, size: "" })).toEqual({ name: "ada", age: 36, sure: true });
   expect(fieldsOf({ type: "object", properties: { list: { type: "array" } } })).toBeNull();
+});
+
+test("what is to be decided is shown whole, whatever a terminal would make of it", () => {
+  expect(exactly("touch x;:\recho harmless")).toBe("touch x;:⟨U+000D⟩echo harmless");
+  expect(exactly("echo ok \u001b]; touch x ;\u0007")).toBe("echo ok ⟨U+001B⟩]; touch x ;⟨U+0007⟩");
+  expect(exactly("a\u200db\u{e0041}")).toBe("a⟨U+200D⟩b⟨U+E0041⟩");
 });

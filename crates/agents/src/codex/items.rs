@@ -136,11 +136,15 @@ impl Items {
         self.open.get(&(thread.into(), item.into())).map(|open| open.changes.clone()).unwrap_or_default()
     }
 
-    /// The newest call of an MCP server's tool that is open: its own id and its name.
+    /// The call of an MCP server's tool that is open, where there is just one: its own id and its name.
     pub(super) fn call_of(&self, thread: &str, server: &str) -> Option<(String, String)> {
         let prefix = format!("mcp__{server}__");
         let fits = |(key, open): &(&Name, &Open)| key.0 == thread && open.tool_name.starts_with(&prefix);
-        self.open.iter().rev().find(fits).map(|(_, open)| (open.name.clone(), open.tool_name.clone()))
+        let mut calls = self.open.iter().filter(fits);
+        match (calls.next(), calls.next()) {
+            (Some((_, open)), None) => Some((open.name.clone(), open.tool_name.clone())),
+            _ => None,
+        }
     }
 
     /// What names a task to Codex.

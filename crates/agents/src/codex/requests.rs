@@ -143,7 +143,11 @@ impl Translate {
             other => option(other, other),
         });
         let ask = Ask::Permission {
-            tool_name: called.as_ref().map_or_else(|| format!("mcp__{server}"), |(_, name)| name.clone()),
+            // Where nobody can tell which tool it is, the name is one that a rule for a known tool never fits.
+            tool_name: called.as_ref().map_or_else(
+                || format!("mcp__{server}: {}", text(params, "message")),
+                |(_, name)| name.clone(),
+            ),
             input: Some(meta["tool_params"].clone()).filter(Value::is_object).unwrap_or_else(|| json!({})),
             description: some_text(meta, "tool_description"),
             changes: vec![],
@@ -280,10 +284,15 @@ fn questions(params: &Value) -> Option<Opened> {
 /// What is decided about a command or a change: by Codex' own word where one was chosen.
 fn decision(answer: &Answer, amendment: &Value) -> Value {
     match answer {
+        // Codex does what it asked about and nothing else: with another input it was not allowed.
+        Answer::Allow { input: Some(_), .. } => json!("decline"),
         Answer::Allow { option, .. } => match option.as_deref() {
+            None => json!("accept"),
             Some(FOR_SESSION) => json!(FOR_SESSION),
             Some(AMEND) if amendment.is_array() => json!({ AMEND: { "execpolicy_amendment": amendment } }),
-            _ => json!("accept"),
+            Some(CANCEL) => json!(CANCEL),
+            // Whatever it was to mean, it is not a plain yes.
+            Some(_) => json!("decline"),
         },
         Answer::Deny { interrupt, option, .. } if *interrupt || option.as_deref() == Some(CANCEL) => {
             json!(CANCEL)
@@ -294,8 +303,8 @@ fn decision(answer: &Answer, amendment: &Value) -> Value {
 
 fn permissions_answer(answer: &Answer, asked: Value) -> Value {
     match answer {
-        Answer::Allow { option, .. } => {
-            let scope = if option.as_deref() == Some("session") { "session" } else { "turn" };
+        Answer::Allow { input: None, option, .. } if matches!(option.as_deref(), None | Some("session")) => {
+            let scope = if option.is_some() { "session" } else { "turn" };
             json!({ "permissions": asked, "scope": scope })
         }
         _ => json!({ "permissions": {}, "scope": "turn" }),
@@ -305,7 +314,10 @@ fn permissions_answer(answer: &Answer, asked: Value) -> Value {
 fn elicitation_answer(answer: Answer) -> Value {
     match answer {
         Answer::Content { content } => json!({ "action": "accept", "content": content, "_meta": null }),
-        Answer::Allow { option, .. } => {
+        Answer::Allow { option: Some(option), .. } if option == CANCEL => {
+            json!({ "action": "cancel", "content": null, "_meta": null })
+        }
+        Answer::Allow { input: None, option, .. } => {
             let meta = option.map(|scope| json!({ "persist": scope }));
             json!({ "action": "accept", "content": {}, "_meta": meta })
         }

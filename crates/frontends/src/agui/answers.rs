@@ -82,7 +82,8 @@ pub fn answer(ask: &Ask, approval: &Approval) -> Result<Answer, String> {
     }
     match ask {
         Ask::Permission { .. } | Ask::Plan { .. } => {
-            if behaviour != Some(true) && approval.option.is_none() {
+            // An option may stand for a no: which of both it is must be said.
+            if behaviour != Some(true) {
                 return Err("say `behavior`: `allow` or `deny`".into());
             }
             let scope = match approval.scope.as_deref() {
@@ -105,6 +106,9 @@ pub fn answer(ask: &Ask, approval: &Approval) -> Result<Answer, String> {
         }
         Ask::Elicitation { .. } => {
             let content = approval.content.clone().or_else(|| approval.updated_input.clone());
+            if content.is_none() && behaviour != Some(true) {
+                return Err("say `content`, or `behavior`: `allow` or `deny`".into());
+            }
             Ok(Answer::Content { content: content.unwrap_or_else(|| json!({})) })
         }
         Ask::Hook { .. } => {

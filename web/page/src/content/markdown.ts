@@ -89,16 +89,29 @@ export function safeAddress(href: string): string | null {
  * is shown is what is there.
  */
 export function visible(text: string): string {
-  return text.replace(HIDDEN, (c) => `⟨U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+  return text.replace(HIDDEN, named);
 }
+
+const named = (c: string) => `⟨U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
 // eslint-disable-next-line no-control-regex
 const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+
+// Languages and emoji need them; in what is to be decided they could hide something.
+const INVISIBLE = /[\r\u00ad\u034f\u115f\u1160\u180e\u200c\u200d\u206a-\u206f\u3164\ufe00-\ufe0f\uffa0\u{e0000}-\u{e01ef}]/gu;
 
 /** Escape sequences of terminals are for terminals. */
 // eslint-disable-next-line no-control-regex
 const ANSI = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
 
 export function withoutAnsi(text: string): string {
-  return visible(text.replace(ANSI, "").replace(/\r\n/g, "\n").replace(/[^\n]*\r(?!\n|$)/g, ""));
+  const lines = text.replace(ANSI, "").replace(/\r\n/g, "\n").split("\n");
+  // What a terminal would have written over is not shown. A return at the very end writes over nothing yet.
+  const last = (line: string) => line.slice(line.lastIndexOf("\r", line.length - 2) + 1);
+  return visible(lines.map(last).join("\n"));
+}
+
+/** Text that somebody is to decide about: all of it is shown, also what a terminal would act on or write over. */
+export function exactly(text: string): string {
+  return visible(text).replace(INVISIBLE, named);
 }
