@@ -1,7 +1,6 @@
 // A real CopilotKit app in a real browser, from an origin of its own, with the real Claude Code behind it.
 
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -44,7 +43,8 @@ after(async () => {
 });
 
 /** The app in a page of its own, on this thread. */
-async function open({ thread = randomUUID(), approvals = 'event' } = {}) {
+async function open({ thread, approvals = 'event' } = {}) {
+  thread ??= await daemon.session();
   const page = await (await browser.newContext()).newPage();
   page.setDefaultTimeout(PATIENCE);
   const faults = [];

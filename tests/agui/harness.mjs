@@ -2,6 +2,7 @@
 // loopback and in folders of its own, and everything that was started is ended by its process id.
 
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -66,6 +67,18 @@ export async function startDaemon({ agent = 'demo', origins = [], model } = {}) 
       fetch(`${url}/agui/api/sessions/${session}/tool-approval`, {
         method: 'POST', headers: { ...headers, 'Content-Type': 'application/json' }, body: JSON.stringify(answer),
       }),
+    /** A session whose agent takes prompts; its id is a thread. A busy machine may need longer for that than a run waits. */
+    async session() {
+      const response = await fetch(`${url}/api/v1/sessions`, {
+        method: 'POST', headers: { ...headers, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ id: randomUUID(), spec: { agent, cwd: work } }),
+      });
+      const made = await response.json();
+      const session = made.session?.session ?? made.session;
+      if (typeof session !== 'string') throw new Error(`no session was made: ${text(made)}`);
+      await until(async () => ['connected', 'idle'].includes(await this.status(session)));
+      return session;
+    },
     /** Where a session stands. */
     async status(session) {
       const sessions = await (await fetch(`${url}/api/v1/sessions`, { headers })).json();
