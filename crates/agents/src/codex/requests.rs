@@ -339,3 +339,53 @@ fn questions_answer(answer: Answer, ids: &IndexMap<String, String>) -> Value {
     }
     json!({ "answers": answers })
 }
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::request::Scope;
+
+    use super::*;
+
+    fn allow(option: Option<&str>, input: Option<Value>) -> Answer {
+        Answer::Allow { input, scope: Scope::Once, mode: None, option: option.map(str::to_owned) }
+    }
+
+    fn deny(interrupt: bool) -> Answer {
+        Answer::Deny { message: None, interrupt, option: None }
+    }
+
+    #[test]
+    fn only_a_plain_yes_is_a_yes() {
+        let amendment = json!(["git", "status"]);
+        let decided = |answer: &Answer| decision(answer, &amendment);
+        assert_eq!(decided(&allow(None, None)), "accept");
+        assert_eq!(decided(&allow(Some(FOR_SESSION), None)), FOR_SESSION);
+        assert_eq!(
+            decided(&allow(Some(AMEND), None)),
+            json!({ AMEND: { "execpolicy_amendment": amendment } })
+        );
+        assert_eq!(decided(&allow(Some(CANCEL), None)), CANCEL, "an option that means no");
+        assert_eq!(decided(&allow(Some("newer"), None)), "decline");
+        assert_eq!(
+            decided(&allow(None, Some(json!({ "command": "ls" })))),
+            "decline",
+            "it would run another command"
+        );
+        assert_eq!((decided(&deny(false)), decided(&deny(true))), (json!("decline"), json!(CANCEL)));
+        assert_eq!(decision(&allow(Some(AMEND), None), &Value::Null), "decline", "there is nothing to amend");
+    }
+
+    #[test]
+    fn permissions_and_calls_are_given_only_by_what_was_offered() {
+        let asked = json!({ "network": true });
+        let given = |option| permissions_answer(&allow(option, None), asked.clone());
+        assert_eq!(given(None), json!({ "permissions": asked, "scope": "turn" }));
+        assert_eq!(given(Some("session")), json!({ "permissions": asked, "scope": "session" }));
+        let nothing = json!({ "permissions": {}, "scope": "turn" });
+        assert_eq!((given(Some(CANCEL)), given(Some("newer"))), (nothing.clone(), nothing));
+        let action = |answer| elicitation_answer(answer)["action"].clone();
+        assert_eq!(action(allow(None, None)), "accept");
+        assert_eq!(action(allow(Some(CANCEL), None)), "cancel");
+        assert_eq!(action(allow(None, Some(json!({ "path": "/" })))), "decline");
+    }
+}

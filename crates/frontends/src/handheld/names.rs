@@ -1,8 +1,9 @@
 //! What the slots are called, and which slot a device means.
 //!
 //! The app sends slot 0 whatever is selected, but the name that is on its screen; so names are how the unchanged app
-//! reaches four slots. A name holds from when a session is put into a slot until it leaves. A name that nobody has is
-//! nobody: a press that was on its way to a session which has left must not land in slot 0.
+//! reaches four slots. A name holds from when a session is put into a slot until it leaves. A name of ours that no slot has
+//! is nobody: a press that was on its way to a session which has left must not land in slot 0. Other programs of this
+//! protocol have names of their own for agents; they mean the number.
 
 use std::path::Path;
 
@@ -27,13 +28,26 @@ pub fn of_empty(slot: usize) -> String {
     format!("slot-{slot}")
 }
 
-/// The slot that is meant, where one is: by name, and by number only where no name is told. Names are compared without
-/// case, as the app does.
+/// The slot that is meant, where one is: by name, and by number only where the name is none that we give. Names are compared
+/// without case, as the app does.
 pub fn route(names: &[String; SLOTS], to: &Address) -> Option<usize> {
-    if let Some(agent) = to.agent.as_deref().filter(|agent| !agent.is_empty()) {
-        return names.iter().position(|name| name.eq_ignore_ascii_case(agent));
+    let agent = to.agent.as_deref().unwrap_or_default();
+    if let Some(slot) = names.iter().position(|name| name.eq_ignore_ascii_case(agent)) {
+        return Some(slot);
+    }
+    if is_ours(agent) {
+        return None;
     }
     usize::try_from(to.slot.unwrap_or(0)).ok().filter(|slot| *slot < SLOTS)
+}
+
+/// Could this be a name that we gave? All of them have the slot's number after a dash, at the end or before a space.
+fn is_ours(name: &str) -> bool {
+    let numbered = |word: &str| {
+        let number = word.rsplit_once('-').and_then(|(_, number)| number.parse::<usize>().ok());
+        number.is_some_and(|number| number < SLOTS)
+    };
+    name.split(' ').any(numbered)
 }
 
 #[cfg(test)]
@@ -57,7 +71,7 @@ mod tests {
 
     // covers: 000-085
     #[test]
-    fn the_name_says_which_slot_and_the_number_only_where_no_name_is_told() {
+    fn the_name_says_which_slot_and_the_number_only_where_the_name_is_unknown() {
         assert_eq!(names(), ["claude-0 shop", "claude-1 shop", "demo-2", "slot-3"]);
         let route = |address: Address| route(&names(), &address);
         assert_eq!(route(to("claude-1 shop", 0)), Some(1), "the app always says slot 0");
@@ -66,7 +80,9 @@ mod tests {
         assert_eq!(route(Address { agent: None, slot: None }), Some(0));
         for slot in 0..4 {
             assert_eq!(route(Address { agent: None, slot: Some(slot) }), Some(slot as usize));
-            assert_eq!(route(to("", slot)), Some(slot as usize));
+            for agent in ["", " ", "someone", "CLAUDE CODE", "claude-4", "gpt-5"] {
+                assert_eq!(route(to(agent, slot)), Some(slot as usize), "{agent}");
+            }
         }
         for slot in [-1, 4, i64::MAX, i64::MIN] {
             assert_eq!(route(Address { agent: None, slot: Some(slot) }), None);
@@ -74,8 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_has_reaches_nobody_whatever_slot_is_told() {
-        for agent in ["claude-3 gone", "someone", "claude-0", "claude-0 shop ", " ", "slot-0"] {
+    fn a_name_of_ours_that_no_slot_has_reaches_nobody_whatever_slot_is_told() {
+        for agent in ["claude-3 gone", "claude-0", "claude-0 shop ", "slot-0", "Claude-1 gone"] {
             for slot in 0..4 {
                 assert_eq!(route(&names(), &to(agent, slot)), None, "{agent} {slot}");
             }
@@ -87,6 +103,7 @@ mod tests {
         fn four_sessions_never_share_a_name(agent in any::<String>(), folder in "[^/\0]{0,60}") {
             let mut all: Vec<String> =
                 (0..SLOTS).map(|slot| of_session(slot, &agent, Path::new("/").join(&folder).as_path())).collect();
+            prop_assert!(all.iter().all(|name| is_ours(name)));
             prop_assert!(all.iter().all(|name| name.len() <= NAME_BYTES && !name.contains(['"', '\\'])));
             for name in &mut all {
                 name.make_ascii_lowercase();

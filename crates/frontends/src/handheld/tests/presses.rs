@@ -105,19 +105,19 @@ async fn an_answer_to_a_question_that_another_device_has_answered_is_not_taken_f
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_has_reaches_no_slot() {
+async fn the_name_of_a_session_that_has_left_reaches_no_slot() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;
-    for agent in ["claude", "obedient-0", "obedient-0 elsewhere", "slot-0"] {
+    for agent in ["obedient-0", "obedient-0 elsewhere", "slot-0"] {
         device.say(json!({ "type": "command", "agent": agent, "command": "say wrong", "slot": 0 })).await;
         device.say(json!({ "type": "action", "agent": agent, "action": "escape", "slot": 0 })).await;
     }
     read_so_far(&mut device).await;
     let session = stand.in_slot(slot).unwrap();
     assert_eq!(stand.state(session).await.summary.turns, 0);
-    // Without a name the slot counts, as the seed has it.
-    device.say(json!({ "type": "command", "command": "say right", "slot": 0 })).await;
+    // A name that is none of ours is another program's: the slot counts.
+    device.say(json!({ "type": "command", "agent": "claude", "command": "say right", "slot": 0 })).await;
     device.until_message(slot, "say right").await;
     let names: Vec<String> = told(&stand, session).await;
     assert_eq!(names, ["prompt"]);
