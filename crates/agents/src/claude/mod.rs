@@ -192,6 +192,8 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
     Capabilities {
         streaming: true,
         interrupt: true,
+        // Nothing waits in Portolan's queue: what is said during a turn is with the agent at once.
+        steering: false,
         session_resume: true,
         model_switching: true,
         permission_modes: true,

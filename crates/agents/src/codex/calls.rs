@@ -3,7 +3,7 @@
 
 use portolan_core::{
     Event,
-    event::{AgentInfo, Level},
+    event::{AgentInfo, Content, Level},
     ports::{Order, Ticket},
 };
 use portolan_wire::jsonrpc::{Error, Id, Pending};
@@ -39,6 +39,8 @@ pub(super) enum What {
     /// The mode that the session begins with.
     FirstMode,
     Turn(Turning),
+    /// A prompt that is to go into the turn that runs.
+    Steer(Vec<Content>),
     Interrupt,
     Models,
     Skills,
@@ -153,7 +155,7 @@ impl Translate {
                 out.rejected(ticket, "Codex cannot do this");
             }
             // They have ways of their own.
-            Order::Prompt { .. } | Order::Answer { .. } => {}
+            Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } => {}
         }
     }
 
@@ -236,7 +238,7 @@ impl Translate {
                 return out.event(Event::AgentInfo { info: Box::new(info) });
             }
             What::Plain => return settled(ticket, Some(result), out),
-            What::Mode | What::Interrupt | What::Quiet => {}
+            What::Mode | What::Steer(_) | What::Interrupt | What::Quiet => {}
         }
         settled(ticket, None, out);
     }
@@ -253,6 +255,7 @@ impl Translate {
                 self.become_ready(out);
             }
             What::Turn(turning) => self.turn_refused(ticket, turning, error, out),
+            What::Steer(content) => self.not_steered(ticket, content, error, out),
             What::Interrupt => self.not_interrupted(ticket, error, out),
             _ => {
                 if let Some(ticket) = ticket {

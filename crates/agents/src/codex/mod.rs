@@ -121,6 +121,7 @@ fn capabilities(config: &Config) -> Capabilities {
     Capabilities {
         streaming: true,
         interrupt: true,
+        steering: true,
         session_resume: true,
         model_switching: true,
         permission_modes: true,

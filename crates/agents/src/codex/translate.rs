@@ -186,6 +186,7 @@ impl Translator for Translate {
     fn instruct(&mut self, Instruction { ticket, order }: Instruction, out: &mut Turnout) {
         match order {
             Order::Prompt { content } => self.prompt(ticket, &content, out),
+            Order::Steer { content } => self.steer(ticket, content, out),
             Order::Answer { key, ask, answer } => self.answer(ticket, &key, &ask, answer, out),
             order => self.instruct_call(ticket, order, out),
         }
