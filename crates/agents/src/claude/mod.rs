@@ -11,7 +11,6 @@ pub mod fuzz;
 pub mod history;
 mod launch;
 mod names;
-pub mod prices;
 pub mod probe;
 mod prompts;
 mod requests;
@@ -41,6 +40,7 @@ use self::{
     prices::Price,
     probe::{Found, Prober},
 };
+pub use crate::prices;
 use crate::{Supervision, dial_in::DialIn, driver};
 
 /// Its name.

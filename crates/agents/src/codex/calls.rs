@@ -62,6 +62,11 @@ impl Calls {
         }
     }
 
+    /// Is the same already asked?
+    fn waits_for(&self, what: &What) -> bool {
+        !self.0.find(|call| call.what == *what).is_empty()
+    }
+
     /// A turn was asked for, and whether there will be one is not told yet.
     pub(super) fn is_beginning_a_turn(&self) -> bool {
         !self.0.find(|call| matches!(call.what, What::Turn(_))).is_empty()
@@ -107,9 +112,22 @@ impl Translate {
     /// What there is beside the thread.
     pub(super) fn ask_around(&mut self, out: &mut Turnout) {
         self.ask(None, What::Models, "model/list", Some(json!({})), out);
-        let folder = self.setup.thread["cwd"].clone();
-        self.ask(None, What::Skills, "skills/list", Some(json!({ "cwds": [folder] })), out);
-        self.ask(None, What::Account, "account/read", Some(json!({ "refreshToken": false })), out);
+        self.ask_skills(out);
+        self.ask_account(out);
+    }
+
+    /// Asked once at a time: Codex may say many times that they have changed.
+    pub(super) fn ask_skills(&mut self, out: &mut Turnout) {
+        if !self.calls.waits_for(&What::Skills) {
+            let folder = self.setup.thread["cwd"].clone();
+            self.ask(None, What::Skills, "skills/list", Some(json!({ "cwds": [folder] })), out);
+        }
+    }
+
+    pub(super) fn ask_account(&mut self, out: &mut Turnout) {
+        if !self.calls.waits_for(&What::Account) {
+            self.ask(None, What::Account, "account/read", Some(json!({ "refreshToken": false })), out);
+        }
     }
 
     /// Parameters that name the session's own thread.

@@ -10,6 +10,7 @@ pub mod fuzz;
 mod items;
 mod launch;
 mod modes;
+mod past;
 pub mod probe;
 mod prompts;
 mod requests;
@@ -26,12 +27,12 @@ use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
     capabilities::{NativeProtocol, PromptQueue},
-    ports::{Agent, AgentLink, Boxed, Launch, Probe},
+    ports::{Agent, AgentLink, Boxed, Launch, Past, Probe},
     spec::SpecOption,
 };
 
 use self::probe::Prober;
-use crate::{Supervision, claude::prices::Price, driver};
+use crate::{Supervision, driver, prices::Price};
 
 /// Its name.
 pub const KIND: &str = "codex";
@@ -107,6 +108,10 @@ impl Agent for Codex {
                 Err(message) => Probe { message, ..Probe::default() },
             }
         })
+    }
+
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        Some(Arc::new(past::Kept::new(Arc::clone(&self.prober))))
     }
 
     fn start(&self, launch: Launch) -> AgentLink {

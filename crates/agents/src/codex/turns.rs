@@ -22,6 +22,12 @@ use super::{
 };
 use crate::driver::Turnout;
 
+/// Interrupts that may wait for a turn to begin: one would do, the others only want to know.
+const MAX_INTERRUPTS: usize = 64;
+
+/// Prompts that may wait to go into a turn: as many as the session's queue holds.
+const MAX_STEERING: usize = 256;
+
 /// The turn that runs, and what waits for it.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
@@ -30,7 +36,7 @@ pub(super) struct Turns {
     last: Option<String>,
     /// Interrupts that cannot be sent yet; not everyone wants to know.
     interrupts: Vec<Option<Ticket>>,
-    /// Prompts that are to go into a turn, and cannot yet. The session hands over no more than its queue holds.
+    /// Prompts that are to go into a turn, and cannot yet.
     steering: Vec<(Ticket, Vec<Content>)>,
     /// The turn that runs was asked for to make the context smaller.
     compacts: bool,
@@ -270,7 +276,9 @@ impl Translate {
                 let params = self.of_thread(json!({ "turnId": id }));
                 self.ask(ticket, What::Interrupt, "turn/interrupt", Some(params), out);
             }
-            None if self.calls.is_beginning_a_turn() => self.turns.interrupts.push(ticket),
+            None if self.calls.is_beginning_a_turn() && self.turns.interrupts.len() < MAX_INTERRUPTS => {
+                self.turns.interrupts.push(ticket);
+            }
             None => {
                 if let Some(ticket) = ticket {
                     out.consumed(ticket, None);
@@ -281,7 +289,9 @@ impl Translate {
 
     pub(super) fn not_interrupted(&mut self, ticket: Option<Ticket>, error: &str, out: &mut Turnout) {
         match (&self.turns.current, ticket) {
-            (Some(turn), ticket) if !turn.runs => self.turns.interrupts.push(ticket),
+            (Some(turn), ticket) if !turn.runs && self.turns.interrupts.len() < MAX_INTERRUPTS => {
+                self.turns.interrupts.push(ticket);
+            }
             (Some(_), Some(ticket)) if !error.contains("no active turn") => out.rejected(ticket, error),
             // There is nothing left to stop.
             (_, Some(ticket)) => out.consumed(ticket, None),
@@ -308,7 +318,7 @@ impl Translate {
                 self.ask(Some(ticket), What::Steer(content), "turn/steer", Some(params), out);
             }
             _ if self.turns.running() || self.calls.is_beginning_a_turn() => {
-                self.turns.steering.push((ticket, content));
+                self.wait_to_steer(ticket, content, out);
             }
             _ => self.prompt(ticket, &content, out),
         }
@@ -329,9 +339,17 @@ impl Translate {
             return out.rejected(ticket, format!("Codex would not take it into the turn: {error}"));
         }
         if self.turns.running() || self.calls.is_beginning_a_turn() {
-            self.turns.steering.push((ticket, content));
+            self.wait_to_steer(ticket, content, out);
         } else {
             self.prompt(ticket, &content, out);
+        }
+    }
+
+    fn wait_to_steer(&mut self, ticket: Ticket, content: Vec<Content>, out: &mut Turnout) {
+        if self.turns.steering.len() < MAX_STEERING {
+            self.turns.steering.push((ticket, content));
+        } else {
+            out.rejected(ticket, "too many prompts wait to go into a turn");
         }
     }
 
