@@ -12,6 +12,7 @@ pub mod counters;
 pub mod demo;
 pub mod dial_in;
 pub mod driver;
+pub mod prices;
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
