@@ -7,7 +7,10 @@ use portolan_core::{
 };
 use serde_json::{Value, json};
 
-use super::wire::{Approval, Resume, ResumeStatus};
+use super::wire::{Approval, Raw, Resume, ResumeStatus};
+
+/// The longest answer to an interrupt. A form, or a file's text in place of the one that was to be written.
+const PAYLOAD_BYTES: usize = 512 * 1024;
 
 /// Which request an approval is for.
 pub fn request_of(approval: &Approval) -> Option<RequestId> {
@@ -25,10 +28,19 @@ pub fn named(text: &str) -> Option<RequestId> {
 
 /// The answer that a resume brings; or why it is none.
 pub fn resumed(ask: &Ask, resume: &Resume) -> Result<Answer, String> {
-    if resume.status == ResumeStatus::Cancelled {
-        return Ok(Answer::deny(Some("the user left it unanswered".into())));
+    match resume.status {
+        ResumeStatus::Cancelled => Ok(Answer::deny(Some("the user left it unanswered".into()))),
+        ResumeStatus::Resolved => given(ask, &resume.payload),
     }
-    let approval = match &resume.payload {
+}
+
+/// The answer that a payload is; or why it is none.
+fn given(ask: &Ask, payload: &Raw) -> Result<Answer, String> {
+    if payload.text().len() > PAYLOAD_BYTES {
+        return Err(format!("an answer has at most {} KiB", PAYLOAD_BYTES / 1024));
+    }
+    let payload: Value = payload.read().map_err(|_| "the payload cannot be read".to_owned())?;
+    let approval = match &payload {
         Value::Bool(approved) => Approval { approved: Some(*approved), ..Approval::default() },
         Value::String(word) => match (ask, yes_or_no(word)) {
             (Ask::Question { .. }, _) => Approval { answers: Some(json!(word)), ..Approval::default() },
@@ -37,7 +49,7 @@ pub fn resumed(ask: &Ask, resume: &Resume) -> Result<Answer, String> {
         },
         // Silence is no yes; a hook takes it for nothing to say.
         Value::Null => Approval::default(),
-        payload @ Value::Object(fields) => {
+        Value::Object(_) => {
             let mut approval: Approval = serde_json::from_value(payload.clone())
                 .map_err(|_| "the payload cannot be read".to_owned())?;
             // An app may send just the answers, or just the form.
@@ -48,7 +60,6 @@ pub fn resumed(ask: &Ask, resume: &Resume) -> Result<Answer, String> {
                     Ask::Question { .. } => approval.answers = Some(payload.clone()),
                     Ask::Elicitation { .. } => approval.content = Some(payload.clone()),
                     Ask::Hook { .. } | Ask::Other { .. } => approval.output = Some(payload.clone()),
-                    Ask::Permission { .. } | Ask::Plan { .. } if fields.is_empty() => {}
                     Ask::Permission { .. } | Ask::Plan { .. } => {}
                 }
             }
@@ -206,7 +217,7 @@ mod tests {
     }
 
     fn resume(payload: Value) -> Resume {
-        Resume { interrupt_id: "7".into(), status: ResumeStatus::Resolved, payload }
+        Resume { interrupt_id: "7".into(), status: ResumeStatus::Resolved, payload: Raw::from(&payload) }
     }
 
     fn chosen(pairs: &[(&str, &[&str])]) -> Answer {

@@ -1,4 +1,4 @@
-//! The routes, by both transports: REST and the single endpoint, and under every name that clients of the bridge use.
+//! The routes, by both transports: REST and the single endpoint, and under every name that clients use.
 
 use axum::{
     Json, Router,
@@ -178,7 +178,8 @@ fn begin(
         let message = format!("this needs the role operator; the token `{}` has {}", who.name, who.role);
         return Err(Refusal::new(RefusalCode::Forbidden, message).into());
     }
-    Ok(stream::open(agui, (who, stay), kind, agent, input))
+    let seat = agui.runs.sit_down(&who.token)?;
+    Ok(stream::open(agui, (who, stay), kind, agent, input, seat))
 }
 
 /// Stops what runs on a thread: that run, or whatever it is.
@@ -236,12 +237,20 @@ async fn approve(
     };
     let state = agui.registry.snapshot(&who, session).await?.state;
     let open = state.requests.iter().find(|open| open.request == request);
-    let answer = match open {
-        Some(open) => answers::answer(&open.ask, &approval).map_err(invalid)?,
-        // Core knows who was faster.
-        None => portolan_core::request::Answer::deny(None),
+    let Some(open) = open else {
+        // Nothing is answered that is not known: what opens in this moment is still to be asked.
+        who.may(Role::Operator, session)?;
+        let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
+        let missing =
+            || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session"));
+        return Err(closed
+            .map_or_else(missing, |closed| Refusal::already_closed(request, closed.outcome.clone()))
+            .into());
     };
-    let action = Action::Answer { request, digest: approval.digest.clone(), answer };
+    let answer = answers::answer(&open.ask, &approval).map_err(invalid)?;
+    // Just what was looked at is answered.
+    let digest = approval.digest.clone().or_else(|| Some(open.digest.clone()));
+    let action = Action::Answer { request, digest, answer };
     agui.registry.submit(&who, session, CommandId::random(), action).await?;
     Ok(Json(json!({"ok": true, "requestId": request.to_string()})).into_response())
 }

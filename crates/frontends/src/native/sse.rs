@@ -3,16 +3,14 @@
 //! The id of an event is the number of its entry, so `Last-Event-ID` goes on where a stream broke off. One task per
 //! stream; what it made waits in no queue but the one chunk on its way.
 
-use std::{convert::Infallible, time::Duration};
+use std::time::Duration;
 
 use axum::{
-    body::Body,
     extract::{Path, State},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use bytes::{BufMut as _, Bytes, BytesMut};
-use futures_util::stream;
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::{HeaderMap, Uri};
 use portolan_core::{
     Principal, Refusal, RefusalCode, Seq,
     log::delivery::{Closed, Delivery, Mode, Presence, Start},
@@ -170,23 +168,10 @@ fn event(out: &mut BytesMut, name: &str, id: Option<Seq>, data: &[u8]) {
 }
 
 fn stream_of(native: Native, who: (Principal, Stay), source: impl Source) -> Response {
-    let (chunks, body) = mpsc::channel::<Bytes>(1);
+    let (chunks, response) = crate::sse::response();
     let span = tracing::debug_span!("native stream");
     let tracker = native.connections.clone();
     tracker.spawn(pump(native, who, source, chunks).instrument(span));
-    let body = stream::unfold(body, |mut body| async {
-        let chunk = body.recv().await?;
-        Some((Ok::<_, Infallible>(chunk), body))
-    });
-    let mut response = Body::from_stream(body).into_response();
-    for (name, value) in [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        // Without it nginx would gather the events up.
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
     response
 }
 
@@ -249,6 +234,8 @@ async fn pump(
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn start(query: &str, last: Option<&str>) -> Result<Start, Denied> {

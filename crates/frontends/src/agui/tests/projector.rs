@@ -1,6 +1,6 @@
 //! What entries become, event by event; and that both clients accept whatever they become.
 
-use portolan_core::{Actor, Event, Millis, Seq, SessionSpec, log::Folded as _};
+use portolan_core::{Actor, Event, Millis, Seq, SessionSpec, log::Folded as _, request::Ask};
 use proptest::prelude::*;
 
 use super::*;
@@ -13,7 +13,11 @@ use crate::agui::{
 const SESSION: SessionId = SessionId::from_u128(7);
 
 fn names() -> PageNames {
-    PageNames::new(|name| name.strip_prefix(PREFIX).map(str::to_owned))
+    let name = |name: &str| name.strip_prefix(PREFIX).map(str::to_owned);
+    PageNames::new(
+        name,
+        move |request| matches!(&request.ask, Ask::Permission { tool_name, .. } if name(tool_name).is_some_and(|name| name != "gone")),
+    )
 }
 
 /// A log, and one stream of events over it.
