@@ -1,7 +1,7 @@
 //! A response that is a stream of server-sent events: its head, and a body of the chunks that one task makes. What the
 //! chunks say is each protocol's own.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     body::Body,
@@ -11,6 +11,12 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
 use tokio::sync::mpsc;
+
+/// A comment after so long without an event keeps proxies from closing the stream.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// A client that takes nothing for so long is let go; it can come back and go on.
+pub(crate) const STALLED: Duration = Duration::from_secs(10);
 
 /// The response whose body is these chunks, until no more can come. One chunk at a time is on its way: while the network
 /// takes nothing, its maker waits.

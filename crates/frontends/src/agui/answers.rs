@@ -2,8 +2,9 @@
 
 use indexmap::IndexMap;
 use portolan_core::{
-    RequestId,
+    Action, Refusal, RefusalCode, RequestId,
     request::{Answer, Ask, Question, Scope},
+    session::state::State,
 };
 use serde_json::{Value, json};
 
@@ -19,6 +20,32 @@ pub fn request_of(approval: &Approval) -> Option<RequestId> {
         Value::Number(number) => number.as_u64().map(RequestId),
         _ => None,
     }
+}
+
+/// Why there is no answer.
+#[derive(Debug, PartialEq)]
+pub enum NoAnswer {
+    /// Nothing waits that it could be for.
+    Refused(Refusal),
+    /// It makes no sense.
+    Invalid(String),
+}
+
+/// What an approval does, for a request that waits. Nothing is answered that is not known: what opens in this moment is
+/// still to be asked.
+pub fn action(state: &State, request: RequestId, approval: &Approval) -> Result<Action, NoAnswer> {
+    let Some(open) = state.requests.iter().find(|open| open.request == request) else {
+        let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
+        let missing =
+            || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session"));
+        let refusal =
+            closed.map_or_else(missing, |closed| Refusal::already_closed(request, closed.outcome.clone()));
+        return Err(NoAnswer::Refused(refusal));
+    };
+    let answer = answer(&open.ask, approval).map_err(NoAnswer::Invalid)?;
+    // Just what was looked at is answered.
+    let digest = approval.digest.clone().or_else(|| Some(open.digest.clone()));
+    Ok(Action::Answer { request, digest, answer })
 }
 
 /// The request of that name.

@@ -13,7 +13,8 @@ use portolan_core::{Action, CommandId, Principal, Refusal, RefusalCode, Role, Se
 use serde_json::{Value, json};
 
 use super::{
-    Agui, DEFAULT_AGENT, PATH, VIA, answers,
+    Agui, DEFAULT_AGENT, PATH, VIA,
+    answers::{self, NoAnswer},
     parse::{self, Asked, Bad},
     runs::Found,
     stream::{self, Kind},
@@ -235,22 +236,12 @@ async fn approve(
         let missing = || Refusal::new(RefusalCode::NotFound, "there is no such session or thread");
         found.ok_or_else(missing)?.session
     };
+    who.may(Role::Operator, session)?;
     let state = agui.registry.snapshot(&who, session).await?.state;
-    let open = state.requests.iter().find(|open| open.request == request);
-    let Some(open) = open else {
-        // Nothing is answered that is not known: what opens in this moment is still to be asked.
-        who.may(Role::Operator, session)?;
-        let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
-        let missing =
-            || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session"));
-        return Err(closed
-            .map_or_else(missing, |closed| Refusal::already_closed(request, closed.outcome.clone()))
-            .into());
-    };
-    let answer = answers::answer(&open.ask, &approval).map_err(invalid)?;
-    // Just what was looked at is answered.
-    let digest = approval.digest.clone().or_else(|| Some(open.digest.clone()));
-    let action = Action::Answer { request, digest, answer };
+    let action = answers::action(&state, request, &approval).map_err(|why| match why {
+        NoAnswer::Refused(refusal) => refusal.into(),
+        NoAnswer::Invalid(message) => invalid(message),
+    })?;
     agui.registry.submit(&who, session, CommandId::random(), action).await?;
     Ok(Json(json!({"ok": true, "requestId": request.to_string()})).into_response())
 }

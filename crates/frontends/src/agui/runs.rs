@@ -302,13 +302,19 @@ impl Runs {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner).contains(client)
     }
 
-    /// The message of this run was said, by this command.
-    pub(super) fn has_said(&self, session: SessionId, run: &str, message: CommandId, command: CommandKey) {
+    /// This run says this message, by this command.
+    pub(super) fn says(&self, session: SessionId, run: &str, message: &CommandId, command: CommandKey) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.len() >= REMEMBERED {
             said.shift_remove_index(0);
         }
-        said.insert((session, run.to_owned(), message), command);
+        said.insert((session, run.to_owned(), message.clone()), command);
+    }
+
+    /// It was not taken.
+    pub(super) fn has_not_said(&self, session: SessionId, run: &str, message: &CommandId) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.shift_remove(&(session, run.to_owned(), message.clone()));
     }
 
     /// The command by which this run has said this message already.

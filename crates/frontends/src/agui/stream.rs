@@ -25,13 +25,7 @@ use super::{
     runs::{Client, Seat},
     wire::{AguiEvent, RunInput},
 };
-use crate::door::Stay;
-
-/// A comment after so long without an event keeps proxies from closing the stream.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// A client that takes nothing for so long is let go; a page comes back and connects.
-const STALLED: Duration = Duration::from_secs(10);
+use crate::{door::Stay, sse::STALLED};
 
 /// How long a run waits for a session that is starting.
 pub(super) const STARTING: Duration = Duration::from_secs(15);

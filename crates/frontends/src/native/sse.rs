@@ -3,8 +3,6 @@
 //! The id of an event is the number of its entry, so `Last-Event-ID` goes on where a stream broke off. One task per
 //! stream; what it made waits in no queue but the one chunk on its way.
 
-use std::time::Duration;
-
 use axum::{
     extract::{Path, State},
     response::Response,
@@ -28,13 +26,10 @@ use super::{
     rest::{query_of, session_of},
     wire::ClosingReason,
 };
-use crate::door::{Denied, Guest, Stay};
-
-/// A comment after so long without an event keeps proxies from closing the stream.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// A client that takes nothing for so long is closed; it can come back with its last id.
-const STALLED: Duration = Duration::from_secs(10);
+use crate::{
+    door::{Denied, Guest, Stay},
+    sse::{HEARTBEAT, STALLED},
+};
 
 #[derive(Deserialize)]
 struct StreamQuery {

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    GRACE, HEARTBEAT, Kind, NO_TURN, STOPPED, Task,
+    GRACE, Kind, NO_TURN, STOPPED, Task,
     end::End,
     open::{Joined, is_busy, open_prompts},
 };
@@ -19,6 +19,7 @@ use crate::agui::{
     runs::Left,
     wire::AguiEvent,
 };
+use crate::sse::HEARTBEAT;
 
 /// What a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,8 +184,10 @@ impl<'t> Follow<'t> {
         self.joined.prompts = open_prompts(state);
         if let Goal::Own(command) = self.goal {
             let open = state.commands.iter().find(|open| open.seq == command);
-            if open.is_some_and(|open| open.stage == Stage::Accepted) {
-                return None;
+            match open.map(|open| &open.stage) {
+                Some(Stage::Accepted) => return None,
+                Some(Stage::Uncertain { reason }) => return Some(End::failed("uncertain", reason.clone())),
+                _ => {}
             }
             self.progress = Progress { sent: true, consumed: open.is_none(), turn_began: true };
             self.joined.place.begin();

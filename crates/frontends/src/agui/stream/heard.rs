@@ -40,13 +40,15 @@ impl Task {
         said: Said,
         brings_answers: BringsAnswers,
     ) -> Result<Option<Said>, End> {
-        if let Some(command) = self.agui.runs.said_by(session, &self.run, &said.id) {
-            return self.said_before(session, command).await.map(|()| None);
-        }
         let refused = |refusal: Refusal| End::refused(&refusal);
         let key = CommandKey { token: self.who.token.clone(), id: said.id.clone() };
         let is_own = self.stage_of(session, key).await.map_err(refused)?.is_some();
         let snapshot = self.agui.registry.snapshot(&self.who, session).await.map_err(refused)?;
+        // Noted before it is said, and looked for after what the log knows: one that came at the same moment is seen by
+        // one or the other.
+        if let Some(command) = self.agui.runs.said_by(session, &self.run, &said.id) {
+            return self.said_before(session, command).await.map(|()| None);
+        }
         let reach = match brings_answers {
             // Answers go on with a run; whatever else its thread holds was said before, unless the log does not know it.
             BringsAnswers::Yes => Some(Reach::All),

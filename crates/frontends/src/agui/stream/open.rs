@@ -101,7 +101,7 @@ impl Task {
             Ok(ready) => ready,
             Err(end) => return end,
         };
-        let Some(said) = said else {
+        let Some(mut said) = said else {
             if !joined.is_busy {
                 // The turn ended between two runs: what happened meanwhile was told above.
                 let mut events = Vec::new();
@@ -114,7 +114,8 @@ impl Task {
         if self.out.is_gone {
             return End::Finished;
         }
-        let content = context::prompt(said.words.clone(), context::block(&brought.context, &actions));
+        let words = std::mem::take(&mut said.words);
+        let content = context::prompt(words, context::block(&brought.context, &actions));
         drop(brought);
         self.say(joined, said, content).await
     }
@@ -225,16 +226,21 @@ impl Task {
         let session = joined.session;
         self.stop_abandoned(session).await;
         self.agui.tools.overtake(session);
-        let action = Action::Prompt { content };
-        let receipt = self.agui.registry.submit(&self.who, session, said.id.clone(), action).await;
-        let receipt = match receipt {
-            Ok(receipt) => receipt,
-            Err(refusal) => return End::refused(&refusal),
-        };
-        if !said.message.is_empty() {
-            let command = CommandKey { token: self.who.token.clone(), id: said.id };
-            self.agui.runs.has_said(session, &self.run, command_id(&said.message), command);
+        let message = Some(command_id(&said.message)).filter(|_| !said.message.is_empty());
+        if let Some(message) = &message {
+            let command = CommandKey { token: self.who.token.clone(), id: said.id.clone() };
+            self.agui.runs.says(session, &self.run, message, command);
         }
+        let action = Action::Prompt { content };
+        let receipt = match self.agui.registry.submit(&self.who, session, said.id, action).await {
+            Ok(receipt) => receipt,
+            Err(refusal) => {
+                if let Some(message) = &message {
+                    self.agui.runs.has_not_said(session, &self.run, message);
+                }
+                return End::refused(&refusal);
+            }
+        };
         match receipt.stage {
             Stage::Refused { refusal } => return End::refused(&refusal),
             Stage::Uncertain { reason } => return End::failed("uncertain", reason),

@@ -286,6 +286,13 @@ impl FrontendTools {
         self.page(session).is_some_and(|page| page.counter.desk.shown())
     }
 
+    /// Calls as an agent does.
+    #[cfg(test)]
+    pub(in crate::agui) async fn call(&self, session: SessionId, id: &str) -> Result<String, String> {
+        let page = self.page(session).ok_or("there is no page")?;
+        page.counter.desk.call(id, &self.0.limits).await.map_err(|why| why.to_string())
+    }
+
     fn page(&self, session: SessionId) -> Option<Arc<Page>> {
         self.0.pages.lock().unwrap_or_else(PoisonError::into_inner).get(&session).cloned()
     }
