@@ -78,7 +78,7 @@ impl FrontendTools {
         let given = Given::to(page, generation, secret.digest());
         let servers = IndexMap::from([(SERVER.to_owned(), server)]);
         self.carry_out(session, Action::McpSet { servers, keep: true }).await?;
-        given.is_known();
+        given.arrived();
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl<'p> Given<'p> {
         Self { page, is_known: false }
     }
 
-    fn is_known(mut self) {
+    fn arrived(mut self) {
         self.is_known = true;
     }
 }
