@@ -111,7 +111,9 @@ impl<'t> Follow<'t> {
                 () = &mut left => return self.client_left().await,
                 why = &mut put_out => {
                     // What has not reached the agent yet is not said for who may not stay.
-                    if let Goal::Own(prompt) = self.goal && !self.progress.sent {
+                    if let Goal::Own(prompt) = self.goal
+                        && !self.progress.sent
+                    {
                         self.withdraw(prompt).await;
                     }
                     return why.into();
