@@ -1,6 +1,6 @@
 //! The OpenAI Responses API: `POST /v1/responses`, streamed and whole.
 
-mod failure;
+pub(super) mod failure;
 mod request;
 mod stream;
 
