@@ -155,6 +155,23 @@ async fn a_request_is_read_as_what_was_said_called_and_given_back() {
 }
 
 #[tokio::test]
+async fn what_an_agent_puts_beside_a_prompt_is_no_prompt_and_joined_prompts_are_several() {
+    let server = start(Script::new()).await;
+    for (said, prompts, notes) in [
+        ("<info-msg>\nIt is noon\n</info-msg>\nfirst", &["first"][..], 1),
+        ("never answered\nsecond\n<info-msg>\nIt is one\n</info-msg>", &["never answered", "second"], 1),
+        ("an open <info-msg> is just a word", &["an open <info-msg> is just a word"], 0),
+    ] {
+        post(&server, PATH, &request(said)).await;
+        let asked = server.requests().pop().unwrap().asked.clone().unwrap();
+        assert_eq!(
+            (asked.prompts.as_slice(), asked.notes.len()),
+            (&prompts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..], notes)
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_tool_loop_plays_the_steps_of_its_rule_in_turn() {
     let script = Script::new()
         .on(contains("list"))

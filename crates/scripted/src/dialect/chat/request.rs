@@ -8,7 +8,10 @@ use crate::asked::{Asked, Delivery, ToolResult, tokens_of};
 
 /// How texts begin that agents write into user messages by themselves. None of them is a prompt: a script goes on with
 /// the exchange it is in.
-const NOTES: [&str; 2] = ["<system-reminder>", "<info-msg>"];
+const NOTES: [&str; 1] = ["<system-reminder>"];
+
+/// What Goose puts before or after the words of the user, in the same text.
+const INFO: (&str, &str) = ("<info-msg>", "</info-msg>");
 
 pub(super) fn read(body: &Value) -> Result<Asked, String> {
     let model = body["model"].as_str().ok_or("you must provide a model parameter")?;
@@ -78,15 +81,32 @@ fn user(message: &Value, asked: &mut Asked) -> usize {
     let mut bytes = 0;
     for text in content.as_str().into_iter().chain(parts) {
         bytes += text.len();
-        let text = text.trim();
-        if NOTES.iter().any(|note| text.starts_with(note)) {
-            asked.notes.push(text.to_owned());
-        } else if !text.is_empty() {
-            asked.prompts.push(text.to_owned());
+        let (words, info) = without_info(text);
+        asked.notes.extend(info);
+        let words = words.trim();
+        if NOTES.iter().any(|note| words.starts_with(note)) {
+            asked.notes.push(words.to_owned());
+            continue;
+        }
+        // Goose joins prompts that were never answered, by line ends; each is still a prompt of its own.
+        for line in words.lines().filter(|line| !line.trim().is_empty()) {
+            asked.prompts.push(line.trim().to_owned());
             asked.turns = 0;
         }
     }
     bytes
+}
+
+/// The words of the user, and what the agent put beside them.
+fn without_info(text: &str) -> (String, Option<String>) {
+    let (begin, end) = INFO;
+    let found = text.find(begin).and_then(|from| Some((from, from + text[from..].find(end)? + end.len())));
+    match found {
+        Some((from, upto)) => {
+            (format!("{}{}", &text[..from], &text[upto..]), Some(text[from..upto].to_owned()))
+        }
+        None => (text.to_owned(), None),
+    }
 }
 
 fn images(content: &Value) -> usize {
