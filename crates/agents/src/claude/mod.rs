@@ -220,3 +220,17 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         supported_commands: None,
     }
 }
+
+impl crate::roads::OwnProtocol for Claude {
+    async fn unusable(&self) -> Option<String> {
+        self.prober.version().await.err()
+    }
+
+    async fn prepare(&self, launch: Launch) -> driver::Job {
+        self.job(launch).await
+    }
+
+    fn supervision(&self) -> Arc<Supervision> {
+        Arc::clone(&self.supervision)
+    }
+}

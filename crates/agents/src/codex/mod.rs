@@ -165,3 +165,17 @@ fn capabilities(config: &Config) -> Capabilities {
         supported_commands: None,
     }
 }
+
+impl crate::roads::OwnProtocol for Codex {
+    async fn unusable(&self) -> Option<String> {
+        self.prober.found().await.err()
+    }
+
+    async fn prepare(&self, launch: Launch) -> driver::Job {
+        self.job(launch).await
+    }
+
+    fn supervision(&self) -> Arc<Supervision> {
+        Arc::clone(&self.supervision)
+    }
+}
