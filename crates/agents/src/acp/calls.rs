@@ -2,7 +2,8 @@
 //! end of a turn, which takes as long as it takes; see [`super::turns`].
 
 use portolan_core::{
-    event::Level,
+    Event,
+    event::{Level, McpServer},
     ports::{Order, Ticket},
 };
 use portolan_wire::jsonrpc::{Error, Id, Pending};
@@ -123,8 +124,18 @@ impl Translate {
             }
             Order::SetMode(mode) => self.set_mode(Some(ticket), &mode, out),
             Order::Native(body) => self.native(ticket, &body, out),
-            Order::McpStatus
-            | Order::McpReconnect(_)
+            Order::McpStatus => {
+                // ACP has no word for how they are.
+                let server = |(name, _): &(String, Value)| McpServer {
+                    name: name.clone(),
+                    status: "passed on".into(),
+                    ..McpServer::default()
+                };
+                let servers = self.setup.servers.iter().map(server).collect();
+                out.event(Event::McpServers { servers });
+                out.consumed(ticket, None);
+            }
+            Order::McpReconnect(_)
             | Order::McpToggle { .. }
             | Order::McpSet(_)
             | Order::McpMessage { .. } => {

@@ -187,6 +187,8 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         permission_mode_switching_mid_session: true,
         slash_commands: true,
         mcp: true,
+        mcp_changes: false,
+        edited_input: false,
         structured_output: false,
         image_input: true,
         file_checkpointing: false,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use indexmap::IndexMap;
 use portolan_core::{
     ports::{Report, Ticket},
-    request::{Answer, Ask, AskOption},
+    request::{Answer, Ask, AskOption, Verdict},
 };
 use portolan_wire::jsonrpc::{Error, Id};
 use serde_json::{Value, json, value::RawValue};
@@ -115,7 +115,12 @@ impl Choices {
         let plain = [self.yes(), self.no()];
         let is_plain = |choice: &&Choice| plain.contains(&Some(*choice)) && !tied(choice.kind);
         let shown = self.0.iter().filter(|choice| !is_plain(choice));
-        shown.map(|choice| AskOption { id: choice.id.clone(), label: choice.name.clone() }).collect()
+        let option = |choice: &Choice| AskOption {
+            id: choice.id.clone(),
+            label: choice.name.clone(),
+            verdict: if choice.kind.rejects() { Verdict::Deny } else { Verdict::Allow },
+        };
+        shown.map(option).collect()
     }
 
     fn named(&self, id: &str) -> Option<&Choice> {
@@ -127,7 +132,9 @@ impl Choices {
         let chosen = match answer {
             // It does what it asked about and nothing else: with another input it was not allowed.
             Answer::Allow { input: Some(_), .. } => self.no(),
-            Answer::Allow { option: Some(option), .. } => self.named(option).or_else(|| self.no()),
+            Answer::Allow { option: Some(option), .. } => {
+                self.named(option).filter(|choice| !choice.kind.rejects()).or_else(|| self.no())
+            }
             Answer::Allow { option: None, .. } => self.yes(),
             Answer::Deny { interrupt: true, .. } => None,
             // A no is never taken for a yes.
