@@ -198,6 +198,8 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         permission_mode_switching_mid_session: true,
         slash_commands: true,
         mcp: true,
+        mcp_changes: true,
+        edited_input: true,
         structured_output: true,
         image_input: true,
         file_checkpointing: true,
@@ -218,5 +220,19 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         supported_models: None,
         supported_permission_modes: Some(version::modes(version)),
         supported_commands: None,
+    }
+}
+
+impl crate::roads::OwnProtocol for Claude {
+    async fn unusable(&self) -> Option<String> {
+        self.prober.version().await.err()
+    }
+
+    async fn prepare(&self, launch: Launch) -> driver::Job {
+        self.job(launch).await
+    }
+
+    fn supervision(&self) -> Arc<Supervision> {
+        Arc::clone(&self.supervision)
     }
 }

@@ -127,6 +127,8 @@ fn capabilities(config: &Config) -> Capabilities {
         permission_mode_switching_mid_session: true,
         slash_commands: true,
         mcp: true,
+        mcp_changes: false,
+        edited_input: false,
         structured_output: true,
         image_input: true,
         // Its revert cuts the history and leaves the files as they are.
@@ -163,5 +165,19 @@ fn capabilities(config: &Config) -> Capabilities {
         supported_models: None,
         supported_permission_modes: Some(modes::names()),
         supported_commands: None,
+    }
+}
+
+impl crate::roads::OwnProtocol for Codex {
+    async fn unusable(&self) -> Option<String> {
+        self.prober.found().await.err()
+    }
+
+    async fn prepare(&self, launch: Launch) -> driver::Job {
+        self.job(launch).await
+    }
+
+    fn supervision(&self) -> Arc<Supervision> {
+        Arc::clone(&self.supervision)
     }
 }

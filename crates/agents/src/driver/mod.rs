@@ -264,13 +264,25 @@ pub fn start_prepared(
     supervision: Arc<Supervision>,
     prepare: impl Future<Output = Job> + Send + 'static,
 ) -> AgentLink {
+    start_supervised(kind, session, async move { (prepare.await, supervision) })
+}
+
+/// Like [`start_prepared`], where what holds for the process follows from the look as well.
+pub fn start_supervised(
+    kind: &str,
+    session: SessionId,
+    prepare: impl Future<Output = (Job, Arc<Supervision>)> + Send + 'static,
+) -> AgentLink {
     let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
     let (told, reports) = mpsc::channel(REPORTS);
     let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
     // Of no parent: it names its session itself, and a line says that once.
     let span = tracing::info_span!(parent: None, "agent", kind, session = %session);
     let tokens = run::Tokens { stop: stop.clone(), kill: kill.clone() };
-    let life = async move { supervise(prepare.await, supervision, wanted, told, tokens).await };
+    let life = async move {
+        let (job, supervision) = prepare.await;
+        supervise(job, supervision, wanted, told, tokens).await;
+    };
     tokio::spawn(life.instrument(span));
     AgentLink { instructions, reports, stop, kill }
 }

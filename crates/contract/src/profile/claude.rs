@@ -34,7 +34,6 @@ pub const CLAUDE: Profile = Profile {
     mcp_tool: Some(|server, tool| format!("mcp__{server}__{tool}")),
     mcp_server,
     mcp_listed: true,
-    mcp_changes: true,
     modes: Some(("default", "acceptEdits")),
     other_model: "claude-scripted-1",
     slash: Some("/context"),

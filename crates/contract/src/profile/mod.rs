@@ -68,8 +68,6 @@ pub struct Profile {
     pub mcp_server: fn(command: &[String]) -> Value,
     /// It tells how its MCP servers are.
     pub mcp_listed: bool,
-    /// MCP servers can be set, connected again and switched while a session runs.
-    pub mcp_changes: bool,
     /// The mode in which it asks, and the one in which it does not ask before it changes files.
     pub modes: Option<(&'static str, &'static str)>,
     /// A model other than its default.

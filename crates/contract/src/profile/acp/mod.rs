@@ -44,7 +44,6 @@ const ACP: Profile = Profile {
     mcp_tool: None,
     mcp_server,
     mcp_listed: false,
-    mcp_changes: false,
     modes: None,
     other_model: "",
     slash: None,
