@@ -29,6 +29,12 @@ const REMEMBERED: usize = 1024;
 /// The longest line for people, in characters.
 const TITLE: usize = 120;
 
+/// What is kept of what a call prints.
+const PRINTED: usize = 64 * 1024;
+
+/// Terminals whose output is remembered until a call shows it.
+const TERMINALS: usize = 64;
+
 /// Where agents put the name that the model calls a tool by. ACP has no place for it.
 const NAMES: &[&str] =
     &["/name", "/_meta/claudeCode/toolName", "/_meta/toolName", "/_meta/goose/toolCall/toolName"];
@@ -39,6 +45,8 @@ pub(super) struct Tools {
     open: IndexMap<String, Call>,
     closed: HashSet<String>,
     oldest: VecDeque<String>,
+    /// What terminals of ours have printed, by their names.
+    printed: IndexMap<String, String>,
 }
 
 /// What is known of a call.
@@ -50,6 +58,10 @@ pub(super) struct Call {
     pub(super) input: Value,
     content: Vec<Value>,
     output: Value,
+    /// What it prints, where it tells that as it goes.
+    printed: String,
+    /// How the command ended, where it tells.
+    exit_code: Option<i64>,
     /// The item that stands for its input until that is known.
     item: Option<String>,
     shown: bool,
@@ -74,6 +86,8 @@ impl Call {
         if has_something(&told["rawOutput"]) {
             self.output = told["rawOutput"].clone();
         }
+        let exit = &told["_meta"]["terminal_exit"]["exit_code"];
+        self.exit_code = exit.as_i64().or(self.exit_code);
     }
 
     /// A name that means this tool and no other: rules of the user go by it. The kind of a tool is one, unless it
@@ -114,20 +128,29 @@ impl Call {
     }
 
     /// What it gave, in pieces.
-    fn result(&self) -> Vec<Content> {
+    fn result(&self, printed: &IndexMap<String, String>) -> Vec<Content> {
         let mut pieces: Vec<Content> = Vec::new();
         for piece in &self.content {
             match piece["type"].as_str() {
                 Some("content") => pieces.push(wire::content(&piece["content"])),
                 // They are changes.
                 Some("diff") => {}
-                // What it printed is told beside it, where it is.
-                Some("terminal") => {}
+                // Codex names terminals that are its own.
+                Some("terminal") => {
+                    let ours = piece["terminalId"].as_str().and_then(|terminal| printed.get(terminal));
+                    pieces.extend(ours.map(Content::text));
+                }
                 _ => pieces.push(Content::Other { body: piece.clone() }),
             }
         }
+        if !self.printed.is_empty() {
+            pieces.push(Content::text(&self.printed));
+        }
         if pieces.is_empty() {
             pieces.extend(output(&self.output));
+        }
+        if let Some(code) = self.exit_code.filter(|code| *code != 0) {
+            pieces.push(Content::Data { data: json!({ "exit_code": code }) });
         }
         pieces
     }
@@ -173,6 +196,16 @@ impl Tools {
         }
     }
 
+    /// A terminal of ours has printed this, so far.
+    pub(super) fn printed(&mut self, terminal: String, output: String) {
+        if self.printed.len() >= TERMINALS && !self.printed.contains_key(&terminal) {
+            self.printed.shift_remove_index(0);
+        }
+        let start = output.len().saturating_sub(PRINTED);
+        let start = (start..output.len()).find(|at| output.is_char_boundary(*at)).unwrap_or(output.len());
+        self.printed.insert(terminal, output[start..].to_owned());
+    }
+
     pub(super) fn denied(&mut self, id: &str) {
         if let Some(call) = self.open.get_mut(id) {
             call.denied = true;
@@ -198,6 +231,9 @@ impl Translate {
             self.show_call(&id, out);
         } else {
             self.announce_call(&id, out);
+        }
+        if let Some(more) = update["_meta"]["terminal_output"]["data"].as_str() {
+            self.prints(&id, more, out);
         }
         match status {
             "completed" => self.call_ended(&id, ToolOutcome::Done, line, out),
@@ -230,6 +266,21 @@ impl Translate {
         out.event(Event::ToolNamed { item, tool: id.to_owned(), name });
     }
 
+    /// A command prints.
+    fn prints(&mut self, id: &str, more: &str, out: &mut Turnout) {
+        self.show_call(id, out);
+        let call = self.tools.call(id);
+        if more.is_empty() || call.printed.len() + more.len() > PRINTED {
+            return;
+        }
+        if call.printed.is_empty() {
+            let (item, kind) = (id.to_owned(), ItemKind::ToolOutput);
+            out.event(Event::ItemStarted { item, kind, message: None, parent: None });
+        }
+        call.printed.push_str(more);
+        out.event(Event::Delta { item: id.to_owned(), text: more.to_owned() });
+    }
+
     fn show_call(&mut self, id: &str, out: &mut Turnout) {
         let call = self.tools.call(id);
         if call.shown {
@@ -256,7 +307,7 @@ impl Translate {
         let outcome =
             if call.denied && outcome == ToolOutcome::Failed { ToolOutcome::Denied } else { outcome };
         let changes = if outcome == ToolOutcome::Done { call.changes() } else { vec![] };
-        let (tool, content) = (id.to_owned(), call.result());
+        let (tool, content) = (id.to_owned(), call.result(&self.tools.printed));
         out.event_with_raw(Event::ToolResult { tool, parent: None, outcome, content, changes }, line);
         self.tools.remember(id.to_owned());
     }

@@ -15,12 +15,19 @@ use portolan_wire::jsonrpc::{self, Dialect, Message};
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Serves, calls::Calls, catalogue::Known, messages::Messages, requests::Requests, sessions::Session,
-    tools::Tools, turns::Turns, wire,
+    Serves,
+    calls::Calls,
+    catalogue::Known,
+    messages::Messages,
+    requests::{Requests, UnderWay},
+    sessions::Session,
+    tools::Tools,
+    turns::Turns,
+    wire,
 };
 use crate::{
     claude::prices::Prices,
-    driver::{Timer, Translator, Turnout},
+    driver::{Done, Timer, Translator, Turnout},
 };
 
 /// As the standard has it.
@@ -94,6 +101,7 @@ pub(super) struct Translate {
     pub(super) messages: Messages,
     pub(super) tools: Tools,
     pub(super) requests: Requests,
+    pub(super) under_way: UnderWay,
     pub(super) is_ready: bool,
 }
 
@@ -106,6 +114,7 @@ impl Translate {
             messages: Messages::new(setup.generation),
             tools: Tools::default(),
             requests: Requests::default(),
+            under_way: UnderWay::default(),
             is_ready: false,
             setup,
         }
@@ -172,6 +181,10 @@ impl Translator for Translate {
             QUIET_SINCE => self.become_ready(out),
             timer => self.overdue(timer, out),
         }
+    }
+
+    fn errand_done(&mut self, key: &str, done: Done, out: &mut Turnout) {
+        self.done_for_it(key, done, out);
     }
 
     fn farewell(&mut self, out: &mut Turnout) {
