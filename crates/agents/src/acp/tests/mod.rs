@@ -7,6 +7,7 @@
 mod goldens;
 mod naive;
 mod orders;
+mod sdk;
 
 use std::{collections::HashMap, path::PathBuf};
 
