@@ -33,7 +33,7 @@ pub(super) fn setup() -> Setup {
         login: None,
         serves: Serves::default(),
         capabilities: Capabilities::default(),
-        notice: None,
+        notices: vec![],
         prices: Prices::default(),
         patience: Duration::from_secs(30),
         start_patience: Duration::from_secs(60),
@@ -107,4 +107,20 @@ fn play(data: &[u8]) -> Vec<Turnout> {
         all.push(out);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    #[test]
+    fn what_fuzzing_has_found_or_begins_with_holds() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/acp_lines");
+        let mut seeds = 0;
+        for file in fs::read_dir(folder).unwrap() {
+            super::lines(&fs::read(file.unwrap().path()).unwrap());
+            seeds += 1;
+        }
+        assert!(seeds > 0, "seeds are missing");
+    }
 }

@@ -12,12 +12,14 @@ use portolan_core::{Capabilities, ports::Launch};
 use super::{
     Config, Serves,
     catalogue::Known,
+    desk::{Desk, House, Rooms},
     translate::{Begin, Setup},
 };
 use crate::{
     Environment, Supervision,
     child::{Program, environment as variables},
     claude::prices::Prices,
+    driver,
 };
 
 /// How long an agent may take to begin. The slowest took 43 s for its first start, on a busy machine.
@@ -69,7 +71,7 @@ impl Plan<'_> {
     }
 
     /// What the conversation begins with.
-    pub(super) fn setup(&self, title: &str, capabilities: Capabilities, notice: Option<String>) -> Setup {
+    pub(super) fn setup(&self, title: &str, capabilities: Capabilities, notices: Vec<String>) -> Setup {
         let spec = &self.launch.spec;
         Setup {
             agent: self.config.kind.clone(),
@@ -83,14 +85,32 @@ impl Plan<'_> {
             model: spec.model.clone(),
             mode: spec.mode.clone(),
             login: self.config.login.clone(),
-            serves: Serves::default(),
+            serves: self.serves(),
             capabilities,
-            notice,
+            notices,
             prices: Prices::new(self.config.prices.clone()),
             patience: self.supervision.answer,
             start_patience: self.supervision.ready.max(START),
             quiet: QUIET,
         }
+    }
+
+    /// What we do for it, where it wants that and the configuration lets us.
+    fn serves(&self) -> Serves {
+        let Serves { files, terminals } = self.config.serves;
+        Serves { files: files && self.known.uses_files, terminals }
+    }
+
+    /// Where that is done.
+    pub(super) fn desk(&self, program: &Program, setup: &Setup) -> Box<dyn driver::Desk> {
+        Box::new(Desk::new(House {
+            agent: self.config.kind.clone(),
+            session: self.launch.session,
+            home_key: self.supervision.home_key.clone(),
+            environment: program.environment.clone(),
+            rooms: Rooms::new(&setup.folder, &setup.extra),
+            serves: setup.serves,
+        }))
     }
 
     fn begin(&self) -> Begin {

@@ -6,6 +6,7 @@
 mod calls;
 pub mod catalogue;
 mod changes;
+mod desk;
 mod errors;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
@@ -14,6 +15,8 @@ mod messages;
 mod probe;
 mod requests;
 mod sessions;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod translate;
 mod turns;
@@ -117,7 +120,10 @@ impl Acp {
             }
             Err(why) => (Err(why), None),
         };
-        let setup = plan.setup(&self.name(), capabilities.clone(), notice);
+        let old = version.as_deref().and_then(|version| probe::too_old(&self.name(), version, self.known));
+        let notices = notice.into_iter().chain(old).collect();
+        let setup = plan.setup(&self.name(), capabilities.clone(), notices);
+        let desk = program.as_ref().ok().map(|program| plan.desk(program, &setup));
         driver::Job {
             agent: self.config.kind.clone(),
             program,
@@ -126,6 +132,7 @@ impl Acp {
             protocol: NativeProtocol::Acp,
             capabilities,
             translator: Box::new(translate::Translate::new(setup)),
+            desk,
             launch,
         }
     }

@@ -15,11 +15,11 @@ use portolan_wire::jsonrpc::{Error, Id};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    tools,
+    desk, tools,
     translate::{DIALECT, Translate},
     wire::{self, list, some_text, text},
 };
-use crate::driver::Turnout;
+use crate::driver::{Done, Errand, Turnout};
 
 /// Requests of one agent that may wait at once. More means that it does not wait for answers.
 const MAX_OPEN: usize = 256;
@@ -27,6 +27,17 @@ const MAX_OPEN: usize = 256;
 /// Requests that wait for an answer, by our key for them.
 #[derive(Debug, Default)]
 pub(super) struct Requests(IndexMap<String, Open>);
+
+/// What is being done for the agent, by the key of its request.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay(IndexMap<String, Doing>);
+
+#[derive(Debug)]
+struct Doing {
+    id: Id,
+    method: String,
+    terminal: String,
+}
 
 #[derive(Debug)]
 struct Open {
@@ -168,11 +179,39 @@ impl Translate {
         match method {
             "session/request_permission" => self.permission(id, &params, line, out),
             "elicitation/create" => self.elicitation(id, &params, line, out),
+            _ if desk::is_errand(method, self.setup.serves) => self.do_for_it(id, method, params, out),
             _ => {
                 out.unknown(&self.setup.agent, method, line);
                 let error = format!("Portolan does not know `{method}`");
                 out.write(&DIALECT.error(&id, Error::METHOD_NOT_FOUND, &error));
             }
+        }
+    }
+
+    /// The desk does it, and says when it is done.
+    fn do_for_it(&mut self, id: Id, method: &str, params: Value, out: &mut Turnout) {
+        let key = id.key();
+        let terminal = text(&params, "terminalId");
+        let doing = Doing { id, method: method.to_owned(), terminal };
+        if self.under_way.0.contains_key(&key) {
+            let error = "this id is in use already";
+            return out.write(&DIALECT.error(&doing.id, Error::INVALID_PARAMS, error));
+        }
+        self.under_way.0.insert(key.clone(), doing);
+        out.errand(Errand { key, method: method.to_owned(), params });
+    }
+
+    pub(super) fn done_for_it(&mut self, key: &str, done: Done, out: &mut Turnout) {
+        let Some(Doing { id, method, terminal }) = self.under_way.0.shift_remove(key) else { return };
+        match done {
+            Ok(result) => {
+                if let Some(output) = some_text(&result, "output") {
+                    self.tools.printed(terminal, output);
+                }
+                let result = if method == "terminal/release" { json!({}) } else { result };
+                out.write(&DIALECT.result(&id, result));
+            }
+            Err(error) => out.write(&DIALECT.error(&id, error.code, &error.message)),
         }
     }
 
@@ -190,9 +229,10 @@ impl Translate {
         let ask = Ask::Permission {
             tool_name: call.name(),
             input: call.input(),
-            description: call.line(),
+            // Whole: some agents tell the command nowhere else.
+            description: call.title.clone(),
             changes: call.changes(),
-            reason: None,
+            reason: call.words(),
             blocked_path: tools::first_place(told),
             suggestions: vec![],
             options: choices.beyond(),
@@ -268,9 +308,6 @@ impl Translate {
     pub(super) fn cancel_requests(&mut self, out: &mut Turnout) {
         for (_, open) in std::mem::take(&mut self.requests.0) {
             out.write(&open.cancelled());
-            if let Asked::Permission { tool, .. } = open.what {
-                self.tools.denied(&tool);
-            }
         }
     }
 

@@ -29,6 +29,12 @@ const REMEMBERED: usize = 1024;
 /// The longest line for people, in characters.
 const TITLE: usize = 120;
 
+/// What is kept of what a call prints.
+const PRINTED: usize = 64 * 1024;
+
+/// Terminals whose output is remembered until a call shows it.
+const TERMINALS: usize = 64;
+
 /// Where agents put the name that the model calls a tool by. ACP has no place for it.
 const NAMES: &[&str] =
     &["/name", "/_meta/claudeCode/toolName", "/_meta/toolName", "/_meta/goose/toolCall/toolName"];
@@ -39,6 +45,8 @@ pub(super) struct Tools {
     open: IndexMap<String, Call>,
     closed: HashSet<String>,
     oldest: VecDeque<String>,
+    /// What terminals of ours have printed, by their names.
+    printed: IndexMap<String, String>,
 }
 
 /// What is known of a call.
@@ -50,6 +58,10 @@ pub(super) struct Call {
     pub(super) input: Value,
     content: Vec<Value>,
     output: Value,
+    /// What it prints, where it tells that as it goes.
+    printed: String,
+    /// How the command ended, where it tells.
+    exit_code: Option<i64>,
     /// The item that stands for its input until that is known.
     item: Option<String>,
     shown: bool,
@@ -74,6 +86,8 @@ impl Call {
         if has_something(&told["rawOutput"]) {
             self.output = told["rawOutput"].clone();
         }
+        let exit = &told["_meta"]["terminal_exit"]["exit_code"];
+        self.exit_code = exit.as_i64().or(self.exit_code);
     }
 
     /// A name that means this tool and no other: rules of the user go by it. The kind of a tool is one, unless it
@@ -106,28 +120,46 @@ impl Call {
         if self.input.is_null() { json!({}) } else { self.input.clone() }
     }
 
-    /// What it is about, for people.
+    /// What else is told of it: often what a command is for.
+    pub(super) fn words(&self) -> Option<String> {
+        let pieces = self.content.iter().filter(|piece| piece["type"] == "content");
+        let words: Vec<_> = pieces.filter_map(|piece| some_text(&piece["content"], "text")).collect();
+        Some(words.join("\n")).filter(|words| !words.is_empty() && self.title.as_ref() != Some(words))
+    }
+
+    /// What it is about, in a line for people.
     pub(super) fn line(&self) -> Option<String> {
         let line = self.title.as_deref()?.lines().next().filter(|line| !line.is_empty())?;
         let short: String = line.chars().take(TITLE).collect();
         Some(if short.len() < line.len() { format!("{short}…") } else { short })
     }
 
-    /// What it gave, in pieces.
-    fn result(&self) -> Vec<Content> {
+    /// What it gave, in pieces. Content that was told before its end may only say what it is about.
+    fn result(&self, last: &Value, printed: &IndexMap<String, String>) -> Vec<Content> {
+        let is_result = !list(last, "content").is_empty() || self.output.is_null();
+        let content = self.content.iter().filter(|piece| is_result || piece["type"] == "terminal");
         let mut pieces: Vec<Content> = Vec::new();
-        for piece in &self.content {
+        for piece in content {
             match piece["type"].as_str() {
                 Some("content") => pieces.push(wire::content(&piece["content"])),
                 // They are changes.
                 Some("diff") => {}
-                // What it printed is told beside it, where it is.
-                Some("terminal") => {}
+                // Codex names terminals that are its own.
+                Some("terminal") => {
+                    let ours = piece["terminalId"].as_str().and_then(|terminal| printed.get(terminal));
+                    pieces.extend(ours.map(Content::text));
+                }
                 _ => pieces.push(Content::Other { body: piece.clone() }),
             }
         }
+        if !self.printed.is_empty() {
+            pieces.push(Content::text(&self.printed));
+        }
         if pieces.is_empty() {
             pieces.extend(output(&self.output));
+        }
+        if let Some(code) = self.exit_code.filter(|code| *code != 0) {
+            pieces.push(Content::Data { data: json!({ "exit_code": code }) });
         }
         pieces
     }
@@ -141,6 +173,14 @@ fn output(raw: &Value) -> Option<Content> {
         (_, Value::Null) => None,
         (Some(text), _) => Some(Content::text(text)),
         (None, raw) => Some(Content::Data { data: raw.clone() }),
+    }
+}
+
+/// An input that holds more than the folder, which some agents know before the rest.
+fn says_something(input: &Value) -> bool {
+    match input {
+        Value::Object(map) => map.keys().any(|key| key != "cwd"),
+        other => has_something(other),
     }
 }
 
@@ -173,6 +213,16 @@ impl Tools {
         }
     }
 
+    /// A terminal of ours has printed this, so far.
+    pub(super) fn printed(&mut self, terminal: String, output: String) {
+        if self.printed.len() >= TERMINALS && !self.printed.contains_key(&terminal) {
+            self.printed.shift_remove_index(0);
+        }
+        let start = output.len().saturating_sub(PRINTED);
+        let start = (start..output.len()).find(|at| output.is_char_boundary(*at)).unwrap_or(output.len());
+        self.printed.insert(terminal, output[start..].to_owned());
+    }
+
     pub(super) fn denied(&mut self, id: &str) {
         if let Some(call) = self.open.get_mut(id) {
             call.denied = true;
@@ -193,15 +243,18 @@ impl Translate {
         let call = self.tools.call(&id);
         call.merge(update);
         let status = update["status"].as_str().unwrap_or("pending");
-        let is_known = has_something(&call.input) || status != "pending" || !call.content.is_empty();
+        let is_known = says_something(&call.input) || status != "pending" || !call.content.is_empty();
         if is_known {
             self.show_call(&id, out);
         } else {
             self.announce_call(&id, out);
         }
+        if let Some(more) = update["_meta"]["terminal_output"]["data"].as_str() {
+            self.prints(&id, more, out);
+        }
         match status {
-            "completed" => self.call_ended(&id, ToolOutcome::Done, line, out),
-            "failed" => self.call_ended(&id, ToolOutcome::Failed, line, out),
+            "completed" => self.call_ended(&id, update, ToolOutcome::Done, line, out),
+            "failed" => self.call_ended(&id, update, ToolOutcome::Failed, line, out),
             _ => {}
         }
     }
@@ -230,6 +283,21 @@ impl Translate {
         out.event(Event::ToolNamed { item, tool: id.to_owned(), name });
     }
 
+    /// A command prints.
+    fn prints(&mut self, id: &str, more: &str, out: &mut Turnout) {
+        self.show_call(id, out);
+        let call = self.tools.call(id);
+        if more.is_empty() || call.printed.len() + more.len() > PRINTED {
+            return;
+        }
+        if call.printed.is_empty() {
+            let (item, kind) = (id.to_owned(), ItemKind::ToolOutput);
+            out.event(Event::ItemStarted { item, kind, message: None, parent: None });
+        }
+        call.printed.push_str(more);
+        out.event(Event::Delta { item: id.to_owned(), text: more.to_owned() });
+    }
+
     fn show_call(&mut self, id: &str, out: &mut Turnout) {
         let call = self.tools.call(id);
         if call.shown {
@@ -256,7 +324,7 @@ impl Translate {
         let outcome =
             if call.denied && outcome == ToolOutcome::Failed { ToolOutcome::Denied } else { outcome };
         let changes = if outcome == ToolOutcome::Done { call.changes() } else { vec![] };
-        let (tool, content) = (id.to_owned(), call.result());
+        let (tool, content) = (id.to_owned(), call.result(update, &self.tools.printed));
         out.event_with_raw(Event::ToolResult { tool, parent: None, outcome, content, changes }, line);
         self.tools.remember(id.to_owned());
     }

@@ -15,12 +15,19 @@ use portolan_wire::jsonrpc::{self, Dialect, Message};
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Serves, calls::Calls, catalogue::Known, messages::Messages, requests::Requests, sessions::Session,
-    tools::Tools, turns::Turns, wire,
+    Serves,
+    calls::Calls,
+    catalogue::Known,
+    messages::Messages,
+    requests::{Requests, UnderWay},
+    sessions::Session,
+    tools::Tools,
+    turns::Turns,
+    wire,
 };
 use crate::{
     claude::prices::Prices,
-    driver::{Timer, Translator, Turnout},
+    driver::{Done, Timer, Translator, Turnout},
 };
 
 /// As the standard has it.
@@ -61,8 +68,8 @@ pub(super) struct Setup {
     pub(super) serves: Serves,
     /// What it can do as far as is known before it tells.
     pub(super) capabilities: Capabilities,
-    /// What to tell before anything else: why this road was taken.
-    pub(super) notice: Option<String>,
+    /// What to tell before anything else: why this road was taken, what may be wrong.
+    pub(super) notices: Vec<String>,
     /// What models cost.
     pub(super) prices: Prices,
     /// How long a request of ours may stay without an answer.
@@ -94,6 +101,7 @@ pub(super) struct Translate {
     pub(super) messages: Messages,
     pub(super) tools: Tools,
     pub(super) requests: Requests,
+    pub(super) under_way: UnderWay,
     pub(super) is_ready: bool,
 }
 
@@ -106,6 +114,7 @@ impl Translate {
             messages: Messages::new(setup.generation),
             tools: Tools::default(),
             requests: Requests::default(),
+            under_way: UnderWay::default(),
             is_ready: false,
             setup,
         }
@@ -136,8 +145,8 @@ pub(super) fn notice(level: Level, text: impl Into<String>, out: &mut Turnout) {
 
 impl Translator for Translate {
     fn start(&mut self, out: &mut Turnout) {
-        if let Some(why) = self.setup.notice.take() {
-            notice(Level::Warning, why, out);
+        for words in std::mem::take(&mut self.setup.notices) {
+            notice(Level::Warning, words, out);
         }
         self.initialize(out);
     }
@@ -172,6 +181,10 @@ impl Translator for Translate {
             QUIET_SINCE => self.become_ready(out),
             timer => self.overdue(timer, out),
         }
+    }
+
+    fn errand_done(&mut self, key: &str, done: Done, out: &mut Turnout) {
+        self.done_for_it(key, done, out);
     }
 
     fn farewell(&mut self, out: &mut Turnout) {

@@ -181,6 +181,7 @@ impl Claude {
             protocol: way.protocol(),
             capabilities: capabilities(version, way),
             translator: Box::new(translate::Translate::new(setup)),
+            desk: None,
             launch,
         }
     }

@@ -78,6 +78,7 @@ impl Codex {
             protocol: NativeProtocol::JsonRpcStdio,
             capabilities: capabilities(&self.config),
             translator,
+            desk: None,
             launch,
         }
     }
