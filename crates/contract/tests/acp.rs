@@ -28,7 +28,7 @@ const AT_ONCE: usize = 3;
 
 /// How long an agent may take to say that a turn has stopped. Shorter than a user's, so that one that never does costs the
 /// suite little.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 const AGENTS: [(Profile, Pinned); 6] = [
     (profile::GEMINI, npm::GEMINI),

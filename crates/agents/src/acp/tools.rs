@@ -321,8 +321,12 @@ impl Translate {
 
     fn call_ended(&mut self, id: &str, outcome: ToolOutcome, line: &str, out: &mut Turnout) {
         let Some(call) = self.tools.open.shift_remove(id) else { return };
-        let outcome =
-            if call.denied && outcome == ToolOutcome::Failed { ToolOutcome::Denied } else { outcome };
+        let outcome = match outcome {
+            ToolOutcome::Failed if call.denied => ToolOutcome::Denied,
+            // Gemini and OpenCode call one that was stopped completed, Qwen calls it failed.
+            _ if self.turns.stops() => ToolOutcome::Interrupted,
+            outcome => outcome,
+        };
         let changes = if outcome == ToolOutcome::Done { call.changes() } else { vec![] };
         let (tool, content) = (id.to_owned(), call.result(update, &self.tools.printed));
         out.event_with_raw(Event::ToolResult { tool, parent: None, outcome, content, changes }, line);

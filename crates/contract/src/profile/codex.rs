@@ -24,6 +24,7 @@ pub const CODEX: Profile = Profile {
     edits_input: false,
     shows_thinking: true,
     cache: CacheTold::Both,
+    tells_context: true,
     gives_up: true,
     // It asks questions only while it plans.
     ask: None,
@@ -37,8 +38,10 @@ pub const CODEX: Profile = Profile {
     mcp_tool: Some(|server, tool| format!("mcp__{server}/{tool}")),
     mcp_server,
     mcp_listed: true,
+    mcp_asks: true,
     modes: Some(("read-only", "auto")),
     other_model: "gpt-5.4",
+    other_model_asked: None,
     slash: None,
     compact: Some(("/compact", "CONTEXT CHECKPOINT COMPACTION")),
     clear: None,

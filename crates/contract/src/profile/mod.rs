@@ -50,6 +50,8 @@ pub struct Profile {
     pub shows_thinking: bool,
     /// What it tells of the model's cache.
     pub cache: CacheTold,
+    /// It tells how full the context is.
+    pub tells_context: bool,
     /// It gives up on a model that cannot be reached while this suite waits.
     pub gives_up: bool,
     /// Asks its user these questions.
@@ -66,12 +68,16 @@ pub struct Profile {
     pub mcp_tool: Option<fn(server: &str, tool: &str) -> String>,
     /// An MCP server in the agent's own form, by its command line.
     pub mcp_server: fn(command: &[String]) -> Value,
-    /// It tells how its MCP servers are.
+    /// It tells how its MCP servers are, and which of them asks.
     pub mcp_listed: bool,
+    /// Its MCP servers can ask the user.
+    pub mcp_asks: bool,
     /// The mode in which it asks, and the one in which it does not ask before it changes files.
     pub modes: Option<(&'static str, &'static str)>,
     /// A model other than its default.
     pub other_model: &'static str,
+    /// What the model's API calls that one, where it is not the same.
+    pub other_model_asked: Option<&'static str>,
     /// A command that it answers itself.
     pub slash: Option<&'static str>,
     /// The command that makes the context smaller, and what the model is then told.

@@ -59,8 +59,9 @@ impl fmt::Debug for Scenario {
     }
 }
 
-/// How long a scenario may take unless it says otherwise: two starts of an agent on a machine that has much else to do.
-pub const LIMIT: Duration = Duration::from_mins(2);
+/// How long a scenario may take unless it says otherwise: two starts of an agent on a machine that has much else to do, and
+/// what it takes to write a conversation to disk.
+pub const LIMIT: Duration = Duration::from_mins(3);
 
 const ALWAYS: Offered = |_, _| Ok(());
 
@@ -155,7 +156,8 @@ static SCENARIOS: &[Scenario] = &[
         servers::toggle, offered: |profile, can| flag(
             can.mcp_changes && profile.mcp_tool.is_some(), "a change of MCP servers")),
     scenario!("mcp-question", "An MCP server asks the user something, and gets the answer.", servers::elicitation,
-        offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
+        offered: |profile, can| flag(
+            can.mcp && profile.mcp_tool.is_some() && profile.mcp_asks, "questions of MCP servers")),
     scenario!("hook", "A hook stops a tool before it runs, and its answer decides.", hooks::before_a_tool,
         offered: |profile, can| flag(
             can.options.contains(&SpecOption::Hooks) && profile.hook.is_some(), "hooks")),

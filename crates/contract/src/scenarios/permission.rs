@@ -104,8 +104,12 @@ pub(super) async fn deny(bench: &Bench) -> Result<(), Fault> {
     let mut session = denied(bench).await?;
     match bench.profile().denial {
         Denial::Reasoned | Denial::Plain => {
-            let said = session.completes().await?;
-            must!(said.starts_with("the tool said: "), "after the denial it says {said:?}");
+            session.completes().await?;
+            let told = session.seen().any(|event| match event {
+                Event::Message { content, .. } => plain_text(content).starts_with("the tool said: "),
+                _ => false,
+            });
+            must!(told, "after the denial the model was not asked again");
         }
         Denial::EndsTurn => {
             let result = session.turn_end().await?;

@@ -97,6 +97,11 @@ pub(super) async fn tokens_told(bench: &Bench) -> Result<(), Fault> {
     let state = session.state().await?;
     must!(state.summary.cost_usd == cost, "the session's cost is {:?}", state.summary.cost_usd);
     must!(state.usage == expected, "the session's tokens are {:?}", state.usage);
-    must!(state.context_used == Some(expected.context()), "the context holds {:?}", state.context_used);
+    if bench.profile().tells_context {
+        // With what was just written, or without.
+        let full = expected.context()..=expected.context() + expected.output;
+        let told = state.context_used.is_some_and(|used| full.contains(&used));
+        must!(told, "the context holds {:?}", state.context_used);
+    }
     Ok(())
 }

@@ -45,7 +45,7 @@ pub const CODEX_ACP: Profile = Profile {
     cache: CacheTold::Both,
     mcp_tool: Some(|server, tool| format!("mcp__{server}/{tool}")),
     modes: Some(("read-only", "agent")),
-    other_model: "gpt-5.4",
+    other_model: "gpt-6-sol",
     slash: Some("/status"),
     ..ACP
 };

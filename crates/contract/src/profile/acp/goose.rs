@@ -24,6 +24,8 @@ pub const GOOSE: Profile = Profile {
     shows_thinking: false,
     cache: CacheTold::Nothing,
     mcp_tool: Some(|server, tool| format!("{server}__{tool}")),
+    // The server waits for an answer that nobody was asked for.
+    mcp_asks: false,
     modes: Some(("approve", "auto")),
     other_model: "gpt-4o-mini",
     ..ACP

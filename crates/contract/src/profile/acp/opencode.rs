@@ -6,7 +6,7 @@ use portolan_scripted::call;
 use serde_json::json;
 
 use super::{
-    super::{Denial, KEY, Profile, TwoAtOnce, on_disk, put, variables},
+    super::{Denial, KEY, Profile, on_disk, put, variables},
     ACP,
 };
 
@@ -22,11 +22,11 @@ pub const OPENCODE: Profile = Profile {
     denial: Denial::EndsTurn,
     // It tries six times, and waits longer each time.
     gives_up: false,
-    two_at_once: Some(TwoAtOnce::Calls),
     mcp_tool: Some(|server, tool| format!("{server}_{tool}")),
     // Its modes are agents: none asks less than another.
     modes: None,
     other_model: "scripted/m2",
+    other_model_asked: Some("m2"),
     ..ACP
 };
 
@@ -43,7 +43,7 @@ fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, Os
             "options": { "baseURL": format!("{base_url}/v1"), "apiKey": KEY },
             "models": { "m1": model, "m2": model },
         } },
-        "permission": { "bash": "ask", "edit": "ask" },
+        "permission": { "bash": "ask", "edit": "ask", "harbour_*": "ask" },
     });
     // It would else get a package for plugins from the network at every first start. It takes this for installed.
     let own = home.join(".config/opencode");

@@ -29,7 +29,8 @@ pub const QWEN: Profile = Profile {
     gives_up: false,
     mcp_tool: Some(|server, tool| format!("mcp__{server}__{tool}")),
     modes: Some(("default", "auto-edit")),
-    other_model: "m2",
+    other_model: "m2(openai)",
+    other_model_asked: Some("m2"),
     slash: Some("/status"),
     ..ACP
 };
