@@ -33,7 +33,7 @@ pub(super) fn setup() -> Setup {
         login: None,
         serves: Serves::default(),
         capabilities: Capabilities::default(),
-        notice: None,
+        notices: vec![],
         prices: Prices::default(),
         patience: Duration::from_secs(30),
         start_patience: Duration::from_secs(60),

@@ -71,7 +71,7 @@ impl Plan<'_> {
     }
 
     /// What the conversation begins with.
-    pub(super) fn setup(&self, title: &str, capabilities: Capabilities, notice: Option<String>) -> Setup {
+    pub(super) fn setup(&self, title: &str, capabilities: Capabilities, notices: Vec<String>) -> Setup {
         let spec = &self.launch.spec;
         Setup {
             agent: self.config.kind.clone(),
@@ -87,7 +87,7 @@ impl Plan<'_> {
             login: self.config.login.clone(),
             serves: self.serves(),
             capabilities,
-            notice,
+            notices,
             prices: Prices::new(self.config.prices.clone()),
             patience: self.supervision.answer,
             start_patience: self.supervision.ready.max(START),

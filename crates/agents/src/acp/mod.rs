@@ -120,7 +120,9 @@ impl Acp {
             }
             Err(why) => (Err(why), None),
         };
-        let setup = plan.setup(&self.name(), capabilities.clone(), notice);
+        let old = version.as_deref().and_then(|version| probe::too_old(&self.name(), version, self.known));
+        let notices = notice.into_iter().chain(old).collect();
+        let setup = plan.setup(&self.name(), capabilities.clone(), notices);
         let desk = program.as_ref().ok().map(|program| plan.desk(program, &setup));
         driver::Job {
             agent: self.config.kind.clone(),

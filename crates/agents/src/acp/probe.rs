@@ -157,8 +157,17 @@ fn version(line: &str) -> Option<String> {
     line.split_whitespace().find_map(word)
 }
 
+/// What to say of a version from before the one that was tested.
+pub(super) fn too_old(title: &str, version: &str, known: &Known) -> Option<String> {
+    let tested = known.tested.filter(|tested| is_older(version, tested))?;
+    let install = known.install;
+    Some(format!(
+        "{title} {version} is older than {tested}, which was tested; if it fails, update it ({install})"
+    ))
+}
+
 /// Is one version before another? By its numbers; what cannot be read is not.
-pub(super) fn is_older(version: &str, than: &str) -> bool {
+fn is_older(version: &str, than: &str) -> bool {
     let numbers = |version: &str| -> Option<Vec<u64>> {
         let plain = version.split(['-', '+']).next()?;
         plain.split('.').map(|part| part.parse().ok()).collect()
@@ -166,5 +175,62 @@ pub(super) fn is_older(version: &str, than: &str) -> bool {
     match (numbers(version), numbers(than)) {
         (Some(version), Some(than)) => version < than,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acp::catalogue;
+
+    #[test]
+    fn the_version_of_a_script_is_read_from_its_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = folder.path().join("node_modules/@harbour/agent");
+        std::fs::create_dir_all(package.join("dist/bin")).unwrap();
+        std::fs::write(package.join("package.json"), r#"{"name":"@harbour/agent","version":"1.2.3"}"#)
+            .unwrap();
+        let script = package.join("dist/bin/agent.js");
+        std::fs::write(&script, "").unwrap();
+        let link = folder.path().join("agent");
+        std::os::unix::fs::symlink(&script, &link).unwrap();
+        assert_eq!(packaged(&link).as_deref(), Some("1.2.3"));
+        // What is no script may have any package around it.
+        std::fs::write(package.join("dist/bin/native"), "").unwrap();
+        assert_eq!(packaged(&package.join("dist/bin/native")), None);
+    }
+
+    #[test]
+    fn versions_are_found_in_what_is_printed_and_compared_by_their_numbers() {
+        for (line, expected) in [
+            ("0.61.0", Some("0.61.0")),
+            (" goose 1.34.0", Some("1.34.0")),
+            ("GitHub Copilot CLI v1.0.102.", Some("1.0.102")),
+            ("no version 7 here", None),
+        ] {
+            assert_eq!(version(line).as_deref(), expected, "{line}");
+        }
+        assert!(
+            is_older("0.9.0", "0.61.0") && !is_older("0.61.0", "0.61.0") && !is_older("1.0.0-beta", "0.61.0")
+        );
+        assert!(!is_older("unknown", "0.61.0"));
+    }
+
+    #[tokio::test]
+    async fn a_look_says_what_was_found_and_that_it_is_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = folder.path().join("node_modules/gemini");
+        std::fs::create_dir_all(&package).unwrap();
+        std::fs::write(package.join("package.json"), r#"{"version":"0.1.0"}"#).unwrap();
+        let script = package.join("gemini.js");
+        std::fs::write(&script, "").unwrap();
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let supervision = Arc::new(Supervision::new("test", vec![("PATH".into(), path)]));
+        let command = vec![script.clone().into_os_string(), "--acp".into()];
+        let config = Config { kind: "gemini".into(), command, ..Config::default() };
+        let probe = Prober::new(&config, catalogue::known("gemini"), supervision).look().await.unwrap();
+        assert_eq!(probe.version.as_deref(), Some("0.1.0"));
+        assert!(probe.message.contains("older than 0.61.0"), "{}", probe.message);
     }
 }

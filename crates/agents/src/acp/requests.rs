@@ -229,9 +229,10 @@ impl Translate {
         let ask = Ask::Permission {
             tool_name: call.name(),
             input: call.input(),
-            description: call.line(),
+            // Whole: some agents tell the command nowhere else.
+            description: call.title.clone(),
             changes: call.changes(),
-            reason: None,
+            reason: call.words(),
             blocked_path: tools::first_place(told),
             suggestions: vec![],
             options: choices.beyond(),
@@ -307,9 +308,6 @@ impl Translate {
     pub(super) fn cancel_requests(&mut self, out: &mut Turnout) {
         for (_, open) in std::mem::take(&mut self.requests.0) {
             out.write(&open.cancelled());
-            if let Asked::Permission { tool, .. } = open.what {
-                self.tools.denied(&tool);
-            }
         }
     }
 

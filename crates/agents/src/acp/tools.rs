@@ -120,17 +120,26 @@ impl Call {
         if self.input.is_null() { json!({}) } else { self.input.clone() }
     }
 
-    /// What it is about, for people.
+    /// What else is told of it: often what a command is for.
+    pub(super) fn words(&self) -> Option<String> {
+        let pieces = self.content.iter().filter(|piece| piece["type"] == "content");
+        let words: Vec<_> = pieces.filter_map(|piece| some_text(&piece["content"], "text")).collect();
+        Some(words.join("\n")).filter(|words| !words.is_empty() && self.title.as_ref() != Some(words))
+    }
+
+    /// What it is about, in a line for people.
     pub(super) fn line(&self) -> Option<String> {
         let line = self.title.as_deref()?.lines().next().filter(|line| !line.is_empty())?;
         let short: String = line.chars().take(TITLE).collect();
         Some(if short.len() < line.len() { format!("{short}…") } else { short })
     }
 
-    /// What it gave, in pieces.
-    fn result(&self, printed: &IndexMap<String, String>) -> Vec<Content> {
+    /// What it gave, in pieces. Content that was told before its end may only say what it is about.
+    fn result(&self, last: &Value, printed: &IndexMap<String, String>) -> Vec<Content> {
+        let is_result = !list(last, "content").is_empty() || self.output.is_null();
+        let content = self.content.iter().filter(|piece| is_result || piece["type"] == "terminal");
         let mut pieces: Vec<Content> = Vec::new();
-        for piece in &self.content {
+        for piece in content {
             match piece["type"].as_str() {
                 Some("content") => pieces.push(wire::content(&piece["content"])),
                 // They are changes.
@@ -164,6 +173,14 @@ fn output(raw: &Value) -> Option<Content> {
         (_, Value::Null) => None,
         (Some(text), _) => Some(Content::text(text)),
         (None, raw) => Some(Content::Data { data: raw.clone() }),
+    }
+}
+
+/// An input that holds more than the folder, which some agents know before the rest.
+fn says_something(input: &Value) -> bool {
+    match input {
+        Value::Object(map) => map.keys().any(|key| key != "cwd"),
+        other => has_something(other),
     }
 }
 
@@ -226,7 +243,7 @@ impl Translate {
         let call = self.tools.call(&id);
         call.merge(update);
         let status = update["status"].as_str().unwrap_or("pending");
-        let is_known = has_something(&call.input) || status != "pending" || !call.content.is_empty();
+        let is_known = says_something(&call.input) || status != "pending" || !call.content.is_empty();
         if is_known {
             self.show_call(&id, out);
         } else {
@@ -236,8 +253,8 @@ impl Translate {
             self.prints(&id, more, out);
         }
         match status {
-            "completed" => self.call_ended(&id, ToolOutcome::Done, line, out),
-            "failed" => self.call_ended(&id, ToolOutcome::Failed, line, out),
+            "completed" => self.call_ended(&id, update, ToolOutcome::Done, line, out),
+            "failed" => self.call_ended(&id, update, ToolOutcome::Failed, line, out),
             _ => {}
         }
     }
@@ -302,12 +319,15 @@ impl Translate {
         });
     }
 
-    fn call_ended(&mut self, id: &str, outcome: ToolOutcome, line: &str, out: &mut Turnout) {
+    fn call_ended(&mut self, id: &str, update: &Value, outcome: ToolOutcome, line: &str, out: &mut Turnout) {
         let Some(call) = self.tools.open.shift_remove(id) else { return };
-        let outcome =
-            if call.denied && outcome == ToolOutcome::Failed { ToolOutcome::Denied } else { outcome };
+        let outcome = match outcome {
+            ToolOutcome::Failed if call.denied => ToolOutcome::Denied,
+            ToolOutcome::Failed if self.turns.is_cancelled() => ToolOutcome::Interrupted,
+            outcome => outcome,
+        };
         let changes = if outcome == ToolOutcome::Done { call.changes() } else { vec![] };
-        let (tool, content) = (id.to_owned(), call.result(&self.tools.printed));
+        let (tool, content) = (id.to_owned(), call.result(update, &self.tools.printed));
         out.event_with_raw(Event::ToolResult { tool, parent: None, outcome, content, changes }, line);
         self.tools.remember(id.to_owned());
     }

@@ -68,8 +68,8 @@ pub(super) struct Setup {
     pub(super) serves: Serves,
     /// What it can do as far as is known before it tells.
     pub(super) capabilities: Capabilities,
-    /// What to tell before anything else: why this road was taken.
-    pub(super) notice: Option<String>,
+    /// What to tell before anything else: why this road was taken, what may be wrong.
+    pub(super) notices: Vec<String>,
     /// What models cost.
     pub(super) prices: Prices,
     /// How long a request of ours may stay without an answer.
@@ -145,8 +145,8 @@ pub(super) fn notice(level: Level, text: impl Into<String>, out: &mut Turnout) {
 
 impl Translator for Translate {
     fn start(&mut self, out: &mut Turnout) {
-        if let Some(why) = self.setup.notice.take() {
-            notice(Level::Warning, why, out);
+        for words in std::mem::take(&mut self.setup.notices) {
+            notice(Level::Warning, words, out);
         }
         self.initialize(out);
     }

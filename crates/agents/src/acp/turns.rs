@@ -45,6 +45,11 @@ impl Turns {
         self.current.is_some()
     }
 
+    /// The turn that runs was told to stop.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.current.as_ref().is_some_and(|turn| turn.cancelled)
+    }
+
     /// A session that begins anew has cost nothing.
     pub(super) fn begins_anew(&mut self) {
         self.cost_before = Some(0.0);

@@ -277,7 +277,7 @@ fn a_farewell_stops_the_turn_or_closes_the_session() {
 
 #[test]
 fn what_took_another_road_says_so_first() {
-    let mut acp = super::Translate::new(Setup { notice: Some("no other way".into()), ..setup() });
+    let mut acp = super::Translate::new(Setup { notices: vec!["no other way".into()], ..setup() });
     let out = turnout(|out| acp.start(out));
     assert!(matches!(events(&out)[..], [Event::Notice { text, .. }] if text == "no other way"), "{out:?}");
 }
