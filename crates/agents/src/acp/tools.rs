@@ -319,12 +319,12 @@ impl Translate {
         });
     }
 
-    fn call_ended(&mut self, id: &str, outcome: ToolOutcome, line: &str, out: &mut Turnout) {
+    fn call_ended(&mut self, id: &str, update: &Value, outcome: ToolOutcome, line: &str, out: &mut Turnout) {
         let Some(call) = self.tools.open.shift_remove(id) else { return };
         let outcome = match outcome {
             ToolOutcome::Failed if call.denied => ToolOutcome::Denied,
             // Gemini and OpenCode call one that was stopped completed, Qwen calls it failed.
-            _ if self.turns.stops() => ToolOutcome::Interrupted,
+            _ if self.turns.is_cancelled() => ToolOutcome::Interrupted,
             outcome => outcome,
         };
         let changes = if outcome == ToolOutcome::Done { call.changes() } else { vec![] };

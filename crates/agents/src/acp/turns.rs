@@ -52,11 +52,6 @@ impl Turns {
         self.current.as_ref().is_some_and(|turn| turn.cancelled)
     }
 
-    /// Is it being stopped?
-    pub(super) fn stops(&self) -> bool {
-        self.current.as_ref().is_some_and(|turn| turn.cancelled)
-    }
-
     /// The agent tells that it has failed, before it says that it has ended.
     pub(super) fn has_failed(&mut self) {
         if let Some(turn) = &mut self.current {
