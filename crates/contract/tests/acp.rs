@@ -12,15 +12,15 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 
 use portolan_agents::{
     Supervision,
-    acp::{Acp, Config, catalogue},
+    acp::{Acp, Config, Serves, catalogue},
     claude::prices::Price,
     sweep,
 };
 use portolan_contract::{
-    Place, Profile, Scenario, Subject, profile, run,
+    Bench, Fault, Model, Place, Profile, Scenario, Subject, Verdict, profile, run, scenarios,
     table::{self, Column},
 };
-use portolan_core::ports::Agent;
+use portolan_core::{Event, SessionSpec, ports::Agent};
 use portolan_testkit::npm::{self, Pinned};
 
 /// Scenarios at once. They mostly wait; more would only make two cores slower.
@@ -49,6 +49,8 @@ fn subject(profile: Profile, version: &str, command: Vec<OsString>) -> Arc<Subje
         let config = Config {
             kind: profile.agent.to_owned(),
             command: command.clone(),
+            // As a daemon has it unless its user says otherwise.
+            serves: Serves { files: true, terminals: true },
             prices: prices.into_iter().map(|model| (model.to_owned(), price)).collect(),
             ..Config::default()
         };
@@ -74,13 +76,44 @@ async fn installed(profile: Profile, pinned: Pinned) -> Vec<OsString> {
     command
 }
 
+/// A conversation that no agent has.
+const NOWHERE: &str = "01a00000-0000-7000-8000-000000000000";
+
+static UNKNOWN_SESSION: Scenario = Scenario {
+    name: "unknown-session",
+    says: "A conversation that the agent does not have is not taken up, and that is said.",
+    core: false,
+    model: Model::Scripted,
+    limit: scenarios::LIMIT,
+    offered: |_, _| Ok(()),
+    play: |bench| Box::pin(unknown_session(bench)),
+};
+
+async fn unknown_session(bench: &Bench) -> Result<(), Fault> {
+    let spec = SessionSpec { resume: Some(NOWHERE.into()), ..bench.spec() };
+    let mut session = bench.session_from(spec).await?;
+    let exit = session
+        .until("the end of the agent", |event| match event {
+            Event::AgentExited { exit, .. } => Some(Some(exit.clone())),
+            Event::AgentReady { .. } => Some(None),
+            _ => None,
+        })
+        .await?;
+    match exit {
+        Some(exit) if exit.reason.is_error() && exit.message.contains("could not begin") => Ok(()),
+        exit => Err(Fault::wrong(format!("it went on, or said nothing: {exit:?}"))),
+    }
+}
+
 async fn does_what_the_page_says(agent: &str) {
     let (profile, pinned) =
         AGENTS.into_iter().find(|(profile, _)| profile.agent == agent).expect("one of these");
     let subject = subject(profile, pinned.program_version(), installed(profile, pinned).await);
     let wanted = std::env::var("SCENARIO").ok();
-    let scenarios: Vec<_> = Scenario::all()
+    // First, because it mostly waits.
+    let scenarios: Vec<_> = [&UNKNOWN_SESSION]
         .into_iter()
+        .chain(Scenario::all())
         .filter(|scenario| {
             wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == scenario.name))
         })
@@ -91,6 +124,12 @@ async fn does_what_the_page_says(agent: &str) {
     let unknown =
         columns.iter().flat_map(|column| &column.findings).any(|finding| !finding.unknown.is_empty());
     assert!(!unknown, "the pinned version says what the adapter does not know; see above");
+    let own = columns[0].findings.iter().find(|finding| finding.scenario.name == UNKNOWN_SESSION.name);
+    assert!(
+        own.is_none_or(|finding| finding.verdict == Verdict::Works),
+        "{}; see above",
+        UNKNOWN_SESSION.says
+    );
     if wanted.is_some() {
         return;
     }
@@ -102,31 +141,37 @@ async fn does_what_the_page_says(agent: &str) {
     );
 }
 
+// covers: 003-021, 003-022, 003-029
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gemini_does_what_the_page_says() {
     does_what_the_page_says("gemini").await;
 }
 
+// covers: 003-017, 003-141
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn qwen_does_what_the_page_says() {
     does_what_the_page_says("qwen").await;
 }
 
+// covers: 003-011, 003-024, 003-019
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn opencode_does_what_the_page_says() {
     does_what_the_page_says("opencode").await;
 }
 
+// covers: 003-012, 003-020
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn goose_does_what_the_page_says() {
     does_what_the_page_says("goose").await;
 }
 
+// covers: 003-011, 003-023
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_acp_adapter_of_claude_code_does_what_the_page_says() {
     does_what_the_page_says("claude-agent-acp").await;
 }
 
+// covers: 003-011, 003-117
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_acp_adapter_of_codex_does_what_the_page_says() {
     does_what_the_page_says("codex-acp").await;

@@ -32,7 +32,7 @@ pub struct Known {
     /// How the names of methods begin that are its own and tell nothing that a session lacks.
     pub own_methods: &'static [&'static str],
     /// How the words begin with which it tells that a turn has failed, where it says so as if the model did.
-    pub tells_failure: Option<&'static str>,
+    pub tells_failure: &'static [&'static str],
     /// Variables it needs, unless the user has set them.
     pub env: &'static [(&'static str, &'static str)],
     /// What else a user should know.
@@ -54,7 +54,7 @@ pub const UNKNOWN: Known = Known {
     extra_folders: false,
     uses_files: true,
     own_methods: &[],
-    tells_failure: None,
+    tells_failure: &[],
     env: &[],
     remark: "",
 };
@@ -97,6 +97,9 @@ pub const KNOWN: &[Known] = &[
         install: "npm install -g @google/gemini-cli",
         login: "run `gemini` once and choose how to log in, or set `GEMINI_API_KEY`",
         tested: Some("0.61.0"),
+        // It cannot tell a file that is not there from any other trouble with a client, and then creates none: what we
+        // answer reaches it as an object without words (0.61.0).
+        uses_files: false,
         // It would else start itself again as a child, which outlives a killed parent.
         env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
         remark: "needs Node 20 or newer. A conversation that is taken up within the minute in which it began is lost: \
@@ -164,7 +167,7 @@ pub const KNOWN: &[Known] = &[
         ends_with_input: false,
         replays_late: false,
         uses_files: false,
-        tells_failure: Some("Ran into this error: "),
+        tells_failure: &["Ran into this error: ", "Network error: Could not connect "],
         remark: "calls a turn that was stopped one that ended by itself; Portolan knows better",
         ..UNKNOWN
     },

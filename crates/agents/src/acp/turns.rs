@@ -210,8 +210,7 @@ impl Translate {
     /// The failure of a turn that the agent tells in the model's place.
     fn told_failure(&self, failed: bool) -> Option<Error> {
         let said = self.messages.said().unwrap_or_default().trim();
-        let begins = |words: &str| said.starts_with(words);
-        let told = failed || self.setup.known.tells_failure.is_some_and(begins);
+        let told = failed || self.setup.known.tells_failure.iter().any(|words| said.starts_with(words));
         told.then(|| Error { code: Error::INTERNAL, message: said.to_owned(), data: None })
     }
 
