@@ -5,6 +5,7 @@
 //! and Portolan's vocabulary) and `transcripts/` (what it said, and what must come of it), plus one line in
 //! [`catalogue`]. The [`driver`] runs any of them over a supervised [`child`] process.
 
+pub mod acp;
 pub mod child;
 pub mod claude;
 pub mod codex;
@@ -13,6 +14,7 @@ pub mod demo;
 pub mod dial_in;
 pub mod driver;
 pub mod prices;
+pub mod roads;
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
@@ -103,23 +105,49 @@ pub struct Settings {
     pub claude: claude::Config,
     /// What the user configured for Codex.
     pub codex: codex::Config,
+    /// What the user configured for agents that are spoken to over ACP: those of the catalogue and any others.
+    pub acp: Vec<acp::Config>,
     /// Where agents that dial in are expected.
     pub dial_in: dial_in::DialIn,
 }
 
-/// The kinds of all agents there are, for whoever needs to know before any is made.
-pub const KINDS: &[&str] = &[claude::KIND, codex::KIND, demo::KIND];
+/// The kinds of all agents there are, for whoever needs to know before any is made. The configuration adds others, which
+/// speak ACP.
+pub const KINDS: &[&str] = &[
+    claude::KIND,
+    codex::KIND,
+    "claude-agent-acp",
+    "codex-acp",
+    "gemini",
+    "qwen",
+    "opencode",
+    "kilo",
+    "copilot",
+    "goose",
+    "cline",
+    "kiro",
+    demo::KIND,
+];
 
-/// Every agent there is, in the order of [`KINDS`].
+/// Every agent there is, in the order of [`KINDS`], and then those that only the configuration knows.
 pub fn catalogue(settings: &Settings) -> Vec<Arc<dyn Agent>> {
     let supervision = &settings.supervision;
-    vec![
-        Arc::new(claude::Claude::new(
-            settings.claude.clone(),
-            Arc::clone(supervision),
-            settings.dial_in.clone(),
-        )),
-        Arc::new(codex::Codex::new(settings.codex.clone(), Arc::clone(supervision))),
-        Arc::new(demo::Demo::new(settings.demo.clone(), Arc::clone(supervision))),
-    ]
+    let acp = |kind: &str| {
+        let configured = settings.acp.iter().find(|config| config.kind == kind).cloned();
+        let config =
+            configured.unwrap_or_else(|| acp::Config { kind: kind.into(), ..acp::Config::default() });
+        acp::Acp::new(config, supervision)
+    };
+    let claude =
+        claude::Claude::new(settings.claude.clone(), Arc::clone(supervision), settings.dial_in.clone());
+    let codex = codex::Codex::new(settings.codex.clone(), Arc::clone(supervision));
+    let mut all: Vec<Arc<dyn Agent>> = vec![
+        Arc::new(roads::Roads::new(claude, acp("claude-agent-acp"))),
+        Arc::new(roads::Roads::new(codex, acp("codex-acp"))),
+    ];
+    all.extend(acp::catalogue::KNOWN.iter().map(|known| Arc::new(acp(known.kind)) as Arc<dyn Agent>));
+    all.push(Arc::new(demo::Demo::new(settings.demo.clone(), Arc::clone(supervision))));
+    let others = settings.acp.iter().filter(|config| !KINDS.contains(&config.kind.as_str()));
+    all.extend(others.map(|config| Arc::new(acp::Acp::new(config.clone(), supervision)) as Arc<dyn Agent>));
+    all
 }

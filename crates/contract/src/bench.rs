@@ -24,8 +24,8 @@ use crate::{Fault, Model, Place, Profile, Subject, session::Session, transcript:
 /// How long everything may take to end once the scenario is over: the stop ladder of an agent and a little more.
 const CLOSING: Duration = Duration::from_secs(40);
 
-/// How long an agent may take to write what was said to disk.
-const SAVING: Duration = Duration::from_secs(30);
+/// How long an agent may take to write what was said to disk. One names its files by the minute.
+const SAVING: Duration = Duration::from_secs(90);
 
 /// How often to look for a file that should come to be.
 pub(crate) const LOOK: Duration = Duration::from_millis(25);

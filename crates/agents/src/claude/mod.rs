@@ -181,6 +181,7 @@ impl Claude {
             protocol: way.protocol(),
             capabilities: capabilities(version, way),
             translator: Box::new(translate::Translate::new(setup)),
+            desk: None,
             launch,
         }
     }
@@ -222,5 +223,19 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         supported_models: None,
         supported_permission_modes: Some(version::modes(version)),
         supported_commands: None,
+    }
+}
+
+impl crate::roads::OwnProtocol for Claude {
+    async fn unusable(&self) -> Option<String> {
+        self.prober.version().await.err()
+    }
+
+    async fn prepare(&self, launch: Launch) -> driver::Job {
+        self.job(launch).await
+    }
+
+    fn supervision(&self) -> Arc<Supervision> {
+        Arc::clone(&self.supervision)
     }
 }

@@ -79,6 +79,7 @@ impl Codex {
             protocol: NativeProtocol::JsonRpcStdio,
             capabilities: capabilities(&self.config),
             translator,
+            desk: None,
             launch,
         }
     }
@@ -171,5 +172,19 @@ fn capabilities(config: &Config) -> Capabilities {
         supported_models: None,
         supported_permission_modes: Some(modes::names()),
         supported_commands: None,
+    }
+}
+
+impl crate::roads::OwnProtocol for Codex {
+    async fn unusable(&self) -> Option<String> {
+        self.prober.found().await.err()
+    }
+
+    async fn prepare(&self, launch: Launch) -> driver::Job {
+        self.job(launch).await
+    }
+
+    fn supervision(&self) -> Arc<Supervision> {
+        Arc::clone(&self.supervision)
     }
 }

@@ -78,6 +78,7 @@ impl Agent for Demo {
             protocol: NativeProtocol::Demo,
             capabilities: capabilities(),
             translator: Box::new(translate::Translate::new(hello, self.supervision.answer)),
+            desk: None,
         };
         driver::start(job, Arc::clone(&self.supervision))
     }

@@ -5,6 +5,7 @@
 //! limits, the stop ladder, and the promise that the last report is always [`Report::Exited`].
 
 mod ending;
+mod errands;
 mod link;
 mod run;
 #[cfg(test)]
@@ -26,7 +27,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-pub use self::link::Transport;
+pub use self::{
+    errands::{Desk, Done, Errand, MAX_ERRANDS},
+    link::Transport,
+};
 use crate::{
     Supervision,
     child::{Child, Program},
@@ -58,6 +62,11 @@ pub trait Translator: Send {
     /// A timer that was set with [`Turnout::set_timer`] ran out.
     fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
         let _ = (timer, out);
+    }
+
+    /// What was asked for with [`Turnout::errand`] is done.
+    fn errand_done(&mut self, key: &str, done: Done, out: &mut Turnout) {
+        let _ = (key, done, out);
     }
 
     /// The connection to the agent was lost; it goes on running. What was asked and not answered never will be.
@@ -111,6 +120,8 @@ pub struct Turnout {
     pub writes: Vec<Write>,
     /// Timers to set, and to clear where there is no time.
     pub timers: Vec<(Timer, Option<Duration>)>,
+    /// For the desk, in order.
+    pub errands: Vec<Errand>,
     /// The agent's input may be closed once everything is written.
     pub closes_input: bool,
     /// The agent cannot be worked with: why.
@@ -201,6 +212,11 @@ impl Turnout {
         }
     }
 
+    /// Has something done for the agent, and calls [`Translator::errand_done`] then.
+    pub fn errand(&mut self, errand: Errand) {
+        self.errands.push(errand);
+    }
+
     /// Calls [`Translator::timeout`] after so long.
     pub fn set_timer(&mut self, timer: Timer, after: Duration) {
         self.timers.push((timer, Some(after)));
@@ -240,6 +256,8 @@ pub struct Job {
     pub capabilities: Capabilities,
     /// Its protocol.
     pub translator: Box<dyn Translator>,
+    /// Where errands are done for it.
+    pub desk: Option<Box<dyn Desk>>,
 }
 
 impl std::fmt::Debug for Job {
@@ -264,13 +282,25 @@ pub fn start_prepared(
     supervision: Arc<Supervision>,
     prepare: impl Future<Output = Job> + Send + 'static,
 ) -> AgentLink {
+    start_supervised(kind, session, async move { (prepare.await, supervision) })
+}
+
+/// Like [`start_prepared`], where what holds for the process follows from the look as well.
+pub fn start_supervised(
+    kind: &str,
+    session: SessionId,
+    prepare: impl Future<Output = (Job, Arc<Supervision>)> + Send + 'static,
+) -> AgentLink {
     let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
     let (told, reports) = mpsc::channel(REPORTS);
     let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
     // Of no parent: it names its session itself, and a line says that once.
     let span = tracing::info_span!(parent: None, "agent", kind, session = %session);
     let tokens = run::Tokens { stop: stop.clone(), kill: kill.clone() };
-    let life = async move { supervise(prepare.await, supervision, wanted, told, tokens).await };
+    let life = async move {
+        let (job, supervision) = prepare.await;
+        supervise(job, supervision, wanted, told, tokens).await;
+    };
     tokio::spawn(life.instrument(span));
     AgentLink { instructions, reports, stop, kill }
 }
@@ -307,6 +337,7 @@ async fn supervise(
                 capabilities: Box::new(job.capabilities),
             };
             let driver = run::Driver::new(job.agent, job.translator, &supervision, told.clone(), started);
+            let driver = driver.with_desk(job.desk);
             driver.run(child, pipes, job.transport, wanted, tokens).await
         }
     };

@@ -13,7 +13,7 @@ use portolan_core::{
     event::{Exit, ExitReason, Level},
     ports::{Instruction, Order, Report},
 };
-use portolan_wire::{limits, ndjson::Line};
+use portolan_wire::{jsonrpc::Error, limits, ndjson::Line};
 use tokio::{
     io::AsyncReadExt as _,
     process::ChildStdout,
@@ -23,8 +23,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Settles, Translator, Turnout, UNREADABLE_KEPT, Write,
+    Desk, Errand, Settles, Translator, Turnout, UNREADABLE_KEPT, Write,
     ending::Rung,
+    errands::Errands,
     link::{Filled, Input, Source, Transport},
     timers::Timers,
 };
@@ -37,6 +38,9 @@ use crate::{
 /// Bytes that wait to be written to the agent. More means that it does not read; no further instruction is taken
 /// until it does.
 const UNWRITTEN: usize = 1024 * 1024;
+
+/// An agent that has left this much unread gets nothing more done.
+const UNREAD: usize = 64 * 1024 * 1024;
 
 /// A line that goes on for this long is not a mistake but a flood: the agent is ended.
 const FLOOD: u64 = 256 * 1024 * 1024;
@@ -78,6 +82,7 @@ pub(super) struct Driver {
     /// How often the process is looked for.
     pub(super) look_every: Duration,
     pub(super) timers: Timers,
+    errands: Errands,
     pub(super) ladder: Ladder,
     pub(super) rung: Rung,
     pub(super) next_rung: Option<Instant>,
@@ -116,6 +121,7 @@ impl Driver {
             link_within: supervision.link_down,
             look_every: supervision.liveness,
             timers: Timers::default(),
+            errands: Errands::default(),
             ladder: supervision.ladder,
             rung: Rung::Running,
             next_rung: None,
@@ -128,6 +134,12 @@ impl Driver {
             max_line: supervision.max_line,
             stragglers: vec![],
         }
+    }
+
+    /// With a place where errands are done.
+    pub(super) fn with_desk(mut self, desk: Option<Box<dyn Desk>>) -> Self {
+        self.errands = Errands::at(desk);
+        self
     }
 
     /// Runs the agent until its end; everything but the last report is sent.
@@ -155,6 +167,7 @@ impl Driver {
         };
         self.consult(|translator, out| translator.start(out));
         self.supervise(&child, &mut lines, &mut instructions, tokens).await;
+        self.errands.close().await;
 
         let stragglers = std::mem::take(&mut self.stragglers);
         let (status, stderr) = child.end(stragglers).await;
@@ -219,6 +232,9 @@ impl Driver {
                 written = write_some(&mut self.input, &self.writes, self.written), if self.can_write() => {
                     self.wrote(written);
                 }
+                Some((key, done)) = self.errands.next(), if self.errands.any() => {
+                    self.consult(|translator, out| translator.errand_done(&key, done, out));
+                }
                 () = sleep_until(wake) => {
                     self.on_time(child).await;
                     if Instant::now() >= alive_at {
@@ -271,12 +287,19 @@ impl Driver {
             }
             self.outbox.push_back(report);
         }
+        for (timer, after) in self.turnout.timers.drain(..) {
+            self.timers.change(timer, after);
+        }
+        for errand in std::mem::take(&mut self.turnout.errands) {
+            if let Err((key, fault)) = self.begin_errand(errand) {
+                self.translator.errand_done(&key, Err(fault), &mut self.turnout);
+                // It answers the agent, and asks for nothing more.
+                self.turnout.errands.clear();
+            }
+        }
         for write in self.turnout.writes.drain(..) {
             self.unwritten += write.bytes.len();
             self.writes.push_back(write);
-        }
-        for (timer, after) in self.turnout.timers.drain(..) {
-            self.timers.change(timer, after);
         }
         self.close_when_written |= std::mem::take(&mut self.turnout.closes_input);
         if let Some(fault) = self.turnout.fault.take() {
@@ -285,6 +308,14 @@ impl Driver {
         if self.input.is_none() {
             self.refuse_writes("the agent does not read its input any more");
         }
+    }
+
+    fn begin_errand(&mut self, errand: Errand) -> Result<(), (String, Error)> {
+        if self.unwritten >= UNREAD {
+            let message = "it does not read what it asked for".to_owned();
+            return Err((errand.key, Error { code: Error::INTERNAL, message, data: None }));
+        }
+        self.errands.begin(errand)
     }
 
     fn take_line(&mut self, line: Line<'_>) {

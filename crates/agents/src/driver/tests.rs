@@ -96,6 +96,7 @@ fn session(link_down: Duration) -> Session {
         protocol: NativeProtocol::NdjsonWs,
         capabilities: Capabilities::default(),
         translator: Box::new(Echo),
+        desk: None,
     };
     Session { link: start(job, Arc::new(supervision)), dial_in, secret }
 }

@@ -247,6 +247,7 @@ pub(crate) fn program_in(
         capabilities: Capabilities::default(),
         transport: portolan_agents::driver::Transport::Pipes,
         translator: Box::new(translator),
+        desk: None,
     };
     Session::of(driver::start(job, Arc::new(supervision)))
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
+    Capabilities,
     capabilities::{CommandInfo, ModelInfo},
     usage::{ByModel, TokenUsage},
 };
@@ -233,6 +234,9 @@ pub struct AgentInfo {
     /// Fast mode, in the agent's own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fast_mode: Option<String>,
+    /// What it can do, where it tells only once it runs. Replaces what was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Box<Capabilities>>,
     /// Features the agent names beyond all this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<Vec<String>>,

@@ -84,6 +84,15 @@ impl State {
     }
 
     fn take_info(&mut self, info: &AgentInfo) {
+        if let Some(told) = &info.capabilities {
+            // Lists are told by themselves as well.
+            let known = std::mem::replace(&mut self.capabilities, (**told).clone());
+            let now = &mut self.capabilities;
+            now.supported_models = now.supported_models.take().or(known.supported_models);
+            now.supported_permission_modes =
+                now.supported_permission_modes.take().or(known.supported_permission_modes);
+            now.supported_commands = now.supported_commands.take().or(known.supported_commands);
+        }
         self.agent.merge(info.clone());
         let known = &self.agent;
         if info.agent_session.is_some() {

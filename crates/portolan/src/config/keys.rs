@@ -257,13 +257,33 @@ pub(crate) const KEYS: &[Key] = &[
         "agents.*.command",
         Kind::List,
         "[]",
-        "How it is started: the program and its first arguments. Never a shell line. Its usual name when empty.",
+        "How it is started: the program and its first arguments. Never a shell line. Its usual name when empty. An agent \
+         that Portolan does not know needs nothing else: it then speaks ACP.",
     ),
     key(
         "agents.*.transport",
         Kind::Text,
         "",
         "For Claude Code: `stdio`, or `websocket` for versions up to 2.1.120. By its version when absent.",
+    ),
+    key(
+        "agents.*.login",
+        Kind::Text,
+        "",
+        "For agents over ACP: the way to log in that is taken before a session begins, by the agent's own name for it, such \
+         as `gemini-api-key`. None when absent: the agent then uses what it is logged in with.",
+    ),
+    key(
+        "agents.*.files",
+        Kind::Switch,
+        "true",
+        "For agents over ACP: read and write files for an agent that asks, inside the folders of its session.",
+    ),
+    key(
+        "agents.*.terminals",
+        Kind::Switch,
+        "true",
+        "For agents over ACP: run commands for an agent that asks, inside the folders of its session.",
     ),
     key(
         "agents.*.env",

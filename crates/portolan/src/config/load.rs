@@ -150,16 +150,22 @@ fn contradictions(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Ve
         )),
         _ => {}
     }
-    for name in settings.agents.keys().filter(|name| !portolan_agents::KINDS.contains(&name.as_str())) {
+    // One with a command speaks ACP, whatever its name is.
+    let is_known = |name: &str| portolan_agents::KINDS.contains(&name);
+    let unknown =
+        settings.agents.iter().filter(|(name, wanted)| !is_known(name) && wanted.command.is_empty());
+    for (name, _) in unknown {
         let inside = format!("agents.{name}.");
         let first = origins.iter().filter(|(path, _)| path.starts_with(&inside)).map(|(_, origin)| origin);
         let place = first.min_by_key(|origin| line(origin)).unwrap_or(&Origin::Default);
         let meant = keys::similar(name, portolan_agents::KINDS.iter().copied());
         let meant = meant.map_or_else(
-            || format!("there is {}", portolan_agents::KINDS.join(", ")),
+            || format!("there is {}.", portolan_agents::KINDS.join(", ")),
             |meant| format!("did you mean `{meant}`?"),
         );
-        found.push(format!("{place}: there is no agent `{name}`; {meant}"));
+        found.push(format!(
+            "{place}: there is no agent `{name}`; {meant} One that speaks ACP needs its `command`"
+        ));
     }
     let (limits, requests) = (&settings.limits, &settings.requests);
     for (path, value) in [
@@ -508,12 +514,17 @@ mod tests {
     fn an_agent_that_does_not_exist_is_refused_with_what_was_meant() {
         assert_eq!(
             file("[agents.cluade]\nenabled = false\n").unwrap_err(),
-            ["portolan.toml:2: there is no agent `cluade`; did you mean `claude`?"]
+            [
+                "portolan.toml:2: there is no agent `cluade`; did you mean `claude`? One that speaks ACP needs its \
+              `command`"
+            ]
         );
         let all = portolan_agents::KINDS.join(", ");
         assert_eq!(
             file("[agents.zzzzzz]\nenabled = false\n").unwrap_err(),
-            [format!("portolan.toml:2: there is no agent `zzzzzz`; there is {all}")]
+            [format!(
+                "portolan.toml:2: there is no agent `zzzzzz`; there is {all}. One that speaks ACP needs its `command`"
+            )]
         );
     }
 

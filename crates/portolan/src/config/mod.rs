@@ -215,6 +215,9 @@ pub(crate) struct Agent {
     pub(crate) enabled: bool,
     pub(crate) command: Vec<String>,
     pub(crate) transport: Option<Transport>,
+    pub(crate) login: Option<String>,
+    pub(crate) files: bool,
+    pub(crate) terminals: bool,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) prices: BTreeMap<String, Price>,
 }
@@ -256,6 +259,9 @@ impl Default for Agent {
             enabled: true,
             command: Vec::new(),
             transport: None,
+            login: None,
+            files: true,
+            terminals: true,
             env: BTreeMap::new(),
             prices: BTreeMap::new(),
         }

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
-use portolan_agents::{Supervision, child::Ladder, claude, codex, dial_in::DialIn};
+use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::DialIn};
 use portolan_core::{
     Capabilities, Principal, Role, SessionSpec,
     ports::{Agent, AgentLink, Boxed, Clock, Launch, Past, Probe, Store},
@@ -180,6 +180,7 @@ pub(crate) fn catalogue(
         demo: demo_command(settings)?,
         claude: claude(settings),
         codex: codex(settings),
+        acp: acp(settings),
         dial_in: dial_in.clone(),
     }))
 }
@@ -222,6 +223,21 @@ fn codex(settings: &Settings) -> codex::Config {
         prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
         env: wanted.env.clone().into_iter().collect(),
     }
+}
+
+/// How every other agent is started: over ACP, whether the catalogue knows it or not.
+fn acp(settings: &Settings) -> Vec<acp::Config> {
+    let has_its_own = |kind: &str| [claude::KIND, codex::KIND, "demo"].contains(&kind);
+    let others = settings.agents.iter().filter(|(kind, _)| !has_its_own(kind));
+    let config = |(kind, wanted): (&String, &config::Agent)| acp::Config {
+        kind: kind.clone(),
+        command: wanted.command.iter().map(OsString::from).collect(),
+        login: wanted.login.clone(),
+        serves: acp::Serves { files: wanted.files, terminals: wanted.terminals },
+        prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
+        env: wanted.env.clone().into_iter().collect(),
+    };
+    others.map(config).collect()
 }
 
 fn priced(price: config::Price) -> claude::prices::Price {

@@ -17,8 +17,8 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
         agent: event.version === undefined ? state.agent : { ...state.agent, version: event.version },
       };
     case "agent_info": {
-      const { info } = event;
-      const capabilities = { ...state.capabilities };
+      const { capabilities: told, ...info } = event.info;
+      const capabilities = { ...state.capabilities, ...told };
       if (info.models) capabilities.supported_models = info.models;
       if (info.modes) capabilities.supported_permission_modes = info.modes;
       if (info.commands) capabilities.supported_commands = info.commands;

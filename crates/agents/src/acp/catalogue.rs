@@ -1,0 +1,218 @@
+//! The agents that are known to speak ACP, as data: what to start, and where they differ from what one would expect.
+//!
+//! An agent that is not here needs nothing but its command in the configuration; it then counts as [`UNKNOWN`].
+
+/// What is known of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its name here.
+    pub kind: &'static str,
+    /// What people call it.
+    pub title: &'static str,
+    /// What to start.
+    pub command: &'static [&'static str],
+    /// How to get it.
+    pub install: &'static str,
+    /// How to log in.
+    pub login: &'static str,
+    /// The version that all of this was seen with; none where nobody has run it.
+    pub tested: Option<&'static str>,
+    /// The mode in which it asks before it acts, where it does not begin in it.
+    pub asking_mode: Option<&'static str>,
+    /// It ends when its input is closed. One that does not is told so by a signal, without a long wait.
+    pub ends_with_input: bool,
+    /// It goes on telling the past after it has said that a conversation is loaded.
+    pub replays_late: bool,
+    /// It can go on in a copy of a conversation.
+    pub forks: bool,
+    /// It takes folders beside the working folder.
+    pub extra_folders: bool,
+    /// It lets us read and write files for it where we offer that.
+    pub uses_files: bool,
+    /// How the names of methods begin that are its own and tell nothing that a session lacks.
+    pub own_methods: &'static [&'static str],
+    /// How the words begin with which it tells that a turn has failed, where it says so as if the model did.
+    pub tells_failure: &'static [&'static str],
+    /// Variables it needs, unless the user has set them.
+    pub env: &'static [(&'static str, &'static str)],
+    /// What else a user should know.
+    pub remark: &'static str,
+}
+
+/// What is assumed of an agent that is not in the catalogue: nothing good.
+pub const UNKNOWN: Known = Known {
+    kind: "",
+    title: "",
+    command: &[],
+    install: "install it, or set its `command` in the configuration",
+    login: "log in with the agent's own program",
+    tested: None,
+    asking_mode: None,
+    ends_with_input: true,
+    replays_late: true,
+    forks: false,
+    extra_folders: false,
+    uses_files: true,
+    own_methods: &[],
+    tells_failure: &[],
+    env: &[],
+    remark: "",
+};
+
+/// Every agent that is known.
+pub const KNOWN: &[Known] = &[
+    Known {
+        kind: "claude-agent-acp",
+        title: "Claude Code (ACP adapter)",
+        command: &["claude-agent-acp"],
+        install: "npm install -g @agentclientprotocol/claude-agent-acp",
+        login: "run `claude` and log in, or set `ANTHROPIC_API_KEY`",
+        tested: Some("0.99.0"),
+        replays_late: false,
+        forks: true,
+        extra_folders: true,
+        uses_files: false,
+        remark: "runs the Claude Code that is bundled with it, not the one you have",
+        ..UNKNOWN
+    },
+    Known {
+        kind: "codex-acp",
+        title: "Codex (ACP adapter)",
+        command: &["codex-acp"],
+        install: "npm install -g @agentclientprotocol/codex-acp",
+        login: "run `codex login`, or set the key of your model provider",
+        tested: Some("2.6.0"),
+        asking_mode: Some("read-only"),
+        replays_late: false,
+        forks: true,
+        extra_folders: true,
+        uses_files: false,
+        remark: "begins in a mode in which a model decides instead of you; Portolan sets `read-only`, which asks",
+        ..UNKNOWN
+    },
+    Known {
+        kind: "gemini",
+        title: "Gemini CLI",
+        command: &["gemini", "--acp"],
+        install: "npm install -g @google/gemini-cli",
+        login: "run `gemini` once and choose how to log in, or set `GEMINI_API_KEY`",
+        tested: Some("0.61.0"),
+        // It cannot tell a file that is not there from any other trouble with a client, and then creates none: what we
+        // answer reaches it as an object without words (0.61.0).
+        uses_files: false,
+        // It would else start itself again as a child, which outlives a killed parent.
+        env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
+        remark: "needs Node 20 or newer. A conversation that is taken up within the minute in which it began is lost: \
+                 0.61.0 overwrites it",
+        ..UNKNOWN
+    },
+    Known {
+        kind: "qwen",
+        title: "Qwen Code",
+        command: &["qwen", "--acp"],
+        install: "npm install -g @qwen-code/qwen-code",
+        login: "run `qwen` once and choose how to log in, or set `OPENAI_API_KEY`",
+        tested: Some("0.24.4"),
+        asking_mode: Some("default"),
+        ends_with_input: false,
+        replays_late: false,
+        // Modes, models and suggestions once more; and whether a prompt waits here, which none does while a turn runs.
+        own_methods: &["qwen/notify/", "craft/drainMidTurnQueue"],
+        remark: "begins in a mode in which it decides itself; Portolan sets `default`, which asks. Needs Node 22: \
+                 under Node 20 npm installs a much older one",
+        ..UNKNOWN
+    },
+    Known {
+        kind: "opencode",
+        title: "OpenCode",
+        command: &["opencode", "acp"],
+        install: "npm install -g opencode-ai",
+        login: "run `opencode auth login`",
+        tested: Some("1.18.33"),
+        replays_late: false,
+        forks: true,
+        ..UNKNOWN
+    },
+    Known {
+        kind: "kilo",
+        title: "Kilo Code",
+        command: &["kilo", "acp"],
+        install: "npm install -g @kilocode/cli",
+        login: "run `kilo auth login`",
+        tested: Some("7.7.9"),
+        replays_late: false,
+        forks: true,
+        remark: "its first start can take most of a minute",
+        ..UNKNOWN
+    },
+    Known {
+        kind: "copilot",
+        title: "GitHub Copilot CLI",
+        command: &["copilot", "--acp"],
+        install: "npm install -g @github/copilot",
+        login: "run `copilot login`",
+        tested: Some("1.0.102"),
+        replays_late: false,
+        uses_files: false,
+        ..UNKNOWN
+    },
+    Known {
+        kind: "goose",
+        title: "Goose",
+        command: &["goose", "acp", "--with-builtin", "developer"],
+        install: "npm install -g @aaif/goose",
+        login: "run `goose configure`",
+        tested: Some("1.34.0"),
+        asking_mode: Some("approve"),
+        ends_with_input: false,
+        replays_late: false,
+        uses_files: false,
+        tells_failure: &["Ran into this error: ", "Network error: Could not connect "],
+        remark: "calls a turn that was stopped one that ended by itself; Portolan knows better",
+        ..UNKNOWN
+    },
+    Known {
+        kind: "cline",
+        title: "Cline",
+        command: &["cline", "--acp"],
+        install: "npm install -g cline",
+        login: "run `cline auth`; it takes a sign-in by the browser only",
+        remark: "version 3.0.65 began no session without a sign-in by the browser, and leaves a daemon of its own \
+                 running",
+        ..UNKNOWN
+    },
+    Known {
+        kind: "kiro",
+        title: "Kiro CLI",
+        command: &["kiro-cli", "acp"],
+        install: "see kiro.dev",
+        login: "run `kiro-cli login`",
+        remark: "nobody has run it with Portolan yet",
+        ..UNKNOWN
+    },
+];
+
+/// What is known of an agent with this name.
+pub fn known(kind: &str) -> &'static Known {
+    KNOWN.iter().find(|known| known.kind == kind).unwrap_or(&UNKNOWN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: 003-012, 003-013, 003-014, 003-015, 003-016
+    #[test]
+    fn every_agent_of_the_catalogue_can_be_started_installed_and_logged_in_to() {
+        for known in KNOWN {
+            assert!(!known.command.is_empty() && !known.title.is_empty(), "{known:?}");
+            assert!(!known.install.is_empty() && !known.login.is_empty(), "{known:?}");
+            assert!(
+                known.tested.is_some() || !known.remark.is_empty(),
+                "untested, and it is not said: {known:?}"
+            );
+        }
+        assert_eq!(super::known("goose").command[0], "goose");
+        assert_eq!(*super::known("somebody-elses"), UNKNOWN);
+    }
+}

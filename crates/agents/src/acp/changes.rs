@@ -1,0 +1,118 @@
+//! Changes to files. ACP tells a file as it was and as it will be; people read a diff. Pure.
+
+use portolan_core::event::{ChangeKind, FileChange};
+use serde_json::Value;
+
+use super::wire::text;
+
+/// The largest diff that is shown. Beyond it people read the file.
+const LARGEST_DIFF: usize = 256 * 1024;
+
+/// Unchanged lines around a change.
+const AROUND: usize = 3;
+
+/// The changes among the content of a call.
+pub(super) fn changes(content: &[Value]) -> Vec<FileChange> {
+    content.iter().filter(|piece| piece["type"] == "diff").map(change).collect()
+}
+
+fn change(told: &Value) -> FileChange {
+    let (path, before, after) = (text(told, "path"), text(told, "oldText"), text(told, "newText"));
+    // Some agents tell a file that is not there as one that is empty.
+    let change = match (before.is_empty(), told["newText"].is_null()) {
+        (_, true) => ChangeKind::Delete,
+        (true, false) => ChangeKind::Create,
+        (false, false) => ChangeKind::Modify,
+    };
+    let from = if change == ChangeKind::Create { "/dev/null" } else { &path };
+    let to = if change == ChangeKind::Delete { "/dev/null" } else { &path };
+    let hunk = hunk(&before, &after).filter(|hunk| hunk.len() <= LARGEST_DIFF);
+    let diff = hunk.map(|hunk| format!("--- {from}\n+++ {to}\n{hunk}"));
+    FileChange { path, change, diff }
+}
+
+/// One hunk from the first line that differs to the last; nothing where none does.
+fn hunk(before: &str, after: &str) -> Option<String> {
+    let (old, new): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
+    let same = |pairs: usize| pairs.min(old.len()).min(new.len());
+    let head = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    let tail = tail.min(same(usize::MAX) - head);
+    if head + tail == old.len() && head + tail == new.len() {
+        return None;
+    }
+    let begin = head.saturating_sub(AROUND);
+    let shown_tail = tail.min(AROUND);
+    let (old_end, new_end) = (old.len() - tail, new.len() - tail);
+    let count = |end: usize| end + shown_tail - begin;
+    let start = |length: usize| if length == 0 { 0 } else { begin + 1 };
+    let (removed, added) = (count(old_end), count(new_end));
+    let mut hunk = format!("@@ -{},{removed} +{},{added} @@\n", start(old.len()), start(new.len()));
+    let mut put = |sign: char, lines: &[&str]| {
+        for line in lines {
+            hunk.push(sign);
+            hunk.push_str(line);
+            hunk.push('\n');
+        }
+    };
+    put(' ', &old[begin..head]);
+    put('-', &old[head..old_end]);
+    put('+', &new[head..new_end]);
+    put(' ', &old[old_end..old_end + shown_tail]);
+    Some(hunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn new_changed_and_deleted_files_have_diffs_that_say_so() {
+        let told = [
+            json!({ "type": "diff", "path": "/a", "oldText": null, "newText": "one\ntwo\n" }),
+            json!({ "type": "diff", "path": "/b", "oldText": "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "newText": "1\n2\n3\n4\nfive\n6\n7\n8\n9\n" }),
+            json!({ "type": "diff", "path": "/c", "oldText": "gone\n", "newText": null }),
+            json!({ "type": "diff", "path": "/d", "oldText": "same\n", "newText": "same\n" }),
+            json!({ "type": "content" }),
+        ];
+        let shown: Vec<_> = changes(&told)
+            .into_iter()
+            .map(|change| (change.path, change.change, change.diff.unwrap_or_default()))
+            .collect();
+        let modified = "--- /b\n+++ /b\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n";
+        assert_eq!(
+            shown,
+            [
+                (
+                    "/a".into(),
+                    ChangeKind::Create,
+                    "--- /dev/null\n+++ /a\n@@ -0,0 +1,2 @@\n+one\n+two\n".into()
+                ),
+                ("/b".into(), ChangeKind::Modify, modified.into()),
+                ("/c".into(), ChangeKind::Delete, "--- /c\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-gone\n".into()),
+                ("/d".into(), ChangeKind::Modify, String::new()),
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_hunk_holds_every_line_that_differs(old in "[ab\n]{0,40}", new in "[ab\n]{0,40}") {
+            let lines = |sign: char, hunk: &str| {
+                let fits = |line: &&str| line.starts_with(sign) || line.starts_with(' ');
+                hunk.lines().skip(1).filter(fits).map(|line| line[1..].to_owned()).collect::<Vec<_>>()
+            };
+            match hunk(&old, &new) {
+                None => prop_assert_eq!(old.lines().collect::<Vec<_>>(), new.lines().collect::<Vec<_>>()),
+                Some(hunk) => {
+                    // Few lines: what is shown of each side lies in it in one piece.
+                    prop_assert!(old.lines().collect::<Vec<_>>().join("\n").contains(&lines('-', &hunk).join("\n")));
+                    prop_assert!(new.lines().collect::<Vec<_>>().join("\n").contains(&lines('+', &hunk).join("\n")));
+                }
+            }
+        }
+    }
+}

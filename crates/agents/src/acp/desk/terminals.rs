@@ -1,0 +1,363 @@
+//! Commands that an agent has run by us: each a supervised process with its output, ended with the agent at the latest.
+
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use portolan_core::ports::Boxed;
+use portolan_wire::jsonrpc::Error;
+use serde_json::{Value, json};
+use tokio::{io::AsyncReadExt as _, process::ChildStdout, sync::watch, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{House, NOT_FOUND, invalid};
+use crate::{
+    child::{Child, Program, environment},
+    driver::Done,
+};
+
+/// Terminals of one agent at once. Agents that keep more than this do not give them back.
+const MAX_TERMINALS: usize = 32;
+
+/// What is kept of a terminal's output unless the agent wants less, and however much more it wants: its end.
+const KEPT: usize = 1024 * 1024;
+
+/// Once a command has ended, what it printed is in the pipe; only what it left behind holds that open longer.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// A command to run.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) command: String,
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) folder: Option<PathBuf>,
+    /// How many bytes of its output to keep.
+    pub(super) kept: Option<u64>,
+}
+
+/// The terminals of one agent.
+#[derive(Debug)]
+pub(super) struct Terminals {
+    house: House,
+    count: u64,
+    open: Arc<Mutex<HashMap<String, Terminal>>>,
+}
+
+#[derive(Debug)]
+struct Terminal {
+    output: Arc<Mutex<Output>>,
+    exit: watch::Receiver<Option<Exit>>,
+    kill: CancellationToken,
+    life: JoinHandle<()>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Exit {
+    code: Option<i32>,
+    signal: Option<i32>,
+}
+
+impl Exit {
+    fn told(self) -> Value {
+        json!({ "exitCode": self.code, "signal": self.signal.map(|signal| signal.to_string()) })
+    }
+}
+
+/// The end of what was printed.
+#[derive(Debug)]
+struct Output {
+    bytes: Vec<u8>,
+    cut: bool,
+    most: usize,
+}
+
+impl Output {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let over = self.bytes.len().saturating_sub(self.most);
+        if over > 0 {
+            self.cut = true;
+            self.bytes.drain(..over);
+        }
+    }
+
+    fn text(&self) -> String {
+        // A letter whose beginning was cut off is cut off whole.
+        let broken = |byte: &&u8| self.cut && **byte & 0xC0 == 0x80;
+        let start = self.bytes.iter().take(4).take_while(broken).count();
+        String::from_utf8_lossy(self.bytes.get(start..).unwrap_or_default()).into_owned()
+    }
+
+    fn told(&self, exit: Option<Exit>) -> Value {
+        let mut told = json!({ "output": self.text(), "truncated": self.cut });
+        if let Some(exit) = exit {
+            told["exitStatus"] = exit.told();
+        }
+        told
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ready(done: Done) -> Boxed<'static, Done> {
+    Box::pin(std::future::ready(done))
+}
+
+fn unknown(terminal: &str) -> Error {
+    let message = format!("Resource not found: there is no terminal `{terminal}`");
+    Error { code: NOT_FOUND, message, data: None }
+}
+
+impl Terminals {
+    pub(super) fn new(house: House) -> Self {
+        Self { house, count: 0, open: Arc::default() }
+    }
+
+    pub(super) fn create(&mut self, wanted: Wanted) -> Boxed<'static, Done> {
+        if lock(&self.open).len() >= MAX_TERMINALS {
+            return ready(Err(invalid(format!("{MAX_TERMINALS} terminals are open; release one first"))));
+        }
+        let program = match self.program(&wanted) {
+            Ok(program) => program,
+            Err(error) => return ready(Err(error)),
+        };
+        self.count += 1;
+        let (name, house, open) =
+            (format!("terminal-{}", self.count), self.house.clone(), Arc::clone(&self.open));
+        let most = wanted.kept.map_or(KEPT, |kept| usize::try_from(kept).unwrap_or(KEPT).min(KEPT));
+        Box::pin(async move {
+            let started = Child::start(program, &house.home_key, house.session).await;
+            let (child, pipes) = started.map_err(|error| Error {
+                code: Error::INTERNAL,
+                message: error.to_string(),
+                data: None,
+            })?;
+            // It has nothing to read.
+            drop(pipes.input);
+            let output = Arc::new(Mutex::new(Output { bytes: vec![], cut: false, most }));
+            let (exited, exit) = watch::channel(None);
+            let kill = CancellationToken::new();
+            let life = live(child, pipes.output, Arc::clone(&output), exited, kill.clone());
+            let terminal = Terminal { output, exit, kill, life: tokio::spawn(life) };
+            lock(&open).insert(name.clone(), terminal);
+            Ok(json!({ "terminalId": name }))
+        })
+    }
+
+    /// What to start: the command by its arguments, or by a shell where it is a line for one. Both streams are one.
+    fn program(&self, wanted: &Wanted) -> Result<Program, Error> {
+        if wanted.command.trim().is_empty() {
+            return Err(invalid("there is no `command` to run".into()));
+        }
+        let rooms = &self.house.rooms;
+        let folder =
+            wanted.folder.as_ref().map_or_else(|| rooms.resolve(&rooms.folder), |it| rooms.resolve(it))?;
+        let mut environment = self.house.environment.clone();
+        for (name, value) in &wanted.env {
+            environment::admit(name, value).map_err(|refused| invalid(refused.to_string()))?;
+            environment.variables.retain(|(known, _)| known != name.as_str());
+            environment.variables.push((name.into(), value.into()));
+        }
+        let is_line = wanted.args.is_empty() && wanted.command.contains(char::is_whitespace);
+        let script = if is_line { "exec 2>&1; eval \"$0\"" } else { "exec \"$0\" \"$@\" 2>&1" };
+        let mut command: Vec<OsString> =
+            vec!["sh".into(), "-c".into(), script.into(), (&wanted.command).into()];
+        command.extend(wanted.args.iter().map(OsString::from));
+        Ok(Program { agent: self.house.agent.clone(), command, folder, environment })
+    }
+
+    pub(super) fn output(&self, terminal: &str) -> Boxed<'static, Done> {
+        let open = lock(&self.open);
+        let told = open.get(terminal).map(|terminal| {
+            let exit = *terminal.exit.borrow();
+            lock(&terminal.output).told(exit)
+        });
+        ready(told.ok_or_else(|| unknown(terminal)))
+    }
+
+    pub(super) fn wait(&self, terminal: &str) -> Boxed<'static, Done> {
+        let Some(mut exit) = lock(&self.open).get(terminal).map(|terminal| terminal.exit.clone()) else {
+            return ready(Err(unknown(terminal)));
+        };
+        Box::pin(async move {
+            let exit = exit.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
+            Ok(exit.unwrap_or(Exit { code: None, signal: None }).told())
+        })
+    }
+
+    pub(super) fn kill(&self, terminal: &str) -> Boxed<'static, Done> {
+        let open = lock(&self.open);
+        let killed = open.get(terminal).map(|terminal| terminal.kill.cancel());
+        ready(killed.map(|()| json!({})).ok_or_else(|| unknown(terminal)))
+    }
+
+    /// Ends it, and tells what it had printed.
+    pub(super) fn release(&self, terminal: &str) -> Boxed<'static, Done> {
+        let Some(released) = lock(&self.open).remove(terminal) else { return ready(Err(unknown(terminal))) };
+        Box::pin(async move {
+            released.kill.cancel();
+            // The task ends itself, within the bounds of a killed process.
+            let _ = released.life.await;
+            let exit = *released.exit.borrow();
+            Ok(lock(&released.output).told(exit))
+        })
+    }
+
+    pub(super) fn close(self) -> Boxed<'static, ()> {
+        Box::pin(async move {
+            let left: Vec<_> = lock(&self.open).drain().map(|(_, terminal)| terminal).collect();
+            for terminal in &left {
+                terminal.kill.cancel();
+            }
+            for terminal in left {
+                let _ = terminal.life.await;
+            }
+        })
+    }
+}
+
+/// A command's life: what it prints is kept until it has ended, by itself or not.
+async fn live(
+    child: Child,
+    mut pipe: ChildStdout,
+    output: Arc<Mutex<Output>>,
+    exited: watch::Sender<Option<Exit>>,
+    kill: CancellationToken,
+) {
+    let mut bytes = vec![0; 16 * 1024];
+    let mut is_open = true;
+    loop {
+        // Every arm is cancel-safe.
+        tokio::select! {
+            biased;
+            () = kill.cancelled() => break,
+            read = pipe.read(&mut bytes), if is_open => match read {
+                Ok(count @ 1..) => lock(&output).add(bytes.get(..count).unwrap_or_default()),
+                _ => is_open = false,
+            },
+            () = child.ended() => break,
+        }
+    }
+    let (status, _) = child.end(vec![]).await;
+    let rest = async {
+        while let Ok(count @ 1..) = pipe.read(&mut bytes).await {
+            lock(&output).add(bytes.get(..count).unwrap_or_default());
+        }
+    };
+    // What cannot be read by then nobody waits for.
+    let _ = timeout(LAST_WORDS, rest).await;
+    let status = status.ok();
+    let signal = status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status));
+    let _ = exited.send(Some(Exit { code: status.and_then(|status| status.code()), signal }));
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::SessionId;
+
+    use super::*;
+    use crate::{
+        Environment,
+        acp::{Serves, desk::Rooms},
+    };
+
+    fn terminals(folder: &std::path::Path) -> Terminals {
+        let path = std::env::var_os("PATH").unwrap();
+        Terminals::new(House {
+            agent: "harbour".into(),
+            session: SessionId::new(),
+            home_key: "test".into(),
+            environment: Environment { variables: vec![("PATH".into(), path)], withheld: vec![] },
+            rooms: Rooms::new(folder, &[]),
+            serves: Serves { files: true, terminals: true },
+        })
+    }
+
+    fn wanted(command: &str, args: &[&str]) -> Wanted {
+        Wanted {
+            command: command.into(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            env: vec![("HARBOUR".into(), "open".into())],
+            folder: None,
+            kept: None,
+        }
+    }
+
+    async fn create(terminals: &mut Terminals, wanted: Wanted) -> String {
+        terminals.create(wanted).await.unwrap()["terminalId"].as_str().unwrap().to_owned()
+    }
+
+    // covers: 003-063
+    #[tokio::test]
+    async fn a_command_is_run_in_its_folder_and_both_its_streams_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut terminals = terminals(folder.path());
+        let vector =
+            create(&mut terminals, wanted("sh", &["-c", "echo $HARBOUR; echo loud >&2; pwd; exit 3"])).await;
+        assert_eq!(terminals.wait(&vector).await.unwrap(), json!({ "exitCode": 3, "signal": null }));
+        let told = terminals.output(&vector).await.unwrap();
+        let pwd = folder.path().canonicalize().unwrap();
+        assert_eq!(told["output"], format!("open\nloud\n{}\n", pwd.display()));
+        assert_eq!((&told["truncated"], &told["exitStatus"]["exitCode"]), (&json!(false), &json!(3)));
+        // Some agents send a line for a shell.
+        let line = create(&mut terminals, wanted("echo one && echo two", &[])).await;
+        terminals.wait(&line).await.unwrap();
+        assert_eq!(terminals.release(&line).await.unwrap()["output"], "one\ntwo\n");
+        assert_eq!(terminals.output(&line).await.unwrap_err().code, NOT_FOUND);
+        terminals.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_killed_or_left_behind_does_not_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut terminals = terminals(folder.path());
+        let sleeper = create(&mut terminals, wanted("sleep", &["600"])).await;
+        terminals.kill(&sleeper).await.unwrap();
+        assert_eq!(terminals.wait(&sleeper).await.unwrap(), json!({ "exitCode": null, "signal": "9" }));
+        let left = create(&mut terminals, wanted("sleep", &["600"])).await;
+        let exit = terminals.wait(&left);
+        terminals.close().await;
+        assert_eq!(exit.await.unwrap()["signal"], "9");
+    }
+
+    #[tokio::test]
+    async fn only_the_end_of_much_output_is_kept_and_that_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut terminals = terminals(folder.path());
+        // The limit falls into the middle of a letter.
+        let much = Wanted { kept: Some(3), ..wanted("printf", &["aaé12"]) };
+        let much = create(&mut terminals, much).await;
+        terminals.wait(&much).await.unwrap();
+        let told = terminals.output(&much).await.unwrap();
+        assert_eq!((&told["output"], &told["truncated"]), (&json!("12"), &json!(true)));
+        terminals.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_is_outside_or_refused_or_too_much_is_not_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut terminals = terminals(folder.path());
+        let refused = [
+            Wanted { folder: Some("/".into()), ..wanted("true", &[]) },
+            Wanted { env: vec![("LD_PRELOAD".into(), "x".into())], ..wanted("true", &[]) },
+            wanted(" ", &[]),
+        ];
+        for wanted in refused {
+            let error = terminals.create(wanted.clone()).await.unwrap_err();
+            assert_eq!(error.code, Error::INVALID_PARAMS, "{wanted:?}");
+        }
+        for _ in 0..MAX_TERMINALS {
+            create(&mut terminals, wanted("true", &[])).await;
+        }
+        let error = terminals.create(wanted("true", &[])).await.unwrap_err();
+        assert!(error.message.contains("release"), "{}", error.message);
+        terminals.close().await;
+    }
+}

@@ -1,0 +1,157 @@
+//! Errors of ACP agents as kinds that a user understands. Agents disagree about codes, so that their words count too.
+
+use portolan_core::event::{ErrorInfo, ErrorKind};
+use portolan_wire::jsonrpc::Error;
+
+/// It wants someone to log in.
+pub(super) const AUTH_REQUIRED: i64 = -32000;
+
+/// What it says, with the details that most agents put beside their words.
+pub(super) fn words(error: &Error) -> String {
+    let data = error.data.as_ref();
+    let details = data.and_then(|data| {
+        let told = ["details", "message", "error"].iter().find_map(|key| data[*key].as_str());
+        told.or_else(|| data.as_str()).filter(|details| !error.message.contains(details))
+    });
+    match (error.message.trim(), details) {
+        ("", None) => format!("error {} without a word", error.code),
+        ("", Some(details)) => details.to_owned(),
+        (message, None) => message.to_owned(),
+        (message, Some(details)) => format!("{message}: {details}"),
+    }
+}
+
+/// It wants someone to log in.
+pub(super) fn wants_login(error: &Error) -> bool {
+    error.code == AUTH_REQUIRED || kind(error) == ErrorKind::Auth
+}
+
+/// The conversation is not there. Seven agents have six ways to say it.
+pub(super) fn is_lost(error: &Error) -> bool {
+    let said = words(error).to_lowercase();
+    error.code == -32002
+        || [
+            "not found",
+            "no rollout found",
+            "unknown session",
+            "invalid session",
+            "does not exist",
+            "no previous sessions",
+            "no such session",
+        ]
+        .iter()
+        .any(|sign| said.contains(sign))
+}
+
+fn kind(error: &Error) -> ErrorKind {
+    // Gemini and Qwen put the status of the model's service where the code belongs.
+    match error.code {
+        401 | 403 => return ErrorKind::Auth,
+        402 => return ErrorKind::Billing,
+        429 => return ErrorKind::RateLimit,
+        503 | 529 => return ErrorKind::Overloaded,
+        _ => {}
+    }
+    let said = words(error).to_lowercase();
+    let says = |signs: &[&str]| signs.iter().any(|sign| said.contains(sign));
+    if error.code == AUTH_REQUIRED
+        || says(&["unauthorized", "401", "403", "authentication", "api key", "not logged in"])
+    {
+        ErrorKind::Auth
+    } else if says(&["quota", "402", "billing", "credit"]) {
+        ErrorKind::Billing
+    } else if says(&["429", "rate limit", "too many requests"]) {
+        ErrorKind::RateLimit
+    } else if says(&["overloaded", "at capacity", "529", "503"]) {
+        ErrorKind::Overloaded
+    } else if says(&["context length", "context window", "prompt is too long", "too many tokens"]) {
+        ErrorKind::ContextFull
+    } else if says(&["model not found", "404", "no such model", "unknown model"]) {
+        ErrorKind::ModelNotFound
+    } else if says(&[
+        "econnrefused",
+        "enotfound",
+        "connection",
+        "network",
+        "fetch failed",
+        "error sending request",
+        "timed out",
+    ]) {
+        ErrorKind::Network
+    } else if says(&["500", "502", "server error"]) {
+        ErrorKind::Server
+    } else if error.code == Error::INVALID_PARAMS || says(&["400", "invalid request", "bad request"]) {
+        ErrorKind::InvalidRequest
+    } else {
+        ErrorKind::Unknown
+    }
+}
+
+/// The error as the session tells it; `login` is what the user can do to log in.
+pub(super) fn info(error: &Error, login: &str) -> ErrorInfo {
+    let kind = kind(error);
+    let way_out = match kind {
+        ErrorKind::Auth => Some(login.to_owned()),
+        ErrorKind::Billing => {
+            Some("wait until the limit is reset, add credit, or use another account".into())
+        }
+        ErrorKind::RateLimit => Some("wait a little, then send it again".into()),
+        ErrorKind::Overloaded | ErrorKind::Server => Some("try again in a moment".into()),
+        ErrorKind::Network => Some("check the connection, a proxy, and the agent's model provider".into()),
+        ErrorKind::ContextFull => {
+            Some("make the context smaller with the agent's own command, or start anew".into())
+        }
+        ErrorKind::ModelNotFound => Some("change the model; the list of models shows what there is".into()),
+        _ => None,
+    };
+    ErrorInfo { kind, message: words(error), way_out }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn error(code: i64, message: &str, data: serde_json::Value) -> Error {
+        Error { code, message: message.into(), data: Some(data).filter(|data| !data.is_null()) }
+    }
+
+    #[test]
+    fn a_lost_conversation_is_known_however_it_is_said() {
+        for lost in [
+            error(-32002, "Resource not found", json!({ "sessionId": "x" })),
+            error(-32603, "Internal error", json!({ "details": "no rollout found for thread id x" })),
+            error(-32603, "Internal error", json!({ "details": "Invalid session identifier \"x\"." })),
+            error(-32602, "Session x not found", json!({ "sessionId": "x" })),
+            error(-32603, "Internal error", json!({ "details": "unknown session: x" })),
+        ] {
+            assert!(is_lost(&lost), "{lost:?}");
+        }
+        assert!(!is_lost(&error(-32603, "Internal error", json!({ "details": "Request was aborted." }))));
+    }
+
+    #[test]
+    fn every_error_is_a_kind_that_a_user_understands() {
+        for (error, expected) in [
+            (error(AUTH_REQUIRED, "Authentication required", json!(null)), ErrorKind::Auth),
+            (error(-32603, "Internal error", json!({ "details": "HTTP 429" })), ErrorKind::RateLimit),
+            (error(-32603, "fetch failed", json!(null)), ErrorKind::Network),
+            (
+                error(429, "Resource has been exhausted (e.g. check quota).", json!(null)),
+                ErrorKind::RateLimit,
+            ),
+            (error(401, "{}", json!(null)), ErrorKind::Auth),
+            (error(503, "The model is busy", json!(null)), ErrorKind::Overloaded),
+            (error(-32603, "Selected model is at capacity.", json!(null)), ErrorKind::Overloaded),
+            (error(-32603, "Internal error", json!("context window exceeded")), ErrorKind::ContextFull),
+            (error(-32602, "Invalid params", json!(null)), ErrorKind::InvalidRequest),
+            (error(1, "", json!(null)), ErrorKind::Unknown),
+        ] {
+            let info = info(&error, "log in");
+            assert_eq!(info.kind, expected, "{error:?}");
+            assert!(!info.message.is_empty());
+            assert_eq!(info.way_out.as_deref() == Some("log in"), expected == ErrorKind::Auth);
+        }
+    }
+}

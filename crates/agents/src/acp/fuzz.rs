@@ -1,0 +1,126 @@
+//! What must hold whatever an agent says: the body of a fuzz target in fuzz/, and of a test that plays hostile lines.
+
+use std::time::Duration;
+
+use portolan_core::{
+    Capabilities, Generation,
+    event::Content,
+    ports::{Instruction, Order, Report, Ticket},
+};
+
+use super::{
+    Serves, catalogue,
+    translate::{Begin, CANCELLED_BY, QUIET_SINCE, Setup, Translate},
+};
+use crate::{
+    claude::prices::Prices,
+    driver::{Timer, Translator as _, Turnout},
+};
+
+/// A conversation that begins anew.
+pub(super) fn setup() -> Setup {
+    Setup {
+        agent: "harbour".into(),
+        title: "Harbour".into(),
+        known: &catalogue::UNKNOWN,
+        generation: Generation(1),
+        begin: Begin::New,
+        folder: "/harbour".into(),
+        extra: vec![],
+        servers: vec![],
+        model: None,
+        mode: None,
+        login: None,
+        serves: Serves::default(),
+        capabilities: Capabilities::default(),
+        notices: vec![],
+        prices: Prices::default(),
+        patience: Duration::from_secs(30),
+        start_patience: Duration::from_secs(60),
+        quiet: Duration::from_millis(500),
+    }
+}
+
+/// Plays the lines of the input to a translator twice. A line that begins with `>` is an order of ours.
+pub fn lines(data: &[u8]) {
+    let first = play(data);
+    assert_eq!(first, play(data), "the same lines give the same");
+}
+
+fn play(data: &[u8]) -> Vec<Turnout> {
+    let mut translate = Translate::new(setup());
+    let mut all = vec![];
+    let mut asks = std::collections::HashMap::new();
+    let mut out = Turnout::default();
+    translate.start(&mut out);
+    all.push(out);
+    for (number, line) in String::from_utf8_lossy(data).lines().enumerate() {
+        let mut out = Turnout::default();
+        let ticket = Ticket(number as u64 + 1);
+        let order = match line.strip_prefix('>') {
+            Some("prompt") => Some(Order::Prompt { content: vec![Content::text("words")] }),
+            Some("interrupt") => Some(Order::Interrupt),
+            Some("model") => Some(Order::SetModel(Some("m".into()))),
+            Some("mode") => Some(Order::SetMode("plan".into())),
+            Some("timeout") => {
+                translate.timeout(Timer(number as u64 % 8), &mut out);
+                None
+            }
+            Some("quiet") => {
+                translate.timeout(QUIET_SINCE, &mut out);
+                None
+            }
+            Some("never") => {
+                translate.timeout(CANCELLED_BY, &mut out);
+                None
+            }
+            Some(rest) => rest.strip_prefix("answer ").and_then(|key| {
+                let ask: Box<portolan_core::request::Ask> = asks.remove(key)?;
+                let answer = portolan_core::request::Answer::deny(Some("no".into()));
+                Some(Order::Answer { key: key.to_owned(), ask, answer })
+            }),
+            None => {
+                translate.line(line, &mut out);
+                None
+            }
+        };
+        if order == Some(Order::Interrupt) {
+            // The session closes what is open before it tells the agent.
+            asks.clear();
+        }
+        if let Some(order) = order {
+            translate.instruct(Instruction { ticket, order }, &mut out);
+        }
+        for report in &out.reports {
+            if let Report::RequestOpened { key, ask, .. } = report {
+                assert!(asks.insert(key.clone(), ask.clone()).is_none(), "a request is opened once");
+            }
+            if let Report::RequestWithdrawn { key } = report {
+                assert!(asks.remove(key).is_some(), "only what is open is taken back");
+            }
+        }
+        for write in &out.writes {
+            let Some((b'\n', body)) = write.bytes.split_last() else { panic!("a message ends its line") };
+            assert!(!body.contains(&b'\n'), "one message, one line");
+            assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "what is written is JSON");
+        }
+        all.push(out);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    #[test]
+    fn what_fuzzing_has_found_or_begins_with_holds() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/acp_lines");
+        let mut seeds = 0;
+        for file in fs::read_dir(folder).unwrap() {
+            super::lines(&fs::read(file.unwrap().path()).unwrap());
+            seeds += 1;
+        }
+        assert!(seeds > 0, "seeds are missing");
+    }
+}

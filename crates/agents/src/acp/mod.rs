@@ -1,0 +1,221 @@
+//! Every agent that speaks the Agent Client Protocol, version 1: JSON-RPC over its pipes, with us as the client.
+//!
+//! One process per session, one session of the agent in it. Agents are data: a command is all that one takes, and where one
+//! behaves in its own way the [`catalogue`] says so. What an agent can do it tells itself, when it begins.
+
+mod calls;
+pub mod catalogue;
+mod changes;
+mod desk;
+mod errors;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+mod launch;
+mod messages;
+mod probe;
+mod requests;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod translate;
+mod turns;
+mod updates;
+mod wire;
+
+use std::{ffi::OsString, sync::Arc, time::Duration};
+
+use indexmap::IndexMap;
+use portolan_core::{
+    Capabilities, SessionSpec,
+    capabilities::{NativeProtocol, PromptQueue},
+    ports::{Agent, AgentLink, Boxed, Launch, Probe},
+    spec::SpecOption,
+};
+
+use self::{catalogue::Known, probe::Prober};
+use crate::{Supervision, child::Ladder, claude::prices::Price, driver};
+
+/// An agent that does not end with its input is not given long to think about it.
+const DEAF: Duration = Duration::from_millis(500);
+
+/// What the user configures: `agents.<kind>`.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The agent's name.
+    pub kind: String,
+    /// The program and its arguments; the catalogue's where empty.
+    pub command: Vec<OsString>,
+    /// The way to log in that is taken before a session begins, by the agent's own name for it.
+    pub login: Option<String>,
+    /// What we do for it where it asks.
+    pub serves: Serves,
+    /// What models cost, by name or its beginning.
+    pub prices: IndexMap<String, Price>,
+    /// Variables that every session gets.
+    pub env: IndexMap<String, String>,
+}
+
+/// What we do for an agent where it asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Serves {
+    /// Files are read and written.
+    pub files: bool,
+    /// Commands are run.
+    pub terminals: bool,
+}
+
+/// An agent that is spoken to over ACP.
+#[derive(Clone, Debug)]
+pub struct Acp {
+    config: Config,
+    known: &'static Known,
+    supervision: Arc<Supervision>,
+    prober: Arc<Prober>,
+}
+
+impl Acp {
+    /// As it is configured.
+    pub fn new(config: Config, supervision: &Supervision) -> Self {
+        let known = catalogue::known(&config.kind);
+        let mut ladder = supervision.ladder;
+        if !known.ends_with_input {
+            ladder = Ladder { close: ladder.close.min(DEAF), ..ladder };
+        }
+        let ready = supervision.ready.max(launch::START);
+        let supervision = Arc::new(Supervision { ladder, ready, ..supervision.clone() });
+        let prober = Arc::new(Prober::new(&config, known, Arc::clone(&supervision)));
+        Self { config, known, supervision, prober }
+    }
+
+    fn name(&self) -> String {
+        if self.known.title.is_empty() { self.config.kind.clone() } else { self.known.title.to_owned() }
+    }
+
+    /// Its program is there.
+    pub(crate) fn is_here(&self) -> bool {
+        self.prober.program().is_ok()
+    }
+
+    pub(crate) fn supervision(&self) -> Arc<Supervision> {
+        Arc::clone(&self.supervision)
+    }
+
+    /// What to start and how to speak to it; with what is to be told first, where it stands in for another road.
+    pub(crate) async fn prepare(&self, launch: Launch, notice: Option<String>) -> driver::Job {
+        let found = self.prober.found().await;
+        let capabilities = capabilities(self.known, &self.config);
+        let plan = launch::Plan {
+            launch: &launch,
+            config: &self.config,
+            known: self.known,
+            supervision: &self.supervision,
+        };
+        let (program, version) = match found {
+            Ok(found) => {
+                // One that stands in for another road takes less than that did.
+                let taken = SessionSpec::clone(&launch.spec).admit(&capabilities);
+                let program = taken.map_err(|refusal| refusal.message);
+                (program.and_then(|_| plan.program(found.command)), found.version)
+            }
+            Err(why) => (Err(why), None),
+        };
+        let old = version.as_deref().and_then(|version| probe::too_old(&self.name(), version, self.known));
+        let notices = notice.into_iter().chain(old).collect();
+        let setup = plan.setup(&self.name(), capabilities.clone(), notices);
+        let desk = program.as_ref().ok().map(|program| plan.desk(program, &setup));
+        driver::Job {
+            agent: self.config.kind.clone(),
+            program,
+            transport: driver::Transport::Pipes,
+            version,
+            protocol: NativeProtocol::Acp,
+            capabilities,
+            translator: Box::new(translate::Translate::new(setup)),
+            desk,
+            launch,
+        }
+    }
+}
+
+impl Agent for Acp {
+    fn kind(&self) -> &str {
+        &self.config.kind
+    }
+
+    fn title(&self) -> String {
+        self.name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(self.known, &self.config)
+    }
+
+    fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
+        self.supervision.shown_environment(&spec.env)
+    }
+
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(async {
+            match self.prober.look().await {
+                Ok(probe) => probe,
+                Err(message) => Probe { message, ..Probe::default() },
+            }
+        })
+    }
+
+    fn start(&self, launch: Launch) -> AgentLink {
+        let (this, session) = (self.clone(), launch.session);
+        let prepare = async move { this.prepare(launch, None).await };
+        driver::start_prepared(&self.config.kind, session, Arc::clone(&self.supervision), prepare)
+    }
+}
+
+/// What an agent can do as far as is known before it tells.
+fn capabilities(known: &Known, config: &Config) -> Capabilities {
+    let mut options = vec![
+        SpecOption::Cwd,
+        SpecOption::Prompt,
+        SpecOption::Name,
+        SpecOption::Model,
+        SpecOption::Mode,
+        SpecOption::Env,
+        SpecOption::McpServers,
+        SpecOption::Resume,
+    ];
+    options.extend(known.forks.then_some(SpecOption::Fork));
+    options.extend(known.extra_folders.then_some(SpecOption::ExtraDirs));
+    Capabilities {
+        streaming: true,
+        interrupt: true,
+        session_resume: true,
+        model_switching: true,
+        permission_modes: true,
+        permission_mode_switching_mid_session: true,
+        slash_commands: true,
+        mcp: true,
+        mcp_changes: false,
+        edited_input: false,
+        structured_output: false,
+        image_input: true,
+        file_checkpointing: false,
+        // Some tell it; the others need prices.
+        cost_tracking: !config.prices.is_empty(),
+        agent_teams: false,
+        session_fork: known.forks,
+        session_fork_at: false,
+        session_archive: true,
+        thinking_budget: false,
+        environment: false,
+        context_usage: false,
+        background_tasks: false,
+        passthrough: true,
+        // Agents do very different things with a prompt that comes while a turn runs.
+        prompt_queue: PromptQueue::Held,
+        native_protocol: NativeProtocol::Acp,
+        options,
+        supported_models: None,
+        supported_permission_modes: None,
+        supported_commands: None,
+    }
+}

@@ -1,0 +1,352 @@
+//! Calls of tools. Any message about a call may be its first: the call itself, a later word about it, or the question
+//! whether it may be made. What is told is merged; the call is shown once it is known what it is called with.
+//!
+//! What a turn leaves open is closed with it: here what was denied, by the session the rest.
+
+use std::collections::{HashSet, VecDeque};
+
+use indexmap::IndexMap;
+use portolan_core::{
+    Event,
+    event::{Content, FileChange, ItemKind, ToolKind, ToolOutcome},
+};
+use serde_json::{Value, json};
+
+use super::{
+    changes::changes,
+    messages::Ending,
+    translate::Translate,
+    wire::{self, list, some_text},
+};
+use crate::driver::Turnout;
+
+/// Calls of one turn that can be open at once; an agent with more has forgotten them, and so do we.
+const MAX_OPEN: usize = 4096;
+
+/// Closed calls whose late news are still known as such.
+const REMEMBERED: usize = 1024;
+
+/// The longest line for people, in characters.
+const TITLE: usize = 120;
+
+/// What is kept of what a call prints.
+const PRINTED: usize = 64 * 1024;
+
+/// Terminals whose output is remembered until a call shows it.
+const TERMINALS: usize = 64;
+
+/// Where agents put the name that the model calls a tool by. ACP has no place for it.
+const NAMES: &[&str] =
+    &["/name", "/_meta/claudeCode/toolName", "/_meta/toolName", "/_meta/goose/toolCall/toolName"];
+
+/// Calls that are open.
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    open: IndexMap<String, Call>,
+    closed: HashSet<String>,
+    oldest: VecDeque<String>,
+    /// What terminals of ours have printed, by their names.
+    printed: IndexMap<String, String>,
+}
+
+/// What is known of a call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Call {
+    name: Option<String>,
+    kind: Option<String>,
+    pub(super) title: Option<String>,
+    pub(super) input: Value,
+    content: Vec<Value>,
+    output: Value,
+    /// What it prints, where it tells that as it goes.
+    printed: String,
+    /// How the command ended, where it tells.
+    exit_code: Option<i64>,
+    /// The item that stands for its input until that is known.
+    item: Option<String>,
+    shown: bool,
+    denied: bool,
+}
+
+impl Call {
+    fn merge(&mut self, told: &Value) {
+        // Once it was shown, its name stays.
+        if !self.shown {
+            let named = NAMES.iter().find_map(|place| told.pointer(place)?.as_str());
+            self.name = named.map(str::to_owned).or(self.name.take());
+        }
+        self.kind = some_text(told, "kind").or(self.kind.take());
+        self.title = some_text(told, "title").or(self.title.take());
+        if has_something(&told["rawInput"]) {
+            self.input = told["rawInput"].clone();
+        }
+        if let Some(content) = told["content"].as_array() {
+            self.content.clone_from(content);
+        }
+        if has_something(&told["rawOutput"]) {
+            self.output = told["rawOutput"].clone();
+        }
+        let exit = &told["_meta"]["terminal_exit"]["exit_code"];
+        self.exit_code = exit.as_i64().or(self.exit_code);
+    }
+
+    /// A name that means this tool and no other: rules of the user go by it. The kind of a tool is one, unless it
+    /// says nothing.
+    pub(super) fn name(&self) -> String {
+        let kind = self.kind.clone().filter(|kind| kind != "other");
+        self.name.clone().or(kind).or_else(|| self.title.clone()).unwrap_or_else(|| "tool".into())
+    }
+
+    fn kind(&self) -> ToolKind {
+        if self.name.as_ref().is_some_and(|name| name.starts_with("mcp__")) {
+            return ToolKind::Mcp;
+        }
+        match self.kind.as_deref() {
+            Some("read") => ToolKind::Read,
+            Some("edit" | "delete" | "move") => ToolKind::Edit,
+            Some("search") => ToolKind::Search,
+            Some("execute") => ToolKind::Execute,
+            Some("think") => ToolKind::Think,
+            Some("fetch") => ToolKind::Fetch,
+            _ => ToolKind::Other,
+        }
+    }
+
+    pub(super) fn changes(&self) -> Vec<FileChange> {
+        changes(&self.content)
+    }
+
+    pub(super) fn input(&self) -> Value {
+        if self.input.is_null() { json!({}) } else { self.input.clone() }
+    }
+
+    /// What else is told of it: often what a command is for.
+    pub(super) fn words(&self) -> Option<String> {
+        let pieces = self.content.iter().filter(|piece| piece["type"] == "content");
+        let words: Vec<_> = pieces.filter_map(|piece| some_text(&piece["content"], "text")).collect();
+        Some(words.join("\n")).filter(|words| !words.is_empty() && self.title.as_ref() != Some(words))
+    }
+
+    /// What it is about, in a line for people.
+    pub(super) fn line(&self) -> Option<String> {
+        let line = self.title.as_deref()?.lines().next().filter(|line| !line.is_empty())?;
+        let short: String = line.chars().take(TITLE).collect();
+        Some(if short.len() < line.len() { format!("{short}…") } else { short })
+    }
+
+    /// What it gave, in pieces. Content that was told before its end may only say what it is about.
+    fn result(&self, last: &Value, printed: &IndexMap<String, String>) -> Vec<Content> {
+        let is_result = !list(last, "content").is_empty() || self.output.is_null();
+        let content = self.content.iter().filter(|piece| is_result || piece["type"] == "terminal");
+        let mut pieces: Vec<Content> = Vec::new();
+        for piece in content {
+            match piece["type"].as_str() {
+                Some("content") => pieces.push(wire::content(&piece["content"])),
+                // They are changes.
+                Some("diff") => {}
+                // Codex names terminals that are its own.
+                Some("terminal") => {
+                    let ours = piece["terminalId"].as_str().and_then(|terminal| printed.get(terminal));
+                    pieces.extend(ours.map(Content::text));
+                }
+                _ => pieces.push(Content::Other { body: piece.clone() }),
+            }
+        }
+        if !self.printed.is_empty() {
+            pieces.push(Content::text(&self.printed));
+        }
+        if pieces.is_empty() {
+            pieces.extend(output(&self.output));
+        }
+        if let Some(code) = self.exit_code.filter(|code| *code != 0) {
+            pieces.push(Content::Data { data: json!({ "exit_code": code }) });
+        }
+        pieces
+    }
+}
+
+/// The text of a raw output, where it has one; else all of it.
+fn output(raw: &Value) -> Option<Content> {
+    let text =
+        ["output", "formatted_output", "content", "stdout", "text"].iter().find_map(|key| raw[*key].as_str());
+    match (raw.as_str().or(text), raw) {
+        (_, Value::Null) => None,
+        (Some(text), _) => Some(Content::text(text)),
+        (None, raw) => Some(Content::Data { data: raw.clone() }),
+    }
+}
+
+/// An input that holds more than the folder, which some agents know before the rest.
+fn says_something(input: &Value) -> bool {
+    match input {
+        Value::Object(map) => map.keys().any(|key| key != "cwd"),
+        other => has_something(other),
+    }
+}
+
+fn has_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+impl Tools {
+    fn call(&mut self, id: &str) -> &mut Call {
+        if self.open.len() >= MAX_OPEN && !self.open.contains_key(id) {
+            self.open.shift_remove_index(0);
+        }
+        self.open.entry(id.to_owned()).or_default()
+    }
+
+    fn remember(&mut self, id: String) {
+        if self.closed.insert(id.clone()) {
+            self.oldest.push_back(id);
+        }
+        if self.oldest.len() > REMEMBERED
+            && let Some(oldest) = self.oldest.pop_front()
+        {
+            self.closed.remove(&oldest);
+        }
+    }
+
+    /// A terminal of ours has printed this, so far.
+    pub(super) fn printed(&mut self, terminal: String, output: String) {
+        if self.printed.len() >= TERMINALS && !self.printed.contains_key(&terminal) {
+            self.printed.shift_remove_index(0);
+        }
+        let start = output.len().saturating_sub(PRINTED);
+        let start = (start..output.len()).find(|at| output.is_char_boundary(*at)).unwrap_or(output.len());
+        self.printed.insert(terminal, output[start..].to_owned());
+    }
+
+    pub(super) fn denied(&mut self, id: &str) {
+        if let Some(call) = self.open.get_mut(id) {
+            call.denied = true;
+        }
+    }
+}
+
+impl Translate {
+    pub(super) fn tool_told(&mut self, update: &Value, line: &str, out: &mut Turnout) {
+        let Some(id) = some_text(update, "toolCallId") else {
+            return out.unknown(&self.setup.agent, "session/update tool_call without an id", line);
+        };
+        if self.tools.closed.contains(&id) {
+            // It has ended, and this changes nothing of what it did.
+            return;
+        }
+        self.end_words(Ending::Whole, out);
+        let call = self.tools.call(&id);
+        call.merge(update);
+        let status = update["status"].as_str().unwrap_or("pending");
+        let is_known = says_something(&call.input) || status != "pending" || !call.content.is_empty();
+        if is_known {
+            self.show_call(&id, out);
+        } else {
+            self.announce_call(&id, out);
+        }
+        if let Some(more) = update["_meta"]["terminal_output"]["data"].as_str() {
+            self.prints(&id, more, out);
+        }
+        match status {
+            "completed" => self.call_ended(&id, update, ToolOutcome::Done, line, out),
+            "failed" => self.call_ended(&id, update, ToolOutcome::Failed, line, out),
+            _ => {}
+        }
+    }
+
+    /// The agent asks whether it may make a call, which may be the first that is heard of it.
+    pub(super) fn call_asked_about(&mut self, id: &str, told: &Value, out: &mut Turnout) -> Call {
+        self.end_words(Ending::Whole, out);
+        let call = self.tools.call(id);
+        call.merge(told);
+        self.tools.closed.remove(id);
+        self.show_call(id, out);
+        self.tools.call(id).clone()
+    }
+
+    /// It is there, and what it is called with is not known yet.
+    fn announce_call(&mut self, id: &str, out: &mut Turnout) {
+        let item = self.messages.next_name();
+        let call = self.tools.call(id);
+        if call.item.is_some() || call.shown {
+            return;
+        }
+        call.item = Some(item.clone());
+        let name = call.name();
+        let kind = ItemKind::ToolInput;
+        out.event(Event::ItemStarted { item: item.clone(), kind, message: None, parent: None });
+        out.event(Event::ToolNamed { item, tool: id.to_owned(), name });
+    }
+
+    /// A command prints.
+    fn prints(&mut self, id: &str, more: &str, out: &mut Turnout) {
+        self.show_call(id, out);
+        let call = self.tools.call(id);
+        if more.is_empty() || call.printed.len() + more.len() > PRINTED {
+            return;
+        }
+        if call.printed.is_empty() {
+            let (item, kind) = (id.to_owned(), ItemKind::ToolOutput);
+            out.event(Event::ItemStarted { item, kind, message: None, parent: None });
+        }
+        call.printed.push_str(more);
+        out.event(Event::Delta { item: id.to_owned(), text: more.to_owned() });
+    }
+
+    fn show_call(&mut self, id: &str, out: &mut Turnout) {
+        let call = self.tools.call(id);
+        if call.shown {
+            return;
+        }
+        call.shown = true;
+        // A name that came from its kind or title stays as well.
+        call.name = Some(call.name());
+        out.event(Event::ToolCall {
+            tool: id.to_owned(),
+            item: call.item.take(),
+            message: None,
+            parent: None,
+            name: call.name(),
+            kind: call.kind(),
+            title: call.line(),
+            input: call.input(),
+            changes: call.changes(),
+        });
+    }
+
+    fn call_ended(&mut self, id: &str, update: &Value, outcome: ToolOutcome, line: &str, out: &mut Turnout) {
+        let Some(call) = self.tools.open.shift_remove(id) else { return };
+        let outcome = match outcome {
+            ToolOutcome::Failed if call.denied => ToolOutcome::Denied,
+            // Gemini and OpenCode call one that was stopped completed, Qwen calls it failed.
+            _ if self.turns.is_cancelled() => ToolOutcome::Interrupted,
+            outcome => outcome,
+        };
+        let changes = if outcome == ToolOutcome::Done { call.changes() } else { vec![] };
+        let (tool, content) = (id.to_owned(), call.result(update, &self.tools.printed));
+        out.event_with_raw(Event::ToolResult { tool, parent: None, outcome, content, changes }, line);
+        self.tools.remember(id.to_owned());
+    }
+
+    /// Some agents say nothing more of a call that was denied.
+    pub(super) fn tools_left_open(&mut self, out: &mut Turnout) {
+        for (id, call) in std::mem::take(&mut self.tools.open) {
+            if call.denied && call.shown {
+                let outcome = ToolOutcome::Denied;
+                let (tool, content) = (id.clone(), vec![]);
+                out.event(Event::ToolResult { tool, parent: None, outcome, content, changes: vec![] });
+            }
+            self.tools.remember(id);
+        }
+    }
+}
+
+/// The places that a call is about.
+pub(super) fn first_place(told: &Value) -> Option<String> {
+    list(told, "locations").iter().find_map(|place| some_text(place, "path"))
+}

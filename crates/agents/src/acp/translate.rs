@@ -1,0 +1,204 @@
+//! Between an ACP agent's lines and Portolan's vocabulary. Pure: no I/O, no clock.
+//!
+//! Here is the state of one process and the way of each line to where it is understood: [`super::updates`] for what the
+//! agent tells, [`super::tools`] for its calls, [`super::turns`] for prompts and their ends, [`super::requests`] for what
+//! it asks, [`super::calls`] for what we ask, [`super::sessions`] for how its session begins and what can be set in it.
+
+use std::{path::PathBuf, time::Duration};
+
+use portolan_core::{
+    Capabilities, Event, Generation,
+    event::Level,
+    ports::{Instruction, Order, Ticket},
+};
+use portolan_wire::jsonrpc::{self, Dialect, Message};
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    Serves,
+    calls::Calls,
+    catalogue::Known,
+    messages::Messages,
+    requests::{Requests, UnderWay},
+    sessions::Session,
+    tools::Tools,
+    turns::Turns,
+    wire,
+};
+use crate::{
+    claude::prices::Prices,
+    driver::{Done, Timer, Translator, Turnout},
+};
+
+/// As the standard has it.
+pub(super) const DIALECT: Dialect = Dialect::Standard;
+
+/// The agent was told to stop its turn, and must say that it has by then.
+pub(super) const CANCELLED_BY: Timer = Timer(u64::MAX);
+
+/// The agent has been quiet since it loaded a conversation.
+pub(super) const QUIET_SINCE: Timer = Timer(u64::MAX - 1);
+
+/// What a conversation begins with.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    /// The agent's name.
+    pub(super) agent: String,
+    /// What people call it.
+    pub(super) title: String,
+    /// What is known of it.
+    pub(super) known: &'static Known,
+    /// Which start of it.
+    pub(super) generation: Generation,
+    /// How its session begins.
+    pub(super) begin: Begin,
+    /// The folder it works in.
+    pub(super) folder: PathBuf,
+    /// Folders beside it.
+    pub(super) extra: Vec<PathBuf>,
+    /// MCP servers, in the form of `.mcp.json`.
+    pub(super) servers: Vec<(String, Value)>,
+    /// The model asked for.
+    pub(super) model: Option<String>,
+    /// The permission mode asked for.
+    pub(super) mode: Option<String>,
+    /// The way to log in that the configuration names.
+    pub(super) login: Option<String>,
+    /// What we do for it.
+    pub(super) serves: Serves,
+    /// What it can do as far as is known before it tells.
+    pub(super) capabilities: Capabilities,
+    /// What to tell before anything else: why this road was taken, what may be wrong.
+    pub(super) notices: Vec<String>,
+    /// What models cost.
+    pub(super) prices: Prices,
+    /// How long a request of ours may stay without an answer.
+    pub(super) patience: Duration,
+    /// How long one may that begins something.
+    pub(super) start_patience: Duration,
+    /// How long it is quiet after the last of the past was told.
+    pub(super) quiet: Duration,
+}
+
+/// How its session begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// Anew.
+    New,
+    /// Where it ended. One that is this session's own begins anew where the agent knows nothing of it.
+    Resume { session: String, own: bool },
+    /// As a copy.
+    Fork { session: String },
+}
+
+/// The state of one conversation.
+#[derive(Debug)]
+pub(super) struct Translate {
+    pub(super) setup: Setup,
+    pub(super) calls: Calls,
+    pub(super) session: Session,
+    pub(super) turns: Turns,
+    pub(super) messages: Messages,
+    pub(super) tools: Tools,
+    pub(super) requests: Requests,
+    pub(super) under_way: UnderWay,
+    pub(super) is_ready: bool,
+}
+
+impl Translate {
+    pub(super) fn new(setup: Setup) -> Self {
+        Self {
+            calls: Calls::default(),
+            session: Session::default(),
+            turns: Turns::default(),
+            messages: Messages::new(setup.generation),
+            tools: Tools::default(),
+            requests: Requests::default(),
+            under_way: UnderWay::default(),
+            is_ready: false,
+            setup,
+        }
+    }
+
+    fn told(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut Turnout) {
+        let agent = self.setup.agent.clone();
+        match method {
+            "session/update" => self.update(params, line, out),
+            "$/cancel_request" => {
+                let params: Value = wire::open(params).unwrap_or_default();
+                self.taken_back(&params["requestId"], out);
+            }
+            // Whoever opened the page has answered already.
+            "elicitation/complete" => {}
+            "_auth/status_update" => {
+                let params: Value = wire::open(params).unwrap_or_default();
+                Self::account_told(&params["authStatus"], out);
+            }
+            _ if self.is_its_own(method) => {}
+            _ => out.unknown(&agent, method, line),
+        }
+    }
+
+    /// A method of the agent's own that tells nothing that a session lacks.
+    pub(super) fn is_its_own(&self, method: &str) -> bool {
+        self.setup.known.own_methods.iter().any(|own| method.starts_with(own))
+    }
+}
+
+pub(super) fn notice(level: Level, text: impl Into<String>, out: &mut Turnout) {
+    out.event(Event::Notice { level, text: text.into() });
+}
+
+impl Translator for Translate {
+    fn start(&mut self, out: &mut Turnout) {
+        for words in std::mem::take(&mut self.setup.notices) {
+            notice(Level::Warning, words, out);
+        }
+        self.initialize(out);
+    }
+
+    fn line(&mut self, line: &str, out: &mut Turnout) {
+        match jsonrpc::read(line) {
+            Ok(Message::Notification { method, params }) => self.told(&method, params, line, out),
+            Ok(Message::Request { id, method, params }) => self.asked(id, &method, params, line, out),
+            Ok(Message::Response { id, result }) => self.answered(&id, result, line, out),
+            Err(why) => out.unreadable(&self.setup.agent, line.as_bytes(), &why.to_string()),
+        }
+    }
+
+    fn instruct(&mut self, Instruction { ticket, order }: Instruction, out: &mut Turnout) {
+        match order {
+            Order::Prompt { content } => self.prompt(ticket, &content, out),
+            Order::Answer { key, ask: _, answer } => self.answer(ticket, &key, answer, out),
+            Order::Interrupt => self.interrupt(Some(ticket), out),
+            order => self.instruct_call(ticket, order, out),
+        }
+    }
+
+    fn undelivered(&mut self, ticket: Ticket, why: &str, out: &mut Turnout) {
+        self.calls.forget(ticket, out);
+        self.prompt_undelivered(ticket, out);
+        out.rejected(ticket, why);
+    }
+
+    fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
+        match timer {
+            CANCELLED_BY => self.never_cancelled(out),
+            QUIET_SINCE => self.become_ready(out),
+            timer => self.overdue(timer, out),
+        }
+    }
+
+    fn errand_done(&mut self, key: &str, done: Done, out: &mut Turnout) {
+        self.done_for_it(key, done, out);
+    }
+
+    fn farewell(&mut self, out: &mut Turnout) {
+        if self.turns.running() {
+            self.interrupt(None, out);
+        } else {
+            self.close_session(out);
+        }
+        out.close_input();
+    }
+}

@@ -1,0 +1,286 @@
+//! Turns: a prompt begins one, and its answer ends it, however long that takes. What it used is told in four ways.
+//!
+//! Once the agent is told to stop, its answer has a time limit; whatever it then answers, the turn was stopped.
+
+use bytes::Bytes;
+use portolan_core::{
+    Event,
+    event::{Content, ErrorInfo, ErrorKind, Level, TurnOrigin, TurnOutcome, TurnResult},
+    ports::{Report, Ticket},
+    usage::{ByModel, TokenUsage},
+};
+use portolan_wire::jsonrpc::Error;
+use serde_json::{Value, json};
+
+use super::{
+    calls::What,
+    errors,
+    messages::Ending,
+    translate::{CANCELLED_BY, DIALECT, Translate, notice},
+    wire,
+};
+use crate::driver::Turnout;
+
+/// The turn that runs, and what the session has cost so far.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    current: Option<Turn>,
+    /// In dollars, over the whole session, as the agent told last; and when the last turn ended.
+    cost: Option<f64>,
+    cost_before: Option<f64>,
+}
+
+#[derive(Debug, Default)]
+struct Turn {
+    /// The prompt, until the agent has shown that it took it up.
+    ticket: Option<Ticket>,
+    /// It was told to stop.
+    cancelled: bool,
+    /// The agent has told that it failed.
+    failed: bool,
+    /// What requests to the model used, where each tells.
+    usage: Option<TokenUsage>,
+}
+
+impl Turns {
+    pub(super) fn running(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// The turn that runs was told to stop.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.current.as_ref().is_some_and(|turn| turn.cancelled)
+    }
+
+    /// The agent tells that it has failed, before it says that it has ended.
+    pub(super) fn has_failed(&mut self) {
+        if let Some(turn) = &mut self.current {
+            turn.failed = true;
+        }
+    }
+
+    /// A session that begins anew has cost nothing.
+    pub(super) fn begins_anew(&mut self) {
+        self.cost_before = Some(0.0);
+    }
+
+    pub(super) fn used(&mut self, usage: TokenUsage) {
+        if let Some(turn) = &mut self.current {
+            turn.usage = Some(turn.usage.unwrap_or_default().plus(usage));
+        }
+    }
+
+    pub(super) fn costs(&mut self, dollars: f64) {
+        if self.cost_before.is_none() && self.current.is_none() {
+            self.cost_before = Some(dollars);
+        }
+        self.cost = Some(dollars);
+    }
+
+    fn cost_of_turn(&mut self) -> Option<f64> {
+        let (before, now) = (self.cost_before, self.cost);
+        self.cost_before = now.or(before);
+        let cost = now? - before?;
+        (cost > 0.0).then_some(cost)
+    }
+}
+
+impl Translate {
+    pub(super) fn prompt(&mut self, ticket: Ticket, content: &[Content], out: &mut Turnout) {
+        if self.turns.running() {
+            // The session holds prompts back; agents do very different things with a second one.
+            return out.rejected(ticket, "a turn is running; it takes one prompt at a time");
+        }
+        let takes = self.session.takes();
+        let blocks: Result<Vec<Value>, String> =
+            content.iter().map(|piece| wire::block(piece, takes)).collect();
+        let blocks = match blocks {
+            Ok(blocks) => blocks,
+            Err(why) => return out.rejected(ticket, format!("{} {why}", self.setup.title)),
+        };
+        self.session.live();
+        let params = self.of_session(json!({ "prompt": blocks }));
+        if self.ask(Some(ticket), What::Prompt, "session/prompt", params, out) {
+            self.turns.current = Some(Turn { ticket: Some(ticket), ..Turn::default() });
+            out.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
+        }
+    }
+
+    /// The agent is at work: it has taken up its prompt.
+    pub(super) fn sign_of_life(&mut self, out: &mut Turnout) {
+        if let Some(ticket) = self.turns.current.as_mut().and_then(|turn| turn.ticket.take()) {
+            out.consumed(ticket, None);
+        }
+    }
+
+    pub(super) fn prompt_undelivered(&mut self, ticket: Ticket, out: &mut Turnout) {
+        if self.turns.current.take_if(|turn| turn.ticket == Some(ticket)).is_some() {
+            let result = TurnResult::bare(TurnOutcome::Interrupted);
+            out.report(Report::TurnEnded { result: Box::new(result), raw: None });
+        }
+    }
+
+    // -------------------------------------------------------------------------------------- how it ends
+
+    pub(super) fn prompt_answered(&mut self, result: Result<Value, Error>, line: &str, out: &mut Turnout) {
+        let Some(turn) = &self.turns.current else { return };
+        let (stopped, failed) = (turn.cancelled, turn.failed);
+        if !stopped {
+            self.end_words(Ending::Whole, out);
+        }
+        let mut ended = match result {
+            Ok(_) if self.told_failure(failed).is_some() => {
+                let error = self.told_failure(failed);
+                if let Some(error) = error.as_ref().filter(|error| errors::wants_login(error) && !stopped) {
+                    self.tell_login(error, out);
+                }
+                let info = error.map(|error| errors::info(&error, &self.way_to_log_in()));
+                TurnResult { error: info, ..TurnResult::bare(TurnOutcome::Failed) }
+            }
+            Ok(result) => {
+                let reason = wire::text(&result, "stopReason");
+                TurnResult {
+                    error: self.said_why(&reason),
+                    stop_reason: Some(reason.clone()).filter(|reason| !reason.is_empty()),
+                    usage: wire::tokens(&result["usage"]),
+                    by_model: self.by_model(&result["_meta"]["quota"]),
+                    ..TurnResult::bare(outcome(&reason))
+                }
+            }
+            Err(error) => {
+                if errors::wants_login(&error) && !stopped {
+                    self.tell_login(&error, out);
+                }
+                let info = errors::info(&error, &self.way_to_log_in());
+                TurnResult { error: Some(info), ..TurnResult::bare(TurnOutcome::Failed) }
+            }
+        };
+        if stopped {
+            // Goose calls it an end like any other, Qwen an error.
+            ended = TurnResult { outcome: TurnOutcome::Interrupted, error: None, ..ended };
+        }
+        self.end_turn(ended, Some(line), out);
+    }
+
+    /// Ends the turn that runs.
+    fn end_turn(&mut self, mut result: TurnResult, line: Option<&str>, out: &mut Turnout) {
+        self.sign_of_life(out);
+        out.clear_timer(CANCELLED_BY);
+        let Some(turn) = self.turns.current.take() else { return };
+        let cut = result.outcome == TurnOutcome::Interrupted;
+        self.end_words(if cut { Ending::CutOff } else { Ending::Whole }, out);
+        self.tools_left_open(out);
+        self.withdraw_all(out);
+        let total = |by_model: &ByModel| {
+            let shares = by_model.values().map(|share| share.usage);
+            shares.reduce(TokenUsage::plus)
+        };
+        result.text = self.messages.take_said();
+        result.usage = result.usage.or(turn.usage).or_else(|| total(&result.by_model));
+        if let (Some(usage), Some(model), true) =
+            (result.usage, self.session.model(), result.by_model.is_empty())
+        {
+            let share = result.by_model.entry(model.to_owned()).or_default();
+            share.usage = usage;
+            share.cost_usd = self.setup.prices.cost(model, usage);
+        }
+        let priced: Option<f64> = result.by_model.values().map(|share| share.cost_usd).sum();
+        let priced = priced.filter(|_| !result.by_model.is_empty());
+        result.cost_usd = self.turns.cost_of_turn().or(priced);
+        let raw = line.map(|line| Bytes::copy_from_slice(line.as_bytes()));
+        out.report(Report::TurnEnded { result: Box::new(result), raw });
+    }
+
+    /// Tokens by model, where the agent tells them so.
+    fn by_model(&self, quota: &Value) -> ByModel {
+        let mut by_model = ByModel::new();
+        for told in wire::list(quota, "model_usage") {
+            let (Some(model), Some(usage)) =
+                (wire::some_text(told, "model"), wire::tokens(&told["token_count"]))
+            else {
+                continue;
+            };
+            let share = by_model.entry(model.clone()).or_default();
+            share.usage = share.usage.plus(usage);
+            share.cost_usd = self.setup.prices.cost(&model, share.usage);
+        }
+        by_model
+    }
+
+    /// The failure of a turn that the agent tells in the model's place.
+    fn told_failure(&self, failed: bool) -> Option<Error> {
+        let said = self.messages.said().unwrap_or_default().trim();
+        let told = failed || self.setup.known.tells_failure.iter().any(|words| said.starts_with(words));
+        told.then(|| Error { code: Error::INTERNAL, message: said.to_owned(), data: None })
+    }
+
+    fn said_why(&self, reason: &str) -> Option<ErrorInfo> {
+        let (kind, message, way_out) = match reason {
+            "max_tokens" => {
+                (ErrorKind::OutputLimit, "the model wrote as much as it can at once", "ask it to go on")
+            }
+            "refusal" => (ErrorKind::Refused, "the model would not", "say it in another way, or start anew"),
+            _ => return None,
+        };
+        let message = format!("{}: {message}", self.setup.title);
+        Some(ErrorInfo { kind, message, way_out: Some(way_out.into()) })
+    }
+
+    // -------------------------------------------------------------------------------------- interrupts
+
+    pub(super) fn interrupt(&mut self, ticket: Option<Ticket>, out: &mut Turnout) {
+        let Some(turn) = &mut self.turns.current else {
+            if let Some(ticket) = ticket {
+                out.consumed(ticket, None);
+            }
+            return self.cancel_requests(out);
+        };
+        turn.cancelled = true;
+        let message = DIALECT.notification("session/cancel", Some(self.of_session(json!({}))));
+        match ticket {
+            Some(ticket) => out.write_and_consume(ticket, &message),
+            None => out.write(&message),
+        }
+        out.set_timer(CANCELLED_BY, self.setup.patience);
+        // The session has closed them; the agent waits for a word.
+        self.cancel_requests(out);
+    }
+
+    /// It was told to stop and says nothing.
+    pub(super) fn never_cancelled(&mut self, out: &mut Turnout) {
+        if !self.turns.running() {
+            return;
+        }
+        self.calls.forget_prompt();
+        let within = self.setup.patience.as_secs_f32();
+        let text = format!(
+            "{} did not say within {within} s that it has stopped; it may still be at work. `portolan stop` ends it",
+            self.setup.title
+        );
+        notice(Level::Warning, text, out);
+        self.end_turn(TurnResult::bare(TurnOutcome::Interrupted), None, out);
+    }
+
+    pub(super) fn usage_told(&mut self, update: &Value, out: &mut Turnout) {
+        if update["cost"]["currency"] == "USD"
+            && let Some(dollars) = update["cost"]["amount"].as_f64()
+        {
+            self.turns.costs(dollars);
+        }
+        let Some(used) = update["used"].as_u64() else { return };
+        // How much of the context is taken; what of it a cache held is not told.
+        let usage = TokenUsage { input: used, ..TokenUsage::default() };
+        let context_window = update["size"].as_u64().filter(|size| *size > 0);
+        let model = self.session.model().map(str::to_owned);
+        out.event(Event::Usage { usage, model, parent: None, context_window });
+    }
+}
+
+fn outcome(reason: &str) -> TurnOutcome {
+    match reason {
+        "cancelled" => TurnOutcome::Interrupted,
+        "max_turn_requests" => TurnOutcome::MaxTurns,
+        "max_tokens" | "refusal" => TurnOutcome::Failed,
+        _ => TurnOutcome::Completed,
+    }
+}

@@ -1,0 +1,98 @@
+//! Roads: an agent is reached by its own protocol, else over ACP. A road that cannot be used falls to the next, and that is
+//! said: by the session that takes it, and by whoever looks.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use portolan_core::{
+    Capabilities, SessionSpec,
+    ports::{Agent, AgentLink, Boxed, Launch, Past, Probe, Road},
+};
+
+use crate::{Supervision, acp::Acp, driver};
+
+/// An agent with a protocol of its own.
+pub trait OwnProtocol: Agent + Clone + 'static {
+    /// Why it cannot be used, where it cannot.
+    fn unusable(&self) -> impl Future<Output = Option<String>> + Send;
+
+    /// What to start and how to speak to it.
+    fn prepare(&self, launch: Launch) -> impl Future<Output = driver::Job> + Send;
+
+    /// What holds for its process.
+    fn supervision(&self) -> Arc<Supervision>;
+}
+
+/// An agent by its own protocol, else over ACP.
+#[derive(Clone, Debug)]
+pub struct Roads<A> {
+    own: A,
+    acp: Acp,
+}
+
+impl<A: OwnProtocol> Roads<A> {
+    /// First this one, then that one.
+    pub fn new(own: A, acp: Acp) -> Self {
+        Self { own, acp }
+    }
+
+    /// Why the second road is taken, where it is.
+    async fn detour(&self) -> Option<String> {
+        let why = self.own.unusable().await?;
+        // With no road at all, the first says what is missing.
+        self.acp.is_here().then_some(why)
+    }
+
+    async fn prepare(self, launch: Launch) -> (driver::Job, Arc<Supervision>) {
+        match self.detour().await {
+            None => (self.own.prepare(launch).await, self.own.supervision()),
+            Some(why) => {
+                let notice = format!("{why}. It is reached over ACP instead, by `{}`", self.acp.kind());
+                (self.acp.prepare(launch, Some(notice)).await, self.acp.supervision())
+            }
+        }
+    }
+}
+
+impl<A: OwnProtocol> Agent for Roads<A> {
+    fn kind(&self) -> &str {
+        self.own.kind()
+    }
+
+    fn title(&self) -> String {
+        self.own.title()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.own.capabilities()
+    }
+
+    fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
+        self.own.environment(spec)
+    }
+
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(async {
+            let own = self.own.probe().await;
+            if own.available {
+                return own;
+            }
+            let acp = self.acp.probe().await;
+            if !acp.available {
+                return own;
+            }
+            let why = format!("its own protocol cannot be used: {}", own.message);
+            let road = Some(Road { name: format!("acp, by {}", self.acp.kind()), why });
+            Probe { road, message: format!("{}; instead {}", own.message, acp.message), ..acp }
+        })
+    }
+
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        self.own.past()
+    }
+
+    fn start(&self, launch: Launch) -> AgentLink {
+        let session = launch.session;
+        driver::start_supervised(self.own.kind(), session, self.clone().prepare(launch))
+    }
+}
