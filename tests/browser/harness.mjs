@@ -11,6 +11,9 @@ import { chromium } from 'playwright-core';
 const BINARY = process.env.PORTOLAN_BIN ?? new URL('../../target/debug/portolan', import.meta.url).pathname;
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
+/** How long anything may take before a test gives up on it. Far longer than it should: machines are busy. */
+export const PATIENCE_MS = 120_000;
+
 /** Starts a daemon on a free port and waits until it says that it is ready. */
 export async function startDaemon() {
   const home = mkdtempSync(join(tmpdir(), 'portolan-browser-'));
@@ -87,9 +90,11 @@ export async function startForeignSite() {
 
 /** Someone who is let in, with everything that went wrong on the page. */
 export async function visit(browser, daemon, options = {}) {
-  const context = await browser.newContext(options);
+  const { prepare: _, ...chosen } = options;
+  const context = await browser.newContext(chosen);
   const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(PATIENCE_MS);
+  await options.prepare?.(page);
   const faults = [];
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
@@ -98,10 +103,10 @@ export async function visit(browser, daemon, options = {}) {
   return { page, context, faults };
 }
 
-/** Waits until `look` gives something without an error, at most thirty seconds. */
-export async function until(look) {
+/** Waits until `look` gives something without an error. */
+export async function until(look, patience = PATIENCE_MS) {
   let last;
-  for (let tries = 0; tries < 600; tries += 1) {
+  for (const deadline = Date.now() + patience; Date.now() < deadline;) {
     try {
       const found = await look();
       if (found) return found;
@@ -110,5 +115,41 @@ export async function until(look) {
     }
     await new Promise((wait) => setTimeout(wait, 50));
   }
-  throw last ?? new Error('it did not happen within thirty seconds');
+  throw last ?? new Error(`it did not happen within ${patience / 1000} seconds`);
+}
+
+/**
+ * Stands between a page and the daemon's WebSocket. `change` may alter what the daemon says; `hold` keeps what the page says back
+ * until `release`; `cut` ends the connection as a network does, and the page comes back by itself.
+ */
+export function between({ change = (text) => text } = {}) {
+  const open = new Set();
+  let held = null;
+  return {
+    prepare: (page) =>
+      page.routeWebSocket(/\/ws$/, (client) => {
+        const server = client.connectToServer();
+        open.add(client);
+        client.onMessage((text) => (held && JSON.parse(text).type === 'command' ? held.push(() => server.send(text)) : server.send(text)));
+        server.onMessage((text) => client.send(change(text)));
+        client.onClose(() => {
+          open.delete(client);
+          server.close();
+        });
+      }),
+    async cut() {
+      for (const client of open) await client.close({ code: 1012 });
+      open.clear();
+    },
+    hold() {
+      held = [];
+    },
+    /** How many commands are held back. */
+    held: () => held?.length ?? 0,
+    release() {
+      const all = held ?? [];
+      held = null;
+      for (const send of all) send();
+    },
+  };
 }

@@ -8,7 +8,8 @@
 import { Refused, type EntryFrame, type Presence, type Seq, type SessionId, type SnapshotFrame, type State } from "@portolan/client";
 import { fold } from "./folding.ts";
 import { link } from "./link.svelte.ts";
-import { Rows, type Row } from "./rows.svelte.ts";
+import { Rows } from "./rows.svelte.ts";
+import { type Row } from "./row.svelte.ts";
 
 /** Durable entries kept on the page. */
 const WINDOW = 3_000;

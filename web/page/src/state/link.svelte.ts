@@ -125,6 +125,15 @@ class Link {
     this.tell(said(error), "bad");
   };
 
+  /** What one frame breaks must not cost the others. */
+  #safely(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      console.warn("a frame could not be worked off", error);
+    }
+  }
+
   #later(work: () => void): void {
     this.#work.push(work);
     if (this.#planned) return;
@@ -136,8 +145,8 @@ class Link {
       this.#planned = false;
       const all = this.#work;
       this.#work = [];
-      for (const each of all) each();
-      for (const each of this.settled) each();
+      for (const each of all) this.#safely(each);
+      for (const each of this.settled) this.#safely(each);
     };
     requestAnimationFrame(flush);
     setTimeout(flush, HIDDEN_MS);
