@@ -19,7 +19,7 @@ pub(crate) enum Lane {
     Session(SessionId),
     /// The daemon: lists, new sessions, tokens, its log.
     Daemon,
-    /// Looking at agents and at what they have kept, which can take seconds.
+    /// Looking at agents, at what they have kept and at files, which can take seconds.
     Agents,
 }
 
@@ -27,6 +27,8 @@ impl Lane {
     /// The lane a frame belongs to.
     pub(crate) fn of(frame: &ClientFrame) -> Self {
         match (frame.session(), frame) {
+            // A walk through a large folder must not hold up an approval.
+            (_, ClientFrame::Files { .. }) => Self::Agents,
             (Some(session), _) => Self::Session(session),
             (None, ClientFrame::Agents { .. } | ClientFrame::Past { .. } | ClientFrame::TakeUp { .. }) => {
                 Self::Agents
