@@ -395,7 +395,11 @@ id: string,
 /**
  * What people read.
  */
-label: string, };
+label: string,
+/**
+ * Which answer it belongs to.
+ */
+verdict: Verdict, };
 
 /**
  * A browser that is logged in.
@@ -470,6 +474,14 @@ slash_commands: boolean,
  * MCP servers can be used and asked about.
  */
 mcp: boolean,
+/**
+ * MCP servers can be added, restarted and switched in a running session.
+ */
+mcp_changes: boolean,
+/**
+ * A permission can be given for an input that was edited.
+ */
+edited_input: boolean,
 /**
  * The result can be made to fit a JSON Schema.
  */
@@ -3091,6 +3103,11 @@ lines_added?: number,
  * Lines removed from files, where told.
  */
 lines_removed?: number, };
+
+/**
+ * Is an agent's own option a yes or a no? A no must never be sent as a yes, whatever it is called.
+ */
+export type Verdict = "allow" | "deny";
 
 /**
  * A request in the inbox.

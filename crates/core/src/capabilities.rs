@@ -89,6 +89,10 @@ pub struct Capabilities {
     pub slash_commands: bool,
     /// MCP servers can be used and asked about.
     pub mcp: bool,
+    /// MCP servers can be added, restarted and switched in a running session.
+    pub mcp_changes: bool,
+    /// A permission can be given for an input that was edited.
+    pub edited_input: bool,
     /// The result can be made to fit a JSON Schema.
     pub structured_output: bool,
     /// Prompts may hold images.
@@ -146,6 +150,8 @@ impl Default for Capabilities {
             permission_mode_switching_mid_session: false,
             slash_commands: false,
             mcp: false,
+            mcp_changes: false,
+            edited_input: false,
             structured_output: false,
             image_input: false,
             file_checkpointing: false,

@@ -130,6 +130,21 @@ pub struct AskOption {
     pub id: String,
     /// What people read.
     pub label: String,
+    /// Which answer it belongs to.
+    #[serde(default)]
+    pub verdict: Verdict,
+}
+
+/// Is an agent's own option a yes or a no? A no must never be sent as a yes, whatever it is called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It goes with [`Answer::Allow`].
+    #[default]
+    Allow,
+    /// It goes with [`Answer::Deny`].
+    Deny,
 }
 
 /// One question.
@@ -273,8 +288,33 @@ impl Answer {
         Self::Deny { message, interrupt: false, option: None }
     }
 
+    /// The agent's own option that was chosen, and what it must be to be sent.
+    fn option(&self) -> Option<(&str, Verdict)> {
+        match self {
+            Self::Allow { option, .. } => Some((option.as_deref()?, Verdict::Allow)),
+            Self::Deny { option, .. } => Some((option.as_deref()?, Verdict::Deny)),
+            _ => None,
+        }
+    }
+
     /// Can this be an answer to `ask`? The reason when not.
     pub fn fits(&self, ask: &Ask) -> Result<(), String> {
+        if let Some((chosen, verdict)) = self.option() {
+            let offered = match ask {
+                Ask::Permission { options, .. } => options.as_slice(),
+                _ => &[],
+            };
+            match offered.iter().find(|option| option.id == chosen) {
+                None => return Err(format!("the agent offers no option `{chosen}` here")),
+                Some(option) if option.verdict != verdict => {
+                    return Err(format!(
+                        "`{chosen}` (\u{201c}{}\u{201d}) does not go with this answer",
+                        option.label
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
         match (self, ask) {
             (Self::Deny { .. }, _) => Ok(()),
             (Self::Allow { input: Some(input), .. }, Ask::Permission { .. }) if !input.is_object() => {

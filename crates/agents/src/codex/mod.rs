@@ -127,6 +127,8 @@ fn capabilities(config: &Config) -> Capabilities {
         permission_mode_switching_mid_session: true,
         slash_commands: true,
         mcp: true,
+        mcp_changes: false,
+        edited_input: false,
         structured_output: true,
         image_input: true,
         // Its revert cuts the history and leaves the files as they are.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use indexmap::IndexMap;
 use portolan_core::{
     ports::{Report, Ticket},
-    request::{Answer, Ask, AskOption, Choice, Question},
+    request::{Answer, Ask, AskOption, Choice, Question, Verdict},
 };
 use portolan_wire::jsonrpc::{Error, Id};
 use serde_json::{Value, json, value::RawValue};
@@ -201,11 +201,11 @@ impl Translate {
 }
 
 fn option(id: &str, label: &str) -> AskOption {
-    AskOption { id: id.into(), label: label.into() }
+    AskOption { id: id.into(), label: label.into(), verdict: Verdict::Allow }
 }
 
 fn cancel() -> AskOption {
-    option(CANCEL, "No, and stop the turn")
+    AskOption { id: CANCEL.into(), label: "No, and stop the turn".into(), verdict: Verdict::Deny }
 }
 
 fn command(params: &Value) -> Option<Opened> {

@@ -96,6 +96,8 @@ fn capabilities() -> Capabilities {
         permission_mode_switching_mid_session: true,
         slash_commands: true,
         mcp: true,
+        mcp_changes: true,
+        edited_input: true,
         structured_output: true,
         image_input: true,
         file_checkpointing: true,

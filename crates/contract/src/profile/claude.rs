@@ -29,7 +29,6 @@ pub const CLAUDE: Profile = Profile {
     structured: Some(|value| call("StructuredOutput", value)),
     mcp_tool: Some(|server, tool| format!("mcp__{server}__{tool}")),
     mcp_server,
-    mcp_changes: true,
     modes: Some(("default", "acceptEdits")),
     other_model: "claude-scripted-1",
     slash: Some("/context"),

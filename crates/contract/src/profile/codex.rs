@@ -38,7 +38,6 @@ pub const CODEX: Profile = Profile {
     structured: None,
     mcp_tool: Some(|server, tool| format!("mcp__{server}/{tool}")),
     mcp_server,
-    mcp_changes: false,
     modes: Some(("read-only", "auto")),
     other_model: "gpt-5.4",
     slash: None,

@@ -52,8 +52,6 @@ pub struct Profile {
     pub mcp_tool: Option<fn(server: &str, tool: &str) -> String>,
     /// An MCP server in the agent's own form, by its command line.
     pub mcp_server: fn(command: &[String]) -> Value,
-    /// MCP servers can be set, connected again and switched while a session runs.
-    pub mcp_changes: bool,
     /// The mode in which it asks, and the one in which it does not ask before it changes files.
     pub modes: Option<(&'static str, &'static str)>,
     /// A model other than its default.

@@ -148,10 +148,10 @@ static SCENARIOS: &[Scenario] = &[
         offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
     scenario!("mcp-change", "MCP servers are set beside the user's own, and connected again, while the session runs.",
         servers::changes, offered: |profile, can| flag(
-            can.mcp && profile.mcp_tool.is_some() && profile.mcp_changes, "a change of MCP servers")),
+            can.mcp_changes && profile.mcp_tool.is_some(), "a change of MCP servers")),
     scenario!("mcp-toggle", "The tools of an MCP server that is switched off cannot be used until it is on again.",
         servers::toggle, offered: |profile, can| flag(
-            can.mcp && profile.mcp_tool.is_some() && profile.mcp_changes, "a change of MCP servers")),
+            can.mcp_changes && profile.mcp_tool.is_some(), "a change of MCP servers")),
     scenario!("mcp-question", "An MCP server asks the user something, and gets the answer.", servers::elicitation,
         offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
     scenario!("hook", "A hook stops a tool before it runs, and its answer decides.", hooks::before_a_tool,

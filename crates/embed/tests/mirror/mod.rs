@@ -36,6 +36,8 @@ impl Agent for Mirror {
             environment: true,
             file_checkpointing: true,
             mcp: true,
+            mcp_changes: true,
+            edited_input: true,
             image_input: true,
             passthrough: true,
             slash_commands: true,

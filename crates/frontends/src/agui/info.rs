@@ -50,7 +50,7 @@ fn describe(id: &str, kind: &str, agent: Option<&AgentDescription>) -> Value {
         "capabilities": {
             "identity": {"name": title, "type": kind},
             "transport": {"streaming": can.is_none_or(|can| can.streaming)},
-            "tools": {"supported": true, "clientProvided": can.is_none_or(|can| can.mcp)},
+            "tools": {"supported": true, "clientProvided": can.is_none_or(|can| can.mcp_changes)},
             "state": {"snapshots": true},
             "reasoning": {"supported": true, "streaming": true},
             "humanInTheLoop": {"supported": true, "approvals": true, "interrupts": true},

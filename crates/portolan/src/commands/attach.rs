@@ -415,7 +415,13 @@ impl Joined {
 
     /// Lets the user edit the answer in an editor of theirs.
     async fn edit(&mut self, request: Request, keys: &mut EventStream, screen: &mut Screen) {
+        let edits = self.state.as_ref().is_some_and(|state| state.capabilities.edited_input);
         let text = match &request.ask {
+            Ask::Permission { .. } if !edits => {
+                let why =
+                    "! this agent takes what it asked for or nothing: allow it, or deny it with a reason";
+                return self.remark(Style::Warning, why.into());
+            }
             Ask::Permission { input, .. } => serde_json::to_string_pretty(input).unwrap_or_default(),
             Ask::Elicitation { .. } | Ask::Hook { .. } | Ask::Other { .. } => "{}".to_owned(),
             Ask::Question { .. } | Ask::Plan { .. } => return,
@@ -463,11 +469,14 @@ impl Joined {
             (Some(request), _) => self.shown = Some((request.request, Instant::now())),
             (None, _) => self.shown = None,
         }
-        if let Some(request) = request {
-            let several = self.state.as_ref().is_some_and(|state| state.requests.len() > 1);
+        if let (Some(request), Some(state)) = (request, &self.state) {
             // Several are on the screen, and a key answers one of them.
-            let which = if several { format!("request {}: ", request.request) } else { String::new() };
-            below.push(Line::new(Style::Warning, format!("{which}{}", requests::keys(&request.ask))));
+            let which = match state.requests.len() {
+                1 => String::new(),
+                _ => format!("request {}: ", request.request),
+            };
+            let keys = requests::keys(&request.ask, &state.capabilities);
+            below.push(Line::new(Style::Warning, format!("{which}{keys}")));
         }
         let row = below.len();
         let (line, column) = self.keyboard.line(columns);

@@ -1,6 +1,9 @@
 //! What waits for an answer, as a block that hides nothing, and how it was answered, as a line.
 
-use portolan_core::request::{Answer, Ask, Outcome, Question, Request, Scope};
+use portolan_core::{
+    Capabilities,
+    request::{Answer, Ask, Outcome, Question, Request, Scope},
+};
 use serde_json::Value;
 
 use super::{
@@ -131,9 +134,10 @@ fn choices(lines: &mut Vec<Line>, question: &Question) {
     }
 }
 
-/// The keys that answer a request.
-pub(crate) fn keys(ask: &Ask) -> &'static str {
+/// The keys that answer a request of an agent that can do this.
+pub(crate) fn keys(ask: &Ask, can: &Capabilities) -> &'static str {
     match ask {
+        Ask::Permission { .. } if !can.edited_input => "y allow · a always · n deny · d deny with a reason",
         Ask::Permission { .. } => "y allow · a always · n deny · d deny with a reason · e edit the input",
         Ask::Plan { .. } => "y carry it out · n do not · d say why not",
         Ask::Question { questions } => match questions.as_slice() {

@@ -8,6 +8,9 @@
 //! overtaken. A write that can never succeed (see `rules`) fails alone: the batch is rolled back and tried again
 //! without it, so that the good case pays for no savepoints.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,

@@ -98,12 +98,15 @@ impl Machine {
                 }
                 Ok(())
             }
-            Action::McpStatus
-            | Action::McpReconnect { .. }
+            Action::McpStatus => {
+                Capabilities::require(can.mcp, agent, "use MCP servers")?;
+                running()
+            }
+            Action::McpReconnect { .. }
             | Action::McpToggle { .. }
             | Action::McpSet { .. }
             | Action::McpMessage { .. } => {
-                Capabilities::require(can.mcp, agent, "use MCP servers")?;
+                Capabilities::require(can.mcp_changes, agent, "change its MCP servers while it runs")?;
                 running()
             }
             Action::Context => {
@@ -181,6 +184,9 @@ fn admit_answer(
     }
     if digest.is_some_and(|digest| digest != open.digest) {
         return Err(Refusal::new(RefusalCode::Stale, "what is asked is not what you were shown; look again"));
+    }
+    if matches!(answer, Answer::Allow { input: Some(_), .. }) {
+        Capabilities::require(state.capabilities.edited_input, &state.summary.agent, "take an edited input")?;
     }
     answer.fits(&open.ask).map_err(|why| Refusal::new(RefusalCode::Invalid, why))
 }

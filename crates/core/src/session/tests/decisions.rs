@@ -1,6 +1,7 @@
 //! What the machine decides, one case each.
 
 use super::*;
+use crate::request::{AskOption, Verdict};
 
 #[test]
 fn nothing_is_told_to_the_agent_before_it_is_committed() {
@@ -68,6 +69,51 @@ fn an_answer_to_what_was_not_shown_is_refused() {
     let request = world.ask("Bash");
     let action = Action::Answer { request, digest: Some("other".into()), answer: Answer::allow() };
     assert_eq!(world.send(1, action).unwrap_err().code, RefusalCode::Stale);
+    assert_eq!(world.open(), [request]);
+}
+
+#[test]
+fn an_option_goes_only_with_the_answer_it_belongs_to() {
+    let option = |id: &str, verdict| AskOption { id: id.into(), label: id.to_uppercase(), verdict };
+    let ask = |options| Ask::Permission {
+        tool_name: "Bash".into(),
+        input: serde_json::json!({}),
+        description: None,
+        changes: vec![],
+        reason: None,
+        blocked_path: None,
+        suggestions: vec![],
+        options,
+    };
+    let offered = ask(vec![option("always", Verdict::Allow), option("never", Verdict::Deny)]);
+    let allow = |option: &str| Answer::Allow {
+        input: None,
+        scope: Scope::Once,
+        mode: None,
+        option: Some(option.into()),
+    };
+    let deny = |option: &str| Answer::Deny { message: None, interrupt: false, option: Some(option.into()) };
+    assert_eq!((allow("always").fits(&offered), deny("never").fits(&offered)), (Ok(()), Ok(())));
+    assert!(allow("never").fits(&offered).unwrap_err().contains("NEVER"), "a no is never sent as a yes");
+    assert!(deny("always").fits(&offered).is_err());
+    assert!(allow("other").fits(&offered).is_err());
+    assert!(allow("always").fits(&ask(vec![])).is_err(), "nothing was offered");
+    assert_eq!((Answer::allow().fits(&offered), Answer::deny(None).fits(&offered)), (Ok(()), Ok(())));
+}
+
+#[test]
+fn an_edited_input_is_for_agents_that_take_one() {
+    let mut world = ready();
+    let request = world.ask("Bash");
+    let input = Some(serde_json::json!({ "command": "ls" }));
+    let answer = Answer::Allow { input, scope: Scope::Once, mode: None, option: None };
+    let mut plain = world.book.state().capabilities.clone();
+    plain.edited_input = false;
+    let version = None;
+    let protocol = plain.native_protocol;
+    world.report(Report::Started { pid: None, version, protocol, capabilities: Box::new(plain) });
+    let action = Action::Answer { request, digest: None, answer };
+    assert_eq!(world.send(1, action).unwrap_err().code, RefusalCode::Unsupported);
     assert_eq!(world.open(), [request]);
 }
 

@@ -51,6 +51,8 @@ fn capabilities() -> Capabilities {
         session_resume: true,
         model_switching: true,
         mcp: true,
+        mcp_changes: true,
+        edited_input: true,
         ..Capabilities::default()
     }
 }

@@ -216,6 +216,7 @@ impl World {
         assert!(events.windows(2).all(|pair| pair[0].0 < pair[1].0), "numbers only grow");
         let (mut opened, mut closed) = (BTreeSet::new(), BTreeSet::new());
         let (mut accepted, mut settled) = (BTreeSet::new(), BTreeMap::new());
+        let mut queued = BTreeSet::new();
         for (seq, event) in &events {
             match event {
                 Event::RequestOpened { request } => assert!(opened.insert(request.request)),
@@ -223,9 +224,18 @@ impl World {
                     assert!(closed.insert(*request), "{request} was closed twice");
                     assert!(opened.contains(request));
                 }
-                Event::CommandAccepted { .. } => drop(accepted.insert(*seq)),
+                Event::CommandAccepted { action, .. } => {
+                    accepted.insert(*seq);
+                    if matches!(**action, Action::Prompt { .. } | Action::SendAgain { .. }) {
+                        queued.insert(*seq);
+                    }
+                }
                 Event::Receipt { command, stage } => {
                     assert!(accepted.contains(command));
+                    match stage {
+                        Stage::Accepted => queued.insert(*command),
+                        _ => queued.remove(command),
+                    };
                     if stage.is_final() {
                         let before = settled.insert(*command, stage.clone());
                         // A prompt that was uncertain may be withdrawn; nothing else ends twice.
@@ -247,6 +257,7 @@ impl World {
         }
         let open: BTreeSet<_> = self.open().into_iter().collect();
         assert_eq!(open, opened.difference(&closed).copied().collect(), "the state knows what waits");
+        assert_eq!(self.book.state().summary.queued as usize, queued.len(), "the state counts who waits");
         if !self.machine.is_running() {
             assert_eq!(self.open(), [], "nothing waits for an agent that is gone");
             assert!(self.book.state().turn.is_none() && self.book.state().items.is_empty());

@@ -69,6 +69,7 @@ impl Agent for Player {
             interrupt: true,
             session_resume: true,
             image_input: true,
+            edited_input: true,
             native_protocol: NativeProtocol::Demo,
             options: vec![SpecOption::Cwd, SpecOption::Prompt, SpecOption::Name],
             ..Capabilities::default()

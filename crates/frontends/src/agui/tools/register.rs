@@ -30,7 +30,7 @@ impl FrontendTools {
         let Ok(_turn) = page.telling.acquire().await else { return Ok(()) };
         let snapshot = self.0.registry.snapshot(&own(), session).await;
         let state = snapshot.map_err(|refusal| refusal.message)?.state;
-        if !state.capabilities.mcp {
+        if !state.capabilities.mcp_changes {
             return Err(format!("the agent `{}` takes no MCP servers", state.summary.agent));
         }
         if !knows(page, &state) {

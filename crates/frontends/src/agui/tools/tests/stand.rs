@@ -49,6 +49,7 @@ impl Agent for Recluse {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             mcp: true,
+            mcp_changes: true,
             interrupt: true,
             native_protocol: NativeProtocol::Demo,
             options: vec![SpecOption::Cwd, SpecOption::Prompt],
