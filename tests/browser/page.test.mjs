@@ -247,3 +247,61 @@ test('a connection lost while words stream goes on without a gap', async () => {
   const squeeze = (value) => value.replace(/\s+/g, '');
   assert.equal(squeeze(await page.locator('.words').first().innerText()), squeeze(text));
 });
+
+test('a paired device has a name and a role of its own, is listed, and is put out by one press', async () => {
+  const { page } = await visit(browser, daemon);
+  const { link } = JSON.parse(daemon.cli('pair', 'tablet', '--role', 'viewer', '--at', daemon.url, '--json'));
+  const tablet = await (await browser.newContext()).newPage();
+  await tablet.goto(link);
+  await tablet.getByRole('link', { name: 'New session' }).first().waitFor();
+  assert.equal(new URL(tablet.url()).hash, '', 'the ticket does not stay in the address');
+  await tablet.goto(`${daemon.url}/#/devices`);
+  await tablet.getByText('tablet').first().waitFor();
+  assert.equal(await tablet.getByRole('heading', { name: 'Tokens' }).count(), 0, 'a viewer manages nothing');
+  const second = await (await browser.newContext()).newPage();
+  await second.goto(link);
+  await second.getByText('You are not logged in').waitFor();
+
+  await page.goto(`${daemon.url}/#/devices`);
+  page.on('dialog', (dialog) => dialog.accept());
+  await page.getByRole('button', { name: /Log out .* of tablet/ }).click();
+  await tablet.getByText('You are not logged in').waitFor();
+  await page.getByRole('button', { name: /Log out .* of tablet/ }).waitFor({ state: 'detached' });
+});
+
+test('files are taken back to what they were, after it was told which', async () => {
+  const session = daemon.newSession('edit fast');
+  const { page, faults } = await visit(browser, daemon);
+  await page.goto(`${daemon.url}/#/s/${session}`);
+  await allow(page).click();
+  await page.locator('.turn').getByText('done').waitFor();
+  await page.getByRole('button', { name: 'Rewind files' }).first().click();
+  const box = page.getByRole('group', { name: 'Rewind files' });
+  await box.getByRole('listitem').first().waitFor();
+  await box.getByRole('button', { name: 'Take them back' }).click();
+  await box.waitFor({ state: 'detached' });
+  await page.getByText('The files are what they were before that prompt.').waitFor();
+  assert.deepEqual(faults, []);
+});
+
+test('who else looks at a request is told', async () => {
+  const session = daemon.newSession('use a tool fast');
+  const { page } = await visit(browser, daemon);
+  await page.goto(`${daemon.url}/#/inbox`);
+  await allow(page).first().waitFor();
+  const { link } = JSON.parse(daemon.cli('pair', 'bob', '--at', daemon.url, '--json'));
+  const bob = await (await browser.newContext()).newPage();
+  await bob.goto(link);
+  await bob.getByRole('link', { name: 'New session' }).first().waitFor();
+  await bob.goto(`${daemon.url}/#/s/${session}`);
+  await page.getByText('bob looks too').waitFor();
+  daemon.cli('stop', session);
+});
+
+test('the thinking budget is set beside the session, and everyone is told', async () => {
+  const session = daemon.newSession('say hello');
+  const { page } = await visit(browser, daemon, { viewport: { width: 1440, height: 900 } });
+  await page.goto(`${daemon.url}/#/s/${session}`);
+  await page.getByRole('combobox', { name: 'Thinking' }).selectOption('10000');
+  await page.getByText('Thinking is now 10000 tokens').waitFor();
+});

@@ -96,6 +96,8 @@ interface Reading {
   cursor: Seq | null;
   /** Where the first attach begins. */
   start: Start;
+  /** Only finished items, no deltas. */
+  itemsOnly: boolean;
   /** The attach that is not answered yet: what comes before its answer belongs to an earlier one. */
   pending: string | null;
   listener: SessionListener;
@@ -190,8 +192,8 @@ export class Connection {
   }
 
   /** Reads a session from `start` on, across reconnections, until the function it gives is called. */
-  attach(session: SessionId, start: Start, listener: SessionListener): () => void {
-    const reading: Reading = { cursor: null, start, pending: null, listener };
+  attach(session: SessionId, start: Start, listener: SessionListener, options: { itemsOnly?: boolean } = {}): () => void {
+    const reading: Reading = { cursor: null, start, itemsOnly: options.itemsOnly ?? false, pending: null, listener };
     this.#readings.set(session, reading);
     if (this.#state.is === "online") this.#attach(session, reading);
     return () => {
@@ -230,7 +232,8 @@ export class Connection {
     const start: Start = reading.cursor === null ? reading.start : { after: reading.cursor };
     const id = freshId();
     reading.pending = id;
-    this.#send("attached", { type: "attach", id, session, start } as Waiting["frame"], false).catch((error: unknown) => {
+    const items_only = reading.itemsOnly;
+    this.#send("attached", { type: "attach", id, session, start, ...(items_only ? { items_only } : {}) } as Waiting["frame"], false).catch((error: unknown) => {
       if (error instanceof Refused && this.#readings.get(session) === reading) reading.listener.refused?.(error);
     });
   }

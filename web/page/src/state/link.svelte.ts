@@ -7,6 +7,8 @@
 import { Connection, Lost, Refused, logIn, logOut, takeTicket, type LinkState, type Role } from "@portolan/client";
 
 const KEY = "portolan.key";
+/** The public name under which this browser is listed. */
+const BROWSER = "portolan.browser";
 /** Frames that wait longer than this are worked off even where nothing is painted: in a tab in the background. */
 const HIDDEN_MS = 200;
 /** How long a passing word stays. */
@@ -40,6 +42,8 @@ class Link {
   }
   #role = $state.raw<Role>("viewer");
   name = $state("");
+  /** The public name of the token by which we came in. */
+  token = $state("");
   version = $state("");
 
   get mayOperate(): boolean {
@@ -53,7 +57,9 @@ class Link {
     const ticket = takeTicket(location, history);
     if (ticket !== null) {
       try {
-        localStorage.setItem(KEY, await logIn(location.origin, ticket));
+        const { key, browser } = await logIn(location.origin, ticket);
+        localStorage.setItem(KEY, key);
+        localStorage.setItem(BROWSER, browser);
       } catch (error) {
         // Someone who is in already needs no ticket; an old link is then only a way to the page.
         if (localStorage.getItem(KEY) === null) {
@@ -79,6 +85,7 @@ class Link {
           this.welcomed = true;
           this.#role = state.you.role;
           this.name = state.you.name;
+          this.token = state.you.token;
           this.version = state.version;
         }
       },
@@ -102,6 +109,11 @@ class Link {
     this.connection?.close();
     this.welcomed = false;
     this.state = { is: "ended", why: "Logged out." };
+  }
+
+  /** The name under which this browser is listed; empty where it logged in before there were names. */
+  get browser(): string {
+    return localStorage.getItem(BROWSER) ?? "";
   }
 
   /** The connection, for those who need one now. */
