@@ -42,7 +42,6 @@ export function touches(ask: Permission): Touch[] {
   }
   const url = input["url"];
   if (typeof url === "string") found.push({ text: "reaches the network", grave: false });
-  if ((ask.suggestions ?? []).length) found.push({ text: "the agent proposes a wider permission", grave: false });
   return found;
 }
 

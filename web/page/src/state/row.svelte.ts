@@ -14,6 +14,8 @@ abstract class Base {
 /** Someone said this to the agent. */
 export class PromptRow extends Base {
   readonly kind = "prompt";
+  /** The entry of the command that said it: what a rewind goes back to. */
+  command: Seq = 0;
   content: Content[] = [];
 }
 

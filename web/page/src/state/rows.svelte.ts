@@ -54,6 +54,7 @@ export class Rows {
       case "prompt": {
         const row = new PromptRow(`p${seq}`, seq, at, by);
         row.content = event.content;
+        row.command = event.command;
         this.#push(undefined, row);
         break;
       }

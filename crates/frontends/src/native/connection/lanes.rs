@@ -104,6 +104,15 @@ mod tests {
     }
 
     #[test]
+    fn a_look_at_files_holds_up_nothing_of_its_session() {
+        let mut lanes = Lanes::default();
+        let (session, query) = (SessionId::from_u128(1), String::new());
+        let files = ClientFrame::Files { id: "f".parse().unwrap(), session, query, limit: None };
+        assert_eq!(lanes.enter(files).map(|(lane, _)| lane), Some(Lane::Agents));
+        assert_eq!(id(lanes.enter(state("a1", 1))), Some("a1".into()));
+    }
+
+    #[test]
     fn no_more_than_the_limit_is_taken_in() {
         let mut lanes = Lanes::default();
         for _ in 0..IN_FLIGHT {
