@@ -2,21 +2,29 @@
 // and everything that was started is ended by its process id.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createInterface } from 'node:readline';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const BINARY = process.env.PORTOLAN_BIN ?? new URL('../../target/debug/portolan', import.meta.url).pathname;
+const MODEL = process.env.PORTOLAN_SCRIPTED ?? new URL('../../target/debug/examples/serve', import.meta.url).pathname;
+/** The pinned Claude Code; `cargo xtask test --stage browser` names it. */
+export const CLAUDE = process.env.PORTOLAN_CLAUDE;
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
+/** How long anything may take before a test gives up on it. Far longer than it should: machines are busy. */
+export const PATIENCE_MS = 120_000;
+
 /** Starts a daemon on a free port and waits until it says that it is ready. */
-export async function startDaemon() {
+export async function startDaemon({ config = '' } = {}) {
   const home = mkdtempSync(join(tmpdir(), 'portolan-browser-'));
   const work = mkdtempSync(join(tmpdir(), 'portolan-work-'));
   const folder = join(work, 'harbour');
   mkdirSync(folder, { recursive: true });
+  if (config) writeFileSync(join(home, 'portolan.toml'), config);
   const env = { ...process.env, PORTOLAN_HOME: home };
   const up = (port) => spawn(BINARY, ['up', '--no-open', '--listen', `127.0.0.1:${port}`], { env, stdio: 'ignore' });
   const gone = (process) => new Promise((ended) => (process.exitCode === null && process.signalCode === null ? process.once('exit', ended) : ended()));
@@ -28,6 +36,7 @@ export async function startDaemon() {
     url,
     port,
     home,
+    folder,
     cli,
     /** Ends the daemon as a power cut would. */
     async kill() {
@@ -49,6 +58,35 @@ export async function startDaemon() {
       child.kill('SIGTERM');
       await gone(child);
       for (const made of [home, work]) rmSync(made, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Starts a scripted model, and gives the part of a configuration with which the real Claude Code talks to it and to nobody else. */
+export async function startClaude(script) {
+  if (!CLAUDE) throw new Error('PORTOLAN_CLAUDE does not name Claude Code; `cargo xtask test --stage browser` does');
+  const folder = mkdtempSync(join(tmpdir(), 'portolan-model-'));
+  const file = join(folder, 'script.json');
+  writeFileSync(file, JSON.stringify({ aside: { text: 'scripted' }, ...script }));
+  const child = spawn(MODEL, [file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout });
+  const url = await new Promise((found, failed) => {
+    lines.once('line', found);
+    child.once('error', failed);
+    child.once('exit', (code) => failed(new Error(`the scripted model ended with ${code}`)));
+  });
+  const text = JSON.stringify;
+  const config = `[agents.claude]\ncommand = [${text(CLAUDE)}]\n[agents.claude.env]\nHOME = ${text(folder)}\n`
+    + `ANTHROPIC_BASE_URL = ${text(url)}\nANTHROPIC_API_KEY = "fake"\nCLAUDE_CODE_MAX_RETRIES = "1"\n`
+    + 'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = "1"\nDISABLE_AUTOUPDATER = "1"\nDISABLE_TELEMETRY = "1"\n';
+  return {
+    config,
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGTERM');
+        await new Promise((ended) => child.once('exit', ended));
+      }
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }
@@ -87,9 +125,11 @@ export async function startForeignSite() {
 
 /** Someone who is let in, with everything that went wrong on the page. */
 export async function visit(browser, daemon, options = {}) {
-  const context = await browser.newContext(options);
+  const { prepare: _, ...chosen } = options;
+  const context = await browser.newContext(chosen);
   const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(PATIENCE_MS);
+  await options.prepare?.(page);
   const faults = [];
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
@@ -98,10 +138,10 @@ export async function visit(browser, daemon, options = {}) {
   return { page, context, faults };
 }
 
-/** Waits until `look` gives something without an error, at most thirty seconds. */
-export async function until(look) {
+/** Waits until `look` gives something without an error. */
+export async function until(look, patience = PATIENCE_MS) {
   let last;
-  for (let tries = 0; tries < 600; tries += 1) {
+  for (const deadline = Date.now() + patience; Date.now() < deadline;) {
     try {
       const found = await look();
       if (found) return found;
@@ -110,5 +150,41 @@ export async function until(look) {
     }
     await new Promise((wait) => setTimeout(wait, 50));
   }
-  throw last ?? new Error('it did not happen within thirty seconds');
+  throw last ?? new Error(`it did not happen within ${patience / 1000} seconds`);
+}
+
+/**
+ * Stands between a page and the daemon's WebSocket. `change` may alter what the daemon says; `hold` keeps what the page says back
+ * until `release`; `cut` ends the connection as a network does, and the page comes back by itself.
+ */
+export function between({ change = (text) => text } = {}) {
+  const open = new Set();
+  let held = null;
+  return {
+    prepare: (page) =>
+      page.routeWebSocket(/\/ws$/, (client) => {
+        const server = client.connectToServer();
+        open.add(client);
+        client.onMessage((text) => (held && JSON.parse(text).type === 'command' ? held.push(() => server.send(text)) : server.send(text)));
+        server.onMessage((text) => client.send(change(text)));
+        client.onClose(() => {
+          open.delete(client);
+          server.close();
+        });
+      }),
+    async cut() {
+      for (const client of open) await client.close({ code: 1012 });
+      open.clear();
+    },
+    hold() {
+      held = [];
+    },
+    /** How many commands are held back. */
+    held: () => held?.length ?? 0,
+    release() {
+      const all = held ?? [];
+      held = null;
+      for (const send of all) send();
+    },
+  };
 }

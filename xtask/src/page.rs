@@ -16,14 +16,20 @@ use crate::project::{self, root, run, works};
 /// The oldest Node that the build's own tools run on.
 const NODE: (u32, u32) = (20, 19);
 /// What the page is made from, below web/.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 13] = [
     "client/src",
+    "client/package.json",
+    "client/tsconfig.json",
     "page/src",
     "page/public",
     "page/index.html",
     "page/vite.config.ts",
+    "page/svelte.config.js",
     "page/package.json",
+    "page/tsconfig.json",
+    "package.json",
     "package-lock.json",
+    "tsconfig.json",
 ];
 /// All that must come over the wire before the page can be used, compressed. The rest is loaded when it is needed.
 const TO_INTERACTIVE: u64 = 250 * 1024;
@@ -142,4 +148,26 @@ fn weigh() -> Result<()> {
 
 fn size(path: &Path) -> Result<u64> {
     Ok(fs::metadata(path).with_context(|| format!("cannot look at `{}`", path.display()))?.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_the_page_is_made_from_is_there_and_is_looked_at() {
+        for source in SOURCES {
+            assert!(web().join(source).exists(), "`web/{source}` is not there");
+        }
+        // Everything in web/ that steers the build is among them.
+        for folder in ["", "client", "page"] {
+            for entry in fs::read_dir(web().join(folder)).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                let steers =
+                    name.ends_with(".json") || name.contains(".config.") && !name.starts_with("vitest");
+                let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+                assert!(!steers || SOURCES.contains(&path.as_str()), "`web/{path}` is not among the sources");
+            }
+        }
+    }
 }

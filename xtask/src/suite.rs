@@ -112,27 +112,24 @@ fn tests(scope: &[&str], profile: &str) -> Result<()> {
 /// The page and hostile pages, in a real browser against the binary that was just built.
 fn browser() -> Result<()> {
     let folder = root().join("tests/browser");
+    let claude = installed_claude()?;
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
-    run(Command::new("npm").arg("test").current_dir(&folder))
+    run(Command::new("npm").arg("test").env("PORTOLAN_CLAUDE", claude).current_dir(&folder))
 }
 
-/// The Claude Code that AG-UI clients talk to; the newest that the contract suite runs.
+/// The Claude Code that pages and AG-UI clients talk to; the newest that the contract suite runs.
 const CLAUDE: &str = "2.1.325";
+
+/// Where that Claude Code is, once it is installed.
+fn installed_claude() -> Result<String> {
+    let installed = ["--package", "portolan-testkit", "--example", "installed", "--", "claude", CLAUDE];
+    output(cargo(["run", "--quiet"]).args(installed))
+}
 
 /// Real AG-UI clients and a CopilotKit app in a real browser, against the binary that was just built.
 fn agui() -> Result<()> {
     let folder = root().join("tests/agui");
-    let claude = output(&mut cargo([
-        "run",
-        "--quiet",
-        "--package",
-        "portolan-testkit",
-        "--example",
-        "installed",
-        "--",
-        "claude",
-        CLAUDE,
-    ]))?;
+    let claude = installed_claude()?;
     // Nothing here needs what install scripts do.
     run(Command::new("npm")
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])

@@ -127,6 +127,9 @@ pub(crate) struct Record {
     pub(crate) pid: u32,
     /// Where it listens.
     pub(crate) url: String,
+    /// The address it listens on, which may be one that means all of the machine's.
+    #[serde(default)]
+    pub(crate) listen: String,
     /// Its version.
     pub(crate) version: String,
     /// Since when it runs; RFC 3339.
@@ -222,6 +225,7 @@ mod tests {
         let record = Record {
             pid: 7,
             url: "http://127.0.0.1:7420".into(),
+            listen: String::new(),
             version: "1.2.3".into(),
             started_at: rfc3339(portolan_core::Millis(0)),
             heartbeat_at: rfc3339(portolan_core::Millis(10_000)),

@@ -389,3 +389,28 @@ fn the_systemd_unit_is_shown_and_written() {
     let path = home.path().join("config/systemd/user/portolan.service");
     assert_eq!(std::fs::read_to_string(path).unwrap(), unit);
 }
+
+#[test]
+fn another_device_is_paired_by_a_link_for_an_address_that_it_can_reach() {
+    let home = home();
+    home.up();
+    let alone = home.run(["pair"]);
+    assert_ne!(alone.code, 0);
+    assert!(alone.stderr.contains("no other device reaches it"), "{alone:?}");
+    assert!(home.json(["token", "list"]).as_array().unwrap().iter().all(|token| token["name"] != "phone"));
+
+    let paired = home.json(["pair", "--at", "http://192.0.2.7:7420/", "--role", "viewer"]);
+    assert!(paired["link"].as_str().unwrap().starts_with("http://192.0.2.7:7420/#ticket=ptt_"), "{paired}");
+    assert_eq!(
+        (&paired["name"], &paired["role"], &paired["secure"]),
+        (&json!("phone"), &json!("viewer"), &json!(false))
+    );
+    assert!(paired["note"].as_str().unwrap().contains("plain HTTP"), "{paired}");
+    let told = home.run(["pair", "tablet", "--at", "https://desk.example"]);
+    assert!(told.stdout.starts_with("https://desk.example/#ticket="), "{told:?}");
+    assert!(told.stderr.contains("the device becomes `tablet`, operator"), "{told:?}");
+    assert!(!told.stdout.contains('\u{1b}'), "no picture where there is no screen");
+    let log = std::fs::read_to_string(home.path().join("daemon.log")).unwrap_or_default();
+    assert!(!log.contains("ptt_"), "no way in stands in a log");
+}
+

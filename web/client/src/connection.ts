@@ -96,6 +96,8 @@ interface Reading {
   cursor: Seq | null;
   /** Where the first attach begins. */
   start: Start;
+  /** Only finished items, no deltas. */
+  itemsOnly: boolean;
   /** The attach that is not answered yet: what comes before its answer belongs to an earlier one. */
   pending: string | null;
   listener: SessionListener;
@@ -111,8 +113,8 @@ const SILENCE_MS = 20_000;
 const PONG_MS = 8_000;
 /** A socket that neither opens nor fails is given up after so long. */
 const OPEN_MS = 10_000;
-/** So many tries in a row whose hello was never answered mean that the login is gone, not the network. */
-const REFUSALS_BEFORE_GATE = 3;
+/** So many tries in a row that never opened may mean that the login is gone, not the network: then we look. */
+const TRIES_BEFORE_DOUBT = 3;
 /** Codes after which coming back is useless. */
 const FINAL_CODES = [4001, 1008, 1002, 1009];
 
@@ -121,7 +123,7 @@ export class Connection {
   #socket: Socket | null = null;
   #state: LinkState = { is: "connecting" };
   #tries = 0;
-  #openedWithoutWelcome = 0;
+  #neverOpened = 0;
   #opened = false;
   #farewell: { message: string; resumable: boolean } | null = null;
   #waiting = new Map<string, Waiting>();
@@ -190,8 +192,8 @@ export class Connection {
   }
 
   /** Reads a session from `start` on, across reconnections, until the function it gives is called. */
-  attach(session: SessionId, start: Start, listener: SessionListener): () => void {
-    const reading: Reading = { cursor: null, start, pending: null, listener };
+  attach(session: SessionId, start: Start, listener: SessionListener, options: { itemsOnly?: boolean } = {}): () => void {
+    const reading: Reading = { cursor: null, start, itemsOnly: options.itemsOnly ?? false, pending: null, listener };
     this.#readings.set(session, reading);
     if (this.#state.is === "online") this.#attach(session, reading);
     return () => {
@@ -230,7 +232,8 @@ export class Connection {
     const start: Start = reading.cursor === null ? reading.start : { after: reading.cursor };
     const id = freshId();
     reading.pending = id;
-    this.#send("attached", { type: "attach", id, session, start } as Waiting["frame"], false).catch((error: unknown) => {
+    const items_only = reading.itemsOnly;
+    this.#send("attached", { type: "attach", id, session, start, ...(items_only ? { items_only } : {}) } as Waiting["frame"], false).catch((error: unknown) => {
       if (error instanceof Refused && this.#readings.get(session) === reading) reading.listener.refused?.(error);
     });
   }
@@ -296,14 +299,14 @@ export class Connection {
   #pause(why: string): void {
     // The upgrade itself is answered with 401 when the cookie is unknown; a browser sees only a close. Where the
     // server answers on its open path, it is the login and not the network.
-    this.#openedWithoutWelcome += this.#opened ? 0 : 1;
+    this.#neverOpened += this.#opened ? 0 : 1;
     const since = this.#state.is === "offline" ? this.#state.since : Date.now();
     const grown = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#tries);
     const pause = grown * (0.5 + Math.random() / 2);
     this.#tries += 1;
     this.#become({ is: "offline", since, retryAt: Date.now() + pause, why });
     this.#retry = setTimeout(() => this.#open(), pause);
-    if (this.#openedWithoutWelcome >= REFUSALS_BEFORE_GATE) this.#doubtLogin();
+    if (this.#neverOpened >= TRIES_BEFORE_DOUBT) this.#doubtLogin();
   }
 
   /** Looks whether the server is there and only refuses us. */
@@ -441,7 +444,7 @@ export class Connection {
 
   #welcomed(frame: Extract<ServerFrame, { type: "welcome" }>): void {
     this.#tries = 0;
-    this.#openedWithoutWelcome = 0;
+    this.#neverOpened = 0;
     const unanswered = [...this.#waiting.values()];
     this.#become({ is: "online", you: frame.you, version: frame.server.version });
     this.#subscribe();

@@ -15,8 +15,8 @@ export function takeTicket(location: Location, history: History): string | null 
   return ticket;
 }
 
-/** Trades a ticket for a key; the cookie is set by the answer. */
-export async function logIn(origin: string, ticket: string): Promise<string> {
+/** Trades a ticket for a key, and the public name under which this browser is listed; the cookie is set by the answer. */
+export async function logIn(origin: string, ticket: string): Promise<{ key: string; browser: string }> {
   const response = await fetch(`${origin}/api/v1/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -24,9 +24,10 @@ export async function logIn(origin: string, ticket: string): Promise<string> {
   });
   const body = (await response.json().catch(() => ({}))) as {
     key?: string;
+    browser?: string;
     error?: { code: RefusalCode; message: string };
   };
-  if (response.ok && body.key) return body.key;
+  if (response.ok && body.key) return { key: body.key, browser: body.browser ?? "" };
   throw new Refused(body.error?.code ?? "internal", body.error?.message ?? "the ticket was not taken");
 }
 

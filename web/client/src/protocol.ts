@@ -406,6 +406,43 @@ label: string,
 verdict: Verdict, };
 
 /**
+ * A browser that is logged in.
+ */
+export type BrowserInfo = {
+/**
+ * Its public name; opens nothing.
+ */
+browser: string,
+/**
+ * The token on which its login hangs.
+ */
+token: TokenId,
+/**
+ * What people call that token.
+ */
+name: string,
+/**
+ * What it may do.
+ */
+role: Role,
+/**
+ * When it logged in.
+ */
+logged_in_at: Millis,
+/**
+ * When it was last here.
+ */
+seen_at: Millis,
+/**
+ * From where it logged in.
+ */
+address?: string,
+/**
+ * What it says it is, shortened.
+ */
+user_agent?: string, };
+
+/**
  * What an agent can do, known before a session exists and refined once it runs.
  */
 export type Capabilities = {
@@ -662,6 +699,18 @@ upto?: Seq,
 /**
  * At most so many; 1,000 at most.
  */
+limit?: number, } | { "type": "files", id: CommandId,
+/**
+ * Below the folder of which session.
+ */
+session: SessionId,
+/**
+ * What the path holds, in any case; at most 256 characters. Everything when empty.
+ */
+query?: string,
+/**
+ * At most so many; 20 when absent, 100 at most.
+ */
 limit?: number, } | { "type": "raw", id: CommandId,
 /**
  * In which session.
@@ -698,7 +747,27 @@ expires_in_seconds?: number, } | { "type": "token_list", id: CommandId, } | { "t
 /**
  * Which.
  */
-token: TokenId, } | { "type": "ticket_create", id: CommandId, } | { "type": "ping", id: CommandId, };
+token: TokenId, } | { "type": "ticket_create", id: CommandId, } | { "type": "pair", id: CommandId,
+/**
+ * What people will call the device's token.
+ */
+name: string,
+/**
+ * What it may do.
+ */
+role: Role,
+/**
+ * The sessions it is bound to; all when absent.
+ */
+sessions?: Array<SessionId>,
+/**
+ * For how many seconds from the login on it opens the door; for ever when absent.
+ */
+expires_in_seconds?: number, } | { "type": "browser_list", id: CommandId, } | { "type": "browser_log_out", id: CommandId,
+/**
+ * Which.
+ */
+browser: string, } | { "type": "ping", id: CommandId, };
 
 /**
  * Who a client is.
@@ -2109,7 +2178,15 @@ state: State, } | { "reply": "history",
 /**
  * The entries' frames, oldest first.
  */
-entries: Array<EntryFrame>, } | { "reply": "raw",
+entries: Array<EntryFrame>, } | { "reply": "files",
+/**
+ * Paths below the session's folder, the nearest to what was asked first; a folder ends with `/`.
+ */
+files: Array<string>,
+/**
+ * There are more files than were looked at, so that one may be missing.
+ */
+truncated: boolean, } | { "reply": "raw",
 /**
  * The text, where any was kept.
  */
@@ -2141,7 +2218,11 @@ ticket: string,
 /**
  * Until when.
  */
-expires_at: Millis, } | { "reply": "pong" };
+expires_at: Millis, } | { "reply": "browsers",
+/**
+ * Those that are logged in, the one seen last first.
+ */
+browsers: Array<BrowserInfo>, } | { "reply": "pong" };
 
 /**
  * A request that waits.
@@ -2390,7 +2471,15 @@ state: State, } | { "reply": "history",
 /**
  * The entries' frames, oldest first.
  */
-entries: Array<EntryFrame>, } | { "reply": "raw",
+entries: Array<EntryFrame>, } | { "reply": "files",
+/**
+ * Paths below the session's folder, the nearest to what was asked first; a folder ends with `/`.
+ */
+files: Array<string>,
+/**
+ * There are more files than were looked at, so that one may be missing.
+ */
+truncated: boolean, } | { "reply": "raw",
 /**
  * The text, where any was kept.
  */
@@ -2422,7 +2511,11 @@ ticket: string,
 /**
  * Until when.
  */
-expires_at: Millis, } | { "reply": "pong" }) | { "type": "error",
+expires_at: Millis, } | { "reply": "browsers",
+/**
+ * Those that are logged in, the one seen last first.
+ */
+browsers: Array<BrowserInfo>, } | { "reply": "pong" }) | { "type": "error",
 /**
  * Of the frame, where it could be read.
  */

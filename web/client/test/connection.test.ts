@@ -171,12 +171,27 @@ test("frames that nobody can read or knows are passed over", () => {
   expect(connection.state.is).toBe("online");
 });
 
-test("pauses grow while nobody answers, and a nudge ends them", async () => {
-  wire().onclose?.({ code: 1006 });
-  for (let tries = 0; tries < 6; tries += 1) {
-    await vi.advanceTimersByTimeAsync(15_000);
+test("pauses grow up to a bound while nobody answers, and a nudge ends them", async () => {
+  const pauses: number[] = [];
+  for (let tries = 0; tries < 10; tries += 1) {
     wire().onclose?.({ code: 1006 });
+    const now = Date.now();
+    const before = wires.length;
+    const { state } = connection;
+    if (state.is !== "offline") throw new Error(`it is ${state.is}`);
+    pauses.push(state.retryAt - now);
+    // Timers count whole milliseconds; a pause is a fraction of one more or less.
+    await vi.advanceTimersByTimeAsync(Math.floor(state.retryAt - now) - 2);
+    expect(wires.length, "it does not try before the pause is over").toBe(before);
+    await vi.advanceTimersByTimeAsync(4);
+    expect(wires.length).toBe(before + 1);
   }
+  // Each is between half and all of 400 ms, doubled with every try, and never more than 15 s.
+  pauses.forEach((pause, tries) => {
+    const most = Math.min(15_000, 400 * 2 ** tries);
+    expect([pause >= most / 2, pause <= most], `try ${tries}: ${pause} ms`).toEqual([true, true]);
+  });
+  wire().onclose?.({ code: 1006 });
   const before = wires.length;
   connection.nudge();
   expect(wires.length).toBe(before + 1);

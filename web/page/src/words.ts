@@ -48,3 +48,13 @@ export function ago(at: number, now: number): string {
 export function moment(at: number): string {
   return at ? new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "";
 }
+
+/** A browser in a few words, from what it says it is. It may say anything: this only names what is well known. */
+export function program(userAgent: string | undefined): string {
+  const text = userAgent ?? "";
+  const pick = (names: [RegExp, string][]) => names.find(([pattern]) => pattern.test(text))?.[1];
+  const browser = pick([[/Edg\//, "Edge"], [/OPR\//, "Opera"], [/Firefox\/|FxiOS\//, "Firefox"], [/Chrome\/|CriOS\//, "Chrome"], [/Safari\//, "Safari"]]);
+  const system = pick([[/iPhone/, "iPhone"], [/iPad/, "iPad"], [/Android/, "Android"], [/Windows/, "Windows"], [/Mac OS X/, "Mac"], [/CrOS/, "ChromeOS"], [/Linux/, "Linux"]]);
+  if (!browser && !system) return "A browser";
+  return [browser ?? "A browser", system].filter(Boolean).join(" on ");
+}

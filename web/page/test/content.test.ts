@@ -75,3 +75,36 @@ test("what is to be decided is shown whole, whatever a terminal would make of it
   expect(exactly("echo ok \u001b]; touch x ;\u0007")).toBe("echo ok ⟨U+001B⟩]; touch x ;⟨U+0007⟩");
   expect(exactly("a\u200db\u{e0041}")).toBe("a⟨U+200D⟩b⟨U+E0041⟩");
 });
+
+const RUN = 40_000;
+const HOSTILE: Record<string, string> = {
+  "marks of emphasis": "*a".repeat(RUN / 2),
+  "marks that never close": "_a ".repeat(RUN / 3),
+  "one long run of marks": "*".repeat(RUN),
+  "runs that close each other": `${"*".repeat(RUN / 2)}a${"*".repeat(RUN / 2)}`,
+  "spaces": `a${" ".repeat(RUN)}b`,
+  "quotes in quotes": ">".repeat(RUN),
+  "quotes in quotes, with spaces": "> ".repeat(RUN / 2),
+  "lists in lists": `${"- ".repeat(RUN / 2)}a`,
+  "lists in lists, line by line": Array.from({ length: 300 }, (_, depth) => `${"  ".repeat(depth)}- a`).join("\n"),
+  "a table without end to the right": `|${"a|".repeat(RUN / 2)}\n|${"-|".repeat(RUN / 2)}\n`,
+  "a table that fills its rows up": `|${"a|".repeat(900)}\n|${"-|".repeat(900)}\n${"|x\n".repeat(900)}`,
+  "a list without end": "- a\n\n".repeat(200_000),
+  "brackets": "[a".repeat(RUN),
+  "angles": "<".repeat(RUN),
+};
+for (const [name, text] of Object.entries(HOSTILE)) {
+  test(`text made to stop the page is read in a moment: ${name}`, () => {
+    const before = performance.now();
+    const blocks = new Reader().read(`Before.\n\n${text}\n\nAfter.\n`, false);
+    // Generous for a machine that is busy: unbounded, most of these take far longer, and the rest run out of stack.
+    expect(performance.now() - before).toBeLessThan(5_000);
+    expect(kinds(blocks)[0]).toBe("paragraph");
+    expect(blocks.map(({ token }) => token.raw).join("")).toContain("After.");
+  });
+}
+
+test("what cannot be read as markdown costs only its own stretch", () => {
+  const blocks = new Reader().read(`# One\n\n${"*".repeat(500)}\n\n- two\n\n\`\`\`\n${"*".repeat(500)}\n\`\`\`\n`, false);
+  expect(kinds(blocks)).toEqual(["heading", "long", "list", "code"]);
+});

@@ -1,6 +1,8 @@
 import type { EntryFrame, Event, Request } from "@portolan/client";
 import { expect, test } from "vitest";
-import { AskedRow, NoteRow, Rows, SubagentRow, ToolRow, WordsRow, decided } from "../src/state/rows.svelte.ts";
+import { AskedRow, NoteRow, SubagentRow, ToolRow, WordsRow } from "../src/state/row.svelte.ts";
+import { Rows } from "../src/state/rows.svelte.ts";
+import { decided } from "../src/state/told.ts";
 
 const ADA = { kind: "person", token: "owner", name: "ada", via: "cli" } as const;
 let seq = 0;
@@ -99,4 +101,12 @@ test("a snapshot replaces what was open and leaves what was finished", () => {
 test("an event of a newer server is a line, not an error", () => {
   const made = rows({ type: "teleported", where: "elsewhere" } as unknown as Event);
   expect((made.list[0] as NoteRow).text).toContain("teleported");
+});
+
+test("an entry that cannot be read costs its own row and no other", () => {
+  const made = rows(
+    { type: "message", item: "1", content: null } as unknown as Event,
+    { type: "message", item: "2", content: [{ type: "text", text: "still here" }] },
+  );
+  expect(made.list.map((row) => (row.kind === "words" ? row.text : row.kind))).toEqual(["note", "still here"]);
 });

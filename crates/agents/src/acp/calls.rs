@@ -145,7 +145,8 @@ impl Translate {
             | Order::SetEnvironment(_)
             | Order::Rewind { .. }
             | Order::Context
-            | Order::StopTask(_) => {
+            | Order::StopTask(_)
+            | Order::Steer { .. } => {
                 out.rejected(ticket, format!("{} cannot do this over ACP", self.setup.title));
             }
             // They have ways of their own.

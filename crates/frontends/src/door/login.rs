@@ -19,7 +19,8 @@ use super::{
     guard::Guest,
     keeper::{COOKIE, KEY_HEADER, Keeper, LOGIN_PATH, cookies},
     secret::Secret,
-    tickets::{BROWSER_IDLE_MS, Forgotten},
+    tickets::{BROWSER_IDLE_MS, Caller, Forgotten},
+    tokens::TokenInfo,
 };
 
 /// Ends a login.
@@ -35,6 +36,8 @@ struct Login {
 #[derive(Serialize)]
 struct LoggedIn {
     key: String,
+    /// The public name under which this browser is listed.
+    browser: String,
 }
 
 /// From where a request came and by which scheme, as the guard saw it.
@@ -51,24 +54,29 @@ pub(super) fn routes(keeper: Arc<Keeper>) -> Router {
 async fn login(
     State(keeper): State<Arc<Keeper>>,
     Extension(from): Extension<From>,
+    headers: HeaderMap,
     JsonBody(Login { ticket }): JsonBody<Login>,
 ) -> Result<Response, Denied> {
     // A locked address does not even get to use up a ticket.
     keeper.may_try(from.address)?;
-    let session = keeper.tickets().redeem(&ticket).await?;
+    let address = from.address.map(|address| address.to_string());
+    let user_agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let session = keeper.tickets().redeem(&ticket, Caller { address: address.clone(), user_agent }).await?;
     let session = keeper.judge(session, from.address).map_err(|denied| match denied.status {
         StatusCode::UNAUTHORIZED => Denied::new(
             StatusCode::UNAUTHORIZED,
             RefusalCode::Unauthenticated,
-            "the ticket is used, expired or unknown; it works once, within a minute: ask for a new one",
+            "the ticket is used, expired or unknown; it works once, and not for long: ask for a new one",
         ),
         _ => denied,
     })?;
     let who = keeper.tickets().authenticate(&session.cookie, &session.key);
-    let address = from.address.map(|address| address.to_string());
+    if let Some((by, TokenInfo { token, name, role, .. })) = session.made {
+        keeper.tell(Some(&by), DaemonEvent::TokenCreated { token, name, role });
+    }
     keeper.tell(who.as_ref(), DaemonEvent::LoggedIn { address });
     let cookie = cookie(session.cookie.expose(), from.scheme, BROWSER_IDLE_MS / 1000)?;
-    let body = LoggedIn { key: session.key.expose().to_owned() };
+    let body = LoggedIn { key: session.key.expose().to_owned(), browser: session.browser };
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
 }
 

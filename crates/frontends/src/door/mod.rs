@@ -17,6 +17,7 @@ mod late;
 mod lockout;
 mod login;
 mod owner_file;
+mod pairing;
 mod places;
 mod reporter;
 mod secret;
@@ -40,10 +41,13 @@ pub use keeper::{
 pub use late::{BEARER_PROTOCOL, Stranger, protocols};
 pub use login::LOGOUT_PATH;
 pub use owner_file::OwnerFileError;
+pub use pairing::Device;
 pub use reporter::{Notes, Reporter, opened, reporter};
 pub use secret::{Digest, Secret, SecretKind, mask};
 pub use serve::{Serving, serve};
 pub use settings::{DoorLimits, DoorSettings, FRAME_BYTES, JSON_DEPTH, ListenAddress, PeerCheck, TlsFiles};
-pub use tickets::{BROWSER_IDLE_MS, BrowserSession, Forgotten, HalfGuest, Stay, TICKET_MS, Tickets};
+pub use tickets::{
+    BROWSER_IDLE_MS, BrowserSession, Caller, Forgotten, HalfGuest, PAIRING_MS, Stay, TICKET_MS, Tickets,
+};
 pub use tls::TlsError;
 pub use tokens::{Authenticator, Credential, Standing, TokenInfo, Tokens};

@@ -1,6 +1,6 @@
 //! Tickets and browsers: how a web page comes in without ever seeing a token.
 //!
-//! A ticket works once, within a minute. It becomes a cookie, which page script cannot read, and a key, which
+//! A ticket works once, within a minute; one for another device, within five. It becomes a cookie, which page script cannot read, and a key, which
 //! lives in the storage of the page's own origin. Only both together open anything: cookies ignore ports, so a page
 //! on another local port would send the cookie too, but it cannot know the key. Browsers are kept as digests in
 //! the store, so that a restart does not log the page out. Each hangs on the token that made its ticket.
@@ -11,21 +11,25 @@ use std::{
 };
 
 use portolan_core::{
-    Millis, Principal, Refusal, TokenId,
+    Millis, Principal, Refusal, RefusalCode, TokenId,
     ports::{Clock, Op, Store, StoreError},
 };
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    pairing::Device,
     secret::{Digest, Secret, SecretKind},
-    tokens::{Authenticator, commit, record_op},
+    tokens::{Authenticator, TokenInfo, commit, record_op},
 };
+use crate::native::wire::BrowserInfo;
 
 /// The records of browsers, by the digest of their cookie.
 const BROWSERS: &str = "browsers";
 /// How long a ticket can be used: the way from a terminal to a browser.
 pub const TICKET_MS: i64 = 60 * 1000;
+/// How long one for another device can be used: find the device, unlock it, point its camera at the screen.
+pub const PAIRING_MS: i64 = 5 * 60 * 1000;
 /// Unused tickets of one token. One more makes the oldest useless.
 const TICKETS_PER_TOKEN: usize = 8;
 /// Unused tickets of all tokens together.
@@ -36,6 +40,8 @@ const BROWSERS_PER_TOKEN: usize = 32;
 const MAX_BROWSERS: usize = 1024;
 /// A browser not seen for so long is logged out.
 pub const BROWSER_IDLE_MS: i64 = 30 * 24 * 3600 * 1000;
+/// Characters kept of what a browser says it is. What tells it apart comes early, and anyone can write anything.
+const USER_AGENT: usize = 200;
 /// When a browser was last seen is written down this often: it only has to be right by days.
 const SEEN_STEP_MS: i64 = 3600 * 1000;
 
@@ -48,9 +54,22 @@ pub enum Forgotten {
     WasNotThere,
 }
 
+/// What is known of a browser that logs in.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// From where.
+    pub address: Option<String>,
+    /// What it says it is.
+    pub user_agent: Option<String>,
+}
+
 /// What a browser gets for a ticket.
 #[derive(Clone, Debug)]
 pub struct BrowserSession {
+    /// Its public name, by which it can be logged out.
+    pub browser: String,
+    /// The token that was made for it, and for whom it was made, where the ticket was one for another device.
+    pub made: Option<(Principal, TokenInfo)>,
     /// For the cookie.
     pub cookie: Secret,
     /// For the page's own storage.
@@ -96,8 +115,12 @@ impl fmt::Debug for HalfGuest {
 #[derive(Debug)]
 struct Ticket {
     digest: Digest,
-    token: TokenId,
+    /// Of whom it is.
+    by: Principal,
     made_at: Millis,
+    ends_at: Millis,
+    /// Who comes by it gets a token of its own.
+    device: Option<Device>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -107,6 +130,17 @@ struct Record {
     token: TokenId,
     made_at: Millis,
     seen_at: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_agent: Option<String>,
+}
+
+impl Record {
+    /// A beginning of the digest: enough to tell browsers apart, and it opens nothing.
+    fn browser(&self) -> String {
+        self.cookie.to_hex().chars().take(16).collect()
+    }
 }
 
 #[derive(Debug)]
@@ -150,12 +184,27 @@ impl Tickets {
 
     /// A ticket with which a browser logs in as `principal`, and until when.
     pub fn create(&self, principal: &Principal) -> Result<(String, Millis), Refusal> {
+        self.add(principal, None, TICKET_MS)
+    }
+
+    /// A ticket of `principal` for another device, which gets a token of its own when it logs in.
+    pub fn create_for(&self, principal: &Principal, device: Device) -> Result<(String, Millis), Refusal> {
+        device.tokens.is_free(&device.name)?;
+        self.add(principal, Some(device), PAIRING_MS)
+    }
+
+    fn add(
+        &self,
+        principal: &Principal,
+        device: Option<Device>,
+        lasts: i64,
+    ) -> Result<(String, Millis), Refusal> {
         let secret = Secret::random(SecretKind::Ticket)?;
         let now = self.clock.now();
         let mut tickets = lock(&self.unused);
         tickets.retain(|ticket| is_fresh(ticket, now));
-        if tickets.iter().filter(|ticket| ticket.token == principal.token).count() >= TICKETS_PER_TOKEN
-            && let Some(oldest) = tickets.iter().position(|ticket| ticket.token == principal.token)
+        if tickets.iter().filter(|ticket| ticket.by.token == principal.token).count() >= TICKETS_PER_TOKEN
+            && let Some(oldest) = tickets.iter().position(|ticket| ticket.by.token == principal.token)
         {
             tickets.remove(oldest);
         }
@@ -165,25 +214,33 @@ impl Tickets {
                 TICKET_MS as u32,
             ));
         }
-        tickets.push(Ticket { digest: secret.digest(), token: principal.token.clone(), made_at: now });
-        Ok((secret.expose().to_owned(), Millis(now.0 + TICKET_MS)))
+        let ends_at = Millis(now.0 + lasts);
+        let (digest, by) = (secret.digest(), principal.clone());
+        tickets.push(Ticket { digest, by, made_at: now, ends_at, device });
+        Ok((secret.expose().to_owned(), ends_at))
     }
 
     /// Exchanges a ticket. It works once, whatever comes of it.
-    pub async fn redeem(&self, ticket: &str) -> Result<Option<BrowserSession>, Refusal> {
-        let now = self.clock.now();
-        let Some(token) = self.take_ticket(&Secret::sent(ticket).digest(), now) else { return Ok(None) };
-        let session = BrowserSession {
-            cookie: Secret::random(SecretKind::Cookie)?,
-            key: Secret::random(SecretKind::Key)?,
+    pub async fn redeem(&self, ticket: &str, caller: Caller) -> Result<Option<BrowserSession>, Refusal> {
+        let digest = Secret::sent(ticket).digest();
+        let Some(ticket) = self.take_ticket(&digest, self.clock.now()) else { return Ok(None) };
+        let made = match ticket.device {
+            Some(device) => Some((ticket.by.clone(), device.admit(&self.clock).await?)),
+            None => None,
         };
+        let (cookie, key) = (Secret::random(SecretKind::Cookie)?, Secret::random(SecretKind::Key)?);
+        // After the token: what is older than it would not count.
+        let now = self.clock.now();
         let record = Record {
-            cookie: session.cookie.digest(),
-            key: session.key.digest(),
-            token,
+            cookie: cookie.digest(),
+            key: key.digest(),
+            token: made.as_ref().map_or(ticket.by.token, |(_, info)| info.token.clone()),
             made_at: now,
             seen_at: now,
+            address: caller.address,
+            user_agent: caller.user_agent.map(|text| shorten(&text)).filter(|text| !text.is_empty()),
         };
+        let session = BrowserSession { browser: record.browser(), made, cookie, key };
         let mut ops = vec![record_op(BROWSERS, record.cookie.to_hex(), &record)?];
         ops.extend(self.admit(Browser::new(record)).into_iter().map(remove));
         commit(&self.store, ops).await?;
@@ -232,6 +289,41 @@ impl Tickets {
         }
     }
 
+    /// The browsers that are logged in, the one seen last first.
+    pub fn browsers(&self) -> Vec<BrowserInfo> {
+        let browsers = lock(&self.browsers);
+        let told = browsers.iter().filter_map(|Browser { record, .. }| {
+            let principal = self.principal_of(record)?;
+            Some(BrowserInfo {
+                browser: record.browser(),
+                token: record.token.clone(),
+                name: principal.name,
+                role: principal.role,
+                logged_in_at: record.made_at,
+                seen_at: record.seen_at,
+                address: record.address.clone(),
+                user_agent: record.user_agent.clone(),
+            })
+        });
+        let mut all: Vec<_> = told.collect();
+        all.sort_by(|a, b| (b.seen_at, &a.browser).cmp(&(a.seen_at, &b.browser)));
+        all
+    }
+
+    /// Logs a browser out by its public name. Its connections are told.
+    pub async fn log_out(&self, browser: &str) -> Result<(), Refusal> {
+        let gone = {
+            let mut browsers = lock(&self.browsers);
+            let place = browsers.iter().position(|known| known.record.browser() == browser);
+            place.map(|place| browsers.swap_remove(place))
+        };
+        let Some(gone) = gone else {
+            return Err(Refusal::new(RefusalCode::NotFound, "no such browser is logged in"));
+        };
+        gone.gone.cancel();
+        commit(&self.store, vec![remove(gone.record)]).await
+    }
+
     /// Forgets what has expired, and writes down when browsers were last seen.
     pub(super) async fn tidy(&self) {
         let now = self.clock.now();
@@ -258,7 +350,7 @@ impl Tickets {
         }
     }
 
-    fn take_ticket(&self, digest: &Digest, now: Millis) -> Option<TokenId> {
+    fn take_ticket(&self, digest: &Digest, now: Millis) -> Option<Ticket> {
         let mut tickets = lock(&self.unused);
         tickets.retain(|ticket| is_fresh(ticket, now));
         let mut place = None;
@@ -268,8 +360,8 @@ impl Tickets {
             }
         }
         let ticket = tickets.remove(place?);
-        let standing = self.authenticator.standing(&ticket.token)?;
-        (standing.since <= ticket.made_at).then_some(ticket.token)
+        let standing = self.authenticator.standing(&ticket.by.token)?;
+        (standing.since <= ticket.made_at).then_some(ticket)
     }
 
     /// Lets a browser in, and gives those that had to go for it.
@@ -317,7 +409,12 @@ impl Tickets {
 }
 
 fn is_fresh(ticket: &Ticket, now: Millis) -> bool {
-    (0..TICKET_MS).contains(&(now.0 - ticket.made_at.0))
+    (ticket.made_at..ticket.ends_at).contains(&now)
+}
+
+/// What a browser says it is, fit to be shown: visible characters, and not many.
+fn shorten(text: &str) -> String {
+    text.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(USER_AGENT).collect()
 }
 
 /// Goes through all of them, whichever fits: the time tells nothing.

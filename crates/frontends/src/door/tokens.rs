@@ -189,6 +189,19 @@ impl Tokens {
         commit(&self.store, vec![put]).await
     }
 
+    /// Whether a new token may have this name. People name tokens by their names: two of one name could not be told apart when
+    /// one has to go.
+    pub fn is_free(&self, name: &str) -> Result<(), Refusal> {
+        let name = name.trim();
+        if !self.read().values().any(|held| held.info.name == name) {
+            return fits(name);
+        }
+        Err(Refusal::new(
+            RefusalCode::Invalid,
+            format!("there is a token `{name}` already; take another name, or revoke that one first"),
+        ))
+    }
+
     /// Makes a token. The secret is told this once.
     pub async fn create(
         &self,
@@ -198,12 +211,8 @@ impl Tokens {
         expires_at: Option<Millis>,
     ) -> Result<(TokenInfo, String), Refusal> {
         let name = name.trim();
+        fits(name)?;
         let invalid = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
-        if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-            return invalid(format!(
-                "a token's name has 1 to {MAX_NAME} characters and no control characters"
-            ));
-        }
         if sessions.as_ref().is_some_and(BTreeSet::is_empty) {
             return invalid(
                 "a token bound to no session opens nothing; name one, or leave the sessions out".into(),
@@ -275,6 +284,17 @@ impl Tokens {
             held.info.used_at = Some(now);
         }
     }
+}
+
+/// A name that people can read and type.
+fn fits(name: &str) -> Result<(), Refusal> {
+    if !name.is_empty() && name.chars().count() <= MAX_NAME && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        RefusalCode::Invalid,
+        format!("a token's name has 1 to {MAX_NAME} characters and no control characters"),
+    ))
 }
 
 static OWNER: std::sync::LazyLock<TokenId> = std::sync::LazyLock::new(|| {

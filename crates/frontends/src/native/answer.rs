@@ -10,9 +10,10 @@ use portolan_core::{
 use serde::Serialize;
 
 use super::{
-    Native,
+    Native, files,
     wire::{ClientFrame, ReplyBody, ServerFrame},
 };
+use crate::door::Device;
 
 /// Sessions in a list when nobody says how many, and at most.
 const LIST: (u32, u32) = (100, 1000);
@@ -99,6 +100,12 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             let entries = registry.history(who, session, after, upto, limit).await?;
             return Ok(Answer::History(first_bytes(entries)));
         }
+        ClientFrame::Files { session, query, limit, .. } => {
+            who.may(Role::Operator, session)?;
+            let folder = registry.snapshot(who, session).await?.state.summary.cwd.clone();
+            let found = files::find(folder, query, limit).await?;
+            ReplyBody::Files { files: found.files, truncated: found.truncated }
+        }
         ClientFrame::Raw { session, seq, .. } => {
             let raw = registry.raw(who, session, seq).await?;
             ReplyBody::Raw { text: raw.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()) }
@@ -114,13 +121,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         }
         ClientFrame::TokenCreate { name, role, sessions, expires_in_seconds, .. } => {
             who.may_daemon(Role::Owner)?;
-            // People name tokens by their names: two of one name could not be told apart when one has to go.
-            if native.tokens.list().iter().any(|known| known.name == name.trim()) {
-                return Err(invalid(format!(
-                    "there is a token `{}` already; take another name, or revoke that one first",
-                    name.trim()
-                )));
-            }
+            native.tokens.is_free(&name)?;
             let expires_at = expires_in_seconds.map(|seconds| {
                 let span = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
                 Millis(Millis::now().0.saturating_add(span))
@@ -143,6 +144,28 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         ClientFrame::TicketCreate { .. } => {
             let (ticket, expires_at) = native.ticket(who)?;
             ReplyBody::Ticket { ticket, expires_at }
+        }
+        ClientFrame::Pair { name, role, sessions, expires_in_seconds, .. } => {
+            who.may_daemon(Role::Owner)?;
+            let device = Device {
+                name,
+                role,
+                sessions,
+                expires_in: expires_in_seconds.map(std::time::Duration::from_secs),
+                tokens: native.tokens.clone(),
+            };
+            let (ticket, expires_at) = native.keeper.tickets().create_for(who, device)?;
+            ReplyBody::Ticket { ticket, expires_at }
+        }
+        ClientFrame::BrowserList { .. } => {
+            who.may_daemon(Role::Owner)?;
+            ReplyBody::Browsers { browsers: native.keeper.tickets().browsers() }
+        }
+        ClientFrame::BrowserLogOut { browser, .. } => {
+            who.may_daemon(Role::Owner)?;
+            native.keeper.tickets().log_out(&browser).await?;
+            note(native, who, DaemonEvent::LoggedOut).await;
+            ReplyBody::Done
         }
         ClientFrame::Ping { .. } => ReplyBody::Pong,
     };

@@ -5,6 +5,7 @@
 
 mod answer;
 pub(crate) mod connection;
+mod files;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod metrics;

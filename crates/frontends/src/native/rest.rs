@@ -167,6 +167,24 @@ pub(super) async fn entries(
     ask(&native, &who, ClientFrame::History { id: some_id(), session, after, upto, limit }).await
 }
 
+#[derive(Deserialize)]
+struct FilesQuery {
+    #[serde(default)]
+    query: String,
+    limit: Option<u32>,
+}
+
+pub(super) async fn files(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(session): Path<String>,
+    uri: http::Uri,
+) -> Answered {
+    let FilesQuery { query, limit } = query_of(&uri)?;
+    let session = session_of(&native, &who, &session).await?;
+    ask(&native, &who, ClientFrame::Files { id: some_id(), session, query, limit }).await
+}
+
 pub(super) async fn raw(
     State(native): State<Native>,
     Guest(who): Guest,
@@ -242,6 +260,29 @@ pub(super) async fn create_ticket(State(native): State<Native>, Guest(who): Gues
     let mut response = ask(&native, &who, ClientFrame::TicketCreate { id: some_id() }).await?;
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
+}
+
+pub(super) async fn pair(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    JsonBody(CreateToken { name, role, sessions, expires_in_seconds }): JsonBody<CreateToken>,
+) -> Answered {
+    let frame = ClientFrame::Pair { id: some_id(), name, role, sessions, expires_in_seconds };
+    let mut response = ask(&native, &who, frame).await?;
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+pub(super) async fn browsers(State(native): State<Native>, Guest(who): Guest) -> Answered {
+    ask(&native, &who, ClientFrame::BrowserList { id: some_id() }).await
+}
+
+pub(super) async fn log_browser_out(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(browser): Path<String>,
+) -> Answered {
+    ask(&native, &who, ClientFrame::BrowserLogOut { id: some_id(), browser }).await
 }
 
 /// Says only that someone is there: who asks may be anyone.

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub(crate) use options::{
     Answer, Approve, Attach, Audit, Config, Devices, Doctor, Down, ExportFormat, Handheld, Mcp, New, Page,
-    Past, PastVerb, Rule, Send, Service, Set, Switch, TakeUp, Task, Token, Up,
+    Pair, Past, PastVerb, Rule, Send, Service, Set, Switch, TakeUp, Task, Token, Up,
 };
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
@@ -67,6 +67,12 @@ pub(crate) enum Verb {
         #[arg(long)]
         print: bool,
     },
+    /// Let another device in, such as a phone, by a QR code that works once
+    ///
+    /// The device gets a token of its own when it comes, with its own name and role: `portolan token list` shows it,
+    /// `portolan token revoke` puts it out. The code works for 5 minutes. The daemon must be reachable from the device, by an
+    /// address of its own or through a proxy.
+    Pair(Pair),
     /// List the agents there are and what they can do
     Agents {
         /// Look at each of them anew

@@ -333,6 +333,25 @@ pub(crate) enum Rule {
     },
 }
 
+/// What `pair` takes.
+#[derive(Debug, Args)]
+pub(crate) struct Pair {
+    /// What people call the device; `phone`, or `phone 2` and so on, when absent
+    pub(crate) name: Option<String>,
+    /// What it may do: owner, operator (prompts and answers) or viewer (reads)
+    #[arg(long, default_value = "operator")]
+    pub(crate) role: portolan_core::Role,
+    /// Bind it to this session; may be repeated
+    #[arg(long = "session", value_name = "ID")]
+    pub(crate) sessions: Vec<String>,
+    /// For how long it is let in, such as 12h or 30d; until it is revoked when absent
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<String>,
+    /// The address by which the device reaches the daemon, such as https://desk.example:7420; found by itself when absent
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) at: Option<String>,
+}
+
 /// Tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {

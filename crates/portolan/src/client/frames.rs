@@ -113,31 +113,8 @@ pub(crate) fn entry(text: &str) -> Option<Decoded<Event>> {
 
 /// The id under which a frame is answered.
 pub(crate) fn id_of(frame: &ClientFrame) -> CommandId {
-    match frame {
-        // The greeting has none and is never waited for in this way.
-        ClientFrame::Hello { .. } => CommandId::random(),
-        ClientFrame::List { id, .. }
-        | ClientFrame::Resolve { id, .. }
-        | ClientFrame::Create { id, .. }
-        | ClientFrame::Past { id, .. }
-        | ClientFrame::TakeUp { id, .. }
-        | ClientFrame::Delete { id, .. }
-        | ClientFrame::Attach { id, .. }
-        | ClientFrame::Detach { id, .. }
-        | ClientFrame::Subscribe { id, .. }
-        | ClientFrame::Unsubscribe { id }
-        | ClientFrame::Command { id, .. }
-        | ClientFrame::State { id, .. }
-        | ClientFrame::History { id, .. }
-        | ClientFrame::Raw { id, .. }
-        | ClientFrame::Environment { id, .. }
-        | ClientFrame::Agents { id, .. }
-        | ClientFrame::TokenCreate { id, .. }
-        | ClientFrame::TokenList { id }
-        | ClientFrame::TokenRevoke { id, .. }
-        | ClientFrame::TicketCreate { id }
-        | ClientFrame::Ping { id } => id.clone(),
-    }
+    // The greeting has none and is never waited for in this way.
+    frame.id().cloned().unwrap_or_else(CommandId::random)
 }
 
 #[cfg(test)]

@@ -223,6 +223,11 @@ impl Client {
         expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket, expires_at))
     }
 
+    /// A one-time ticket for another device.
+    pub(crate) async fn pair(&mut self, frame: ClientFrame) -> Outcome<(String, Millis)> {
+        expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket, expires_at))
+    }
+
     /// The request meant: the one named, else the only one that waits.
     pub(crate) async fn request(&mut self, session: SessionId, named: Option<u64>) -> Outcome<Request> {
         let (_, state) = self.state(session).await?;

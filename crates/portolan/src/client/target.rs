@@ -292,6 +292,7 @@ mod tests {
             // A number that is alive: the system gives them out again.
             pid: std::process::id(),
             url: format!("http://{}", stranger.local_addr().unwrap()),
+            listen: String::new(),
             version: String::new(),
             started_at: String::new(),
             heartbeat_at: String::new(),

@@ -14,6 +14,7 @@ mod handheld;
 mod inputs;
 mod lifecycle;
 mod logs;
+mod pair;
 mod past;
 mod results;
 mod screen;
@@ -96,6 +97,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Down(down) => lifecycle::down(&context, down).await,
         Verb::Status => lifecycle::status(&context).await,
         Verb::Open { print } => lifecycle::open(&context, print).await,
+        Verb::Pair(asked) => pair::pair(&context, asked).await,
         Verb::Agents { probe } => agents::agents(&context, probe).await,
         Verb::Doctor(asked) => doctor::doctor(&context, asked).await,
         Verb::New(new) => create::new(&context, *new).await,

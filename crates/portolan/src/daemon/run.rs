@@ -70,7 +70,8 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     let dashboard = insights::bind(&settings, &door_settings).await?;
     let pages = agui::bind(&settings, &door_settings).await?;
     let url = door.addresses().iter().find_map(Listening::url).unwrap_or_default();
-    let record = Record::now(&url);
+    let listen = door.addresses().iter().find(|one| one.url().is_some()).map(|one| one.address.to_string());
+    let record = Record::now(&url, listen.as_deref().unwrap_or_default());
     let cleanup = Cleanup { home: home.clone(), lock: Arc::clone(&lock) };
     record.write(&home)?;
 
@@ -257,11 +258,12 @@ async fn prune(settings: Settings, registry: Registry) {
 
 impl Record {
     /// A daemon that starts now in this process.
-    fn now(url: &str) -> Self {
+    fn now(url: &str, listen: &str) -> Self {
         let now = rfc3339(Millis::now());
         Self {
             pid: std::process::id(),
             url: url.to_owned(),
+            listen: listen.to_owned(),
             version: VERSION.to_owned(),
             started_at: now.clone(),
             heartbeat_at: now,
@@ -321,7 +323,8 @@ mod tests {
     async fn the_heartbeat_keeps_the_file_fresh() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
-        let record = Record { heartbeat_at: "never".into(), ..Record::now("http://127.0.0.1:1") };
+        let record =
+            Record { heartbeat_at: "never".into(), ..Record::now("http://127.0.0.1:1", "127.0.0.1:1") };
         record.write(&home).unwrap();
         let lock = Arc::new(Lock::take_or_explain(&home).unwrap());
         let beating = tokio::spawn(heartbeat(record.clone(), home.clone(), lock));

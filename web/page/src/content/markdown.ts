@@ -6,13 +6,14 @@
  */
 
 import { Lexer, type Token, type Tokens } from "marked";
+import { cut } from "./tame.ts";
 
 export type Block = { id: number; token: Token };
 
-/** A block longer than this is shown by its beginning and its end: nobody reads it, and reading it would stop the page. */
-const LONGEST_BLOCK = 50_000;
-/** How much of each; less while it grows, when it is drawn anew with every word. */
+/** How much of a wild text is shown of its beginning and of its end; less while it grows, when it is drawn anew with every word. */
 const EXCERPT = { open: 2_000, done: 20_000 };
+/** Reading takes no longer than this at once; what is left of the text is then shown as it is. */
+const BUDGET_MS = 250;
 
 export class Reader {
   #done: Block[] = [];
@@ -28,7 +29,7 @@ export class Reader {
     }
     this.#text = text;
     const rest = text.slice(this.#offset);
-    const tokens = longestBlock(rest) > LONGEST_BLOCK ? [excerpt(rest, open ? EXCERPT.open : EXCERPT.done)] : lex(rest);
+    const tokens = tokensOf(rest, open ? EXCERPT.open : EXCERPT.done);
     // While it grows, the last blocks may still change their mind: a list goes on, a line becomes a heading.
     const settled = open ? Math.max(0, tokens.length - 3) : 0;
     for (const token of tokens.slice(0, settled)) {
@@ -40,20 +41,14 @@ export class Reader {
   }
 }
 
-/** The longest stretch without an empty line. */
-function longestBlock(text: string): number {
-  let longest = 0;
-  let from = 0;
-  if (text.length <= LONGEST_BLOCK) return text.length;
-  for (;;) {
-    const end = text.indexOf("\n\n", from);
-    longest = Math.max(longest, (end < 0 ? text.length : end) - from);
-    if (end < 0) return longest;
-    from = end + 2;
-  }
+function tokensOf(text: string, each: number): Token[] {
+  const until = performance.now() + BUDGET_MS;
+  return cut(text).flatMap(({ text: part, tame }) => (tame && performance.now() < until ? lex(part) : [asItIs(part, each)]));
 }
 
-function excerpt(text: string, each: number): Token {
+/** Text that nobody reads as markdown: all of it, or its beginning and its end. */
+function asItIs(text: string, each: number): Token {
+  if (text.length <= 2 * each) return { type: "long", raw: text, text } as unknown as Token;
   const left = (text.length - 2 * each).toLocaleString("en");
   return { type: "long", raw: text, text: `${text.slice(0, each)}\n… ${left} more characters …\n${text.slice(-each)}` } as unknown as Token;
 }

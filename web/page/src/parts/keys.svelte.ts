@@ -1,6 +1,6 @@
 /**
  * Keyboard shortcuts of one key, or of two such as `g i`. They can be switched off (WCAG 2.1.4), and never act while
- * someone writes, or together with a modifier.
+ * someone writes, or together with a modifier. A key that is held acts once, but for those that only move.
  */
 
 import { settings } from "../state/settings.svelte.ts";
@@ -10,6 +10,8 @@ type Act = (event: KeyboardEvent) => unknown;
 const stack: Record<string, Act>[] = [];
 /** How long a first key waits for its second. */
 const PAIR_MS = 1_500;
+/** Keys that may be held: they go from one thing to the next and do nothing to it. */
+const HELD = new Set(["j", "k", "ArrowDown", "ArrowUp"]);
 let first = "";
 let firstAt = 0;
 
@@ -33,7 +35,7 @@ const find = (key: string): Act | undefined => stack.findLast((each) => key in e
 export function listenForKeys(): void {
   addEventListener("keydown", (event) => {
     if (!settings.shortcuts || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (writing(event.target)) return;
+    if (writing(event.target) || (event.repeat && !HELD.has(event.key))) return;
     const pair = first && event.timeStamp - firstAt < PAIR_MS ? find(`${first} ${event.key}`) : undefined;
     first = "";
     const begins = stack.some((each) => Object.keys(each).some((name) => name.startsWith(`${event.key} `)));

@@ -5,10 +5,11 @@
  * lies somewhere in the past; then new entries only move the state, and `now` brings the reader back.
  */
 
-import { Refused, type EntryFrame, type Presence, type Seq, type SessionId, type SnapshotFrame, type State } from "@portolan/client";
+import { Lost, Refused, type Action, type EntryFrame, type JsonValue, type Presence, type Seq, type SessionId, type SnapshotFrame, type State } from "@portolan/client";
 import { fold } from "./folding.ts";
 import { link } from "./link.svelte.ts";
-import { Rows, type Row } from "./rows.svelte.ts";
+import { Rows } from "./rows.svelte.ts";
+import { type Row } from "./row.svelte.ts";
 
 /** Durable entries kept on the page. */
 const WINDOW = 3_000;
@@ -18,6 +19,8 @@ const TAIL = 200;
 const STEP = 200;
 /** How wide the first look into the past is, in numbers; most numbers belong to deltas that are long gone. */
 const FIRST_WIDTH = 1_000;
+
+type Settled = Extract<EntryFrame["event"], { type: "receipt" }> & { stage: "consumed" | "refused" | "uncertain" };
 
 export class Conversation {
   rows = $state.raw<Row[]>([]);
@@ -40,6 +43,10 @@ export class Conversation {
   #dirty = false;
   #detach: () => void = () => {};
   #turn = 0;
+  /** Who waits for the end of a command, by its number. */
+  #awaited = new Map<Seq, (end: Settled) => void>();
+  /** The last few ends: one may come before anybody waits for it. */
+  #settled = new Map<Seq, Settled>();
 
   constructor(readonly session: SessionId) {
     this.#attach({ tail: TAIL });
@@ -57,6 +64,20 @@ export class Conversation {
 
   get last(): EntryFrame | undefined {
     return this.#entries.at(-1);
+  }
+
+  /**
+   * Does something and waits for what comes of it: the receipt that settles it arrives as an entry. Fails with `Refused`, or with
+   * `Lost` where nobody knows.
+   */
+  async act(action: Action): Promise<JsonValue | undefined> {
+    const { seq } = await link.now.command(this.session, action);
+    const early = this.#settled.get(seq);
+    const end = early ?? (await new Promise<Settled>((told) => this.#awaited.set(seq, told)));
+    this.#awaited.delete(seq);
+    if (end.stage === "refused") throw new Refused(end.refusal.code, end.refusal.message);
+    if (end.stage === "uncertain") throw new Lost(true);
+    return end.result;
   }
 
   /** Brings older entries before the window. */
@@ -195,6 +216,12 @@ export class Conversation {
         this.#draft = next;
         this.#dirty = true;
       }
+    }
+    const { event } = frame;
+    if (event.type === "receipt" && (event.stage === "consumed" || event.stage === "refused" || event.stage === "uncertain")) {
+      this.#settled.set(event.command, event);
+      if (this.#settled.size > 32) this.#settled.delete(this.#settled.keys().next().value ?? 0);
+      this.#awaited.get(event.command)?.(event);
     }
     if (!this.live) return;
     if (!STREAMED.has(frame.event.type)) {

@@ -7,6 +7,8 @@
 import { Connection, Lost, Refused, logIn, logOut, takeTicket, type LinkState, type Role } from "@portolan/client";
 
 const KEY = "portolan.key";
+/** The public name under which this browser is listed. */
+const BROWSER = "portolan.browser";
 /** Frames that wait longer than this are worked off even where nothing is painted: in a tab in the background. */
 const HIDDEN_MS = 200;
 /** How long a passing word stays. */
@@ -40,6 +42,8 @@ class Link {
   }
   #role = $state.raw<Role>("viewer");
   name = $state("");
+  /** The public name of the token by which we came in. */
+  token = $state("");
   version = $state("");
 
   get mayOperate(): boolean {
@@ -53,7 +57,9 @@ class Link {
     const ticket = takeTicket(location, history);
     if (ticket !== null) {
       try {
-        localStorage.setItem(KEY, await logIn(location.origin, ticket));
+        const { key, browser } = await logIn(location.origin, ticket);
+        localStorage.setItem(KEY, key);
+        localStorage.setItem(BROWSER, browser);
       } catch (error) {
         // Someone who is in already needs no ticket; an old link is then only a way to the page.
         if (localStorage.getItem(KEY) === null) {
@@ -79,6 +85,7 @@ class Link {
           this.welcomed = true;
           this.#role = state.you.role;
           this.name = state.you.name;
+          this.token = state.you.token;
           this.version = state.version;
         }
       },
@@ -104,6 +111,11 @@ class Link {
     this.state = { is: "ended", why: "Logged out." };
   }
 
+  /** The name under which this browser is listed; empty where it logged in before there were names. */
+  get browser(): string {
+    return localStorage.getItem(BROWSER) ?? "";
+  }
+
   /** The connection, for those who need one now. */
   get now(): Connection {
     if (!this.connection) throw new Lost(false);
@@ -125,6 +137,15 @@ class Link {
     this.tell(said(error), "bad");
   };
 
+  /** What one frame breaks must not cost the others. */
+  #safely(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      console.warn("a frame could not be worked off", error);
+    }
+  }
+
   #later(work: () => void): void {
     this.#work.push(work);
     if (this.#planned) return;
@@ -136,8 +157,8 @@ class Link {
       this.#planned = false;
       const all = this.#work;
       this.#work = [];
-      for (const each of all) each();
-      for (const each of this.settled) each();
+      for (const each of all) this.#safely(each);
+      for (const each of this.settled) this.#safely(each);
     };
     requestAnimationFrame(flush);
     setTimeout(flush, HIDDEN_MS);

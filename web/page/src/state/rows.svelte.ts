@@ -1,117 +1,13 @@
 /**
- * Entries become rows: what a reader sees of a conversation, one thing each, in order.
+ * Entries become rows, in order.
  *
  * Same entries, same rows: no clock, no connection. What a newer server sends and we do not know becomes a row that
  * says so, never an error.
  */
 
-import type {
-  Actor,
-  Answer,
-  Content,
-  EntryFrame,
-  ErrorInfo,
-  FileChange,
-  JsonValue,
-  OpenItem,
-  Outcome,
-  Request,
-  Seq,
-  ToolKind,
-  ToolOutcome,
-  TurnResult,
-  WorkDone,
-} from "@portolan/client";
-
-abstract class Base {
-  constructor(
-    readonly id: string,
-    readonly seq: Seq,
-    readonly at: number,
-    readonly by: Actor | undefined,
-  ) {}
-}
-
-/** Someone said this to the agent. */
-export class PromptRow extends Base {
-  readonly kind = "prompt";
-  content: Content[] = [];
-}
-
-/** The agent's words or thoughts; grows while `open`. */
-export class WordsRow extends Base {
-  readonly kind = "words";
-  open = $state(false);
-  thinking = $state(false);
-  /** A tool call that is still being written. */
-  drafting = $state(false);
-  text = $state("");
-  content = $state.raw<Content[]>([]);
-  interrupted = $state(false);
-}
-
-/** How a request was decided, and by whom. */
-export interface Decision {
-  request: Request;
-  outcome: Outcome;
-}
-
-/** A tool call with what came of it. */
-export class ToolRow extends Base {
-  readonly kind = "tool";
-  tool = "";
-  name = "";
-  sort: ToolKind = "other";
-  title: string | undefined;
-  input: JsonValue = null;
-  changes = $state.raw<FileChange[]>([]);
-  running = $state(false);
-  outcome = $state<ToolOutcome | null>(null);
-  result = $state.raw<Content[]>([]);
-  output = $state("");
-  elapsed = $state(0);
-  decision = $state.raw<Decision | null>(null);
-}
-
-/** A subagent with its own rows. */
-export class SubagentRow extends Base {
-  readonly kind = "subagent";
-  subagent = "";
-  sort: string | undefined;
-  description = $state("");
-  prompt: string | undefined;
-  background = false;
-  running = $state(false);
-  outcome = $state<ToolOutcome | null>(null);
-  summary = $state("");
-  work = $state.raw<WorkDone | null>(null);
-  rows = $state.raw<Row[]>([]);
-  decision = $state.raw<Decision | null>(null);
-}
-
-/** A question, plan or other request that belongs to no tool call, after it was closed. */
-export class AskedRow extends Base {
-  readonly kind = "asked";
-  decision: Decision | null = null;
-}
-
-/** A line about the session itself. */
-export class NoteRow extends Base {
-  readonly kind = "note";
-  tone: "plain" | "warn" | "bad" = "plain";
-  text = "";
-  wayOut: string | undefined;
-  detail: string | undefined;
-}
-
-/** The end of a turn. */
-export class TurnRow extends Base {
-  readonly kind = "turn";
-  turn = 0;
-  result: TurnResult = { outcome: "completed" };
-}
-
-export type Row = PromptRow | WordsRow | ToolRow | SubagentRow | AskedRow | NoteRow | TurnRow;
+import type { Actor, EntryFrame, OpenItem, Outcome, Request, Seq } from "@portolan/client";
+import { noteOf, type Note } from "./notes.ts";
+import { AskedRow, NoteRow, PromptRow, SubagentRow, ToolRow, TurnRow, WordsRow, type Row } from "./row.svelte.ts";
 
 /** Live output of a tool kept on the page: its end is what people look at. */
 const OUTPUT_CHARS = 200_000;
@@ -132,21 +28,33 @@ export class Rows {
   }
 
   apply(frame: EntryFrame): void {
+    this.dirty = true;
+    try {
+      this.#take(frame);
+    } catch (error) {
+      // One entry that cannot be read costs its own row, not the conversation.
+      console.warn(`entry ${frame.seq} cannot be read`, error);
+      this.#note({ text: `Entry ${frame.seq} cannot be shown by this page.`, tone: "warn" }, frame);
+    }
+  }
+
+  #note(note: Note | null, { seq, at, by }: EntryFrame): void {
+    if (!note) return;
+    const row = new NoteRow(`n${seq}`, seq, at, by);
+    row.text = note.text;
+    row.tone = note.tone;
+    row.wayOut = note.wayOut;
+    row.detail = note.detail;
+    this.#push(undefined, row);
+  }
+
+  #take(frame: EntryFrame): void {
     const { seq, at, by, event } = frame;
-    const note = (text: string, tone: NoteRow["tone"] = "plain", more: { wayOut?: string; detail?: string } = {}) => {
-      const row = new NoteRow(`n${seq}`, seq, at, by);
-      row.text = text;
-      row.tone = tone;
-      row.wayOut = more.wayOut;
-      row.detail = more.detail;
-      this.#push(undefined, row);
-    };
-    const trouble = (text: string, error: ErrorInfo, tone: NoteRow["tone"]) =>
-      note(text, tone, error.way_out === undefined ? {} : { wayOut: error.way_out });
     switch (event.type) {
       case "prompt": {
         const row = new PromptRow(`p${seq}`, seq, at, by);
         row.content = event.content;
+        row.command = event.command;
         this.#push(undefined, row);
         break;
       }
@@ -208,108 +116,9 @@ export class Rows {
         this.#push(undefined, row);
         break;
       }
-      case "agent_started":
-        if (event.generation > 1) note(`The agent was started again${event.version ? ` (${event.version})` : ""}.`);
-        break;
-      case "agent_exited": {
-        const { reason, message, stderr } = event.exit;
-        const quiet = reason === "stopped" || reason === "finished";
-        note(message, quiet ? "plain" : "bad", stderr === undefined ? {} : { detail: stderr });
-        break;
-      }
-      case "link_lost":
-        note(`The connection to the agent was lost: ${event.reason}`, "warn");
-        break;
-      case "link_restored":
-        note("The connection to the agent is back.");
-        break;
-      case "setting_changed": {
-        const { setting } = event;
-        const value =
-          setting.name === "model" ? (setting.model ?? "the agent's default")
-          : setting.name === "mode" ? setting.mode
-          : setting.name === "thinking" ? (setting.tokens === null ? "the agent's default" : `${setting.tokens} tokens`)
-          : setting.names.join(", ");
-        note(`${setting.name[0]?.toUpperCase()}${setting.name.slice(1)} is now ${value}`);
-        break;
-      }
-      case "rule_added":
-        note(`${event.tool_name} is always allowed in this session`);
-        break;
-      case "rule_removed":
-        note(`${event.tool_name} asks again`);
-        break;
-      case "session_renamed":
-        note(`Renamed to “${event.name}”`);
-        break;
-      case "session_created":
-        if (event.spec.fork) note("Forked here.");
-        break;
-      case "imported":
-        note(`${event.entries} entries came from a past conversation${event.left_out ? `; ${event.left_out} were left out` : ""}.`);
-        break;
-      case "compacted": {
-        const size = event.tokens_before && event.tokens_after;
-        note(`The conversation was made smaller${size ? `: ${event.tokens_before?.toLocaleString("en")} → ${event.tokens_after?.toLocaleString("en")} tokens` : ""}.`);
-        break;
-      }
-      case "conversation_reset":
-        note("The agent has forgotten what was said before this.", "warn");
-        break;
-      case "retry": {
-        const of = event.max === undefined ? "" : ` of ${event.max}`;
-        const wait = event.delay_ms === undefined ? "" : `, again in ${Math.round(event.delay_ms / 100) / 10} s`;
-        trouble(`Try ${event.attempt}${of} failed: ${event.error.message}${wait}`, event.error, "warn");
-        break;
-      }
-      case "failure":
-        trouble(event.error.message, event.error, "bad");
-        break;
-      case "notice":
-        note(event.text, event.level === "warning" ? "warn" : "plain");
-        break;
-      case "auth_status":
-        if (event.error !== undefined) note(event.error, "bad");
-        else if (event.authenticating) note((event.output ?? ["The agent logs in."]).join("\n"));
-        break;
-      case "task_changed": {
-        const { description, task, status, summary } = event.task;
-        note(`Background task ${status}: ${description ?? task}`, status === "failed" ? "warn" : "plain", summary === undefined ? {} : { detail: summary });
-        break;
-      }
-      case "tool_summary":
-        note(event.summary);
-        break;
-      case "receipt":
-        if (event.stage === "refused" && event.refusal.code !== "already_closed" && event.refusal.code !== "ended") note(event.refusal.message, "bad");
-        if (event.stage === "uncertain") note(`It is not certain that this arrived: ${event.reason}`, "warn");
-        break;
-      case "hook":
-        if (event.status === "completed") note(`Hook ${event.name} (${event.event})`);
-        break;
-      case "files_persisted":
-        note(`${event.files.length} files were kept.`);
-        break;
-      case "unknown":
-        note(`Something newer than this version knows: ${event.source} ${event.kind}`);
-        break;
-      case "agent_starting":
-      case "agent_ready":
-      case "agent_info":
-      case "session_archived":
-      case "turn_started":
-      case "activity":
-      case "plan":
-      case "usage":
-      case "command_accepted":
-      case "mcp_servers":
-      case "tool_named":
-        break;
       default:
-        // A server newer than this page.
-        note(`Something newer than this page knows: ${(event as { type: string }).type}`);
+        this.#note(noteOf(event), frame);
     }
-    this.dirty = true;
   }
 
   /** The snapshot replaces what was thought to be open; finished rows stay. */
@@ -476,44 +285,4 @@ export class Rows {
       return;
     }
   }
-}
-
-/** Who did it, in words: `ada (cli)`. */
-export function who(by: Actor | undefined): string {
-  switch (by?.kind) {
-    case "person":
-      return `${by.name} (${by.via})`;
-    case "policy":
-      return `the rule ${by.rule}`;
-    case "deadline":
-      return "the deadline";
-    case "daemon":
-      return "Portolan";
-    case "imported":
-      return "before Portolan";
-    case "agent":
-    case undefined:
-      return "the agent";
-  }
-}
-
-/** How a request ended, in words. */
-export function decided(outcome: Outcome): { text: string; good: boolean | null } {
-  switch (outcome.how) {
-    case "answered":
-      return { text: `${verb(outcome.answer)} by ${who(outcome.by)}`, good: outcome.answer.kind !== "deny" };
-    case "expired":
-      return { text: "denied: nobody answered in time", good: false };
-    case "interrupted":
-      return { text: `interrupted by ${who(outcome.by)}`, good: false };
-    case "withdrawn":
-      return { text: "withdrawn by the agent", good: null };
-    case "agent_gone":
-      return { text: `closed: ${outcome.reason}`, good: null };
-  }
-}
-
-function verb(answer: Answer): string {
-  if (answer.kind === "allow") return answer.scope === "session" ? "always allowed" : answer.input === undefined ? "allowed" : "allowed with changes";
-  return answer.kind === "deny" ? "denied" : "answered";
 }

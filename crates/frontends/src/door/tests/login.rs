@@ -22,7 +22,7 @@ async fn a_ticket_works_once() {
     let (value, attributes) = cookie.split_once("; ").unwrap();
     assert!(value.starts_with("portolan=ptc_"), "{cookie}");
     assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000");
-    assert_eq!(answer.json().as_object().unwrap().keys().collect::<Vec<_>>(), ["key"]);
+    assert_eq!(answer.json().as_object().unwrap().keys().collect::<Vec<_>>(), ["key", "browser"]);
     let again = stand.login(&ticket).await;
     assert_eq!((again.refused(), again.header("set-cookie")), (forbidden(401), None));
 }
@@ -211,12 +211,12 @@ async fn a_browser_goes_with_the_token_that_let_it_in() {
     let ada = stand.tokens.standing(&info.token).unwrap().principal;
     let (ticket, _) = stand.keeper.tickets().create(&ada).unwrap();
     let (unused, _) = stand.keeper.tickets().create(&ada).unwrap();
-    let session = stand.keeper.tickets().redeem(&ticket).await.unwrap().unwrap();
+    let session = stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().unwrap();
     let principal = stand.keeper.tickets().authenticate(&session.cookie, &session.key).unwrap();
     assert_eq!((principal.name.as_str(), principal.via.as_str()), ("ada", "page"));
     stand.tokens.revoke(&info.token).await.unwrap();
     assert_eq!(stand.keeper.tickets().authenticate(&session.cookie, &session.key), None);
-    assert!(stand.keeper.tickets().redeem(&unused).await.unwrap().is_none());
+    assert!(stand.keeper.tickets().redeem(&unused, Caller::default()).await.unwrap().is_none());
     stand.keeper.tidy().await;
     let kept = stand.store.0.lock().unwrap().keys().filter(|(c, _)| *c == "browsers").count();
     assert_eq!(kept, 0, "nothing is left of it");
@@ -248,4 +248,61 @@ async fn one_browser_too_many_logs_out_the_one_not_seen_for_longest() {
     assert_eq!(seen, [401, 200, 200]);
     let kept = stand.store.0.lock().unwrap().keys().filter(|(c, _)| *c == "browsers").count();
     assert_eq!(kept, 32);
+}
+
+impl Stand {
+    fn pairing(&self, name: &str) -> Result<String, portolan_core::Refusal> {
+        let owner = self.tokens.standing(&Tokens::owner_id()).unwrap().principal;
+        let device = Device {
+            name: name.into(),
+            role: portolan_core::Role::Operator,
+            sessions: None,
+            expires_in: None,
+            tokens: self.tokens.clone(),
+        };
+        self.keeper.tickets().create_for(&owner, device).map(|(ticket, _)| ticket)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.tokens.list().into_iter().map(|token| token.name).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_paired_device_gets_a_token_of_its_own_when_it_comes_and_goes_with_it() {
+    let stand = Stand::new().await;
+    let ticket = stand.pairing("phone").unwrap();
+    assert_eq!(stand.names(), ["owner"], "an unused ticket leaves nothing behind");
+    stand.pass(PAIRING_MS - 1);
+    let session = stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().unwrap();
+    let (by, made) = session.made.unwrap();
+    assert_eq!((by.name.as_str(), made.name.as_str()), ("owner", "phone"));
+    assert_eq!(stand.names(), ["owner", "phone"]);
+    let principal = stand.keeper.tickets().authenticate(&session.cookie, &session.key).unwrap();
+    assert_eq!((principal.name.as_str(), principal.role), ("phone", portolan_core::Role::Operator));
+    assert!(
+        stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().is_none(),
+        "it works once"
+    );
+    stand.tokens.revoke(&made.token).await.unwrap();
+    assert_eq!(stand.keeper.tickets().authenticate(&session.cookie, &session.key), None);
+}
+
+#[tokio::test]
+async fn a_ticket_for_a_device_expires_after_five_minutes() {
+    let stand = Stand::new().await;
+    let ticket = stand.pairing("phone").unwrap();
+    stand.pass(PAIRING_MS);
+    assert!(stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().is_none());
+    assert_eq!(stand.names(), ["owner"]);
+}
+
+#[tokio::test]
+async fn two_devices_never_share_a_name() {
+    let stand = Stand::new().await;
+    let (one, other) = (stand.pairing("phone").unwrap(), stand.pairing("phone").unwrap());
+    assert!(stand.keeper.tickets().redeem(&one, Caller::default()).await.unwrap().is_some());
+    let late = stand.keeper.tickets().redeem(&other, Caller::default()).await.unwrap_err();
+    assert!(late.message.contains("there is a token `phone` already"), "{late}");
+    assert!(stand.pairing("phone").is_err() && stand.pairing("").is_err() && stand.pairing("a\nb").is_err());
 }

@@ -19,7 +19,7 @@ pub(crate) enum Lane {
     Session(SessionId),
     /// The daemon: lists, new sessions, tokens, its log.
     Daemon,
-    /// Looking at agents and at what they have kept, which can take seconds.
+    /// Looking at agents, at what they have kept and at files, which can take seconds.
     Agents,
 }
 
@@ -27,6 +27,8 @@ impl Lane {
     /// The lane a frame belongs to.
     pub(crate) fn of(frame: &ClientFrame) -> Self {
         match (frame.session(), frame) {
+            // A walk through a large folder must not hold up an approval.
+            (_, ClientFrame::Files { .. }) => Self::Agents,
             (Some(session), _) => Self::Session(session),
             (None, ClientFrame::Agents { .. } | ClientFrame::Past { .. } | ClientFrame::TakeUp { .. }) => {
                 Self::Agents
@@ -99,6 +101,15 @@ mod tests {
         assert_eq!(id(lanes.done(first)), Some("a3".into()));
         assert_eq!(id(lanes.done(first)), None);
         assert_eq!(id(lanes.enter(state("a4", 1))), Some("a4".into()));
+    }
+
+    #[test]
+    fn a_look_at_files_holds_up_nothing_of_its_session() {
+        let mut lanes = Lanes::default();
+        let (session, query) = (SessionId::from_u128(1), String::new());
+        let files = ClientFrame::Files { id: "f".parse().unwrap(), session, query, limit: None };
+        assert_eq!(lanes.enter(files).map(|(lane, _)| lane), Some(Lane::Agents));
+        assert_eq!(id(lanes.enter(state("a1", 1))), Some("a1".into()));
     }
 
     #[test]

@@ -261,6 +261,10 @@ async fn a_viewer_reads_and_is_refused_everything_else() {
         json!({"type": "token_create", "name": "x", "role": "owner"}),
         json!({"type": "token_list"}),
         json!({"type": "token_revoke", "token": "x"}),
+        json!({"type": "files", "session": session}),
+        json!({"type": "pair", "name": "x", "role": "viewer"}),
+        json!({"type": "browser_list"}),
+        json!({"type": "browser_log_out", "browser": "x"}),
     ] {
         let refused = viewer.ask(frame.clone()).await;
         assert_eq!((&refused["type"], &refused["code"]), (&json!("error"), &json!("forbidden")), "{frame}");
@@ -287,6 +291,9 @@ async fn every_question_has_its_reply() {
         (json!({"type": "agents", "probe": true}), "agents"),
         (json!({"type": "token_list"}), "tokens"),
         (json!({"type": "ticket_create"}), "ticket"),
+        (json!({"type": "pair", "name": "phone", "role": "viewer"}), "ticket"),
+        (json!({"type": "browser_list"}), "browsers"),
+        (json!({"type": "files", "session": session, "query": "zzz"}), "files"),
         (json!({"type": "unsubscribe"}), "done"),
         (json!({"type": "delete", "session": session}), "done"),
     ] {
@@ -311,6 +318,17 @@ async fn a_command_for_an_unknown_session_is_refused_by_name() {
     let refused = client.command(nowhere, json!({"name": "interrupt"})).await;
     assert_eq!(refused["code"], "not_found");
     assert!(refused["message"].as_str().unwrap().contains(&nowhere.to_string()), "{refused}");
+}
+
+#[tokio::test]
+async fn a_bound_token_sees_no_files_of_other_sessions() {
+    let stand = Stand::new().await;
+    let mut owner = stand.client("ada", Role::Owner).await;
+    let (own, other) = (owner.create("").await, owner.create("").await);
+    let bound = Principal { sessions: Some([own].into()), ..stand.someone("bob", Role::Operator).await };
+    let mut bob = stand.client_of(&bound, 4096).await;
+    assert_eq!(bob.ask(json!({"type": "files", "session": own})).await["reply"], "files");
+    assert_eq!(bob.ask(json!({"type": "files", "session": other})).await["code"], "not_found");
 }
 
 #[tokio::test]

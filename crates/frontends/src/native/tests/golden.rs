@@ -13,7 +13,9 @@ use portolan_core::{
 use super::*;
 use crate::native::{
     answer::frame_of,
-    wire::{ClosingReason, Limits, PROTOCOL, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You},
+    wire::{
+        BrowserInfo, ClosingReason, Limits, PROTOCOL, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You,
+    },
 };
 
 const GOLDEN: &str = include_str!("server_frames.jsonl");
@@ -65,6 +67,16 @@ fn one_of_each() -> Vec<ServerFrame> {
         expires_at: Some(Millis(2)),
         used_at: None,
     };
+    let browser = BrowserInfo {
+        browser: "0123456789abcdef".into(),
+        token: token.clone(),
+        name: "phone".into(),
+        role: Role::Operator,
+        logged_in_at: Millis(1),
+        seen_at: Millis(2),
+        address: Some("192.0.2.7".into()),
+        user_agent: Some("Mozilla/5.0".into()),
+    };
     let you =
         You { token: token.clone(), name: "ada".into(), role: Role::Owner, sessions: Some([session].into()) };
     let mut frames = vec![
@@ -115,12 +127,14 @@ fn one_of_each() -> Vec<ServerFrame> {
         ReplyBody::TakenUp { session: summary(), already: true },
         ReplyBody::Resolved { session },
         ReplyBody::History { entries: vec![json!({"type": "entry"})] },
+        ReplyBody::Files { files: vec!["src/".into(), "src/main.rs".into()], truncated: false },
         ReplyBody::Raw { text: Some("raw".into()) },
         ReplyBody::Environment { variables: [("A".to_owned(), "1".to_owned())].into_iter().collect() },
         ReplyBody::Agents { agents: vec![] },
         ReplyBody::Token { token: info.clone(), secret: "secret".into() },
         ReplyBody::Tokens { tokens: vec![info] },
         ReplyBody::Ticket { ticket: "ticket".into(), expires_at: Millis(60_000) },
+        ReplyBody::Browsers { browsers: vec![browser] },
         ReplyBody::Pong,
     ];
     frames.extend(replies.map(|body| ServerFrame::Reply { id: id.clone(), body: Box::new(body) }));

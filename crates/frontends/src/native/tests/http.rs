@@ -15,7 +15,7 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::{
-    door::{Arrival, COOKIE, KEY_HEADER, guard},
+    door::{Arrival, COOKIE, Caller, KEY_HEADER, guard},
     native::{
         page, routes,
         routes::{Method, OPENAPI, TABLE},
@@ -483,7 +483,8 @@ async fn a_browser_comes_in_by_ticket_cookie_and_key_and_by_nothing_less() {
     let daemon = Daemon::new().await;
     let who = daemon.stand.someone("ada", Role::Operator).await;
     let (ticket, _) = daemon.stand.native.keeper.tickets().create(&who).unwrap();
-    let browser = daemon.stand.native.keeper.tickets().redeem(&ticket).await.unwrap().unwrap();
+    let browser =
+        daemon.stand.native.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().unwrap();
     let cookie = format!("{COOKIE}={}", browser.cookie.expose());
     let origin = format!("http://{}", daemon.address);
     let headers = [("cookie", cookie), ("origin", origin)];
@@ -502,4 +503,42 @@ async fn a_browser_comes_in_by_ticket_cookie_and_key_and_by_nothing_less() {
     daemon.stand.native.keeper.tickets().forget(&browser.cookie, &browser.key).await.unwrap();
     assert_eq!(client.closed().await.1, Some(4001));
     assert_eq!(KEY_HEADER, "x-portolan-key", "the page sends it by this name");
+}
+
+#[tokio::test]
+async fn a_browser_that_an_owner_logs_out_is_cut_off_and_listed_no_more() {
+    let daemon = Daemon::new().await;
+    let mut owner = daemon.stand.client("ada", Role::Owner).await;
+    let ticket = owner.ask(json!({"type": "pair", "name": "phone", "role": "viewer"})).await;
+    let tickets = daemon.stand.native.keeper.tickets();
+    let caller = Caller { address: Some("192.0.2.7".into()), user_agent: Some("Phone\u{7} 1.0".into()) };
+    let browser = tickets.redeem(ticket["ticket"].as_str().unwrap(), caller).await.unwrap().unwrap();
+    let headers = [
+        ("cookie", format!("{COOKIE}={}", browser.cookie.expose())),
+        ("origin", format!("http://{}", daemon.address)),
+    ];
+    let mut phone = daemon.upgrade(&headers).await.unwrap();
+    let key = browser.key.expose();
+    phone.send(json!({"type": "hello", "protocol": 1, "client": {"name": "page"}, "key": key})).await;
+    let welcome = phone.next().await;
+    assert_eq!((&welcome["you"]["name"], &welcome["you"]["role"]), (&json!("phone"), &json!("viewer")));
+
+    let listed = owner.ask(json!({"type": "browser_list"})).await["browsers"].clone();
+    let shown: Vec<_> =
+        ["browser", "name", "role", "address", "user_agent"].iter().map(|field| &listed[0][field]).collect();
+    assert_eq!(
+        shown,
+        [
+            &json!(browser.browser),
+            &json!("phone"),
+            &json!("viewer"),
+            &json!("192.0.2.7"),
+            &json!("Phone 1.0")
+        ]
+    );
+    let gone = json!({"type": "browser_log_out", "browser": browser.browser});
+    assert_eq!(owner.ask(gone.clone()).await["reply"], "done");
+    assert_eq!(phone.closed().await.1, Some(4001));
+    assert_eq!(owner.ask(json!({"type": "browser_list"})).await["browsers"], json!([]));
+    assert_eq!(owner.ask(gone).await["code"], "not_found");
 }

@@ -156,6 +156,21 @@ pub enum ClientFrame {
         #[cfg_attr(feature = "schema", ts(optional))]
         limit: Option<u32>,
     },
+    /// Files and folders below a session's folder, for completion in a prompt; operators only. What Git ignores and what is
+    /// hidden is left out. Reply: `files`.
+    Files {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+        /// Below the folder of which session.
+        session: SessionId,
+        /// What the path holds, in any case; at most 256 characters. Everything when empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        query: String,
+        /// At most so many; 20 when absent, 100 at most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        limit: Option<u32>,
+    },
     /// What the agent really said at an entry; owners only. Reply: `raw`.
     Raw {
         #[expect(missing_docs, reason = "the id of the frame")]
@@ -214,6 +229,36 @@ pub enum ClientFrame {
         #[expect(missing_docs, reason = "the id of the frame")]
         id: CommandId,
     },
+    /// A one-time ticket for another device: a browser that logs in by it gets a token of its own, made at that moment. Works
+    /// for 5 minutes; owners only. Reply: `ticket`.
+    Pair {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+        /// What people will call the device's token.
+        name: String,
+        /// What it may do.
+        role: Role,
+        /// The sessions it is bound to; all when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        sessions: Option<BTreeSet<SessionId>>,
+        /// For how many seconds from the login on it opens the door; for ever when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+        expires_in_seconds: Option<u64>,
+    },
+    /// The browsers that are logged in; owners only. Reply: `browsers`.
+    BrowserList {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+    },
+    /// Log a browser out; owners only. Its connections are closed. Reply: `done`.
+    BrowserLogOut {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+        /// Which.
+        browser: String,
+    },
     /// Are you there? Reply: `pong`.
     Ping {
         #[expect(missing_docs, reason = "the id of the frame")]
@@ -223,7 +268,7 @@ pub enum ClientFrame {
 
 impl ClientFrame {
     /// Every frame's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 22] = [
+    pub const NAMES: [&'static str; 26] = [
         "hello",
         "list",
         "resolve",
@@ -238,6 +283,7 @@ impl ClientFrame {
         "command",
         "state",
         "history",
+        "files",
         "raw",
         "environment",
         "agents",
@@ -245,6 +291,9 @@ impl ClientFrame {
         "token_list",
         "token_revoke",
         "ticket_create",
+        "pair",
+        "browser_list",
+        "browser_log_out",
         "ping",
     ];
 
@@ -265,6 +314,7 @@ impl ClientFrame {
             | Self::Command { id, .. }
             | Self::State { id, .. }
             | Self::History { id, .. }
+            | Self::Files { id, .. }
             | Self::Raw { id, .. }
             | Self::Environment { id, .. }
             | Self::Agents { id, .. }
@@ -272,6 +322,9 @@ impl ClientFrame {
             | Self::TokenList { id }
             | Self::TokenRevoke { id, .. }
             | Self::TicketCreate { id }
+            | Self::Pair { id, .. }
+            | Self::BrowserList { id }
+            | Self::BrowserLogOut { id, .. }
             | Self::Ping { id } => Some(id),
         }
     }
@@ -285,6 +338,7 @@ impl ClientFrame {
             | Self::Command { session, .. }
             | Self::State { session, .. }
             | Self::History { session, .. }
+            | Self::Files { session, .. }
             | Self::Raw { session, .. }
             | Self::Environment { session, .. } => Some(*session),
             Self::Hello { .. }
@@ -300,6 +354,9 @@ impl ClientFrame {
             | Self::TokenList { .. }
             | Self::TokenRevoke { .. }
             | Self::TicketCreate { .. }
+            | Self::Pair { .. }
+            | Self::BrowserList { .. }
+            | Self::BrowserLogOut { .. }
             | Self::Ping { .. } => None,
         }
     }

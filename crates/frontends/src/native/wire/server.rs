@@ -205,6 +205,13 @@ pub enum ReplyBody {
         )]
         entries: Vec<Value>,
     },
+    /// Files and folders of a session.
+    Files {
+        /// Paths below the session's folder, the nearest to what was asked first; a folder ends with `/`.
+        files: Vec<String>,
+        /// There are more files than were looked at, so that one may be missing.
+        truncated: bool,
+    },
     /// What the agent really said.
     Raw {
         /// The text, where any was kept.
@@ -239,8 +246,38 @@ pub enum ReplyBody {
         /// Until when.
         expires_at: Millis,
     },
+    /// Browsers.
+    Browsers {
+        /// Those that are logged in, the one seen last first.
+        browsers: Vec<BrowserInfo>,
+    },
     /// Here I am.
     Pong,
+}
+
+/// A browser that is logged in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct BrowserInfo {
+    /// Its public name; opens nothing.
+    pub browser: String,
+    /// The token on which its login hangs.
+    pub token: TokenId,
+    /// What people call that token.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// When it logged in.
+    pub logged_in_at: Millis,
+    /// When it was last here.
+    pub seen_at: Millis,
+    /// From where it logged in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// What it says it is, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_agent: Option<String>,
 }
 
 /// A token, without its secret.

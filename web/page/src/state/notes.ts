@@ -1,0 +1,108 @@
+/** Lines about the session itself: what an event says in one sentence, where nothing else shows it. */
+
+import type { ErrorInfo, Event } from "@portolan/client";
+
+export interface Note {
+  text: string;
+  tone: "plain" | "warn" | "bad";
+  wayOut?: string;
+  detail?: string;
+}
+
+const note = (text: string, tone: Note["tone"] = "plain", more: { wayOut?: string; detail?: string } = {}): Note => ({ text, tone, ...more });
+const trouble = (text: string, error: ErrorInfo, tone: Note["tone"]): Note => note(text, tone, error.way_out === undefined ? {} : { wayOut: error.way_out });
+
+/** The events that are rows of their own, or parts of one. */
+type Shown =
+  | "prompt" | "item_started" | "delta" | "message" | "tool_call" | "tool_progress" | "tool_result" | "subagent_started"
+  | "subagent_ended" | "request_opened" | "request_closed" | "turn_ended";
+
+export type Remark = Exclude<Event, { type: Shown }>;
+
+export function noteOf(event: Remark): Note | null {
+  switch (event.type) {
+    case "agent_started":
+      if (event.generation > 1) return note(`The agent was started again${event.version ? ` (${event.version})` : ""}.`);
+      return null;
+    case "agent_exited": {
+      const { reason, message, stderr } = event.exit;
+      const quiet = reason === "stopped" || reason === "finished";
+      return note(message, quiet ? "plain" : "bad", stderr === undefined ? {} : { detail: stderr });
+    }
+    case "link_lost":
+      return note(`The connection to the agent was lost: ${event.reason}`, "warn");
+    case "link_restored":
+      return note("The connection to the agent is back.");
+    case "setting_changed": {
+      const { setting } = event;
+      const value =
+        setting.name === "model" ? (setting.model ?? "the agent's default")
+        : setting.name === "mode" ? setting.mode
+        : setting.name === "thinking" ? (setting.tokens === null ? "the agent's default" : `${setting.tokens} tokens`)
+        : setting.names.join(", ");
+      return note(`${setting.name[0]?.toUpperCase()}${setting.name.slice(1)} is now ${value}`);
+    }
+    case "rule_added":
+      return note(`${event.tool_name} is always allowed in this session`);
+    case "rule_removed":
+      return note(`${event.tool_name} asks again`);
+    case "session_renamed":
+      return note(`Renamed to “${event.name}”`);
+    case "session_created":
+      if (event.spec.fork) return note("Forked here.");
+      return null;
+    case "imported":
+      return note(`${event.entries} entries came from a past conversation${event.left_out ? `; ${event.left_out} were left out` : ""}.`);
+    case "compacted": {
+      const size = event.tokens_before && event.tokens_after;
+      return note(`The conversation was made smaller${size ? `: ${event.tokens_before?.toLocaleString("en")} → ${event.tokens_after?.toLocaleString("en")} tokens` : ""}.`);
+    }
+    case "conversation_reset":
+      return note("The agent has forgotten what was said before this.", "warn");
+    case "retry": {
+      const of = event.max === undefined ? "" : ` of ${event.max}`;
+      const wait = event.delay_ms === undefined ? "" : `, again in ${Math.round(event.delay_ms / 100) / 10} s`;
+      return trouble(`Try ${event.attempt}${of} failed: ${event.error.message}${wait}`, event.error, "warn");
+    }
+    case "failure":
+      return trouble(event.error.message, event.error, "bad");
+    case "notice":
+      return note(event.text, event.level === "warning" ? "warn" : "plain");
+    case "auth_status":
+      if (event.error !== undefined) return note(event.error, "bad");
+      if (event.authenticating) return note((event.output ?? ["The agent logs in."]).join("\n"));
+      return null;
+    case "task_changed": {
+      const { description, task, status, summary } = event.task;
+      return note(`Background task ${status}: ${description ?? task}`, status === "failed" ? "warn" : "plain", summary === undefined ? {} : { detail: summary });
+    }
+    case "tool_summary":
+      return note(event.summary);
+    case "receipt":
+      if (event.stage === "refused" && event.refusal.code !== "already_closed" && event.refusal.code !== "ended") return note(event.refusal.message, "bad");
+      if (event.stage === "uncertain") return note(`It is not certain that this arrived: ${event.reason}`, "warn");
+      return null;
+    case "hook":
+      if (event.status === "completed") return note(`Hook ${event.name} (${event.event})`);
+      return null;
+    case "files_persisted":
+      return note(`${event.files.length} files were kept.`);
+    case "unknown":
+      return note(`Something newer than this version knows: ${event.source} ${event.kind}`);
+    case "agent_starting":
+    case "agent_ready":
+    case "agent_info":
+    case "session_archived":
+    case "turn_started":
+    case "activity":
+    case "plan":
+    case "usage":
+    case "command_accepted":
+    case "mcp_servers":
+    case "tool_named":
+      return null;
+    default:
+      // A server newer than this page.
+      return note(`Something newer than this page knows: ${(event as { type: string }).type}`);
+  }
+}

@@ -1,0 +1,43 @@
+/** Who did something, and how a request ended, in words. */
+
+import type { Actor, Answer, Outcome } from "@portolan/client";
+
+/** Who did it, in words: `ada (cli)`. */
+export function who(by: Actor | undefined): string {
+  switch (by?.kind) {
+    case "person":
+      return `${by.name} (${by.via})`;
+    case "policy":
+      return `the rule ${by.rule}`;
+    case "deadline":
+      return "the deadline";
+    case "daemon":
+      return "Portolan";
+    case "imported":
+      return "before Portolan";
+    case "agent":
+    case undefined:
+      return "the agent";
+  }
+}
+
+/** How a request ended, in words. */
+export function decided(outcome: Outcome): { text: string; good: boolean | null } {
+  switch (outcome.how) {
+    case "answered":
+      return { text: `${verb(outcome.answer)} by ${who(outcome.by)}`, good: outcome.answer.kind !== "deny" };
+    case "expired":
+      return { text: "denied: nobody answered in time", good: false };
+    case "interrupted":
+      return { text: `interrupted by ${who(outcome.by)}`, good: false };
+    case "withdrawn":
+      return { text: "withdrawn by the agent", good: null };
+    case "agent_gone":
+      return { text: `closed: ${outcome.reason}`, good: null };
+  }
+}
+
+function verb(answer: Answer): string {
+  if (answer.kind === "allow") return answer.scope === "session" ? "always allowed" : answer.input === undefined ? "allowed" : "allowed with changes";
+  return answer.kind === "deny" ? "denied" : "answered";
+}
