@@ -299,8 +299,6 @@ const UNUSED: &[&str] = &[
     "fs/changed",
     "fuzzyFileSearch/sessionCompleted",
     "fuzzyFileSearch/sessionUpdated",
-    "hook/completed",
-    "hook/started",
     "item/autoApprovalReview/completed",
     "item/autoApprovalReview/started",
     "mcpServer/event/stream/notification",

@@ -187,16 +187,16 @@ impl Translate {
         match item["type"].as_str().unwrap_or_default() {
             // Our own words, or those for a subagent: both are told already.
             "userMessage" | "enteredReviewMode" | "sleep" => {}
-            "agentMessage" | "plan" => match item["text"].as_str() {
-                Some(words) => self.text_completed(told, key, words, out),
-                None => {
-                    // What streamed of it is kept, and what we cannot read of it too.
-                    if let Some(open) = self.items.open.shift_remove(&key) {
-                        open.cut_off(self.threads.model().map(str::to_owned), out);
-                    }
-                    out.unknown(KIND, "item/completed", line);
+            "agentMessage" | "plan" => {
+                if let Some(words) = item["text"].as_str() {
+                    return self.text_completed(told, key, words, out);
                 }
-            },
+                // What streamed of it is kept, and what we cannot read of it too.
+                if let Some(open) = self.items.open.shift_remove(&key) {
+                    open.cut_off(self.threads.model().map(str::to_owned), out);
+                }
+                out.unknown(KIND, "item/completed", line);
+            }
             "reasoning" => self.reasoning_completed(told, key, item, out),
             // The review itself comes as a message.
             "exitedReviewMode" => out.event(Event::Activity { activity: None }),

@@ -10,6 +10,7 @@ pub mod fuzz;
 mod items;
 mod launch;
 mod modes;
+mod notices;
 mod past;
 pub mod probe;
 mod prompts;

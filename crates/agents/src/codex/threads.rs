@@ -21,9 +21,6 @@ use crate::driver::Turnout;
 const LOST: &str = "Codex had written nothing of the conversation to disk when it ended; it begins anew and knows \
                     nothing of what was said before";
 
-/// A use of a limit, in percent, from which on it is worth a line; and again, and again.
-const NEAR_LIMIT: [u64; 3] = [75, 90, 100];
-
 /// Threads of one process. A subagent more than this is shown without its parent.
 const MAX_THREADS: usize = 1024;
 
@@ -43,9 +40,9 @@ pub(super) struct Threads {
     unarchived: bool,
     pub(super) default_model: Option<String>,
     /// What the thread works towards, and how far it is, as it was last told.
-    goal: Option<(String, String)>,
+    pub(super) goal: Option<(String, String)>,
     /// How much of each limit was used when it was last told.
-    limits: HashMap<String, u64>,
+    pub(super) limits: HashMap<String, u64>,
 }
 
 /// A thread that is a subagent.
@@ -372,43 +369,7 @@ impl Translate {
         self.ask_account(out);
     }
 
-    // ------------------------------------------------------------------------- what Codex tells beside its work
-
-    /// Told again with every use of tokens: only what it says counts.
-    pub(super) fn goal_updated(&mut self, goal: &Value, out: &mut Turnout) {
-        let told = (text(goal, "objective"), text(goal, "status"));
-        if told.0.is_empty() || self.threads.goal.as_ref() == Some(&told) {
-            return;
-        }
-        notice(Level::Info, Some(format!("the goal is {}: {}", told.1, told.0)), out);
-        self.threads.goal = Some(told);
-    }
-
-    /// Also told when a thread is taken up that never had one.
-    pub(super) fn goal_cleared(&mut self, out: &mut Turnout) {
-        if self.threads.goal.take().is_some() {
-            notice(Level::Info, Some("there is no goal any more".into()), out);
-        }
-    }
-
-    pub(super) fn rerouted(told: &Told, out: &mut Turnout) {
-        let why = told.reason.as_str().map(|why| format!(" ({why})")).unwrap_or_default();
-        let text = format!("Codex answers with `{}` instead of `{}`{why}", told.to_model, told.from_model);
-        notice(Level::Warning, Some(text), out);
-    }
-
-    pub(super) fn server_logged_in(told: &Told, out: &mut Turnout) {
-        let name = told.name.as_deref().unwrap_or_default();
-        let (level, text) = if told.success == Some(true) {
-            (Level::Info, format!("the MCP server `{name}` is logged in"))
-        } else {
-            let why = told.error.as_str().unwrap_or("it does not say why");
-            (Level::Warning, format!("the login to the MCP server `{name}` failed: {why}"))
-        };
-        notice(level, Some(text), out);
-    }
-
-    // --------------------------------------------------------------------------------- MCP servers, limits
+    // --------------------------------------------------------------------------------- MCP servers
 
     pub(super) fn server_started(&mut self, told: &Told, out: &mut Turnout) {
         let Some(name) = told.name.clone().filter(|_| self.threads.is_main(&told.thread_id)) else { return };
@@ -445,24 +406,6 @@ impl Translate {
             }
         }
         out.event(Event::McpServers { servers: self.servers.values().cloned().collect() });
-    }
-
-    pub(super) fn limits(&mut self, limits: &Value, out: &mut Turnout) {
-        for window in ["primary", "secondary"] {
-            let told = &limits[window];
-            let Some(used) = told["usedPercent"].as_f64().map(|used| used.clamp(0.0, 1000.0) as u64) else {
-                continue;
-            };
-            let before = self.threads.limits.insert(window.into(), used).unwrap_or_default();
-            let crossed = NEAR_LIMIT.iter().any(|mark| before < *mark && used >= *mark);
-            if crossed {
-                let minutes = told["windowDurationMins"].as_u64();
-                let of =
-                    minutes.map(|minutes| format!(" of {} hours", minutes.div_ceil(60))).unwrap_or_default();
-                let text = format!("{used} % of the account's limit{of} is used");
-                notice(Level::Warning, Some(text), out);
-            }
-        }
     }
 
     pub(super) fn whose(&self, told: &wire::Told) -> Whose {

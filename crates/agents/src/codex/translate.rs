@@ -129,6 +129,7 @@ impl Translate {
             "thread/goal/updated" | "thread/goal/cleared" if !self.threads.is_main(&told.thread_id) => {}
             "thread/goal/updated" => self.goal_updated(&told.goal, out),
             "thread/goal/cleared" => self.goal_cleared(out),
+            "hook/started" | "hook/completed" => Self::hooked(&told, out),
             "model/rerouted" => Self::rerouted(&told, out),
             "mcpServer/oauthLogin/completed" => Self::server_logged_in(&told, out),
             "configWarning" | "deprecationNotice" => {

@@ -30,6 +30,7 @@ pub(super) struct Told {
     pub(super) details: Option<String>,
     pub(super) success: Option<bool>,
     pub(super) goal: Value,
+    pub(super) run: Value,
     pub(super) from_model: String,
     pub(super) to_model: String,
     pub(super) reason: Value,

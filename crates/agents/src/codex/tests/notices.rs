@@ -1,6 +1,9 @@
 //! What Codex tells beside its work: what has changed is asked for, what people should know is shown, once.
 
-use portolan_core::{Event, event::Level};
+use portolan_core::{
+    Event,
+    event::{HookStatus, Level},
+};
 use serde_json::{Value, json};
 
 use super::{Translate, answer_to, events, ready, said, setup, written};
@@ -81,6 +84,28 @@ fn a_goal_is_told_when_it_changes_and_when_it_is_gone() {
         info("there is no goal any more"),
     ];
     assert_eq!(told, expected);
+}
+
+#[test]
+fn a_hook_of_the_users_own_is_shown_from_its_beginning_to_its_end() {
+    let mut codex = ready(setup());
+    let run = |status: &str, entries: Value| {
+        json!({ "threadId": "T", "run": { "id": "h1", "eventName": "preToolUse", "sourcePath": "/hooks/look.sh",
+            "status": status, "entries": entries } })
+    };
+    let said = json!([{ "kind": "feedback", "text": "not in the harbour" }]);
+    let hook = |status, data| Event::Hook {
+        hook: "h1".into(),
+        name: "/hooks/look.sh".into(),
+        event: "preToolUse".into(),
+        status,
+        data,
+    };
+    let out = tells(&mut codex, "hook/started", &run("running", json!([])));
+    assert_eq!(events(&out), [&hook(HookStatus::Started, None)]);
+    let out = tells(&mut codex, "hook/completed", &run("blocked", said.clone()));
+    let data = json!({ "status": "blocked", "said": said });
+    assert_eq!(events(&out), [&hook(HookStatus::Completed, Some(data))]);
 }
 
 #[test]
