@@ -8,7 +8,7 @@ use std::{
 };
 
 use portolan_core::{
-    Capabilities, CommandId, Principal, Role, SessionSpec, TokenId,
+    Capabilities, CommandId, Principal, Role, SessionId, SessionSpec, TokenId,
     event::Content,
     ports::{Agent, Clock, Store},
     registry::Registry,
@@ -24,8 +24,8 @@ use crate::{Fault, Model, Place, Profile, Subject, session::Session, transcript:
 /// How long everything may take to end once the scenario is over: the stop ladder of an agent and a little more.
 const CLOSING: Duration = Duration::from_secs(40);
 
-/// How long an agent may take to write what was said to disk.
-const SAVING: Duration = Duration::from_secs(30);
+/// How long an agent may take to write what was said to disk. One names its files by the minute.
+const SAVING: Duration = Duration::from_secs(90);
 
 /// How often to look for a file that should come to be.
 pub(crate) const LOOK: Duration = Duration::from_millis(25);
@@ -137,6 +137,11 @@ impl Bench {
         let registry = self.registry().await?;
         let summary = registry.create(&owner(), CommandId::random(), spec).await?;
         Session::join(registry, summary.session, self.transcript.clone()).await
+    }
+
+    /// A session that is there already.
+    pub async fn session_of(&self, session: SessionId) -> Result<Session, Fault> {
+        Session::join(self.registry().await?, session, self.transcript.clone()).await
     }
 
     /// Is there such a file in the session's folder?

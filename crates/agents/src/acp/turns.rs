@@ -36,6 +36,8 @@ struct Turn {
     ticket: Option<Ticket>,
     /// It was told to stop.
     cancelled: bool,
+    /// The agent has told that it failed.
+    failed: bool,
     /// What requests to the model used, where each tells.
     usage: Option<TokenUsage>,
 }
@@ -48,6 +50,13 @@ impl Turns {
     /// The turn that runs was told to stop.
     pub(super) fn is_cancelled(&self) -> bool {
         self.current.as_ref().is_some_and(|turn| turn.cancelled)
+    }
+
+    /// The agent tells that it has failed, before it says that it has ended.
+    pub(super) fn has_failed(&mut self) {
+        if let Some(turn) = &mut self.current {
+            turn.failed = true;
+        }
     }
 
     /// A session that begins anew has cost nothing.
@@ -115,8 +124,19 @@ impl Translate {
 
     pub(super) fn prompt_answered(&mut self, result: Result<Value, Error>, line: &str, out: &mut Turnout) {
         let Some(turn) = &self.turns.current else { return };
-        let stopped = turn.cancelled;
+        let (stopped, failed) = (turn.cancelled, turn.failed);
+        if !stopped {
+            self.end_words(Ending::Whole, out);
+        }
         let mut ended = match result {
+            Ok(_) if self.told_failure(failed).is_some() => {
+                let error = self.told_failure(failed);
+                if let Some(error) = error.as_ref().filter(|error| errors::wants_login(error) && !stopped) {
+                    self.tell_login(error, out);
+                }
+                let info = error.map(|error| errors::info(&error, &self.way_to_log_in()));
+                TurnResult { error: info, ..TurnResult::bare(TurnOutcome::Failed) }
+            }
             Ok(result) => {
                 let reason = wire::text(&result, "stopReason");
                 TurnResult {
@@ -185,6 +205,13 @@ impl Translate {
             share.cost_usd = self.setup.prices.cost(&model, share.usage);
         }
         by_model
+    }
+
+    /// The failure of a turn that the agent tells in the model's place.
+    fn told_failure(&self, failed: bool) -> Option<Error> {
+        let said = self.messages.said().unwrap_or_default().trim();
+        let told = failed || self.setup.known.tells_failure.iter().any(|words| said.starts_with(words));
+        told.then(|| Error { code: Error::INTERNAL, message: said.to_owned(), data: None })
     }
 
     fn said_why(&self, reason: &str) -> Option<ErrorInfo> {

@@ -66,8 +66,15 @@ impl Translate {
             "current_mode_update" => self.mode_told(&text(update, "currentModeId"), out),
             "config_option_update" => self.settings_told(update, out),
             "usage_update" => self.usage_told(update, out),
-            // A session has a name of Portolan's.
-            "session_info_update" => {}
+            // A session has a name of Portolan's. Codex' adapter calls a turn that has failed one that ended, but for this.
+            "session_info_update" => {
+                if update
+                    .pointer("/_meta/codex/threadStatus/type")
+                    .is_some_and(|status| status == "systemError")
+                {
+                    self.turns.has_failed();
+                }
+            }
             "notice" => {
                 let level = if update["severity"] == "info" { Level::Info } else { Level::Warning };
                 let details = some_text(update, "description").map(|more| format!(": {more}"));

@@ -88,12 +88,13 @@ pub(super) fn tokens(told: &Value) -> Option<TokenUsage> {
     if input.is_none() && output.is_none() {
         return None;
     }
-    Some(TokenUsage {
-        input: input.unwrap_or_default(),
-        output: output.unwrap_or_default(),
-        cache_creation: figure(&["cachedWriteTokens", "cacheWriteInputTokens"]).unwrap_or_default(),
-        cache_read: figure(&["cachedReadTokens", "cachedInputTokens"]).unwrap_or_default(),
-    })
+    let (input, output) = (input.unwrap_or_default(), output.unwrap_or_default());
+    let cache_creation = figure(&["cachedWriteTokens", "cacheWriteInputTokens"]).unwrap_or_default();
+    let cache_read = figure(&["cachedReadTokens", "cachedInputTokens"]).unwrap_or_default();
+    // Qwen counts what the cache held as read anew as well; its total says so.
+    let twice = figure(&["totalTokens"]) == Some(input + output);
+    let input = if twice { input.saturating_sub(cache_read + cache_creation) } else { input };
+    Some(TokenUsage { input, output, cache_creation, cache_read })
 }
 
 /// An MCP server as ACP names it, from the form that sessions are asked for with: the one of `.mcp.json`.

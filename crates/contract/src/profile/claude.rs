@@ -6,7 +6,7 @@ use portolan_core::request::Question;
 use portolan_scripted::{Call, call};
 use serde_json::{Value, json};
 
-use super::{HookCall, PlanCall, Profile, ThinkingBudget, TwoAtOnce};
+use super::{CacheTold, Denial, HookCall, KEY, PlanCall, Profile, ThinkingBudget, TwoAtOnce, variables};
 
 /// Claude Code, whichever version.
 pub const CLAUDE: Profile = Profile {
@@ -20,8 +20,13 @@ pub const CLAUDE: Profile = Profile {
         call("Bash", json!({ "command": command, "description": "a long step", "run_in_background": true }))
     }),
     write: |path, text| call("Write", json!({ "file_path": path, "content": text })),
+    shown_as: None,
+    denial: Denial::Reasoned,
     edits_input: true,
     shows_thinking: true,
+    cache: CacheTold::Both,
+    tells_context: true,
+    gives_up: true,
     ask: Some(ask),
     plan: Some(PlanCall { mode: "plan", call: |plan| call("ExitPlanMode", json!({ "plan": plan })) }),
     subagent: Some(subagent),
@@ -29,8 +34,11 @@ pub const CLAUDE: Profile = Profile {
     structured: Some(|value| call("StructuredOutput", value)),
     mcp_tool: Some(|server, tool| format!("mcp__{server}__{tool}")),
     mcp_server,
+    mcp_listed: true,
+    mcp_asks: true,
     modes: Some(("default", "acceptEdits")),
     other_model: "claude-scripted-1",
+    other_model_asked: None,
     slash: Some("/context"),
     compact: Some(("/compact", "CRITICAL: Respond with TEXT ONLY")),
     clear: Some("/clear"),
@@ -44,21 +52,19 @@ pub const CLAUDE: Profile = Profile {
     }),
 };
 
-fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {
+pub(super) fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {
     let fixed = [
-        ("ANTHROPIC_API_KEY", "fake-key-for-the-scripted-model"),
+        ("ANTHROPIC_API_KEY", KEY),
         ("ANTHROPIC_BASE_URL", base_url),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("CLAUDE_CODE_MAX_RETRIES", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
         ("DISABLE_TELEMETRY", "1"),
-        ("LANG", "C.UTF-8"),
     ];
-    let own = [("HOME".into(), home.into()), ("PATH".into(), path)];
-    fixed.iter().map(|(name, value)| (name.into(), value.into())).chain(own).collect()
+    variables(home, path, &fixed)
 }
 
-fn saved(home: &Path, agent_session: &str, words: &str) -> bool {
+pub(super) fn saved(home: &Path, agent_session: &str, words: &str) -> bool {
     let projects = std::fs::read_dir(home.join(".claude/projects")).into_iter().flatten().flatten();
     let file = format!("{agent_session}.jsonl");
     projects

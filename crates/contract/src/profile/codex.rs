@@ -6,7 +6,7 @@ use portolan_core::request::Question;
 use portolan_scripted::{Call, call};
 use serde_json::{Value, json};
 
-use super::{Profile, TwoAtOnce};
+use super::{CacheTold, Denial, KEY, Profile, TwoAtOnce, on_disk, put, variables};
 
 /// Codex, through its app-server.
 pub const CODEX: Profile = Profile {
@@ -16,17 +16,16 @@ pub const CODEX: Profile = Profile {
     environment,
     saved,
     // Commands run in a sandbox without a question; leaving it is asked for.
-    shell: |command| {
-        let why = "a step of the suite";
-        call(
-            "exec_command",
-            json!({ "cmd": command, "sandbox_permissions": "require_escalated", "justification": why }),
-        )
-    },
+    shell,
     background: None,
     write,
+    shown_as: None,
+    denial: Denial::Reasoned,
     edits_input: false,
     shows_thinking: true,
+    cache: CacheTold::Both,
+    tells_context: true,
+    gives_up: true,
     // It asks questions only while it plans.
     ask: None,
     // A plan is a message; going on is a change of mode.
@@ -38,8 +37,11 @@ pub const CODEX: Profile = Profile {
     structured: None,
     mcp_tool: Some(|server, tool| format!("mcp__{server}/{tool}")),
     mcp_server,
+    mcp_listed: true,
+    mcp_asks: true,
     modes: Some(("read-only", "auto")),
     other_model: "gpt-5.4",
+    other_model_asked: None,
     slash: None,
     compact: Some(("/compact", "CONTEXT CHECKPOINT COMPACTION")),
     clear: None,
@@ -48,7 +50,7 @@ pub const CODEX: Profile = Profile {
 };
 
 /// The scripted model is a provider of its own: only a file can say so.
-fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {
+pub(super) fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {
     let folder = home.join(".codex");
     let config = format!(
         "model = \"gpt-5.5\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\
@@ -57,33 +59,25 @@ fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, Os
          [model_providers.scripted]\nname = \"Scripted\"\nbase_url = \"{base_url}/v1\"\nwire_api = \"responses\"\n\
          env_key = \"SCRIPTED_KEY\"\nrequest_max_retries = 0\nstream_max_retries = 0\n"
     );
-    // Where it cannot be written, every scenario fails and says that Codex knows no model.
-    let _ = std::fs::create_dir_all(&folder);
-    let _ = std::fs::write(folder.join("config.toml"), config);
-    let fixed = [("SCRIPTED_KEY", "fake-key-for-the-scripted-model"), ("LANG", "C.UTF-8")];
-    let own = [("HOME".into(), home.into()), ("CODEX_HOME".into(), folder.into()), ("PATH".into(), path)];
-    fixed.iter().map(|(name, value)| (name.into(), value.into())).chain(own).collect()
+    put(&folder.join("config.toml"), &config);
+    let mut environment = variables(home, path, &[("SCRIPTED_KEY", KEY)]);
+    environment.push(("CODEX_HOME".into(), folder.into()));
+    environment
 }
 
-fn saved(home: &Path, agent_session: &str, words: &str) -> bool {
-    let mut folders = vec![home.join(".codex/sessions")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if path.is_dir() {
-                folders.push(path);
-            } else if name.contains(agent_session)
-                && std::fs::read_to_string(&path).is_ok_and(|text| text.contains(words))
-            {
-                return true;
-            }
-        }
-    }
-    false
+pub(super) fn saved(home: &Path, agent_session: &str, words: &str) -> bool {
+    on_disk(&home.join(".codex/sessions"), agent_session, words)
 }
 
-fn write(path: &Path, text: &str) -> Call {
+pub(super) fn shell(command: &str) -> Call {
+    let why = "a step of the suite";
+    call(
+        "exec_command",
+        json!({ "cmd": command, "sandbox_permissions": "require_escalated", "justification": why }),
+    )
+}
+
+pub(super) fn write(path: &Path, text: &str) -> Call {
     let mut patch = format!("*** Begin Patch\n*** Add File: {}\n", path.display());
     for line in text.lines() {
         // Writing into memory cannot fail.

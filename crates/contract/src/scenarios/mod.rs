@@ -21,7 +21,7 @@ use std::{fmt, time::Duration};
 
 use portolan_core::{Capabilities, ports::Boxed, spec::SpecOption};
 
-use crate::{Bench, Fault, Profile};
+use crate::{Bench, Fault, Profile, profile::Denial};
 
 /// Where the model is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,9 @@ impl fmt::Debug for Scenario {
     }
 }
 
-/// How long a scenario may take unless it says otherwise: two starts of an agent on a machine that has much else to do.
-pub const LIMIT: Duration = Duration::from_mins(2);
+/// How long a scenario may take unless it says otherwise: two starts of an agent on a machine that has much else to do, and
+/// what it takes to write a conversation to disk.
+pub const LIMIT: Duration = Duration::from_mins(3);
 
 const ALWAYS: Offered = |_, _| Ok(());
 
@@ -95,7 +96,9 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("permission-allow", "A tool that was asked for runs once it is allowed.", permission::allow, core: true),
     scenario!("permission-edit", "An allowed tool runs with the edited input.", permission::edited_input,
         offered: |profile, _| flag(profile.edits_input, "edited input")),
-    scenario!("permission-deny", "A denied tool does not run, and the agent is told why.", permission::deny, core: true),
+    scenario!("permission-deny", "A denied tool does not run, and the session goes on.", permission::deny, core: true),
+    scenario!("permission-reason", "The model is told why a tool was denied.", permission::deny_with_reason,
+        offered: |profile, _| flag(profile.denial == Denial::Reasoned, "a reason for a denial")),
     scenario!(
         "permission-deny-stop",
         "A denial can end the turn, and the session goes on.",
@@ -132,6 +135,8 @@ static SCENARIOS: &[Scenario] = &[
         settings::environment, offered: |_, can| flag(can.environment, "a change of the environment")),
     scenario!("prompts-queued", "Prompts that come while a turn runs are all taken up.", prompt::queued),
     scenario!("prompt-in-tool", "A prompt that comes while a tool runs is taken up.", prompt::during_a_tool),
+    scenario!("steer", "A prompt that waits is put into the running turn, once.", prompt::steered,
+        offered: |_, can| flag(can.steering, "prompts put into a running turn")),
     scenario!("subagent", "A subagent's work is shown as its own.", subagent::one,
         offered: |profile, _| flag(profile.subagent.is_some(), "subagents")),
     scenario!("image", "A picture in a prompt reaches the model.", input::image,
@@ -144,7 +149,7 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("structured-output-fails", "A result that never fits the schema ends the turn as just that.",
         input::structured_output_fails,
         offered: |profile, can| flag(can.structured_output && profile.structured.is_some(), "structured output")),
-    scenario!("mcp", "A tool of an MCP server runs, and its server is listed.", servers::tool_runs,
+    scenario!("mcp", "A tool of an MCP server runs, and its server is listed where the agent tells.", servers::tool_runs,
         offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
     scenario!("mcp-change", "MCP servers are set beside the user's own, and connected again, while the session runs.",
         servers::changes, offered: |profile, can| flag(
@@ -153,7 +158,8 @@ static SCENARIOS: &[Scenario] = &[
         servers::toggle, offered: |profile, can| flag(
             can.mcp_changes && profile.mcp_tool.is_some(), "a change of MCP servers")),
     scenario!("mcp-question", "An MCP server asks the user something, and gets the answer.", servers::elicitation,
-        offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
+        offered: |profile, can| flag(
+            can.mcp && profile.mcp_tool.is_some() && profile.mcp_asks, "questions of MCP servers")),
     scenario!("hook", "A hook stops a tool before it runs, and its answer decides.", hooks::before_a_tool,
         offered: |profile, can| flag(
             can.options.contains(&SpecOption::Hooks) && profile.hook.is_some(), "hooks")),
@@ -175,7 +181,8 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("error-429", "Too many requests are told as such.", errors::rate_limited),
     scenario!("error-529", "A service that has too much to do is told as such.", errors::overloaded),
     scenario!("error-network", "A model that cannot be reached is told as such.", errors::unreachable,
-        model: Model::Unreachable),
+        model: Model::Unreachable,
+        offered: |profile, _| flag(profile.gives_up, "an end of its tries while this suite waits")),
     scenario!("resume", "A conversation is taken up after its process has ended.", life::resume,
         core: true, offered: |_, can| flag(can.session_resume, "resuming")),
     scenario!("clear", "A conversation is forgotten on request, and what is taken up later is the new one.",

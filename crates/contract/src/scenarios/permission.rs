@@ -2,12 +2,17 @@
 
 use portolan_core::{
     Actor, Event,
-    event::{ToolOutcome, plain_text},
+    event::{ToolOutcome, TurnOutcome, plain_text},
     request::{Answer, Ask, Outcome, Request, Scope},
 };
 use portolan_scripted::{Block, Reply, Script, Step, contains, text, tools};
 
-use crate::{Bench, Fault, fault::must, profile::TwoAtOnce, session::Session};
+use crate::{
+    Bench, Fault,
+    fault::must,
+    profile::{Denial, TwoAtOnce},
+    session::Session,
+};
 
 /// The model calls the shell once, then tells what came of it.
 fn one_call(bench: &Bench, command: &str) -> Script {
@@ -19,7 +24,7 @@ fn one_call(bench: &Bench, command: &str) -> Script {
 }
 
 fn shell(bench: &Bench) -> String {
-    (bench.profile().shell)("").name
+    bench.profile().shell_name()
 }
 
 /// Waits for the result of the tool that a request was about.
@@ -41,8 +46,9 @@ pub(super) async fn allow(bench: &Bench) -> Result<(), Fault> {
     bench.play(one_call(bench, "touch allowed.txt"));
     let mut session = bench.session_saying("use the shell").await?;
     let request = session.permission(&shell(bench)).await?;
-    let Ask::Permission { input, .. } = &request.ask else { return Ok(()) };
-    let asked = input.to_string();
+    let Ask::Permission { input, description, .. } = &request.ask else { return Ok(()) };
+    // Some tell what it is called with, some only a line for people.
+    let asked = format!("{input} {}", description.as_deref().unwrap_or_default());
     must!(asked.contains("touch allowed.txt"), "the request does not show the command: {asked}");
     must!(!bench.has_file("allowed.txt"), "the command ran before it was allowed");
     let waiting = session.state().await?.summary.waiting;
@@ -79,19 +85,48 @@ pub(super) async fn edited_input(bench: &Bench) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) async fn deny(bench: &Bench) -> Result<(), Fault> {
+/// The shell is called and denied, with a reason; gives the session once the tool has ended.
+async fn denied(bench: &Bench) -> Result<Session, Fault> {
     let call = (bench.profile().shell)("touch denied.txt");
     // Some agents tell the reason as the tool's result, some beside it.
     let told = text("the tool said: {last_tool_result} {last_note}");
-    bench.play(Script::new().on(contains("use the shell")).reply(tools([call])).then(told));
+    let script = Script::new().on(contains("use the shell")).reply(tools([call])).then(told);
+    bench.play(script.on(contains("go on")).reply(text("Going on.")));
     let mut session = bench.session_saying("use the shell").await?;
     let request = session.permission(&shell(bench)).await?;
     session.answer(&request, Answer::deny(Some("not in this harbour".into()))).await?;
     let (outcome, said) = result_of(&mut session, &request).await?;
     must!(outcome == ToolOutcome::Denied, "the tool ended as {outcome:?}: {said}");
+    Ok(session)
+}
+
+pub(super) async fn deny(bench: &Bench) -> Result<(), Fault> {
+    let mut session = denied(bench).await?;
+    match bench.profile().denial {
+        Denial::Reasoned | Denial::Plain => {
+            session.completes().await?;
+            let told = session.seen().any(|event| match event {
+                Event::Message { content, .. } => plain_text(content).starts_with("the tool said: "),
+                _ => false,
+            });
+            must!(told, "after the denial the model was not asked again");
+        }
+        Denial::EndsTurn => {
+            let result = session.turn_end().await?;
+            let ended = matches!(result.outcome, TurnOutcome::Completed | TurnOutcome::Interrupted);
+            must!(ended && result.error.is_none(), "the turn ended as {:?}", result.outcome);
+        }
+    }
+    must!(!bench.has_file("denied.txt"), "the denied command ran");
+    let said = session.exchange("go on").await?;
+    must!(said == "Going on.", "the next turn said {said:?}");
+    Ok(())
+}
+
+pub(super) async fn deny_with_reason(bench: &Bench) -> Result<(), Fault> {
+    let mut session = denied(bench).await?;
     let said = session.completes().await?;
     must!(said.contains("not in this harbour"), "the model was told: {said}");
-    must!(!bench.has_file("denied.txt"), "the denied command ran");
     Ok(())
 }
 
@@ -135,9 +170,9 @@ pub(super) async fn always(bench: &Bench) -> Result<(), Fault> {
     must!(state.summary.mode == mode, "the mode changed from {mode:?} to {:?}", state.summary.mode);
     // What was allowed is the one tool: another is asked for as before.
     session.prompt("write a file").await?;
-    let request = session.permission(&(bench.profile().write)(&written, "").name).await?;
+    let request = session.permission(&bench.profile().write_name()).await?;
     session.answer(&request, Answer::deny(None)).await?;
-    session.completes().await?;
+    session.turn_end().await?;
     must!(!written.exists(), "the denied file was written");
     Ok(())
 }

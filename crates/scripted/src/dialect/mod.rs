@@ -5,6 +5,8 @@
 //! in `all`.
 
 mod anthropic;
+mod chat;
+mod gemini;
 mod openai;
 
 use std::{fmt, time::Duration};
@@ -21,7 +23,7 @@ use crate::{
 
 /// The APIs that are spoken. The first also answers for paths that are none's.
 pub(crate) fn all() -> &'static [&'static dyn Dialect] {
-    &[&anthropic::Anthropic, &openai::Responses]
+    &[&anthropic::Anthropic, &openai::Responses, &chat::ChatCompletions, &gemini::Gemini]
 }
 
 /// What a path is for.

@@ -42,6 +42,15 @@ impl Answer {
         self.body.split_terminator("\n\n").map(event).collect()
     }
 
+    /// The data of every event of an API that gives its events no names; what is no JSON comes as a string.
+    pub(crate) fn unnamed(&self) -> Vec<Value> {
+        let data = |text: &str| {
+            let data = text.strip_prefix("data: ").unwrap();
+            serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_owned()))
+        };
+        self.body.split_terminator("\n\n").map(data).collect()
+    }
+
     pub(crate) fn event_types(&self) -> Vec<String> {
         self.events().iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
     }
@@ -142,4 +151,10 @@ pub(crate) async fn say(server: &Server, body: &Value) -> Answer {
 pub(crate) async fn said(server: &Server, body: &Value) -> String {
     let answer = say(server, body).await;
     answer.events().iter().filter_map(|event| event["delta"]["text"].as_str()).collect()
+}
+
+/// Asks an API that is not the Messages API, as its clients do.
+pub(crate) async fn post(server: &Server, path: &str, body: &Value) -> Answer {
+    let headers = "authorization: Bearer fake\r\nx-goog-api-key: fake\r\n";
+    ask(server, "POST", path, headers, &body.to_string()).await
 }

@@ -7,6 +7,8 @@
 mod goldens;
 mod naive;
 mod orders;
+mod sdk;
+mod suite;
 
 use std::{collections::HashMap, path::PathBuf};
 

@@ -1,11 +1,11 @@
-//! Errors of the Responses API: status, code and the words that clients recognise them by.
+//! Errors of both OpenAI APIs: status, code and the words that clients recognise them by.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::step::{Failure, FailureKind};
 
-pub(super) fn status(kind: FailureKind) -> StatusCode {
+pub(in crate::dialect) fn status(kind: FailureKind) -> StatusCode {
     match kind {
         FailureKind::BadRequest | FailureKind::PromptTooLong => StatusCode::BAD_REQUEST,
         FailureKind::Unauthorized => StatusCode::UNAUTHORIZED,
@@ -18,7 +18,7 @@ pub(super) fn status(kind: FailureKind) -> StatusCode {
     }
 }
 
-pub(super) fn body(failure: &Failure) -> Value {
+pub(in crate::dialect) fn body(failure: &Failure) -> Value {
     let (kind, code, words) = match failure.kind {
         FailureKind::BadRequest => ("invalid_request_error", Value::Null, "Invalid request"),
         FailureKind::PromptTooLong => (

@@ -1,6 +1,6 @@
 //! The OpenAI Responses API: `POST /v1/responses`, streamed and whole.
 
-mod failure;
+pub(super) mod failure;
 mod request;
 mod stream;
 
@@ -79,6 +79,7 @@ mod tests {
             "tools": [{ "type": "function", "name": "exec_command" },
                       { "type": "namespace", "name": "mcp__harbour", "tools": [{ "name": "depth" }] }],
             "input": [
+                { "type": "additional_tools", "role": "developer", "tools": [{ "type": "custom", "name": "exec" }] },
                 { "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "<environment_context>x" }] },
                 { "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "go" }, { "type": "input_image" }] },
                 { "type": "reasoning" },
@@ -89,7 +90,7 @@ mod tests {
         });
         let asked = request::read(&body).unwrap_or_default();
         assert_eq!((asked.prompt(), asked.prompts.len(), asked.turns, asked.images), ("go", 1, 1, 1));
-        assert_eq!(asked.tools, ["exec_command", "mcp__harbour/depth"]);
+        assert_eq!(asked.tools, ["exec_command", "mcp__harbour/depth", "exec"]);
         assert_eq!(
             asked.results.iter().map(|it| (&*it.name, &*it.text)).collect::<Vec<_>>(),
             [("exec_command", "done")]

@@ -52,6 +52,8 @@ pub(super) fn read(body: &Value) -> Result<Asked, String> {
         speaking = is_models;
         match kind {
             "message" if item["role"] == "user" => bytes += user(item, &mut asked),
+            // To newer models Codex offers tools inside the conversation.
+            "additional_tools" => asked.tools.extend(names(&item["tools"], "")),
             "function_call_output" | "custom_tool_call_output" => {
                 let id = item["call_id"].as_str().unwrap_or_default();
                 let text = text_of(&item["output"]);

@@ -1,0 +1,188 @@
+//! The contract suite on real agents over ACP, in their pinned versions. Offline: the model is scripted, the home is empty,
+//! the key opens nothing.
+//!
+//! `SCENARIO=name` runs that one alone and compares nothing. `UPDATE=1` writes docs/compatibility.md.
+
+// What stands for Claude Code's second road is not needed here.
+#[allow(dead_code, reason = "shared with the tests of other agents")]
+#[path = "support/page.rs"]
+mod page;
+
+use std::{ffi::OsString, sync::Arc, time::Duration};
+
+use portolan_agents::{
+    Supervision,
+    acp::{Acp, Config, Serves, catalogue},
+    claude::prices::Price,
+    sweep,
+};
+use portolan_contract::{
+    Bench, Fault, Model, Place, Profile, Scenario, Subject, Verdict, profile, run, scenarios,
+    table::{self, Column},
+};
+use portolan_core::{Event, SessionSpec, ports::Agent};
+use portolan_testkit::npm::{self, Pinned};
+
+/// Scenarios at once. They mostly wait; more would only make two cores slower.
+const AT_ONCE: usize = 3;
+
+/// How long an agent may take to say that a turn has stopped. Shorter than a user's, so that one that never does costs the
+/// suite little.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+const AGENTS: [(Profile, Pinned); 6] = [
+    (profile::GEMINI, npm::GEMINI),
+    (profile::QWEN, npm::QWEN),
+    (profile::OPENCODE, npm::OPENCODE),
+    (profile::GOOSE, npm::GOOSE),
+    (profile::CLAUDE_AGENT_ACP, npm::CLAUDE_AGENT_ACP),
+    (profile::CODEX_ACP, npm::CODEX_ACP),
+];
+
+fn subject(profile: Profile, version: &str, command: Vec<OsString>) -> Arc<Subject> {
+    let make = move |place: &Place| {
+        let mut supervision = Supervision::new(place.key.clone(), place.environment.clone());
+        supervision.answer = PATIENCE;
+        // Some tell no money, and there is no list of prices.
+        let price = Price { input: 1.0, output: 8.0, cache_write: 0.0, cache_read: 0.1 };
+        let prices = ["gemini-", "m", "scripted/", "gpt-", "claude-", "default", "sonnet", "opus", "haiku"];
+        let config = Config {
+            kind: profile.agent.to_owned(),
+            command: command.clone(),
+            // As a daemon has it unless its user says otherwise.
+            serves: Serves { files: true, terminals: true },
+            prices: prices.into_iter().map(|model| (model.to_owned(), price)).collect(),
+            ..Config::default()
+        };
+        Ok(Arc::new(Acp::new(config, &supervision)) as Arc<dyn Agent>)
+    };
+    Arc::new(Subject {
+        title: format!("{version}, ACP"),
+        profile,
+        make: Box::new(make),
+        leftovers: |key| {
+            sweep(key).iter().map(|swept| format!("{} {}", swept.process.pid, swept.name)).collect()
+        },
+        tool_server: Some(vec![env!("CARGO_BIN_EXE_contract-tool-server").to_owned()]),
+    })
+}
+
+/// The program with the arguments that the catalogue starts it with.
+async fn installed(profile: Profile, pinned: Pinned) -> Vec<OsString> {
+    let install = tokio::task::spawn_blocking(move || pinned.command());
+    let command = install.await.unwrap_or_else(|error| panic!("{error}"));
+    let mut command = command.unwrap_or_else(|error| panic!("{error}"));
+    command.extend(catalogue::known(profile.agent).command.iter().skip(1).map(OsString::from));
+    command
+}
+
+/// A conversation that no agent has.
+const NOWHERE: &str = "01a00000-0000-7000-8000-000000000000";
+
+static UNKNOWN_SESSION: Scenario = Scenario {
+    name: "unknown-session",
+    says: "A conversation that the agent does not have is not taken up, and that is said.",
+    core: false,
+    model: Model::Scripted,
+    limit: scenarios::LIMIT,
+    offered: |_, _| Ok(()),
+    play: |bench| Box::pin(unknown_session(bench)),
+};
+
+async fn unknown_session(bench: &Bench) -> Result<(), Fault> {
+    let spec = SessionSpec { resume: Some(NOWHERE.into()), ..bench.spec() };
+    let mut session = bench.session_from(spec).await?;
+    let exit = session
+        .until("the end of the agent", |event| match event {
+            Event::AgentExited { exit, .. } => Some(Some(exit.clone())),
+            Event::AgentReady { .. } => Some(None),
+            _ => None,
+        })
+        .await?;
+    match exit {
+        Some(exit) if exit.reason.is_error() && exit.message.contains("could not begin") => Ok(()),
+        exit => Err(Fault::wrong(format!("it went on, or said nothing: {exit:?}"))),
+    }
+}
+
+async fn does_what_the_page_says(agent: &str) {
+    let (profile, pinned) =
+        AGENTS.into_iter().find(|(profile, _)| profile.agent == agent).expect("one of these");
+    let subject = subject(profile, pinned.program_version(), installed(profile, pinned).await);
+    let wanted = std::env::var("SCENARIO").ok();
+    // First, because it mostly waits.
+    let scenarios: Vec<_> = [&UNKNOWN_SESSION]
+        .into_iter()
+        .chain(Scenario::all())
+        .filter(|scenario| {
+            wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == scenario.name))
+        })
+        .collect();
+    let findings = run(&subject, &scenarios, AT_ONCE, |_| {}).await;
+    let columns = [Column { title: subject.title.clone(), findings }];
+    println!("{}", page::told(&columns));
+    let unknown =
+        columns.iter().flat_map(|column| &column.findings).any(|finding| !finding.unknown.is_empty());
+    assert!(!unknown, "the pinned version says what the adapter does not know; see above");
+    let own = columns[0].findings.iter().find(|finding| finding.scenario.name == UNKNOWN_SESSION.name);
+    assert!(
+        own.is_none_or(|finding| finding.verdict == Verdict::Works),
+        "{}; see above",
+        UNKNOWN_SESSION.says
+    );
+    if wanted.is_some() {
+        return;
+    }
+    let ran = table::section(agent, profile.title, &columns);
+    let stands = page::section(agent, &ran).expect("docs/compatibility.md");
+    assert_eq!(
+        stands, ran,
+        "docs/compatibility.md is not what ran; see above why, then run this test with UPDATE=1 and commit the page"
+    );
+}
+
+// covers: 003-021, 003-022, 003-029
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gemini_does_what_the_page_says() {
+    does_what_the_page_says("gemini").await;
+}
+
+// covers: 003-017, 003-141
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn qwen_does_what_the_page_says() {
+    does_what_the_page_says("qwen").await;
+}
+
+// covers: 003-011, 003-024, 003-019
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opencode_does_what_the_page_says() {
+    does_what_the_page_says("opencode").await;
+}
+
+// covers: 003-012, 003-020
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn goose_does_what_the_page_says() {
+    does_what_the_page_says("goose").await;
+}
+
+// covers: 003-011, 003-023
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_acp_adapter_of_claude_code_does_what_the_page_says() {
+    does_what_the_page_says("claude-agent-acp").await;
+}
+
+// covers: 003-011, 003-117
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_acp_adapter_of_codex_does_what_the_page_says() {
+    does_what_the_page_says("codex-acp").await;
+}
+
+#[test]
+fn what_the_catalogue_says_was_tested_is_what_runs_here() {
+    for (profile, pinned) in AGENTS {
+        let known = catalogue::known(profile.agent);
+        assert_eq!(known.tested, Some(pinned.program_version()), "{}", profile.agent);
+        assert_eq!(known.title, profile.title);
+        assert!(profile.install.ends_with(&format!("@{}", pinned.version)), "{}", profile.install);
+    }
+}
