@@ -258,6 +258,10 @@ api_key_source?: string,
  */
 fast_mode?: string,
 /**
+ * What it can do, where it tells only once it runs. Replaces what was known.
+ */
+capabilities?: Capabilities,
+/**
  * Features the agent names beyond all this.
  */
 features?: Array<string>, };
