@@ -1,6 +1,8 @@
 //! Agents over ACP as real processes: a small agent in a shell script, with the files and commands that are done for it; and
 //! the roads that lead to one.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is how it fails")]
+
 mod support;
 
 use std::{ffi::OsString, fs, path::Path, sync::Arc};

@@ -36,7 +36,7 @@ pub(super) fn setup() -> Setup {
         notices: vec![],
         prices: Prices::default(),
         patience: Duration::from_secs(30),
-        start_patience: Duration::from_secs(60),
+        start_patience: Duration::from_mins(1),
         quiet: Duration::from_millis(500),
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// How long an agent may take to begin. The slowest took 43 s for its first start, on a busy machine.
-pub(super) const START: Duration = Duration::from_secs(120);
+pub(super) const START: Duration = Duration::from_mins(2);
 
 /// How long no more of the past must have been told before it counts as told. It comes in one go.
 const QUIET: Duration = Duration::from_millis(500);

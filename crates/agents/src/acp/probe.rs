@@ -107,19 +107,13 @@ impl Prober {
     pub(super) async fn look(&self) -> Result<Probe, String> {
         let found = self.found().await?;
         let program = found.command.first().map(|program| program.to_string_lossy().into_owned());
-        let mut message = format!("`{}`, over ACP", program.as_deref().unwrap_or_default());
-        match (&found.version, self.known.tested) {
-            (Some(version), Some(tested)) if is_older(version, tested) => {
-                message +=
-                    &format!("; older than {tested}, which was tested: update it ({})", self.known.install);
-            }
-            (_, Some(_)) => {}
-            (_, None) => message += "; nobody has tested it",
-        }
-        if !self.known.remark.is_empty() {
-            message += &format!("; {}", self.known.remark);
-        }
-        message += &format!("; not logged in? {}", self.known.login);
+        let old = found.version.as_deref().and_then(|version| too_old(&self.kind, version, self.known));
+        let untested = self.known.tested.is_none().then(|| "nobody has tested it".to_owned());
+        let remark = Some(self.known.remark.to_owned()).filter(|remark| !remark.is_empty());
+        let login = Some(format!("not logged in? {}", self.known.login));
+        let first = format!("`{}`, over ACP", program.as_deref().unwrap_or_default());
+        let parts = [Some(first), old, untested, remark, login];
+        let message = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
         let why = if self.known.kind.is_empty() { "by its configuration" } else { "it speaks ACP itself" };
         Ok(Probe {
             available: true,

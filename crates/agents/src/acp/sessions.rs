@@ -204,7 +204,7 @@ impl Translate {
                 self.setup.known.tested.map(|tested| format!(" (tested with {tested})")).unwrap_or_default();
             let message = format!("{title} speaks version {version} of ACP, and Portolan speaks {VERSION}");
             let way_out = format!("update {title}{known}: {}", self.setup.known.install);
-            return self.cannot(ErrorKind::Protocol, message, Some(way_out), out);
+            return Self::cannot(ErrorKind::Protocol, message, Some(way_out), out);
         }
         let told = &result["agentCapabilities"];
         let has = |key: &str| told["sessionCapabilities"][key].is_object();
@@ -246,12 +246,12 @@ impl Translate {
         let mut params = json!({ "cwd": self.setup.folder, "mcpServers": [] });
         match self.servers() {
             Ok(servers) => params["mcpServers"] = Value::from(servers),
-            Err(why) => return self.cannot(ErrorKind::InvalidRequest, why, None, out),
+            Err(why) => return Self::cannot(ErrorKind::InvalidRequest, why, None, out),
         }
         if !self.setup.extra.is_empty() {
             if !offers.extra {
                 let why = format!("{} takes no folders beside the working folder", self.setup.title);
-                return self.cannot(ErrorKind::InvalidRequest, why, None, out);
+                return Self::cannot(ErrorKind::InvalidRequest, why, None, out);
             }
             params["additionalDirectories"] = json!(self.setup.extra);
         }
@@ -269,7 +269,7 @@ impl Translate {
             Begin::Resume { own: true, .. } => return self.begin_anew(out),
             Begin::Resume { own: false, .. } => {
                 let why = format!("{} cannot take up a conversation", self.setup.title);
-                return self.cannot(ErrorKind::Agent, why, Some("start a new session".into()), out);
+                return Self::cannot(ErrorKind::Agent, why, Some("start a new session".into()), out);
             }
             Begin::Fork { session } if offers.fork => {
                 params["sessionId"] = json!(session);
@@ -277,7 +277,7 @@ impl Translate {
             }
             Begin::Fork { .. } => {
                 let why = format!("{} cannot go on in a copy of a conversation", self.setup.title);
-                return self.cannot(ErrorKind::Agent, why, Some("start a new session".into()), out);
+                return Self::cannot(ErrorKind::Agent, why, Some("start a new session".into()), out);
             }
         };
         self.ask(None, What::Begin, method, params, out);
@@ -310,7 +310,7 @@ impl Translate {
         let named = some_text(result, "sessionId");
         let Some(id) = named.or_else(|| self.session.id.take()) else {
             let why = format!("{} began a session and did not say which", self.setup.title);
-            return self.cannot(ErrorKind::Protocol, why, None, out);
+            return Self::cannot(ErrorKind::Protocol, why, None, out);
         };
         self.session.id = Some(id.clone());
         let info = self.session.take_settings(result);
@@ -410,13 +410,13 @@ impl Translate {
         }
         let info = errors::info(error, "");
         let message = format!("{} could not begin: {}", self.setup.title, info.message);
-        self.cannot(info.kind, message, info.way_out, out);
+        Self::cannot(info.kind, message, info.way_out, out);
     }
 
     pub(super) fn not_logged_in(&mut self, error: &Error, out: &mut Turnout) {
         self.tell_login(error, out);
         let message = format!("{} is not logged in: {}", self.setup.title, errors::words(error));
-        self.cannot(ErrorKind::Auth, message, Some(self.way_to_log_in()), out);
+        Self::cannot(ErrorKind::Auth, message, Some(self.way_to_log_in()), out);
     }
 
     /// Shows the ways to log in that the agent offers.
@@ -438,7 +438,7 @@ impl Translate {
     }
 
     /// The agent cannot be worked with, and why.
-    fn cannot(&self, kind: ErrorKind, message: String, way_out: Option<String>, out: &mut Turnout) {
+    fn cannot(kind: ErrorKind, message: String, way_out: Option<String>, out: &mut Turnout) {
         let why = message.clone();
         out.event(Event::Failure { error: ErrorInfo { kind, message, way_out }, recoverable: false });
         out.give_up(why);
@@ -474,13 +474,12 @@ impl Translate {
     }
 
     fn ask_for_mode(&mut self, ticket: Option<Ticket>, what: What, id: &str, out: &mut Turnout) {
-        match self.session.mode_option.clone().filter(|_| !self.session.has_mode_list) {
-            Some(option) => self.ask_for_option(ticket, what, &option, id, out),
-            None => {
-                let params = self.of_session(json!({ "modeId": id }));
-                self.ask(ticket, what, "session/set_mode", params, out);
-            }
+        let option = self.session.mode_option.clone().filter(|_| !self.session.has_mode_list);
+        if let Some(option) = option {
+            return self.ask_for_option(ticket, what, &option, id, out);
         }
+        let params = self.of_session(json!({ "modeId": id }));
+        self.ask(ticket, what, "session/set_mode", params, out);
     }
 
     pub(super) fn set_model(&mut self, ticket: Option<Ticket>, model: &str, out: &mut Turnout) {
@@ -488,13 +487,11 @@ impl Translate {
     }
 
     fn ask_for_model(&mut self, ticket: Option<Ticket>, what: What, model: &str, out: &mut Turnout) {
-        match self.session.model_option.clone() {
-            Some(option) => self.ask_for_option(ticket, what, &option, model, out),
-            None => {
-                let params = self.of_session(json!({ "modelId": model }));
-                self.ask(ticket, what, "session/set_model", params, out);
-            }
+        if let Some(option) = self.session.model_option.clone() {
+            return self.ask_for_option(ticket, what, &option, model, out);
         }
+        let params = self.of_session(json!({ "modelId": model }));
+        self.ask(ticket, what, "session/set_model", params, out);
     }
 
     fn ask_for_option(

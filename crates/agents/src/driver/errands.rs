@@ -48,15 +48,15 @@ impl Errands {
         Self { desk, ..Self::default() }
     }
 
-    /// Begins one; says what came of it where it cannot.
-    pub(super) fn begin(&mut self, errand: Errand) -> Result<(), (String, Error)> {
+    /// Begins one; says why where it cannot.
+    pub(super) fn begin(&mut self, errand: Errand) -> Result<(), Box<Error>> {
         let Errand { key, method, params } = errand;
-        let fault = |code, message: &str| Error { code, message: message.into(), data: None };
+        let fault = |code, message: &str| Err(Box::new(Error { code, message: message.into(), data: None }));
         let Some(desk) = &mut self.desk else {
-            return Err((key, fault(Error::METHOD_NOT_FOUND, "nothing is done for this agent")));
+            return fault(Error::METHOD_NOT_FOUND, "nothing is done for this agent");
         };
         if self.under_way.len() >= MAX_ERRANDS {
-            return Err((key, fault(Error::INTERNAL, "too much is being done for this agent already")));
+            return fault(Error::INTERNAL, "too much is being done for this agent already");
         }
         let task = self.under_way.spawn(desk.begin(&method, params));
         self.keys.insert(task.id(), key);

@@ -200,6 +200,10 @@ impl Driver {
                 self.deliver();
             }
             self.flood_check(lines.skipped());
+            // Before anything is waited for: what was just read may be the reason.
+            if let Some(rung) = self.due_rung() {
+                self.climb(rung, child).await;
+            }
             self.close_input_when_written();
             let wake = self.next_wake().unwrap_or(alive_at).min(alive_at);
             let accepting = more_wanted
@@ -260,9 +264,6 @@ impl Driver {
                     }
                 },
             }
-            if let Some(rung) = self.due_rung() {
-                self.climb(rung, child).await;
-            }
         }
     }
 
@@ -291,8 +292,9 @@ impl Driver {
             self.timers.change(timer, after);
         }
         for errand in std::mem::take(&mut self.turnout.errands) {
-            if let Err((key, fault)) = self.begin_errand(errand) {
-                self.translator.errand_done(&key, Err(fault), &mut self.turnout);
+            let key = errand.key.clone();
+            if let Err(fault) = self.begin_errand(errand) {
+                self.translator.errand_done(&key, Err(*fault), &mut self.turnout);
                 // It answers the agent, and asks for nothing more.
                 self.turnout.errands.clear();
             }
@@ -310,10 +312,10 @@ impl Driver {
         }
     }
 
-    fn begin_errand(&mut self, errand: Errand) -> Result<(), (String, Error)> {
+    fn begin_errand(&mut self, errand: Errand) -> Result<(), Box<Error>> {
         if self.unwritten >= UNREAD {
             let message = "it does not read what it asked for".to_owned();
-            return Err((errand.key, Error { code: Error::INTERNAL, message, data: None }));
+            return Err(Box::new(Error { code: Error::INTERNAL, message, data: None }));
         }
         self.errands.begin(errand)
     }

@@ -528,6 +528,17 @@ mod tests {
         );
     }
 
+    // covers: 003-017
+    #[test]
+    fn an_agent_that_nobody_knows_needs_only_its_command() {
+        let loaded = file("[agents.harbour]\ncommand = [\"harbour\", \"acp\"]\nfiles = false\n").unwrap();
+        let harbour = &loaded.settings.agents["harbour"];
+        assert_eq!(
+            (harbour.command.as_slice(), harbour.files),
+            (&["harbour".to_owned(), "acp".to_owned()][..], false)
+        );
+    }
+
     #[test]
     fn a_limit_of_nothing_is_refused() {
         for key in ["limits.agent_ready_seconds", "limits.control_request_seconds", "limits.line_bytes"] {

@@ -25,11 +25,13 @@ fn names() -> Vec<String> {
 }
 
 fn results(player: &Player) -> Vec<&TurnResult> {
-    let result = |report| match report {
-        &Report::TurnEnded { ref result, .. } => Some(&**result),
-        _ => None,
-    };
-    player.reports.iter().filter_map(result).collect()
+    let mut results = vec![];
+    for report in &player.reports {
+        if let Report::TurnEnded { result, .. } = report {
+            results.push(&**result);
+        }
+    }
+    results
 }
 
 // covers: 003-011, 003-012, 003-014, 003-015, 003-016, 003-054, 003-055, 003-056, 003-059, 003-060

@@ -104,11 +104,13 @@ fn events(out: &Turnout) -> Vec<&Event> {
 }
 
 fn events_of(reports: &[Report]) -> Vec<&Event> {
-    let event = |report| match report {
-        &Report::Event { ref event, .. } => Some(event),
-        _ => None,
-    };
-    reports.iter().filter_map(event).collect()
+    let mut events = vec![];
+    for report in reports {
+        if let Report::Event { event, .. } = report {
+            events.push(event);
+        }
+    }
+    events
 }
 
 // ----------------------------------------------------------------------------------------- player
