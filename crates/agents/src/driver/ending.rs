@@ -68,10 +68,6 @@ impl Driver {
     }
 
     pub(super) fn next_wake(&self) -> Option<Instant> {
-        if self.due_rung().is_some() {
-            // A line that is read and told at once leaves nothing else to wake for.
-            return Some(Instant::now());
-        }
         let silent = self.silent_until.filter(|_| self.rung == Rung::Running);
         let ready = self.ready_by.filter(|_| self.rung == Rung::Running);
         let link = self.link_by.filter(|_| self.rung == Rung::Running);
