@@ -13,6 +13,7 @@ pub mod counters;
 pub mod demo;
 pub mod dial_in;
 pub mod driver;
+pub mod prices;
 pub mod roads;
 
 use std::{ffi::OsString, sync::Arc, time::Duration};

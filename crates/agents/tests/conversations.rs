@@ -139,12 +139,12 @@ async fn a_turn_streams_its_text_and_ends_with_what_it_used() {
 }
 
 #[tokio::test]
-async fn a_prompt_is_delivered_then_consumed_and_then_its_turn_starts() {
+async fn a_prompt_is_delivered_and_its_turn_starts_before_it_counts_as_taken_up() {
     let mut session = Session::demo(spec()).await;
     let ticket = session.prompt("say x").await;
     let first = [session.next().await, session.next().await, session.next().await];
     let started = Report::TurnStarted { origin: TurnOrigin::Prompt };
-    assert_eq!(first, [Report::Delivered(ticket), Report::Consumed { ticket, result: None }, started]);
+    assert_eq!(first, [Report::Delivered(ticket), started, Report::Consumed { ticket, result: None }]);
     session.stop().await;
 }
 
@@ -197,6 +197,30 @@ async fn an_allowed_command_runs_and_streams_its_output() {
         .iter()
         .any(|event| matches!(event, Event::Delta { text, .. } if text == "chart.txt\n"));
     assert!(streamed);
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_steered_cuts_what_is_said_and_the_turn_goes_on_with_it() {
+    let mut session = Session::demo(spec()).await;
+    session.prompt("slow").await;
+    session.until(|report| matches!(report, Report::TurnStarted { .. })).await;
+    let from = session.seen.len();
+    let steered = |words: &str| Order::Steer { content: vec![Content::text(words)] };
+    assert_eq!(session.ask_of(steered("say to the north")).await, Ok(None));
+    assert_eq!(session.result().await.outcome, TurnOutcome::Completed);
+    let begun = |reports: &[Report]| {
+        reports.iter().filter(|report| matches!(report, Report::TurnStarted { .. })).count()
+    };
+    assert_eq!(begun(&session.seen[from..]), 0, "it is the same turn");
+    assert_eq!(said(&session.seen[from..]).last().unwrap(), "to the north");
+    let from = session.seen.len();
+    session.order(steered("say after the end")).await;
+    session.result().await;
+    assert_eq!(
+        (begun(&session.seen[from..]), said(&session.seen[from..])),
+        (1, vec!["after the end".into()])
+    );
     session.stop().await;
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use portolan_core::{
-    Capabilities, CommandId, Principal, Role, SessionSpec, TokenId,
+    Capabilities, CommandId, Principal, Role, SessionId, SessionSpec, TokenId,
     event::Content,
     ports::{Agent, Clock, Store},
     registry::Registry,
@@ -137,6 +137,11 @@ impl Bench {
         let registry = self.registry().await?;
         let summary = registry.create(&owner(), CommandId::random(), spec).await?;
         Session::join(registry, summary.session, self.transcript.clone()).await
+    }
+
+    /// A session that is there already.
+    pub async fn session_of(&self, session: SessionId) -> Result<Session, Fault> {
+        Session::join(self.registry().await?, session, self.transcript.clone()).await
     }
 
     /// Is there such a file in the session's folder?

@@ -77,6 +77,9 @@ pub struct Capabilities {
     pub streaming: bool,
     /// A running turn can be stopped.
     pub interrupt: bool,
+    /// A prompt that waits in Portolan's queue can be put into the turn that runs. Where `prompt_queue` is `agent`,
+    /// nothing waits there: the agent has it already.
+    pub steering: bool,
     /// A session can be taken up again after its process has ended.
     pub session_resume: bool,
     /// The model can change in a running session.
@@ -144,6 +147,7 @@ impl Default for Capabilities {
         Self {
             streaming: false,
             interrupt: false,
+            steering: false,
             session_resume: false,
             model_switching: false,
             permission_modes: false,

@@ -121,6 +121,11 @@ pub enum Action {
         /// The prompt's entry.
         prompt: Seq,
     },
+    /// Put a prompt that waits in the queue into the turn that runs, now.
+    Steer {
+        /// The prompt's entry.
+        prompt: Seq,
+    },
     /// Send again what ended as uncertain.
     SendAgain {
         /// The command's entry.
@@ -140,7 +145,7 @@ pub enum Action {
 
 impl Action {
     /// Every action's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 22] = [
+    pub const NAMES: [&'static str; 23] = [
         "prompt",
         "answer",
         "interrupt",
@@ -161,6 +166,7 @@ impl Action {
         "context",
         "stop_task",
         "withdraw",
+        "steer",
         "send_again",
         "remove_rule",
     ];
@@ -190,6 +196,7 @@ impl Action {
             Self::Context => "context",
             Self::StopTask { .. } => "stop_task",
             Self::Withdraw { .. } => "withdraw",
+            Self::Steer { .. } => "steer",
             Self::SendAgain { .. } => "send_again",
             Self::RemoveRule { .. } => "remove_rule",
             Self::Native { .. } => Self::NATIVE,
@@ -221,6 +228,7 @@ impl Action {
             | Self::Context
             | Self::StopTask { .. }
             | Self::Withdraw { .. }
+            | Self::Steer { .. }
             | Self::SendAgain { .. }
             | Self::RemoveRule { .. } => Role::Operator,
         }
@@ -410,6 +418,7 @@ mod tests {
             Action::Context,
             Action::StopTask { task: text("t") },
             Action::Withdraw { prompt: Seq(1) },
+            Action::Steer { prompt: Seq(1) },
             Action::SendAgain { command: Seq(1) },
             Action::RemoveRule { tool_name: text("Bash") },
             Action::Native { body: Value::Null },

@@ -204,6 +204,12 @@ pub enum Order {
         /// What was said.
         content: Vec<Content>,
     },
+    /// Take up this prompt in the turn that runs. Where none runs any more it is a prompt like any other: the turn may
+    /// have ended on the way.
+    Steer {
+        /// What was said.
+        content: Vec<Content>,
+    },
     /// This is the answer to what you asked.
     Answer {
         /// The agent's own key for the request.

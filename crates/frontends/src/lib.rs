@@ -5,6 +5,7 @@ pub mod door;
 pub mod handheld;
 pub mod insights;
 pub mod native;
+mod sse;
 
 #[cfg(feature = "schema")]
 pub use native::schema;

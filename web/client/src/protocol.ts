@@ -121,6 +121,10 @@ task: string, } | { "name": "withdraw",
 /**
  * The prompt's entry.
  */
+prompt: Seq, } | { "name": "steer",
+/**
+ * The prompt's entry.
+ */
 prompt: Seq, } | { "name": "send_again",
 /**
  * The command's entry.
@@ -253,6 +257,10 @@ api_key_source?: string,
  * Fast mode, in the agent's own words.
  */
 fast_mode?: string,
+/**
+ * What it can do, where it tells only once it runs. Replaces what was known.
+ */
+capabilities?: Capabilities,
 /**
  * Features the agent names beyond all this.
  */
@@ -413,6 +421,11 @@ streaming: boolean,
  * A running turn can be stopped.
  */
 interrupt: boolean,
+/**
+ * A prompt that waits in Portolan's queue can be put into the turn that runs. Where `prompt_queue` is `agent`,
+ * nothing waits there: the agent has it already.
+ */
+steering: boolean,
 /**
  * A session can be taken up again after its process has ended.
  */
@@ -2287,6 +2300,10 @@ message: JsonValue, } | { "name": "context" } | { "name": "stop_task",
  * Which.
  */
 task: string, } | { "name": "withdraw",
+/**
+ * The prompt's entry.
+ */
+prompt: Seq, } | { "name": "steer",
 /**
  * The prompt's entry.
  */

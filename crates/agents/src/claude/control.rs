@@ -173,7 +173,7 @@ impl Translate {
             Order::Context => (What::Plain, json!({ "subtype": "get_context_usage" })),
             Order::StopTask(task) => (What::Plain, json!({ "subtype": "stop_task", "task_id": task })),
             Order::Native(body) => return self.native(ticket, body, out),
-            Order::Prompt { .. } | Order::Answer { .. } => return,
+            Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } => return,
         };
         self.ask(Some(ticket), what, request, out);
     }

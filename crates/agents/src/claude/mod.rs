@@ -11,7 +11,6 @@ pub mod fuzz;
 pub mod history;
 mod launch;
 mod names;
-pub mod prices;
 pub mod probe;
 mod prompts;
 mod requests;
@@ -41,6 +40,7 @@ use self::{
     prices::Price,
     probe::{Found, Prober},
 };
+pub use crate::prices;
 use crate::{Supervision, dial_in::DialIn, driver};
 
 /// Its name.
@@ -193,6 +193,8 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
     Capabilities {
         streaming: true,
         interrupt: true,
+        // Nothing waits in Portolan's queue: what is said during a turn is with the agent at once.
+        steering: false,
         session_resume: true,
         model_switching: true,
         permission_modes: true,

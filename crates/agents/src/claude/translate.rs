@@ -152,7 +152,8 @@ impl Translate {
 
     fn order(&mut self, ticket: Ticket, order: Order, out: &mut Turnout) {
         match order {
-            Order::Prompt { content } => self.prompt(ticket, &content, out),
+            // It takes what it is told into the turn that runs by itself.
+            Order::Prompt { content } | Order::Steer { content } => self.prompt(ticket, &content, out),
             Order::Answer { key, ask, answer } => self.answer(ticket, &key, &ask, answer, out),
             order => self.instruct_control(ticket, order, out),
         }

@@ -3,7 +3,7 @@
 
 use portolan_core::{
     Event,
-    event::{AgentInfo, Level},
+    event::{AgentInfo, Content, Level},
     ports::{Order, Ticket},
 };
 use portolan_wire::jsonrpc::{Error, Id, Pending};
@@ -39,6 +39,8 @@ pub(super) enum What {
     /// The mode that the session begins with.
     FirstMode,
     Turn(Turning),
+    /// A prompt that is to go into the turn that runs.
+    Steer(Vec<Content>),
     Interrupt,
     Models,
     Skills,
@@ -58,6 +60,11 @@ impl Calls {
             self.0.settle(&id);
             out.clear_timer(timer(&id));
         }
+    }
+
+    /// Is the same already asked?
+    fn waits_for(&self, what: &What) -> bool {
+        !self.0.find(|call| call.what == *what).is_empty()
     }
 
     /// A turn was asked for, and whether there will be one is not told yet.
@@ -105,9 +112,22 @@ impl Translate {
     /// What there is beside the thread.
     pub(super) fn ask_around(&mut self, out: &mut Turnout) {
         self.ask(None, What::Models, "model/list", Some(json!({})), out);
-        let folder = self.setup.thread["cwd"].clone();
-        self.ask(None, What::Skills, "skills/list", Some(json!({ "cwds": [folder] })), out);
-        self.ask(None, What::Account, "account/read", Some(json!({ "refreshToken": false })), out);
+        self.ask_skills(out);
+        self.ask_account(out);
+    }
+
+    /// Asked once at a time: Codex may say many times that they have changed.
+    pub(super) fn ask_skills(&mut self, out: &mut Turnout) {
+        if !self.calls.waits_for(&What::Skills) {
+            let folder = self.setup.thread["cwd"].clone();
+            self.ask(None, What::Skills, "skills/list", Some(json!({ "cwds": [folder] })), out);
+        }
+    }
+
+    pub(super) fn ask_account(&mut self, out: &mut Turnout) {
+        if !self.calls.waits_for(&What::Account) {
+            self.ask(None, What::Account, "account/read", Some(json!({ "refreshToken": false })), out);
+        }
     }
 
     /// Parameters that name the session's own thread.
@@ -153,7 +173,7 @@ impl Translate {
                 out.rejected(ticket, "Codex cannot do this");
             }
             // They have ways of their own.
-            Order::Prompt { .. } | Order::Answer { .. } => {}
+            Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } => {}
         }
     }
 
@@ -236,7 +256,7 @@ impl Translate {
                 return out.event(Event::AgentInfo { info: Box::new(info) });
             }
             What::Plain => return settled(ticket, Some(result), out),
-            What::Mode | What::Interrupt | What::Quiet => {}
+            What::Mode | What::Steer(_) | What::Interrupt | What::Quiet => {}
         }
         settled(ticket, None, out);
     }
@@ -253,6 +273,7 @@ impl Translate {
                 self.become_ready(out);
             }
             What::Turn(turning) => self.turn_refused(ticket, turning, error, out),
+            What::Steer(content) => self.not_steered(ticket, content, error, out),
             What::Interrupt => self.not_interrupted(ticket, error, out),
             _ => {
                 if let Some(ticket) = ticket {

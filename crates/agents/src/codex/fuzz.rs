@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::translate::{Begin, Setup, Translate};
 use crate::{
-    claude::prices::Prices,
     driver::{Timer, Translator as _, Turnout},
+    prices::Prices,
 };
 
 /// A conversation that begins anew.
@@ -51,6 +51,7 @@ fn play(data: &[u8]) -> Vec<Turnout> {
         let order = match line.strip_prefix('>') {
             Some("prompt") => Some(Order::Prompt { content: vec![Content::text("words")] }),
             Some("compact") => Some(Order::Prompt { content: vec![Content::text("/compact")] }),
+            Some("steer") => Some(Order::Steer { content: vec![Content::text("more words")] }),
             Some("interrupt") => Some(Order::Interrupt),
             Some("model") => Some(Order::SetModel(Some("m:high".into()))),
             Some("mode") => Some(Order::SetMode("plan".into())),

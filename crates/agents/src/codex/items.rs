@@ -4,19 +4,26 @@
 //! An item is named by its thread and its own id: a fork repeats ids, and so do subagents. Items that never complete are
 //! closed by the session with their turn; a command that outlives its turn becomes a task; what completes after it was
 //! closed is passed over.
+//!
+//! - `open`: the items that are open
+//! - `tools`: items that are tools, what they are called with and what comes of them
+//! - `changes`: what a patch changes
 
 mod changes;
+mod open;
+mod tools;
 
-use std::collections::{HashSet, VecDeque};
-
-use indexmap::IndexMap;
 use portolan_core::{
-    Event, Generation,
-    event::{Content, FileChange, ItemKind, Task, TaskStatus, ToolKind, ToolOutcome, TurnOutcome},
+    Event,
+    event::{Content, ItemKind, TaskStatus, ToolOutcome},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
-pub(super) use self::changes::changes;
+pub(super) use self::open::Items;
+use self::{
+    open::{Kind, Name, Open, State},
+    tools::Tool,
+};
 use super::{
     KIND,
     threads::Whose,
@@ -24,218 +31,6 @@ use super::{
     wire::{Told, some_text, text},
 };
 use crate::driver::Turnout;
-
-/// Items of one conversation that can be open at once; an agent with more has forgotten them, and so do we.
-const MAX_OPEN: usize = 4096;
-
-/// Closed items whose late end is still known as such.
-const REMEMBERED: usize = 1024;
-
-/// What is kept of a running command's output, for the case that it outlives its turn.
-const KEPT: usize = 64 * 1024;
-
-/// The longest line for people, in characters.
-const TITLE: usize = 120;
-
-type Name = (String, String);
-
-/// Items that are open.
-#[derive(Debug)]
-pub(super) struct Items {
-    generation: Generation,
-    count: u64,
-    open: IndexMap<Name, Open>,
-    closed: HashSet<Name>,
-    oldest: VecDeque<Name>,
-}
-
-#[derive(Debug)]
-struct Open {
-    kind: Kind,
-    /// The item's name in the session, or the call's.
-    name: String,
-    parent: Option<String>,
-    /// The message it is, where it is one.
-    message: Option<String>,
-    /// It was announced as an item that streams.
-    streams: bool,
-    text: String,
-    /// The part of a summary that is written.
-    part: u64,
-    /// For a tool.
-    tool_name: String,
-    changes: Vec<FileChange>,
-    process: Option<String>,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Text,
-    /// What is shown of it is the summary, or the thought itself where there is none.
-    Summary,
-    Thought,
-    Command,
-    Tool,
-    /// A tool that tells what it is called with only when it ends.
-    Late,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Runs,
-    /// Its turn has ended and it goes on.
-    InBackground,
-    /// It was told to stop.
-    Stopping,
-}
-
-impl Items {
-    pub(super) fn new(generation: Generation) -> Self {
-        Self { generation, count: 0, open: IndexMap::new(), closed: HashSet::new(), oldest: VecDeque::new() }
-    }
-
-    fn next_name(&mut self) -> String {
-        self.count += 1;
-        format!("{}.{}", self.generation, self.count)
-    }
-
-    fn begin(&mut self, key: Name, kind: Kind, name: String, parent: Option<String>) -> &mut Open {
-        if self.open.len() >= MAX_OPEN {
-            self.open.shift_remove_index(0);
-        }
-        let open = Open {
-            kind,
-            name,
-            parent,
-            message: None,
-            streams: false,
-            text: String::new(),
-            part: 0,
-            tool_name: String::new(),
-            changes: Vec::new(),
-            process: None,
-            state: State::Runs,
-        };
-        self.open.entry(key).insert_entry(open).into_mut()
-    }
-
-    fn remember(&mut self, key: Name) {
-        if self.closed.insert(key.clone()) {
-            self.oldest.push_back(key);
-        }
-        if self.oldest.len() > REMEMBERED
-            && let Some(oldest) = self.oldest.pop_front()
-        {
-            self.closed.remove(&oldest);
-        }
-    }
-
-    /// The changes that an item is about to make.
-    pub(super) fn changes_of(&self, thread: &str, item: &str) -> Vec<FileChange> {
-        self.open.get(&(thread.into(), item.into())).map(|open| open.changes.clone()).unwrap_or_default()
-    }
-
-    /// The call of an MCP server's tool that is open, where there is just one: its own id and its name.
-    pub(super) fn call_of(&self, thread: &str, server: &str) -> Option<(String, String)> {
-        let prefix = format!("mcp__{server}__");
-        let fits = |(key, open): &(&Name, &Open)| key.0 == thread && open.tool_name.starts_with(&prefix);
-        let mut calls = self.open.iter().filter(fits);
-        match (calls.next(), calls.next()) {
-            (Some((_, open)), None) => Some((open.name.clone(), open.tool_name.clone())),
-            _ => None,
-        }
-    }
-
-    /// What names a task to Codex.
-    pub(super) fn process_of(&self, task: &str) -> Option<String> {
-        let open = self.open.values().find(|open| open.name == task && open.state != State::Runs)?;
-        open.process.clone()
-    }
-
-    pub(super) fn stopping(&mut self, task: &str) {
-        if let Some(open) = self.open.values_mut().find(|open| open.name == task) {
-            open.state = State::Stopping;
-        }
-    }
-
-    /// What a turn leaves open. Commands go on in the background, unless the turn was stopped and they with it; the
-    /// session closes everything else.
-    pub(super) fn turn_ends(&mut self, thread: &str, outcome: TurnOutcome, out: &mut Turnout) {
-        for (key, mut open) in std::mem::take(&mut self.open) {
-            if key.0 != thread || open.state != State::Runs {
-                self.open.insert(key, open);
-            } else if open.kind == Kind::Command && outcome != TurnOutcome::Interrupted {
-                open.state = State::InBackground;
-                let so_far = if open.text.is_empty() { String::new() } else { format!(":\n{}", open.text) };
-                let content = vec![Content::text(format!("It goes on in the background{so_far}"))];
-                let (tool, parent) = (open.name.clone(), open.parent.clone());
-                let outcome = ToolOutcome::Done;
-                out.event(Event::ToolResult { tool, parent, outcome, content, changes: vec![] });
-                out.event(Event::TaskChanged { task: Box::new(open.task(TaskStatus::Running, None)) });
-                self.open.insert(key, open);
-            } else {
-                self.remember(key);
-            }
-        }
-    }
-
-    /// A subagent's turn has ended: what it left open is closed here, since the session goes on.
-    pub(super) fn subagent_ends(&mut self, thread: &str, out: &mut Turnout) {
-        for (key, open) in std::mem::take(&mut self.open) {
-            if key.0 != thread {
-                self.open.insert(key, open);
-                continue;
-            }
-            match open.kind {
-                Kind::Text | Kind::Summary | Kind::Thought => open.cut_off(None, out),
-                Kind::Command | Kind::Tool => {
-                    let (tool, parent) = (open.name, open.parent);
-                    let (outcome, content) = (ToolOutcome::Interrupted, vec![]);
-                    out.event(Event::ToolResult { tool, parent, outcome, content, changes: vec![] });
-                }
-                Kind::Late => {}
-            }
-            self.remember(key);
-        }
-    }
-}
-
-impl Open {
-    fn content(&self) -> Content {
-        match self.kind {
-            Kind::Summary | Kind::Thought => Content::Thinking { text: self.text.clone() },
-            _ => Content::Text { text: self.text.clone() },
-        }
-    }
-
-    /// Tells what there was of a message that will not be finished.
-    fn cut_off(&self, model: Option<String>, out: &mut Turnout) {
-        if self.streams {
-            out.event(Event::Message {
-                item: self.name.clone(),
-                message: self.message.clone(),
-                parent: self.parent.clone(),
-                model,
-                content: vec![self.content()],
-                interrupted: true,
-                stop_reason: None,
-            });
-        }
-    }
-
-    fn task(&self, status: TaskStatus, summary: Option<String>) -> Task {
-        Task {
-            task: self.name.clone(),
-            tool: Some(self.name.clone()),
-            task_type: Some("command".into()),
-            description: Some(self.tool_name.clone()),
-            status,
-            summary,
-            ..Task::default()
-        }
-    }
-}
 
 impl Translate {
     fn key(told: &Told, id: &str) -> Name {
@@ -266,7 +61,7 @@ impl Translate {
             }
             "" => out.unknown(KIND, "item/started", line),
             _ => {
-                if let Some(tool) = tool(item) {
+                if let Some(tool) = Tool::of(item) {
                     self.begin_tool(key, id, parent, tool, item, out);
                 }
                 // Its end tells all there is to tell of any other.
@@ -332,7 +127,7 @@ impl Translate {
             return;
         };
         // Parts are paragraphs; a new one is known by its index.
-        let paragraph = told.summary_index > open.part && !open.text.is_empty();
+        let paragraph = told.summary_index > open.part && open.streams;
         open.part = told.summary_index;
         if paragraph {
             self.stream(&key, "\n\n", ItemKind::Thinking, out);
@@ -343,7 +138,7 @@ impl Translate {
     pub(super) fn more_thought(&mut self, told: &Told, out: &mut Turnout) {
         let key = Self::key(told, &told.item_id);
         let Some(open) = self.items.open.get_mut(&key) else { return };
-        if open.kind == Kind::Summary && open.text.is_empty() {
+        if open.kind == Kind::Summary && !open.streams {
             open.kind = Kind::Thought;
         }
         if open.kind == Kind::Thought {
@@ -367,8 +162,8 @@ impl Translate {
             let message = open.message.clone();
             out.event(Event::ItemStarted { item: item.clone(), kind, message, parent });
         }
-        if kind != ItemKind::ToolOutput || open.text.len() + delta.len() <= KEPT {
-            open.text.push_str(delta);
+        if kind == ItemKind::ToolOutput {
+            open.keep(delta);
         }
         out.event(Event::Delta { item, text: delta.to_owned() });
     }
@@ -392,7 +187,16 @@ impl Translate {
         match item["type"].as_str().unwrap_or_default() {
             // Our own words, or those for a subagent: both are told already.
             "userMessage" | "enteredReviewMode" | "sleep" => {}
-            "agentMessage" | "plan" => self.text_completed(told, key, &text(item, "text"), out),
+            "agentMessage" | "plan" => match item["text"].as_str() {
+                Some(words) => self.text_completed(told, key, words, out),
+                None => {
+                    // What streamed of it is kept, and what we cannot read of it too.
+                    if let Some(open) = self.items.open.shift_remove(&key) {
+                        open.cut_off(self.threads.model().map(str::to_owned), out);
+                    }
+                    out.unknown(KIND, "item/completed", line);
+                }
+            },
             "reasoning" => self.reasoning_completed(told, key, item, out),
             // The review itself comes as a message.
             "exitedReviewMode" => out.event(Event::Activity { activity: None }),
@@ -401,7 +205,7 @@ impl Translate {
                 let trigger = Some(self.turns.compaction_trigger().to_owned());
                 out.event(Event::Compacted { trigger, tokens_before: None, tokens_after: None });
             }
-            other => match tool(item) {
+            other => match Tool::of(item) {
                 Some(tool) => self.tool_completed(told, key, id, tool, line, out),
                 None => out.unknown(KIND, &format!("item/completed {other}"), line),
             },
@@ -490,8 +294,9 @@ impl Translate {
             // It was never announced, or not with what it was called with.
             _ => out.event(tool.called(id.clone(), parent.clone())),
         }
-        let outcome = outcome(item);
-        let content = result(item, open.as_ref());
+        let outcome = tools::outcome(item);
+        let streamed = open.as_ref().map(|open| open.output.as_str());
+        let content = tools::result(item, streamed);
         let changes = if outcome == ToolOutcome::Done { tool.changes } else { vec![] };
         out.event_with_raw(Event::ToolResult { tool: id, parent, outcome, content, changes }, line);
     }
@@ -505,135 +310,4 @@ fn message_name(told: &Told, item: &str) -> String {
 /// The turn that a message belongs to.
 pub(super) fn turn_of(message: &str) -> Option<String> {
     message.split_once('/').map(|(turn, _)| turn.to_owned()).filter(|turn| !turn.is_empty())
-}
-
-/// An item that is a tool's.
-struct Tool {
-    name: String,
-    kind: ToolKind,
-    title: Option<String>,
-    input: Value,
-    changes: Vec<FileChange>,
-}
-
-impl Tool {
-    fn called(&self, id: String, parent: Option<String>) -> Event {
-        Event::ToolCall {
-            tool: id,
-            item: None,
-            message: None,
-            parent,
-            name: self.name.clone(),
-            kind: self.kind,
-            title: self.title.clone(),
-            input: self.input.clone(),
-            changes: self.changes.clone(),
-        }
-    }
-}
-
-fn short(words: &str) -> Option<String> {
-    let line = words.lines().next().filter(|line| !line.is_empty())?;
-    let short: String = line.chars().take(TITLE).collect();
-    Some(if short.len() < line.len() { format!("{short}…") } else { short })
-}
-
-/// By the name that the model calls it.
-fn tool(item: &Value) -> Option<Tool> {
-    let named = |name: &str, kind, title: &str, input| Tool {
-        name: name.to_owned(),
-        kind,
-        title: short(title),
-        input,
-        changes: vec![],
-    };
-    Some(match item["type"].as_str()? {
-        "commandExecution" => {
-            let command = text(item, "command");
-            // What the shell is given, without the shell.
-            let inner = match item["commandActions"].as_array().map(Vec::as_slice) {
-                Some([action]) => text(action, "command"),
-                _ => command.clone(),
-            };
-            let kind = match item["commandActions"][0]["type"].as_str() {
-                Some("read") => ToolKind::Read,
-                Some("search" | "listFiles") => ToolKind::Search,
-                _ => ToolKind::Execute,
-            };
-            named("exec_command", kind, &inner, json!({ "command": command, "cwd": item["cwd"] }))
-        }
-        "fileChange" => {
-            let changes = changes(&item["changes"]);
-            let paths: Vec<_> = changes.iter().map(|change| change.path.clone()).collect();
-            let tool = named("apply_patch", ToolKind::Edit, &paths.join(", "), json!({ "paths": paths }));
-            Tool { changes, ..tool }
-        }
-        "mcpToolCall" => {
-            let (server, tool) = (text(item, "server"), text(item, "tool"));
-            named(&format!("mcp__{server}__{tool}"), ToolKind::Mcp, &tool, item["arguments"].clone())
-        }
-        "dynamicToolCall" => {
-            let name = text(item, "tool");
-            named(&name, ToolKind::Other, &name, item["arguments"].clone())
-        }
-        "webSearch" => {
-            let query = text(item, "query");
-            let input = json!({ "query": query, "action": item["action"] });
-            named("web_search", ToolKind::Fetch, &query, input)
-        }
-        "imageView" => {
-            let path = text(item, "path");
-            named("view_image", ToolKind::Read, &path, json!({ "path": path }))
-        }
-        "imageGeneration" => named("image_generation", ToolKind::Other, "", json!({})),
-        "collabAgentToolCall" => {
-            let prompt = text(item, "prompt");
-            let input =
-                json!({ "prompt": item["prompt"], "model": item["model"], "to": item["receiverThreadIds"] });
-            let name = text(item, "tool");
-            let kind = if name == "spawnAgent" { ToolKind::Subagent } else { ToolKind::Think };
-            named(&name, kind, &prompt, input)
-        }
-        _ => return None,
-    })
-}
-
-fn outcome(item: &Value) -> ToolOutcome {
-    let refused = item["error"]["message"].as_str().is_some_and(|message| message.contains("user rejected"));
-    match item["status"].as_str() {
-        Some("declined") => ToolOutcome::Denied,
-        // An MCP call that was refused is told as failed.
-        Some("failed") if refused => ToolOutcome::Denied,
-        Some("failed") => ToolOutcome::Failed,
-        Some("interrupted" | "cancelled") => ToolOutcome::Interrupted,
-        _ if item["success"] == false => ToolOutcome::Failed,
-        _ => ToolOutcome::Done,
-    }
-}
-
-fn result(item: &Value, open: Option<&Open>) -> Vec<Content> {
-    let mut content = Vec::new();
-    let streamed = || open.map(|open| open.text.clone()).filter(|text| !text.is_empty());
-    if item["type"] == "commandExecution" {
-        // Deltas are lossy; this is the truth, as much of it as Codex keeps.
-        content.extend(some_text(item, "aggregatedOutput").or_else(streamed).map(Content::text));
-    }
-    let pieces = [&item["result"]["content"], &item["contentItems"]];
-    for piece in pieces.into_iter().filter_map(Value::as_array).flatten() {
-        content.push(match some_text(piece, "text") {
-            Some(text) => Content::Text { text },
-            None => Content::Other { body: piece.clone() },
-        });
-    }
-    if item["result"]["structuredContent"].is_object() {
-        content.push(Content::Data { data: item["result"]["structuredContent"].clone() });
-    }
-    content.extend(some_text(&item["error"], "message").map(Content::text));
-    if let Some(code) = item["exitCode"].as_i64().filter(|code| *code != 0) {
-        content.push(Content::Data { data: json!({ "exit_code": code }) });
-    }
-    if item["agentsStates"].as_object().is_some_and(|states| !states.is_empty()) {
-        content.push(Content::Data { data: item["agentsStates"].clone() });
-    }
-    content
 }

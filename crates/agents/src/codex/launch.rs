@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Environment, Supervision,
     child::{Program, environment as variables},
-    claude::prices::Prices,
+    prices::Prices,
 };
 
 /// How much Codex logs to stderr, unless the user says otherwise: errors, which an exit then tells.

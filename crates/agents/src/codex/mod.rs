@@ -10,6 +10,7 @@ pub mod fuzz;
 mod items;
 mod launch;
 mod modes;
+mod past;
 pub mod probe;
 mod prompts;
 mod requests;
@@ -26,12 +27,12 @@ use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
     capabilities::{NativeProtocol, PromptQueue},
-    ports::{Agent, AgentLink, Boxed, Launch, Probe},
+    ports::{Agent, AgentLink, Boxed, Launch, Past, Probe},
     spec::SpecOption,
 };
 
 use self::probe::Prober;
-use crate::{Supervision, claude::prices::Price, driver};
+use crate::{Supervision, driver, prices::Price};
 
 /// Its name.
 pub const KIND: &str = "codex";
@@ -110,6 +111,10 @@ impl Agent for Codex {
         })
     }
 
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        Some(Arc::new(past::Kept::new(Arc::clone(&self.prober))))
+    }
+
     fn start(&self, launch: Launch) -> AgentLink {
         let (this, session) = (self.clone(), launch.session);
         let prepare = async move { this.job(launch).await };
@@ -122,6 +127,7 @@ fn capabilities(config: &Config) -> Capabilities {
     Capabilities {
         streaming: true,
         interrupt: true,
+        steering: true,
         session_resume: true,
         model_switching: true,
         permission_modes: true,

@@ -106,6 +106,15 @@ impl Prober {
         Ok(Found { command, version, why })
     }
 
+    /// An app-server that belongs to no session, and the key of the home that it is started for.
+    pub(super) async fn app_server(&self) -> Result<(Program, String), String> {
+        let mut command = self.found().await?.command;
+        let environment = launch::environment(&self.supervision, &self.env, command.first().map(Path::new))?;
+        command.push("app-server".into());
+        let program = Program { agent: KIND.into(), command, folder: PathBuf::new(), environment };
+        Ok((program, self.supervision.home_key.clone()))
+    }
+
     pub(super) async fn look(&self) -> Result<Probe, String> {
         let found = self.found().await?;
         let login = match self.ask(found.command.clone(), &["login", "status"]).await {

@@ -24,17 +24,53 @@ impl Turning {
     }
 }
 
+/// What a prompt is to Codex.
+enum Said {
+    /// A request of its own, which begins a turn.
+    Command { turning: Turning, method: &'static str, params: Value },
+    /// Input of a turn.
+    Input(Value),
+}
+
 impl Translate {
     pub(super) fn prompt(&mut self, ticket: Ticket, content: &[Content], out: &mut Turnout) {
+        let input = match self.read(content) {
+            Said::Command { turning, method, params } => {
+                let params = self.of_thread(params);
+                return self.ask(Some(ticket), What::Turn(turning), method, Some(params), out);
+            }
+            Said::Input(input) => input,
+        };
+        let name = self.name_of(ticket);
+        let mut params = self.of_thread(json!({ "input": input, "clientUserMessageId": name }));
+        if let Some(schema) = &self.setup.schema {
+            params["outputSchema"] = schema.clone();
+        }
+        self.ask(Some(ticket), What::Turn(Turning::Prompt), "turn/start", Some(params), out);
+    }
+
+    /// A prompt as input of a turn; nothing where it begins one of its own.
+    pub(super) fn input(&self, content: &[Content]) -> Option<Value> {
+        match self.read(content) {
+            Said::Input(input) => Some(input),
+            Said::Command { .. } => None,
+        }
+    }
+
+    /// Prompts are named after their command, so that Codex' echo of one can be told from another's words.
+    pub(super) fn name_of(&self, ticket: Ticket) -> String {
+        format!("{}-{}", self.setup.session, ticket.0)
+    }
+
+    fn read(&self, content: &[Content]) -> Said {
         if let [Content::Text { text }] = content
             && let Some(command) = text.trim().strip_prefix('/')
         {
             let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
             match (name, rest.trim()) {
                 ("compact", "") => {
-                    let params = self.of_thread(json!({}));
-                    let what = What::Turn(Turning::Compact);
-                    return self.ask(Some(ticket), what, "thread/compact/start", Some(params), out);
+                    let (turning, method) = (Turning::Compact, "thread/compact/start");
+                    return Said::Command { turning, method, params: json!({}) };
                 }
                 ("review", instructions) => {
                     let target = if instructions.is_empty() {
@@ -42,9 +78,8 @@ impl Translate {
                     } else {
                         json!({ "type": "custom", "instructions": instructions })
                     };
-                    let params = self.of_thread(json!({ "target": target }));
-                    let what = What::Turn(Turning::Review);
-                    return self.ask(Some(ticket), what, "review/start", Some(params), out);
+                    let params = json!({ "target": target });
+                    return Said::Command { turning: Turning::Review, method: "review/start", params };
                 }
                 (name, rest) => {
                     if let Some(path) = self.skills.get(name) {
@@ -52,23 +87,12 @@ impl Translate {
                         if !rest.is_empty() {
                             input.push(json!({ "type": "text", "text": rest }));
                         }
-                        return self.start_turn(ticket, &Value::from(input), out);
+                        return Said::Input(input.into());
                     }
                 }
             }
         }
-        let input: Vec<Value> = content.iter().map(piece).collect();
-        self.start_turn(ticket, &Value::from(input), out);
-    }
-
-    fn start_turn(&mut self, ticket: Ticket, input: &Value, out: &mut Turnout) {
-        // Named after its command, so that Codex' echo of it can be told from another's words.
-        let name = format!("{}-{}", self.setup.session, ticket.0);
-        let mut params = self.of_thread(json!({ "input": input, "clientUserMessageId": name }));
-        if let Some(schema) = &self.setup.schema {
-            params["outputSchema"] = schema.clone();
-        }
-        self.ask(Some(ticket), What::Turn(Turning::Prompt), "turn/start", Some(params), out);
+        Said::Input(content.iter().map(piece).collect())
     }
 }
 

@@ -32,6 +32,12 @@ const PERMISSIONS: &str = "request_permissions";
 /// Stands before the reason of a denial, which Codex' own answer has no place for.
 const DECLINED: &str = "The user declined this tool call: ";
 
+/// Takes over a rule for a host that Codex proposes.
+const NETWORK: &str = "applyNetworkPolicyAmendment";
+
+/// Requests that may wait at once: more than the session shows to people.
+const MAX_REQUESTS: usize = 512;
+
 /// Requests that wait for an answer, by our key for them.
 #[derive(Debug, Default)]
 pub(super) struct Requests(IndexMap<String, Open>);
@@ -48,6 +54,8 @@ struct Open {
 enum Asked {
     Command {
         amendment: Value,
+        /// Rules for hosts, in the order of their options.
+        network: Vec<Value>,
     },
     Change,
     Permissions {
@@ -79,6 +87,10 @@ impl Translate {
         if self.requests.0.contains_key(&key) {
             // Asked again when a thread is taken up; it waits already.
             return;
+        }
+        if self.requests.0.len() >= MAX_REQUESTS {
+            let error = "too many requests wait for an answer already";
+            return out.write(&DIALECT.error(&id, Error::METHOD_NOT_FOUND, error));
         }
         let params: Value = wire::open(params).unwrap_or_default();
         let thread = text(&params, "threadId");
@@ -179,8 +191,10 @@ impl Translate {
             self.tell_why(&thread, message, out);
         }
         let result = match what {
-            Asked::Command { amendment } => json!({ "decision": decision(&answer, &amendment) }),
-            Asked::Change => json!({ "decision": decision(&answer, &Value::Null) }),
+            Asked::Command { amendment, network } => {
+                json!({ "decision": decision(&answer, &amendment, &network) })
+            }
+            Asked::Change => json!({ "decision": decision(&answer, &Value::Null, &[]) }),
             Asked::Permissions { asked } => permissions_answer(&answer, asked),
             Asked::McpCall | Asked::Elicitation => elicitation_answer(answer),
             Asked::Questions(ids) => questions_answer(answer, &ids),
@@ -217,6 +231,8 @@ fn command(params: &Value) -> Option<Opened> {
         options
             .push(option(AMEND, &format!("Yes, and whatever begins with `{}` from now on", words.join(" "))));
     }
+    let rules = params["proposedNetworkPolicyAmendments"].as_array().cloned().unwrap_or_default();
+    options.extend(rules.iter().enumerate().filter_map(|(number, rule)| host_rule(number, rule)));
     options.push(cancel());
     let network = &params["networkApprovalContext"];
     let mut input = json!({ "command": params["command"], "cwd": params["cwd"] });
@@ -224,17 +240,72 @@ fn command(params: &Value) -> Option<Opened> {
         input["network"] = network.clone();
     }
     let host = some_text(network, "host").map(|host| format!("it wants to reach {host}"));
+    let more = &params["additionalPermissions"];
+    if more.is_object() {
+        input["additional_permissions"] = more.clone();
+    }
+    // A yes gives all of it: whoever answers reads all of it.
+    let reasons = [some_text(params, "reason"), host, wanted(more)];
+    let reason = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
     let ask = Ask::Permission {
         tool_name: "exec_command".into(),
         input,
         description: some_text(params, "command"),
         changes: vec![],
-        reason: some_text(params, "reason").or(host),
+        reason: Some(reason).filter(|reason| !reason.is_empty()),
         blocked_path: None,
         suggestions: Some(amendment.clone()).filter(Value::is_array).into_iter().collect(),
         options,
     };
-    Some(Opened { ask, tool: Some(item), what: Asked::Command { amendment } })
+    Some(Opened { ask, tool: Some(item), what: Asked::Command { amendment, network: rules } })
+}
+
+/// A rule that allows or forbids a host from now on.
+fn host_rule(number: usize, rule: &Value) -> Option<AskOption> {
+    let host = some_text(rule, "host")?;
+    let id = format!("{NETWORK}-{number}");
+    match rule["action"].as_str()? {
+        "allow" => Some(option(&id, &format!("Yes, and {host} from now on"))),
+        "deny" => {
+            let label = format!("No, and never {host}");
+            Some(AskOption { id, label, verdict: Verdict::Deny })
+        }
+        _ => None,
+    }
+}
+
+/// Further permissions in words.
+fn wanted(permissions: &Value) -> Option<String> {
+    let mut all = Vec::new();
+    if permissions["network"]["enabled"] == true {
+        all.push("the network".to_owned());
+    }
+    let files = &permissions["fileSystem"];
+    for access in ["read", "write"] {
+        let paths = files[access].as_array().into_iter().flatten().filter_map(Value::as_str);
+        all.extend(paths.map(|path| format!("to {access} {path}")));
+    }
+    for entry in files["entries"].as_array().into_iter().flatten() {
+        let at = &entry["path"];
+        let special = || {
+            let kind = some_text(&at["value"], "kind")?;
+            Some(match some_text(&at["value"], "subpath").or_else(|| some_text(&at["value"], "path")) {
+                Some(path) => format!("{kind} {path}"),
+                None => kind,
+            })
+        };
+        let place = some_text(at, "path").or_else(|| some_text(at, "pattern")).or_else(special);
+        let place = place.unwrap_or_else(|| at.to_string());
+        all.push(match entry["access"].as_str() {
+            Some("deny") => format!("nothing at {place}"),
+            access => format!("to {} {place}", access.unwrap_or("use")),
+        });
+    }
+    let unread = permissions.as_object().is_some_and(|all| !all.is_empty()) && all.is_empty();
+    if unread {
+        all.push(permissions.to_string());
+    }
+    (!all.is_empty()).then(|| format!("it asks for {}", all.join(", ")))
 }
 
 fn permissions(params: &Value) -> Option<Opened> {
@@ -242,7 +313,7 @@ fn permissions(params: &Value) -> Option<Opened> {
     let ask = Ask::Permission {
         tool_name: PERMISSIONS.into(),
         input: json!({ "permissions": asked, "cwd": params["cwd"] }),
-        description: None,
+        description: wanted(&asked),
         changes: vec![],
         reason: some_text(params, "reason"),
         blocked_path: None,
@@ -256,7 +327,7 @@ fn questions(params: &Value) -> Option<Opened> {
     let mut ids = IndexMap::new();
     let mut questions = Vec::new();
     for told in params["questions"].as_array()? {
-        let question = text(told, "question");
+        let question = distinct(text(told, "question"), &ids);
         ids.insert(question.clone(), text(told, "id"));
         let choices = told["options"].as_array().into_iter().flatten();
         questions.push(Question {
@@ -281,8 +352,24 @@ fn questions(params: &Value) -> Option<Opened> {
     })
 }
 
+/// Answers are named by the text of their question: a second one with the same text is numbered.
+fn distinct(question: String, known: &IndexMap<String, String>) -> String {
+    if !known.contains_key(&question) {
+        return question;
+    }
+    let numbered = (2..).map(|number| format!("{question} ({number})"));
+    numbered.into_iter().find(|numbered| !known.contains_key(numbered)).unwrap_or(question)
+}
+
+/// The rule for a host that an option stands for, where it says what is answered.
+fn host_rule_of(option: &str, network: &[Value], action: &str) -> Option<Value> {
+    let number: usize = option.strip_prefix(NETWORK)?.strip_prefix('-')?.parse().ok()?;
+    let rule = network.get(number).filter(|rule| rule["action"] == action)?;
+    Some(json!({ NETWORK: { "network_policy_amendment": rule } }))
+}
+
 /// What is decided about a command or a change: by Codex' own word where one was chosen.
-fn decision(answer: &Answer, amendment: &Value) -> Value {
+fn decision(answer: &Answer, amendment: &Value, network: &[Value]) -> Value {
     match answer {
         // Codex does what it asked about and nothing else: with another input it was not allowed.
         Answer::Allow { input: Some(_), .. } => json!("decline"),
@@ -291,11 +378,14 @@ fn decision(answer: &Answer, amendment: &Value) -> Value {
             Some(FOR_SESSION) => json!(FOR_SESSION),
             Some(AMEND) if amendment.is_array() => json!({ AMEND: { "execpolicy_amendment": amendment } }),
             Some(CANCEL) => json!(CANCEL),
-            // Whatever it was to mean, it is not a plain yes.
-            Some(_) => json!("decline"),
+            // Whatever else it was to mean, it is not a plain yes.
+            Some(other) => host_rule_of(other, network, "allow").unwrap_or_else(|| json!("decline")),
         },
         Answer::Deny { interrupt, option, .. } if *interrupt || option.as_deref() == Some(CANCEL) => {
             json!(CANCEL)
+        }
+        Answer::Deny { option: Some(option), .. } => {
+            host_rule_of(option, network, "deny").unwrap_or_else(|| json!("decline"))
         }
         _ => json!("decline"),
     }
@@ -357,7 +447,11 @@ mod tests {
     #[test]
     fn only_a_plain_yes_is_a_yes() {
         let amendment = json!(["git", "status"]);
-        let decided = |answer: &Answer| decision(answer, &amendment);
+        let network = [
+            json!({ "host": "a.example", "action": "allow" }),
+            json!({ "host": "a.example", "action": "deny" }),
+        ];
+        let decided = |answer: &Answer| decision(answer, &amendment, &network);
         assert_eq!(decided(&allow(None, None)), "accept");
         assert_eq!(decided(&allow(Some(FOR_SESSION), None)), FOR_SESSION);
         assert_eq!(
@@ -372,7 +466,67 @@ mod tests {
             "it would run another command"
         );
         assert_eq!((decided(&deny(false)), decided(&deny(true))), (json!("decline"), json!(CANCEL)));
-        assert_eq!(decision(&allow(Some(AMEND), None), &Value::Null), "decline", "there is nothing to amend");
+        assert_eq!(
+            decision(&allow(Some(AMEND), None), &Value::Null, &[]),
+            "decline",
+            "there is nothing to amend"
+        );
+        let rule = |number: usize| json!({ NETWORK: { "network_policy_amendment": network[number] } });
+        let refuse =
+            |option: &str| Answer::Deny { message: None, interrupt: false, option: Some(option.into()) };
+        assert_eq!(decided(&allow(Some("applyNetworkPolicyAmendment-0"), None)), rule(0));
+        assert_eq!(decided(&refuse("applyNetworkPolicyAmendment-1")), rule(1));
+        assert_eq!(
+            decided(&allow(Some("applyNetworkPolicyAmendment-1"), None)),
+            "decline",
+            "a yes with a no"
+        );
+        assert_eq!(decided(&refuse("applyNetworkPolicyAmendment-0")), "decline", "a no with a yes");
+        assert_eq!(decided(&allow(Some("applyNetworkPolicyAmendment-7"), None)), "decline");
+    }
+
+    #[test]
+    fn everything_that_a_yes_would_give_is_told() {
+        let more = json!({ "network": { "enabled": true }, "fileSystem": { "write": ["/harbour"], "entries": [
+            { "access": "read", "path": { "type": "path", "path": "/charts" } },
+            { "access": "write", "path": { "type": "glob_pattern", "pattern": "**/*.log" } },
+            { "access": "write", "path": { "type": "special", "value": { "kind": "root" } } } ] } });
+        let params = json!({ "itemId": "c", "command": "sail", "reason": "to arrive", "additionalPermissions": more,
+            "networkApprovalContext": { "host": "a.example", "protocol": "https" },
+            "proposedNetworkPolicyAmendments": [{ "host": "a.example", "action": "deny" }, { "action": "allow" }] });
+        let Some(Opened { ask: Ask::Permission { input, reason, options, .. }, .. }) = command(&params)
+        else {
+            panic!("it is a permission")
+        };
+        assert_eq!(input["additional_permissions"], more);
+        assert_eq!(
+            reason.unwrap(),
+            "to arrive; it wants to reach a.example; it asks for the network, to write /harbour, to read /charts, \
+             to write **/*.log, to write root"
+        );
+        let offered: Vec<_> = options.iter().map(|option| (option.id.as_str(), option.verdict)).collect();
+        let rule = ("applyNetworkPolicyAmendment-0", Verdict::Deny);
+        assert_eq!(offered, [(FOR_SESSION, Verdict::Allow), rule, (CANCEL, Verdict::Deny)]);
+        assert_eq!(wanted(&json!({ "newer": 1 })).unwrap(), "it asks for {\"newer\":1}");
+        assert_eq!((wanted(&Value::Null), wanted(&json!({}))), (None, None));
+    }
+
+    #[test]
+    fn questions_with_the_same_text_have_answers_of_their_own() {
+        let asked = |id: &str| json!({ "id": id, "question": "Which way?", "options": [] });
+        let params = json!({ "questions": [asked("a"), asked("b"), asked("c")] });
+        let Some(Opened { ask: Ask::Question { questions }, what: Asked::Questions(ids), .. }) =
+            questions(&params)
+        else {
+            panic!("they are questions")
+        };
+        let texts: Vec<_> = questions.into_iter().map(|question| question.question).collect();
+        assert_eq!(texts, ["Which way?", "Which way? (2)", "Which way? (3)"]);
+        let answers = texts.into_iter().zip(["north", "east", "south"].map(|way| vec![way.to_owned()]));
+        let answer = questions_answer(Answer::Choices { answers: answers.collect() }, &ids);
+        let expected = json!({ "a": { "answers": ["north"] }, "b": { "answers": ["east"] },
+            "c": { "answers": ["south"] } });
+        assert_eq!(answer["answers"], expected);
     }
 
     #[test]

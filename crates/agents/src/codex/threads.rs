@@ -27,6 +27,12 @@ const NEAR_LIMIT: [u64; 3] = [75, 90, 100];
 /// Threads of one process. A subagent more than this is shown without its parent.
 const MAX_THREADS: usize = 1024;
 
+/// MCP servers of a session that are listed.
+const MAX_SERVERS: usize = 512;
+
+/// Skills that are offered as commands.
+const MAX_SKILLS: usize = 1024;
+
 /// The session's own thread and its subagents'.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
@@ -36,6 +42,8 @@ pub(super) struct Threads {
     mode: Option<String>,
     unarchived: bool,
     pub(super) default_model: Option<String>,
+    /// What the thread works towards, and how far it is, as it was last told.
+    goal: Option<(String, String)>,
     /// How much of each limit was used when it was last told.
     limits: HashMap<String, u64>,
 }
@@ -322,9 +330,10 @@ impl Translate {
                 argument_hint: hint.map(Into::into),
             })
             .collect();
+        self.skills.clear();
         let folders = result["data"].as_array().map(Vec::as_slice).unwrap_or_default();
         let skills = folders.iter().filter_map(|folder| folder["skills"].as_array()).flatten();
-        for skill in skills.filter(|skill| skill["enabled"] != false) {
+        for skill in skills.filter(|skill| skill["enabled"] != false).take(MAX_SKILLS) {
             let (Some(name), Some(path)) = (some_text(skill, "name"), some_text(skill, "path")) else {
                 continue;
             };
@@ -360,7 +369,43 @@ impl Translate {
         let error = (told.success == Some(false))
             .then(|| told.error.as_str().unwrap_or("the login failed").to_owned());
         out.event(Event::AuthStatus { authenticating: false, output: vec![], error });
-        self.ask(None, What::Account, "account/read", Some(json!({ "refreshToken": false })), out);
+        self.ask_account(out);
+    }
+
+    // ------------------------------------------------------------------------- what Codex tells beside its work
+
+    /// Told again with every use of tokens: only what it says counts.
+    pub(super) fn goal_updated(&mut self, goal: &Value, out: &mut Turnout) {
+        let told = (text(goal, "objective"), text(goal, "status"));
+        if told.0.is_empty() || self.threads.goal.as_ref() == Some(&told) {
+            return;
+        }
+        notice(Level::Info, Some(format!("the goal is {}: {}", told.1, told.0)), out);
+        self.threads.goal = Some(told);
+    }
+
+    /// Also told when a thread is taken up that never had one.
+    pub(super) fn goal_cleared(&mut self, out: &mut Turnout) {
+        if self.threads.goal.take().is_some() {
+            notice(Level::Info, Some("there is no goal any more".into()), out);
+        }
+    }
+
+    pub(super) fn rerouted(told: &Told, out: &mut Turnout) {
+        let why = told.reason.as_str().map(|why| format!(" ({why})")).unwrap_or_default();
+        let text = format!("Codex answers with `{}` instead of `{}`{why}", told.to_model, told.from_model);
+        notice(Level::Warning, Some(text), out);
+    }
+
+    pub(super) fn server_logged_in(told: &Told, out: &mut Turnout) {
+        let name = told.name.as_deref().unwrap_or_default();
+        let (level, text) = if told.success == Some(true) {
+            (Level::Info, format!("the MCP server `{name}` is logged in"))
+        } else {
+            let why = told.error.as_str().unwrap_or("it does not say why");
+            (Level::Warning, format!("the login to the MCP server `{name}` failed: {why}"))
+        };
+        notice(level, Some(text), out);
     }
 
     // --------------------------------------------------------------------------------- MCP servers, limits
@@ -372,20 +417,24 @@ impl Translate {
             Some(other) => other,
             None => return,
         };
-        let server =
-            self.servers.entry(name.clone()).or_insert_with(|| McpServer { name, ..McpServer::default() });
+        let Some(server) = self.server(name) else { return };
         status.clone_into(&mut server.status);
         server.error = told.error.as_str().map(str::to_owned);
         out.event(Event::McpServers { servers: self.servers.values().cloned().collect() });
     }
 
+    /// A server by its name; none where there is no room for another.
+    fn server(&mut self, name: String) -> Option<&mut McpServer> {
+        if self.servers.len() >= MAX_SERVERS && !self.servers.contains_key(&name) {
+            return None;
+        }
+        Some(self.servers.entry(name.clone()).or_insert_with(|| McpServer { name, ..McpServer::default() }))
+    }
+
     pub(super) fn take_servers(&mut self, result: &Value, out: &mut Turnout) {
         for told in result["data"].as_array().map(Vec::as_slice).unwrap_or_default() {
             let Some(name) = some_text(told, "name") else { continue };
-            let server = self
-                .servers
-                .entry(name.clone())
-                .or_insert_with(|| McpServer { name, ..McpServer::default() });
+            let Some(server) = self.server(name) else { break };
             if let Some(status) = some_text(told, "runtimeStatus") {
                 server.status = status;
             } else if server.status.is_empty() {

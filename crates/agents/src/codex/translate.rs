@@ -19,8 +19,8 @@ use super::{
     KIND, calls::Calls, items::Items, requests::Requests, threads::Threads, turns::Turns, wire, wire::Told,
 };
 use crate::{
-    claude::prices::Prices,
     driver::{Timer, Translator, Turnout},
+    prices::Prices,
 };
 
 /// Codex leaves the member `jsonrpc` out, and so do we.
@@ -124,7 +124,14 @@ impl Translate {
             "account/rateLimits/updated" => self.limits(&told.rate_limits, out),
             "account/login/completed" => self.logged_in(&told, out),
             "warning" | "guardianWarning" => notice(Level::Warning, told.message, out),
-            "configWarning" => {
+            "skills/changed" => self.ask_skills(out),
+            "account/updated" => self.ask_account(out),
+            "thread/goal/updated" | "thread/goal/cleared" if !self.threads.is_main(&told.thread_id) => {}
+            "thread/goal/updated" => self.goal_updated(&told.goal, out),
+            "thread/goal/cleared" => self.goal_cleared(out),
+            "model/rerouted" => Self::rerouted(&told, out),
+            "mcpServer/oauthLogin/completed" => Self::server_logged_in(&told, out),
+            "configWarning" | "deprecationNotice" => {
                 let details = told.details.map(|details| format!(" ({details})")).unwrap_or_default();
                 notice(Level::Info, told.summary.map(|summary| summary + &details), out);
             }
@@ -135,8 +142,6 @@ impl Translate {
 
 /// What tells nothing that is not told elsewhere as well.
 pub(super) const IGNORED: &[&str] = &[
-    "account/updated",
-    "deprecationNotice",
     // The parts are joined by their index.
     "item/reasoning/summaryPartAdded",
     // What a command is given to read is part of its output.
@@ -144,13 +149,10 @@ pub(super) const IGNORED: &[&str] = &[
     "item/fileChange/outputDelta",
     "item/fileChange/patchUpdated",
     "remoteControl/status/changed",
-    "skills/changed",
     "thread/archived",
     "thread/closed",
     "thread/compacted",
     "thread/deleted",
-    "thread/goal/cleared",
-    "thread/goal/updated",
     // A session has a name of Portolan's.
     "thread/name/updated",
     "thread/queue/changed",
@@ -186,6 +188,7 @@ impl Translator for Translate {
     fn instruct(&mut self, Instruction { ticket, order }: Instruction, out: &mut Turnout) {
         match order {
             Order::Prompt { content } => self.prompt(ticket, &content, out),
+            Order::Steer { content } => self.steer(ticket, content, out),
             Order::Answer { key, ask, answer } => self.answer(ticket, &key, &ask, answer, out),
             order => self.instruct_call(ticket, order, out),
         }

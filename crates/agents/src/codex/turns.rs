@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use portolan_core::{
     Event,
-    event::{PlanStep, ToolOutcome, TurnOrigin, TurnOutcome, TurnResult},
+    event::{Content, PlanStep, ToolOutcome, TurnOrigin, TurnOutcome, TurnResult},
     ports::{Report, Ticket},
     usage::{ByModel, TokenUsage},
 };
@@ -22,6 +22,12 @@ use super::{
 };
 use crate::driver::Turnout;
 
+/// Interrupts that may wait for a turn to begin: one would do, the others only want to know.
+const MAX_INTERRUPTS: usize = 64;
+
+/// Prompts that may wait to go into a turn: as many as the session's queue holds.
+const MAX_STEERING: usize = 256;
+
 /// The turn that runs, and what waits for it.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
@@ -30,6 +36,8 @@ pub(super) struct Turns {
     last: Option<String>,
     /// Interrupts that cannot be sent yet; not everyone wants to know.
     interrupts: Vec<Option<Ticket>>,
+    /// Prompts that are to go into a turn, and cannot yet.
+    steering: Vec<(Ticket, Vec<Content>)>,
     /// The turn that runs was asked for to make the context smaller.
     compacts: bool,
 }
@@ -77,13 +85,13 @@ impl Translate {
         result: &Value,
         out: &mut Turnout,
     ) {
-        if let Some(ticket) = ticket {
-            out.consumed(ticket, None);
-        }
         let id = Some(text(&result["turn"], "id")).filter(|id| !id.is_empty());
         let over = id.is_some() && id == self.turns.last;
         if over {
-            return;
+            if let Some(ticket) = ticket {
+                out.consumed(ticket, None);
+            }
+            return self.send_steering(out);
         }
         self.turns.compacts = turning == Turning::Compact;
         let begun = self.turns.current.is_none();
@@ -91,6 +99,10 @@ impl Translate {
         turn.id = turn.id.take().or(id);
         if begun {
             out.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
+        }
+        // After the turn that it begins: with its prompt taken up and no turn, the session would send the next.
+        if let Some(ticket) = ticket {
+            out.consumed(ticket, None);
         }
         if !self.turns.interrupts.is_empty() {
             self.send_interrupts(out);
@@ -108,6 +120,7 @@ impl Translate {
             out.rejected(ticket, format!("Codex would not {}: {error}", turning.words()));
         }
         self.let_interrupts_go(out);
+        self.send_steering(out);
     }
 
     pub(super) fn turn_started(&mut self, told: &Told, out: &mut Turnout) {
@@ -123,6 +136,7 @@ impl Translate {
             out.report(Report::TurnStarted { origin });
         }
         self.send_interrupts(out);
+        self.send_steering(out);
     }
 
     pub(super) fn turn_completed(&mut self, told: Told, line: &str, out: &mut Turnout) {
@@ -165,6 +179,7 @@ impl Translate {
             let params = self.of_thread(json!({}));
             self.ask(None, What::Quiet, "thread/backgroundTerminals/clean", Some(params), out);
         }
+        self.send_steering(out);
     }
 
     // -------------------------------------------------------------------------------------- subagents
@@ -261,7 +276,9 @@ impl Translate {
                 let params = self.of_thread(json!({ "turnId": id }));
                 self.ask(ticket, What::Interrupt, "turn/interrupt", Some(params), out);
             }
-            None if self.calls.is_beginning_a_turn() => self.turns.interrupts.push(ticket),
+            None if self.calls.is_beginning_a_turn() && self.turns.interrupts.len() < MAX_INTERRUPTS => {
+                self.turns.interrupts.push(ticket);
+            }
             None => {
                 if let Some(ticket) = ticket {
                     out.consumed(ticket, None);
@@ -272,7 +289,9 @@ impl Translate {
 
     pub(super) fn not_interrupted(&mut self, ticket: Option<Ticket>, error: &str, out: &mut Turnout) {
         match (&self.turns.current, ticket) {
-            (Some(turn), ticket) if !turn.runs => self.turns.interrupts.push(ticket),
+            (Some(turn), ticket) if !turn.runs && self.turns.interrupts.len() < MAX_INTERRUPTS => {
+                self.turns.interrupts.push(ticket);
+            }
             (Some(_), Some(ticket)) if !error.contains("no active turn") => out.rejected(ticket, error),
             // There is nothing left to stop.
             (_, Some(ticket)) => out.consumed(ticket, None),
@@ -283,6 +302,61 @@ impl Translate {
     fn send_interrupts(&mut self, out: &mut Turnout) {
         for ticket in std::mem::take(&mut self.turns.interrupts) {
             self.interrupt(ticket, out);
+        }
+    }
+
+    // ---------------------------------------------------------------------------------------- steering
+
+    /// A prompt that is to go into the turn that runs. Commands of Codex' own are turns themselves: they wait for the end.
+    pub(super) fn steer(&mut self, ticket: Ticket, content: Vec<Content>, out: &mut Turnout) {
+        match (self.turns.steerable().map(str::to_owned), self.input(&content)) {
+            (Some(turn), Some(input)) => {
+                let name = self.name_of(ticket);
+                let params = self.of_thread(
+                    json!({ "input": input, "expectedTurnId": turn, "clientUserMessageId": name }),
+                );
+                self.ask(Some(ticket), What::Steer(content), "turn/steer", Some(params), out);
+            }
+            _ if self.turns.running() || self.calls.is_beginning_a_turn() => {
+                self.wait_to_steer(ticket, content, out);
+            }
+            _ => self.prompt(ticket, &content, out),
+        }
+    }
+
+    /// Codex says for certain that it has not taken it where it knows no such turn, or one that takes nothing. Then it is
+    /// for the next turn: into it, or as what begins it.
+    pub(super) fn not_steered(
+        &mut self,
+        ticket: Option<Ticket>,
+        content: Vec<Content>,
+        error: &str,
+        out: &mut Turnout,
+    ) {
+        let Some(ticket) = ticket else { return };
+        let is_untaken = ["no active turn", "expected active turn", "cannot steer"];
+        if !is_untaken.iter().any(|words| error.contains(words)) {
+            return out.rejected(ticket, format!("Codex would not take it into the turn: {error}"));
+        }
+        if self.turns.running() || self.calls.is_beginning_a_turn() {
+            self.wait_to_steer(ticket, content, out);
+        } else {
+            self.prompt(ticket, &content, out);
+        }
+    }
+
+    fn wait_to_steer(&mut self, ticket: Ticket, content: Vec<Content>, out: &mut Turnout) {
+        if self.turns.steering.len() < MAX_STEERING {
+            self.turns.steering.push((ticket, content));
+        } else {
+            out.rejected(ticket, "too many prompts wait to go into a turn");
+        }
+    }
+
+    /// A turn has begun or ended: now it may be time.
+    fn send_steering(&mut self, out: &mut Turnout) {
+        for (ticket, content) in std::mem::take(&mut self.turns.steering) {
+            self.steer(ticket, content, out);
         }
     }
 

@@ -29,6 +29,10 @@ pub(super) struct Told {
     pub(super) summary: Option<String>,
     pub(super) details: Option<String>,
     pub(super) success: Option<bool>,
+    pub(super) goal: Value,
+    pub(super) from_model: String,
+    pub(super) to_model: String,
+    pub(super) reason: Value,
 }
 
 /// A turn.

@@ -91,6 +91,7 @@ fn capabilities() -> Capabilities {
     Capabilities {
         streaming: true,
         interrupt: true,
+        steering: true,
         session_resume: true,
         model_switching: true,
         permission_modes: true,

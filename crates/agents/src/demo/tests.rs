@@ -32,6 +32,7 @@ fn instruction(message: &ToAgent) -> Option<Instruction> {
     let (id, order) = match message.clone() {
         ToAgent::Hello(_) | ToAgent::Bye {} => return None,
         ToAgent::Prompt { id, content } => (id, Order::Prompt { content }),
+        ToAgent::Steer { id, content } => (id, Order::Steer { content }),
         ToAgent::Answer { id, key, answer } => {
             let ask = Box::new(Ask::Other { name: String::new(), body: Value::Null });
             (id, Order::Answer { key, ask, answer })

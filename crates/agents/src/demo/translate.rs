@@ -136,6 +136,10 @@ impl Translator for Translate {
                 watched = Watched::No;
                 ToAgent::Prompt { id, content }
             }
+            Order::Steer { content } => {
+                watched = Watched::No;
+                ToAgent::Steer { id, content }
+            }
             Order::Answer { key, ask: _, answer } => ToAgent::Answer { id, key, answer },
             Order::Interrupt => ToAgent::Interrupt { id },
             Order::SetModel(model) => ToAgent::SetModel { id, model },

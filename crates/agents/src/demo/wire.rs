@@ -6,8 +6,8 @@
 //! > {"hello":{"generation":1,"cwd":"/tmp"}}
 //! < {"ready":{"session":"demo-…","info":{…}}}
 //! > {"prompt":{"id":7,"content":[{"type":"text","text":"say hi"}]}}
-//! < {"ack":{"id":7}}
 //! < {"turn":{}}
+//! < {"ack":{"id":7}}
 //! < {"begin":{"item":"1.1","kind":"text"}}
 //! < {"more":{"item":"1.1","text":"hi"}}
 //! < {"say":{"item":"1.1","content":[{"type":"text","text":"hi"}]}}
@@ -17,6 +17,8 @@
 //! - The agent is silent until `hello`, and says `ready` once.
 //! - Every message to it with an `id` is answered by exactly one `ack` or `nack` with that id: a prompt when its turn
 //!   starts, everything else when it is done.
+//! - `steer` is a prompt that goes into the turn that plays: what is said there is cut off, and the turn goes on with it.
+//!   Where no turn plays any more, it is a prompt like any other.
 //! - Items, tools and subagents are named `<generation>.<number>`; no name is used twice in a session.
 //! - `ask` waits for an `answer` with the same key, or is taken back by `withdraw`.
 //! - `bye` asks it to end, as does the end of its input.
@@ -42,6 +44,10 @@ pub(super) enum ToAgent {
     /// The first message.
     Hello(Box<Hello>),
     Prompt {
+        id: u64,
+        content: Vec<Content>,
+    },
+    Steer {
         id: u64,
         content: Vec<Content>,
     },

@@ -135,6 +135,8 @@ static SCENARIOS: &[Scenario] = &[
         settings::environment, offered: |_, can| flag(can.environment, "a change of the environment")),
     scenario!("prompts-queued", "Prompts that come while a turn runs are all taken up.", prompt::queued),
     scenario!("prompt-in-tool", "A prompt that comes while a tool runs is taken up.", prompt::during_a_tool),
+    scenario!("steer", "A prompt that waits is put into the running turn, once.", prompt::steered,
+        offered: |_, can| flag(can.steering, "prompts put into a running turn")),
     scenario!("subagent", "A subagent's work is shown as its own.", subagent::one,
         offered: |profile, _| flag(profile.subagent.is_some(), "subagents")),
     scenario!("image", "A picture in a prompt reaches the model.", input::image,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portolan_core::{
-    Event, capabilities::PromptQueue, command::Stage, event::TurnOutcome, request::Answer,
+    Action, Event, capabilities::PromptQueue, command::Stage, event::TurnOutcome, request::Answer,
     session::state::Status,
 };
 use portolan_scripted::{Script, contains, text, tools};
@@ -55,6 +55,38 @@ pub(super) async fn queued(bench: &Bench) -> Result<(), Fault> {
 /// Has the model been told these words of the user's?
 fn was_told(bench: &Bench, words: &str) -> bool {
     bench.model.requests().iter().any(|request| request.body.to_string().contains(words))
+}
+
+pub(super) async fn steered(bench: &Bench) -> Result<(), Fault> {
+    let waits = (bench.profile().shell)("touch begun.txt; while [ ! -e go.txt ]; do sleep 0.1; done");
+    let script = Script::new()
+        .on(contains("second words"))
+        .reply(text("With both in mind."))
+        .on(contains("first words"))
+        .reply(tools([waits]))
+        .then(text("With the first alone."));
+    bench.play(script);
+    let mut session = bench.session_saying("first words").await?;
+    let request = session.request().await?;
+    session.answer(&request, Answer::allow()).await?;
+    let begun = bench.has_file_within("begun.txt", BEGINNING).await;
+    must!(begun, "the tool did not begin within {} s", BEGINNING.as_secs());
+    let second = session.prompt("second words").await?;
+    let waiting = session.state().await?.summary.queued;
+    must!(waiting == 1, "{waiting} prompts wait instead of one");
+    session.carry_out(Action::Steer { prompt: second }).await?;
+    session.settled(second).await?;
+    let again = session.submit(Action::Steer { prompt: second }).await;
+    must!(again.is_err(), "the same prompt was taken into the turn twice");
+    std::fs::write(bench.folder().join("go.txt"), "")?;
+    let said = session.completes().await?;
+    must!(said == "With both in mind.", "the turn ended with {said:?}");
+    let state = session.state().await?;
+    must!(state.summary.turns == 1, "there were {} turns instead of one", state.summary.turns);
+    let said = |event: &&Event| matches!(event, Event::Prompt { command, .. } if *command == second);
+    let times = session.seen().filter(said).count();
+    must!(times == 1, "the prompt is in the log {times} times");
+    Ok(())
 }
 
 pub(super) async fn during_a_tool(bench: &Bench) -> Result<(), Fault> {

@@ -37,7 +37,15 @@ impl Page {
             listen: vec!["127.0.0.1:0".parse().map_err(|error: String| wrong(&error))?],
             ..DoorSettings::default()
         };
-        let tools = FrontendTools::new(bench.registry().await?, Limits::default());
+        // A busy machine may need longer than a user should wait.
+        let limits = Limits {
+            page: PATIENCE,
+            register: PATIENCE,
+            fetch: PATIENCE,
+            connect: PATIENCE,
+            ..Limits::default()
+        };
+        let tools = FrontendTools::new(bench.registry().await?, limits);
         let vouching = tools.clone();
         let keeper =
             Keeper::new(&settings, tokens, tickets, Clock::system()).map_err(|error| wrong(&error))?;

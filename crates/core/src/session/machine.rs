@@ -19,13 +19,13 @@ use self::requests::Opened;
 use super::{
     parts::Parts,
     settle::{self, Reach, command_row, receipt},
-    state::{State, Status},
+    state::{OpenCommand, State, Status},
 };
 use crate::{
     Action, Actor, Capabilities, Event, Generation, Millis, Refusal, RefusalCode, RequestId, Seq,
     capabilities::PromptQueue,
     command::{Command, CommandKey, Receipt, Stage},
-    event::{Exit, Level, Setting, TurnOrigin, TurnOutcome, TurnResult},
+    event::{Content, Exit, Level, Setting, TurnOrigin, TurnOutcome, TurnResult},
     log::Book,
     ports::{Instruction, Op, OpenItem, Order, Report, Ticket},
     request::{Answer, Outcome},
@@ -254,6 +254,13 @@ impl Machine {
                 receipt(book, now, prompt, Stage::Refused { refusal });
                 return done(book);
             }
+            Action::Steer { prompt } => {
+                let waits = book.state().commands.iter().find(|open| open.seq == prompt).cloned();
+                if let Some(waits) = waits {
+                    self.hand_over(book, now, waits, |content| Order::Steer { content });
+                }
+                return done(book);
+            }
             Action::RemoveRule { tool_name } => {
                 book.append(now, Some(by.clone()), Event::RuleRemoved { tool_name });
                 return done(book);
@@ -364,11 +371,22 @@ impl Machine {
             let Some(next) = state.commands.iter().find(|open| open.is_queued_prompt()).cloned() else {
                 return;
             };
-            receipt(book, now, next.seq, Stage::Sending);
-            let content = next.content;
-            book.append(now, Some(next.by), Event::Prompt { command: next.seq, content: content.clone() });
-            self.tell(book, Ticket(next.seq.0), Order::Prompt { content });
+            self.hand_over(book, now, next, |content| Order::Prompt { content });
         }
+    }
+
+    /// A prompt leaves the queue for the agent.
+    fn hand_over(
+        &mut self,
+        book: &mut Book<State>,
+        now: Millis,
+        prompt: OpenCommand,
+        order: fn(Vec<Content>) -> Order,
+    ) {
+        let OpenCommand { seq, by, content, .. } = prompt;
+        receipt(book, now, seq, Stage::Sending);
+        book.append(now, Some(by), Event::Prompt { command: seq, content: content.clone() });
+        self.tell(book, Ticket(seq.0), order(content));
     }
 
     // ------------------------------------------------------------------------------------- reports
@@ -404,8 +422,7 @@ impl Machine {
                 }
             }
             Report::Delivered(Ticket(seq)) => {
-                let sending =
-                    |open: &&super::state::OpenCommand| open.seq.0 == seq && open.stage == Stage::Sending;
+                let sending = |open: &&OpenCommand| open.seq.0 == seq && open.stage == Stage::Sending;
                 if book.state().commands.iter().any(|open| sending(&open)) {
                     receipt(book, now, Seq(seq), Stage::Delivered);
                 }

@@ -2,12 +2,16 @@
 
 use indexmap::IndexMap;
 use portolan_core::{
-    RequestId,
+    Action, Refusal, RefusalCode, RequestId,
     request::{Answer, Ask, Question, Scope},
+    session::state::State,
 };
 use serde_json::{Value, json};
 
-use super::wire::{Approval, Resume, ResumeStatus};
+use super::wire::{Approval, Raw, Resume, ResumeStatus};
+
+/// The longest answer to an interrupt. A form, or a file's text in place of the one that was to be written.
+const PAYLOAD_BYTES: usize = 512 * 1024;
 
 /// Which request an approval is for.
 pub fn request_of(approval: &Approval) -> Option<RequestId> {
@@ -18,6 +22,32 @@ pub fn request_of(approval: &Approval) -> Option<RequestId> {
     }
 }
 
+/// Why there is no answer.
+#[derive(Debug, PartialEq)]
+pub enum NoAnswer {
+    /// Nothing waits that it could be for.
+    Refused(Refusal),
+    /// It makes no sense.
+    Invalid(String),
+}
+
+/// What an approval does, for a request that waits. Nothing is answered that is not known: what opens in this moment is
+/// still to be asked.
+pub fn action(state: &State, request: RequestId, approval: &Approval) -> Result<Action, NoAnswer> {
+    let Some(open) = state.requests.iter().find(|open| open.request == request) else {
+        let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
+        let missing =
+            || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session"));
+        let refusal =
+            closed.map_or_else(missing, |closed| Refusal::already_closed(request, closed.outcome.clone()));
+        return Err(NoAnswer::Refused(refusal));
+    };
+    let answer = answer(&open.ask, approval).map_err(NoAnswer::Invalid)?;
+    // Just what was looked at is answered.
+    let digest = approval.digest.clone().or_else(|| Some(open.digest.clone()));
+    Ok(Action::Answer { request, digest, answer })
+}
+
 /// The request of that name.
 pub fn named(text: &str) -> Option<RequestId> {
     text.parse().ok().map(RequestId)
@@ -25,10 +55,19 @@ pub fn named(text: &str) -> Option<RequestId> {
 
 /// The answer that a resume brings; or why it is none.
 pub fn resumed(ask: &Ask, resume: &Resume) -> Result<Answer, String> {
-    if resume.status == ResumeStatus::Cancelled {
-        return Ok(Answer::deny(Some("the user left it unanswered".into())));
+    match resume.status {
+        ResumeStatus::Cancelled => Ok(Answer::deny(Some("the user left it unanswered".into()))),
+        ResumeStatus::Resolved => given(ask, &resume.payload),
     }
-    let approval = match &resume.payload {
+}
+
+/// The answer that a payload is; or why it is none.
+fn given(ask: &Ask, payload: &Raw) -> Result<Answer, String> {
+    if payload.text().len() > PAYLOAD_BYTES {
+        return Err(format!("an answer has at most {} KiB", PAYLOAD_BYTES / 1024));
+    }
+    let payload: Value = payload.read().map_err(|_| "the payload cannot be read".to_owned())?;
+    let approval = match &payload {
         Value::Bool(approved) => Approval { approved: Some(*approved), ..Approval::default() },
         Value::String(word) => match (ask, yes_or_no(word)) {
             (Ask::Question { .. }, _) => Approval { answers: Some(json!(word)), ..Approval::default() },
@@ -37,7 +76,7 @@ pub fn resumed(ask: &Ask, resume: &Resume) -> Result<Answer, String> {
         },
         // Silence is no yes; a hook takes it for nothing to say.
         Value::Null => Approval::default(),
-        payload @ Value::Object(fields) => {
+        Value::Object(_) => {
             let mut approval: Approval = serde_json::from_value(payload.clone())
                 .map_err(|_| "the payload cannot be read".to_owned())?;
             // An app may send just the answers, or just the form.
@@ -48,7 +87,6 @@ pub fn resumed(ask: &Ask, resume: &Resume) -> Result<Answer, String> {
                     Ask::Question { .. } => approval.answers = Some(payload.clone()),
                     Ask::Elicitation { .. } => approval.content = Some(payload.clone()),
                     Ask::Hook { .. } | Ask::Other { .. } => approval.output = Some(payload.clone()),
-                    Ask::Permission { .. } | Ask::Plan { .. } if fields.is_empty() => {}
                     Ask::Permission { .. } | Ask::Plan { .. } => {}
                 }
             }
@@ -206,7 +244,7 @@ mod tests {
     }
 
     fn resume(payload: Value) -> Resume {
-        Resume { interrupt_id: "7".into(), status: ResumeStatus::Resolved, payload }
+        Resume { interrupt_id: "7".into(), status: ResumeStatus::Resolved, payload: Raw::from(&payload) }
     }
 
     fn chosen(pairs: &[(&str, &[&str])]) -> Answer {

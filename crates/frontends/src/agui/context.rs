@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use portolan_core::event::Content;
 use serde_json::Value;
 
-use super::wire::{ContextEntry, SentContent, SentMessage, Source};
+use super::wire::{ContextEntry, Part, Parts, SentMessage, Source};
 
 /// The address of what the page put before the user's words.
 pub const PAGE_URI: &str = "copilotkit:page";
@@ -40,10 +40,7 @@ pub fn block(context: &[ContextEntry], actions: &[Action]) -> Option<String> {
     if !context.is_empty() {
         text.push_str(STATE);
         for ContextEntry { description, value } in context {
-            let value = match value {
-                Value::String(value) => value.clone(),
-                other => other.to_string(),
-            };
+            let value = value.words();
             // Writing into memory cannot fail.
             let _ = write!(text, "\n[{description}]\n{value}\n");
         }
@@ -85,28 +82,28 @@ pub fn prompt(words: Vec<Content>, before: Option<String>) -> Vec<Content> {
 
 /// What a user's message says, or why it cannot be taken.
 pub fn user_words(message: &SentMessage) -> Result<Vec<Content>, String> {
-    match &message.content {
-        None => Ok(vec![]),
-        Some(SentContent::Text(text)) => Ok(vec![Content::text(text)]),
-        Some(SentContent::Parts(parts)) => parts.iter().map(part).collect(),
-        Some(SentContent::Other(_)) => Err("a user's message is text, or a list of parts".into()),
+    let Some(content) = &message.content else { return Ok(vec![]) };
+    if let Some(text) = content.string() {
+        return Ok(vec![Content::text(text)]);
     }
+    if !content.text().starts_with('[') {
+        return Err("a user's message is text, or a list of parts".into());
+    }
+    let parts: Parts = content
+        .read()
+        .map_err(|error| format!("a part of the message cannot be read: {}", crate::door::reason(&error)))?;
+    parts.0.into_iter().map(part).collect()
 }
 
-fn part(part: &Value) -> Result<Content, String> {
-    let text = |key: &str| part.get(key).and_then(Value::as_str);
-    let kind = text("type").unwrap_or_default();
-    let source = part.get("source").and_then(|source| serde_json::from_value::<Source>(source.clone()).ok());
-    // The form before `source`: data or an address in the part itself.
-    let (data, url) = (text("data").map(str::to_owned), text("url").map(str::to_owned));
-    let mime = text("mimeType").map(str::to_owned);
+fn part(part: Part) -> Result<Content, String> {
+    let Part { kind, text, source, data, url, mime_type, filename } = part;
     let (data, url, mime) = match source {
-        Some(Source::Data { value, mime_type }) => (Some(value), url, mime_type.or(mime)),
-        Some(Source::Url { value }) => (data, Some(value), mime),
-        None => (data, url, mime),
+        Some(Source::Data { value, mime_type: own }) => (Some(value), url, own.or(mime_type)),
+        Some(Source::Url { value }) => (data, Some(value), mime_type),
+        None => (data, url, mime_type),
     };
-    match (kind, data, url) {
-        ("text", ..) => text("text").map(Content::text).ok_or_else(|| "a text part has a `text`".into()),
+    match (kind.as_str(), data, url) {
+        ("text", ..) => text.map(Content::text).ok_or_else(|| "a text part has a `text`".into()),
         ("image" | "binary", Some(data), _) => {
             let media_type = mime.unwrap_or_else(|| "image/png".into());
             if !media_type.starts_with("image/") {
@@ -117,10 +114,8 @@ fn part(part: &Value) -> Result<Content, String> {
             }
             Ok(Content::Image { media_type, data })
         }
-        (_, None, Some(uri)) => {
-            Ok(Content::Resource { uri, name: text("filename").map(Into::into), text: None })
-        }
-        _ => Err(format!("a prompt holds text and pictures, no part `{}`", super::parse::shown(kind, 40))),
+        (_, None, Some(uri)) => Ok(Content::Resource { uri, name: filename, text: None }),
+        _ => Err(format!("a prompt holds text and pictures, no part `{}`", super::parse::shown(&kind, 40))),
     }
 }
 
@@ -142,9 +137,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::agui::wire::Raw;
 
     fn entry(description: &str, value: Value) -> ContextEntry {
-        ContextEntry { description: description.into(), value }
+        ContextEntry { description: description.into(), value: Raw::from(&value) }
     }
 
     // covers: 004-023, 004-124, 004-125
@@ -199,7 +195,7 @@ mod tests {
     fn parts_of_either_generation_become_words_and_pictures() {
         let message = |parts: Value| SentMessage {
             role: "user".into(),
-            content: serde_json::from_value(parts).unwrap(),
+            content: Some(Raw::from(&parts)),
             ..SentMessage::default()
         };
         let image = Content::Image { media_type: "image/png".into(), data: "AAAA".into() };

@@ -10,6 +10,7 @@ pub mod context;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod info;
+mod kept;
 pub mod parse;
 pub mod project;
 mod prompt;
@@ -130,6 +131,13 @@ impl Agui {
     #[must_use]
     pub fn behind(&self, keeper: Arc<Keeper>) -> Self {
         Self { keeper, ..self.clone() }
+    }
+
+    /// Answers permission prompts for tools of pages, and forgets what belongs to sessions that are gone, until
+    /// `stopping`. Once for all listeners.
+    pub fn start(&self, tasks: &TaskTracker, stopping: CancellationToken) {
+        self.tools.start(tasks, stopping.clone());
+        tasks.spawn(kept::watch(self.registry.clone(), stopping));
     }
 
     /// The keeper it stands behind.

@@ -1,7 +1,7 @@
 //! Bodies from clients into requests. Pure, and total: any bytes give a request or a reason in words.
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::error::Category;
 
 use super::wire::{Approval, Envelope, Method, RunInput, StopBody};
 use crate::door::{JSON_DEPTH, json_depth_exceeds, reason};
@@ -33,33 +33,31 @@ pub enum Asked {
     Stop(Option<String>, StopBody),
 }
 
-/// Reads a POST to the single endpoint. A body without a `method` that looks like a run's input is one: the bridge that
-/// this protocol comes from took both at `/api/copilotkit`.
+/// Reads a POST to the single endpoint. A body without a `method` that looks like a run's input is one: at
+/// `/api/copilotkit` clients send both.
 pub fn single(text: &[u8]) -> Result<Asked, Bad> {
-    let body: Value = read(text)?;
-    let Value::Object(fields) = &body else {
-        return Err(Bad::Body("a request is a JSON object with a `method`".into()));
-    };
-    if !fields.contains_key("method") {
-        if fields.contains_key("messages") {
-            return Ok(Asked::Run(None, Box::new(checked(of(body)?)?)));
+    let text = text_of(text)?;
+    let Envelope { method, params, body, messages } = object(text)?;
+    let Some(method) = method else {
+        if messages.is_some() {
+            return Ok(Asked::Run(None, Box::new(checked(object(text)?)?)));
         }
         return Err(Bad::Body(
             "a request needs a `method`: info, agent/connect, agent/run or agent/stop".into(),
         ));
-    }
-    let Envelope { method, params, body } = of(body)?;
+    };
     let agent = params.agent_id;
+    let body = body.map_or("null", |body| body.get());
     match Method::named(&method) {
         Some(Method::Info) => Ok(Asked::Info),
-        Some(Method::Connect) => Ok(Asked::Connect(agent, Box::new(checked(of(body)?)?))),
-        Some(Method::Run) => Ok(Asked::Run(agent, Box::new(checked(of(body)?)?))),
+        Some(Method::Connect) => Ok(Asked::Connect(agent, Box::new(checked(object(body)?)?))),
+        Some(Method::Run) => Ok(Asked::Run(agent, Box::new(checked(object(body)?)?))),
         Some(Method::Stop) => {
             let thread = params.thread_id;
             if let Some(thread) = &thread {
                 fits("threadId", thread)?;
             }
-            Ok(Asked::Stop(thread, if body.is_null() { StopBody::default() } else { of(body)? }))
+            Ok(Asked::Stop(thread, stop_of(body)?))
         }
         None => Err(Bad::Method(shown(&method, 40))),
     }
@@ -67,7 +65,7 @@ pub fn single(text: &[u8]) -> Result<Asked, Bad> {
 
 /// Reads the input of a run or a connect.
 pub fn run_input(text: &[u8]) -> Result<RunInput, Bad> {
-    checked(of(read(text)?)?)
+    checked(object(text_of(text)?)?)
 }
 
 /// Reads the body of a stop, which may be missing.
@@ -75,28 +73,41 @@ pub fn stop_body(text: &[u8]) -> Result<StopBody, Bad> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Ok(StopBody::default());
     }
-    let body: Value = read(text)?;
-    if body.is_null() { Ok(StopBody::default()) } else { of(body) }
+    stop_of(text_of(text)?)
+}
+
+fn stop_of(text: &str) -> Result<StopBody, Bad> {
+    if text.trim() == "null" { Ok(StopBody::default()) } else { object(text) }
 }
 
 /// Reads an approval.
 pub fn approval(text: &[u8]) -> Result<Approval, Bad> {
-    of(read(text)?)
+    object(text_of(text)?)
 }
 
-fn read(text: &[u8]) -> Result<Value, Bad> {
+fn no_json(why: &str) -> Bad {
+    Bad::Body(format!("this is no JSON that can be read: {why}"))
+}
+
+fn text_of(text: &[u8]) -> Result<&str, Bad> {
     if json_depth_exceeds(text, JSON_DEPTH) {
         return Err(Bad::Body(format!("JSON nested deeper than {JSON_DEPTH} levels is not taken")));
     }
-    serde_json::from_slice(text)
-        .map_err(|error| Bad::Body(format!("this is no JSON that can be read: {}", reason(&error))))
+    std::str::from_utf8(text).map_err(|_| no_json("it is no UTF-8"))
 }
 
-fn of<T: DeserializeOwned>(body: Value) -> Result<T, Bad> {
-    if !body.is_object() {
+/// Reads an object right from its text: no tree is made of what is not kept.
+fn object<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Bad> {
+    // Lists would be read as the fields of a struct in their order.
+    if !text.trim_start().starts_with('{') {
+        let is_json = serde_json::from_str::<IgnoredAny>(text);
+        is_json.map_err(|error| no_json(&reason(&error)))?;
         return Err(Bad::Body("the body is a JSON object".into()));
     }
-    T::deserialize(&body).map_err(|error| Bad::Body(format!("the body cannot be read: {}", reason(&error))))
+    serde_json::from_str(text).map_err(|error| match error.classify() {
+        Category::Data => Bad::Body(format!("the body cannot be read: {}", reason(&error))),
+        Category::Syntax | Category::Eof | Category::Io => no_json(&reason(&error)),
+    })
 }
 
 fn checked(input: RunInput) -> Result<RunInput, Bad> {
@@ -124,7 +135,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::agui::wire::{ContextEntry, Resume, ResumeStatus, SentContent, SentMessage, SentTool};
+    use crate::agui::wire::{
+        ContextEntry, LISTED, MESSAGES, Raw, Resume, ResumeStatus, SentMessage, SentTool,
+    };
 
     fn bad(result: Result<impl std::fmt::Debug, Bad>) -> String {
         result.unwrap_err().to_string()
@@ -181,7 +194,7 @@ mod tests {
         let message = |id: &str, role: &str, content: Option<&str>, call: Option<&str>| SentMessage {
             id: id.into(),
             role: role.into(),
-            content: content.map(|text| SentContent::Text(text.into())),
+            content: content.map(|text| Raw::from(&json!(text))),
             tool_call_id: call.map(Into::into),
             error: None,
         };
@@ -196,18 +209,17 @@ mod tests {
             tools: vec![SentTool {
                 name: "setColor".into(),
                 description: "d".into(),
-                parameters: json!({"type": "object"}),
+                parameters: Raw::from(&json!({"type": "object"})),
             }],
-            context: vec![ContextEntry { description: "page".into(), value: json!("{\"a\":1}") }],
-            state: json!({"a": 1}),
-            forwarded_props: json!({"x": true}),
+            context: vec![ContextEntry { description: "page".into(), value: Raw::from(&json!("{\"a\":1}")) }],
+            forwarded_props: Raw::from(&json!({"x": true})),
             ..RunInput::default()
         };
         assert_eq!(run_input(old.to_string().as_bytes()), Ok(expected.clone()));
         let resume = Resume {
             interrupt_id: "7".into(),
             status: ResumeStatus::Resolved,
-            payload: json!({"approved": true}),
+            payload: Raw::from(&json!({"approved": true})),
         };
         let newer_expected = RunInput {
             resume: vec![resume],
@@ -245,6 +257,38 @@ mod tests {
         assert!(bad(single(br#"{"method":"agent/run"}"#)).contains("a JSON object"));
         let long = json!({"threadId": "x".repeat(NAME_BYTES + 1)}).to_string();
         assert!(bad(run_input(long.as_bytes())).contains("at most 256 bytes"));
+    }
+
+    #[test]
+    fn a_list_beyond_its_bound_is_refused_and_one_within_it_is_taken() {
+        for (list, most) in [("messages", MESSAGES), ("tools", LISTED), ("context", LISTED)] {
+            let of = |count: usize| format!("{{\"{list}\":[{}]}}", vec!["{}"; count].join(","));
+            assert!(run_input(of(most).as_bytes()).is_ok(), "{list}");
+            let message = bad(run_input(of(most + 1).as_bytes()));
+            assert!(message.contains(&format!("more than {most} entries")), "{message}");
+        }
+    }
+
+    #[test]
+    fn no_tree_is_made_of_what_a_client_sends_along() {
+        // All of these were trees once, which took thirty times as much room as their text.
+        let lists = format!("[{}]", vec!["[]"; 1000].join(","));
+        let text = format!(
+            "{{\"state\":{lists},\"unknown\":{lists},\"forwardedProps\":{lists},\"messages\":[{{\"content\":{lists}}}],\
+             \"tools\":[{{\"parameters\":{lists}}}],\"context\":[{{\"value\":{lists}}}]}}"
+        );
+        let input = run_input(text.as_bytes()).unwrap();
+        let kept = [
+            &input.forwarded_props,
+            input.messages[0].content.as_ref().unwrap(),
+            &input.tools[0].parameters,
+            &input.context[0].value,
+        ];
+        for raw in kept {
+            assert_eq!(raw.text(), lists);
+        }
+        let written = serde_json::to_string(&input).unwrap();
+        assert!(!written.contains("state") && !written.contains("unknown"), "what nobody reads is not kept");
     }
 
     // covers: 004-116

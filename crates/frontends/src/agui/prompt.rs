@@ -1,16 +1,101 @@
-//! What a run is to say to the agent, out of the thread that its client sends. Pure.
+//! What a run brings, out of the thread that its client sends: a message for the agent, results of the page's tools, what
+//! the page offers and shows, answers. Pure.
 
 use portolan_core::{CommandId, event::Content};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    context::user_words,
-    wire::{RunInput, SentContent, SentMessage},
+    context::{CONTEXT_BYTES, user_words},
+    project::Approvals,
+    tools::PageTool,
+    wire::{ContextEntry, ForwardedProps, Raw, Resume, ResumeStatus, RunInput, SentMessage, SentTool},
 };
+
+/// So much of the descriptions of a page's tools is read, twice what may be offered. What lies beyond is left out with its
+/// reason, and no tree is made of it.
+const PARAMETERS_BYTES: usize = 512 * 1024;
+
+/// What a run brings. The rest of its input, megabytes of a long thread, is let go before anything is waited for.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Brought {
+    /// The user's message.
+    pub said: Option<Said>,
+    /// Results of the page's tools, by their call.
+    pub results: Vec<(String, String)>,
+    /// What the page has mounted.
+    pub tools: Vec<PageTool>,
+    /// What the page makes readable.
+    pub context: Vec<ContextEntry>,
+    /// Answers to what the agent asked.
+    pub answers: Vec<Resume>,
+}
+
+impl Brought {
+    /// Out of a run's input; or why that cannot be carried out.
+    pub(super) fn of(input: RunInput) -> Result<Self, String> {
+        let said = said(&input)?;
+        let results = results(&input);
+        let RunInput { tools, context, mut resume, forwarded_props, .. } = input;
+        resume.extend(older_answer(&forwarded_props)?);
+        Ok(Self { said, results, tools: page_tools(tools), context: shortened(context), answers: resume })
+    }
+}
+
+/// How this client wants to be asked, where it says so in what its app adds to every request.
+pub(super) fn approvals(input: &RunInput) -> Option<Approvals> {
+    let wanted = input.forwarded_props.read::<ForwardedProps>().ok()?.approvals?.string()?;
+    match wanted.as_str() {
+        "interrupt" => Some(Approvals::Interrupt),
+        "on_interrupt" => Some(Approvals::OnInterrupt),
+        "event" => Some(Approvals::Event),
+        _ => None,
+    }
+}
+
+/// The answer to an interrupt in its older form: a command among what the app adds, with the event that asked.
+fn older_answer(forwarded_props: &Raw) -> Result<Option<Resume>, String> {
+    // An app may add anything; only what is this command means something.
+    let Ok(ForwardedProps { command: Some(command), .. }) = forwarded_props.read() else { return Ok(None) };
+    let Some(payload) = command.resume else { return Ok(None) };
+    let event: Option<Value> = serde_json::from_str(&command.interrupt_event.words()).ok();
+    let named = event.as_ref().and_then(|event| event.get("requestId")?.as_str());
+    let Some(named) = named else {
+        return Err(
+            "the answer does not say to what; `interruptEvent` is the value of the event that asked".into()
+        );
+    };
+    Ok(Some(Resume { interrupt_id: named.to_owned(), status: ResumeStatus::Resolved, payload }))
+}
+
+/// What the page has mounted.
+fn page_tools(tools: Vec<SentTool>) -> Vec<PageTool> {
+    let mut bytes = 0;
+    let tool = |tool: SentTool| {
+        bytes += tool.parameters.text().len();
+        let too_long = || Value::from("too long");
+        let read = if bytes > PARAMETERS_BYTES { None } else { tool.parameters.read().ok() };
+        PageTool { name: tool.name, description: tool.description, parameters: read.unwrap_or_else(too_long) }
+    };
+    tools.into_iter().map(tool).collect()
+}
+
+/// No more of it than can be told, and a little, so that it shows where it was cut.
+fn shortened(mut context: Vec<ContextEntry>) -> Vec<ContextEntry> {
+    let mut bytes = 0;
+    let beyond = context.iter().position(|entry| {
+        bytes += entry.description.len() + entry.value.text().len();
+        bytes > CONTEXT_BYTES
+    });
+    context.truncate(beyond.map_or(context.len(), |last| last + 1));
+    context
+}
 
 /// The user's message that a run brings.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Said {
+    /// The client's name of it; empty where it has none.
+    pub message: String,
     /// The command's id: the message's own, so that the history shows it under the name that the page knows.
     pub id: CommandId,
     /// What it says.
@@ -19,23 +104,21 @@ pub(super) struct Said {
 
 /// The message that a run may be about: the last of the user's, where no tool has answered since. Whether it is new is for
 /// the log to say.
-pub(super) fn said(input: &RunInput) -> Result<Option<Said>, String> {
+fn said(input: &RunInput) -> Result<Option<Said>, String> {
     let is_turn = |message: &&SentMessage| matches!(message.role.as_str(), "user" | "tool");
     let Some(last) = input.messages.iter().rev().find(is_turn).filter(|last| last.role == "user") else {
         return Ok(None);
     };
     let words = user_words(last)?;
-    Ok(Some(Said { id: command_id(&last.id), words }))
+    Ok(Some(Said { message: last.id.clone(), id: command_id(&last.id), words }))
 }
 
 /// The results that a page brings, in their order.
-pub(super) fn results(input: &RunInput) -> Vec<(String, String)> {
+fn results(input: &RunInput) -> Vec<(String, String)> {
     let result = |message: &SentMessage| {
         let call = message.tool_call_id.clone().filter(|_| message.role == "tool")?;
         let text = match &message.content {
-            Some(SentContent::Text(text)) => text.clone(),
-            Some(SentContent::Parts(parts)) => serde_json::Value::from(parts.clone()).to_string(),
-            Some(SentContent::Other(other)) => other.to_string(),
+            Some(content) => content.words(),
             None => message.error.as_ref().map(|error| format!("Error: {error}")).unwrap_or_default(),
         };
         Some((call, text))
@@ -73,8 +156,8 @@ mod tests {
 
     use super::*;
 
-    fn input(messages: serde_json::Value) -> RunInput {
-        serde_json::from_value(json!({ "messages": messages })).unwrap()
+    fn input(messages: Value) -> RunInput {
+        serde_json::from_str(&json!({ "messages": messages }).to_string()).unwrap()
     }
 
     // covers: 004-028
@@ -87,7 +170,8 @@ mod tests {
             {"id": "d1", "role": "developer", "content": "be brief"},
         ]);
         let said = said(&input(messages)).unwrap().unwrap();
-        assert_eq!(said, Said { id: "u2".parse().unwrap(), words: vec![Content::text("second")] });
+        let id = "u2".parse().unwrap();
+        assert_eq!(said, Said { message: "u2".into(), id, words: vec![Content::text("second")] });
     }
 
     #[test]
@@ -102,6 +186,42 @@ mod tests {
         assert_eq!(said(&input), Ok(None));
         assert_eq!(results(&input), [("call".to_owned(), "done".to_owned())]);
         assert_eq!(said(&RunInput::default()), Ok(None));
+    }
+
+    #[test]
+    fn of_a_thread_s_megabytes_only_what_the_run_is_about_is_kept() {
+        let old = "x".repeat(CONTEXT_BYTES);
+        let schema = json!({"type": "object", "title": "x".repeat(PARAMETERS_BYTES / 2 + 1)});
+        let given = json!({
+            "messages": [{"id": "a1", "role": "assistant", "content": old}, {"id": "u1", "role": "user", "content": "go"}],
+            "context": [{"description": "a", "value": old}, {"description": "b", "value": old}, {"description": "c", "value": old}],
+            "tools": [{"name": "one", "parameters": schema}, {"name": "two", "parameters": schema}],
+        });
+        let brought = Brought::of(serde_json::from_str(&given.to_string()).unwrap()).unwrap();
+        assert_eq!(brought.said.unwrap().words, [Content::text("go")]);
+        assert_eq!(brought.context.len(), 1, "the rest could not be told");
+        assert_eq!(brought.tools[0].parameters, schema);
+        assert_eq!(brought.tools[1].parameters, json!("too long"), "which is no schema, and so is left out");
+    }
+
+    #[test]
+    fn the_older_form_of_an_answer_names_its_event_as_it_came_or_as_text() {
+        let of = |command: &Value| {
+            let input = json!({"forwardedProps": {"command": command, "other": 1}});
+            Brought::of(serde_json::from_str(&input.to_string()).unwrap()).map(|brought| brought.answers)
+        };
+        let event = json!({"requestId": "7", "toolName": "Bash"});
+        let payload = json!({"approved": true});
+        let answer =
+            Resume { interrupt_id: "7".into(), status: ResumeStatus::Resolved, payload: Raw::from(&payload) };
+        for event in [event.clone(), json!(event.to_string())] {
+            let command = json!({"resume": payload, "interruptEvent": event});
+            assert_eq!(of(&command), Ok(vec![answer.clone()]));
+        }
+        assert!(of(&json!({"resume": true})).is_err(), "an answer to nothing");
+        for nothing in [json!(null), json!(7), json!({}), json!({"update": 1}), json!({"resume": null})] {
+            assert_eq!(of(&nothing), Ok(vec![]), "{nothing}");
+        }
     }
 
     #[test]

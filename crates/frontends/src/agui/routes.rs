@@ -1,4 +1,4 @@
-//! The routes, by both transports: REST and the single endpoint, and under every name that clients of the bridge use.
+//! The routes, by both transports: REST and the single endpoint, and under every name that clients use.
 
 use axum::{
     Json, Router,
@@ -13,7 +13,8 @@ use portolan_core::{Action, CommandId, Principal, Refusal, RefusalCode, Role, Se
 use serde_json::{Value, json};
 
 use super::{
-    Agui, DEFAULT_AGENT, PATH, VIA, answers,
+    Agui, DEFAULT_AGENT, PATH, VIA,
+    answers::{self, NoAnswer},
     parse::{self, Asked, Bad},
     runs::Found,
     stream::{self, Kind},
@@ -178,7 +179,8 @@ fn begin(
         let message = format!("this needs the role operator; the token `{}` has {}", who.name, who.role);
         return Err(Refusal::new(RefusalCode::Forbidden, message).into());
     }
-    Ok(stream::open(agui, (who, stay), kind, agent, input))
+    let seat = agui.runs.sit_down(&who.token)?;
+    Ok(stream::open(agui, (who, stay), kind, agent, input, seat))
 }
 
 /// Stops what runs on a thread: that run, or whatever it is.
@@ -234,14 +236,12 @@ async fn approve(
         let missing = || Refusal::new(RefusalCode::NotFound, "there is no such session or thread");
         found.ok_or_else(missing)?.session
     };
+    who.may(Role::Operator, session)?;
     let state = agui.registry.snapshot(&who, session).await?.state;
-    let open = state.requests.iter().find(|open| open.request == request);
-    let answer = match open {
-        Some(open) => answers::answer(&open.ask, &approval).map_err(invalid)?,
-        // Core knows who was faster.
-        None => portolan_core::request::Answer::deny(None),
-    };
-    let action = Action::Answer { request, digest: approval.digest.clone(), answer };
+    let action = answers::action(&state, request, &approval).map_err(|why| match why {
+        NoAnswer::Refused(refusal) => refusal.into(),
+        NoAnswer::Invalid(message) => invalid(message),
+    })?;
     agui.registry.submit(&who, session, CommandId::random(), action).await?;
     Ok(Json(json!({"ok": true, "requestId": request.to_string()})).into_response())
 }

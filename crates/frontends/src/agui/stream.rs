@@ -3,35 +3,29 @@
 //!
 //! Nothing is queued but the one chunk on its way: while the network takes nothing, the session is not asked for more.
 
+mod connect;
 mod end;
 mod follow;
+mod heard;
 mod open;
+mod over;
 
-use std::{convert::Infallible, time::Duration};
+use std::time::Duration;
 
-use axum::{
-    body::Body,
-    response::{IntoResponse as _, Response},
-};
+use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
-use http::{HeaderValue, header};
-use portolan_core::Principal;
+use portolan_core::{Principal, Role};
 use tokio::{sync::mpsc, time::timeout};
 use tracing::Instrument as _;
 
 use super::{
     Agui,
     project::Approvals,
+    prompt::{self, Brought},
+    runs::{Client, Seat},
     wire::{AguiEvent, RunInput},
 };
-use crate::door::Stay;
-
-/// A comment after so long without an event keeps proxies from closing the stream.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// A client that takes nothing for so long is let go; a page comes back and connects.
-const STALLED: Duration = Duration::from_secs(10);
+use crate::{door::Stay, sse::STALLED};
 
 /// How long a run waits for a session that is starting.
 pub(super) const STARTING: Duration = Duration::from_secs(15);
@@ -60,41 +54,40 @@ struct Task {
     agui: Agui,
     who: Principal,
     stay: Stay,
+    kind: Kind,
     agent: String,
-    input: RunInput,
+    thread: String,
+    run: String,
+    approvals: Approvals,
     out: Out,
+    _seat: Seat,
 }
 
-/// Answers with a stream of events.
+/// Answers with a stream of events, for which there is a seat.
 pub(super) fn open(
     agui: Agui,
     (who, stay): (Principal, Stay),
     kind: Kind,
     agent: String,
     mut input: RunInput,
+    seat: Seat,
 ) -> Response {
-    if input.run_id.is_empty() {
-        input.run_id = uuid::Uuid::new_v4().to_string();
+    let (thread, mut run) = (std::mem::take(&mut input.thread_id), std::mem::take(&mut input.run_id));
+    if run.is_empty() {
+        run = uuid::Uuid::new_v4().to_string();
     }
-    let (chunks, body) = mpsc::channel::<Bytes>(1);
+    let (chunks, response) = crate::sse::response();
     let tracker = agui.connections.clone();
-    let span = tracing::debug_span!("agui stream", ?kind, thread = input.thread_id);
+    let span = tracing::debug_span!("agui stream", ?kind, thread);
+    let approvals = prompt::approvals(&input).unwrap_or(agui.settings.approvals);
+    // Of the input only this is kept from here on.
+    let brought = match kind {
+        Kind::Run => Brought::of(input),
+        Kind::Connect => Ok(Brought::default()),
+    };
     let out = Out { chunks, is_gone: false };
-    let task = Task { agui, who, stay, agent, input, out };
-    tracker.spawn(task.serve(kind).instrument(span));
-    let body = stream::unfold(body, |mut body| async {
-        let chunk = body.recv().await?;
-        Some((Ok::<_, Infallible>(chunk), body))
-    });
-    let mut response = Body::from_stream(body).into_response();
-    for (name, value) in [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        // Without it nginx would gather the events up.
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
+    let task = Task { agui, who, stay, kind, agent, thread, run, approvals, out, _seat: seat };
+    tracker.spawn(task.serve(brought).instrument(span));
     response
 }
 
@@ -118,21 +111,16 @@ impl Out {
             self.is_gone = !matches!(timeout(STALLED, self.chunks.send(bytes)).await, Ok(Ok(())));
         }
     }
-
-    async fn closed(&self) {
-        if !self.is_gone {
-            self.chunks.closed().await;
-        }
-    }
 }
 
 impl Task {
-    /// How this client wants to be asked: it may say so in what its app adds to every request.
-    fn approvals(&self) -> Approvals {
-        match self.input.forwarded_props.get("approvals").and_then(serde_json::Value::as_str) {
-            Some("interrupt") => Approvals::Interrupt,
-            Some("event") => Approvals::Event,
-            _ => self.agui.settings.approvals,
-        }
+    /// Who this is to the streams before and after.
+    fn client(&self) -> Client {
+        Client { token: self.who.token.clone(), thread: self.thread.clone() }
+    }
+
+    /// May this client change anything in a session? A viewer leaves no trace.
+    fn may_act(&self) -> bool {
+        self.who.role >= Role::Operator
     }
 }

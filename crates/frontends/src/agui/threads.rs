@@ -6,30 +6,21 @@
 use std::sync::{Mutex, PoisonError};
 
 use portolan_core::{
-    CommandId, LogId, Principal, Refusal, RefusalCode, Role, SessionId, SessionSpec,
-    ports::{Op, SessionQuery, Write},
-    registry::Registry,
-    session::state::Summary,
-    spec::MAX_NAME,
+    CommandId, Principal, Refusal, RefusalCode, Role, SessionId, SessionSpec, ports::SessionQuery,
+    registry::Registry, session::state::Summary, spec::MAX_NAME,
 };
-use serde::{Deserialize, Serialize};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
-use super::{DEFAULT_AGENT, Settings, UnknownThreads};
-
-/// The records of threads, by their names.
-const RECORDS: &str = "agui_threads";
+use super::{
+    DEFAULT_AGENT, Settings, UnknownThreads,
+    kept::{self, Name},
+};
 
 /// The thread that always stands for the active session.
 pub(super) const ACTIVE: &str = "active";
 
 /// Live sessions among which the active one is looked for.
 const LISTED: u32 = 200;
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept {
-    session: SessionId,
-}
 
 /// The choice of an active session, and the newest session there was then: a newer one takes its place.
 #[derive(Clone, Copy, Debug)]
@@ -81,14 +72,14 @@ impl Threads {
         Ok(if live.is_empty() { None } else { Some(live.swap_remove(place.unwrap_or(0))) })
     }
 
-    /// Makes this session the active one.
+    /// Makes this session the active one, for everybody: a token that is bound to sessions may not.
     pub(super) async fn choose(
         &self,
         registry: &Registry,
         who: &Principal,
         session: SessionId,
     ) -> Result<Summary, Refusal> {
-        who.may(Role::Operator, session)?;
+        who.may_daemon(Role::Operator)?;
         let summary = registry.snapshot(who, session).await?.state.summary.clone();
         if !summary.is_live() || summary.archived {
             let message = format!("session `{session}` has ended; only a live one can be active");
@@ -117,14 +108,10 @@ impl Threads {
         {
             return Ok(Some(summary));
         }
-        for key in [key(thread, None), key(thread, Some(agent))] {
-            let record = registry.store().record(RECORDS, key).await.map_err(|error| {
-                Refusal::new(RefusalCode::StoreFailing, format!("the store cannot be read: {error}"))
-            })?;
-            let Some(kept) = record.and_then(|record| serde_json::from_slice::<Kept>(&record).ok()) else {
-                continue;
-            };
-            if let Some(summary) = seen(registry, who, kept.session).await?
+        for agent_of_name in [None, Some(agent)] {
+            let name = Name { thread, agent: agent_of_name };
+            let Some(session) = kept::session_of(registry, name).await? else { continue };
+            if let Some(summary) = seen(registry, who, session).await?
                 && (agent == DEFAULT_AGENT || summary.agent == agent)
             {
                 return Ok(Some(summary));
@@ -144,6 +131,8 @@ impl Threads {
         if let Some(found) = self.find(registry, wanted).await? {
             return Ok(found);
         }
+        // What a thread leads to is for everybody: a token that is bound to sessions decides nothing about it.
+        wanted.who.may_daemon(Role::Operator)?;
         // Never closed.
         let _permit = self.making.acquire().await;
         if let Some(found) = self.find(registry, wanted).await? {
@@ -157,7 +146,7 @@ impl Threads {
         if settings.unknown_threads == UnknownThreads::JoinActive
             && let Some(active) = &active
         {
-            keep(registry, key(thread, None), active.session).await?;
+            kept::keep(registry, Name { thread, agent: None }, active.session).await?;
             return Ok(active.clone());
         }
         let kind = match agent {
@@ -176,20 +165,11 @@ impl Threads {
         let made = registry.create(who, CommandId::random(), spec).await?;
         if !thread.is_empty() && thread != ACTIVE {
             // A thread that has a session of another agent keeps it; this one goes by both names.
-            let taken = registry.store().record(RECORDS, key(thread, None)).await.ok().flatten().is_some();
-            let key = key(thread, (taken && agent != DEFAULT_AGENT).then_some(agent));
-            keep(registry, key, made.session).await?;
+            let taken = kept::session_of(registry, Name { thread, agent: None }).await?.is_some();
+            let agent = (taken && agent != DEFAULT_AGENT).then_some(agent);
+            kept::keep(registry, Name { thread, agent }, made.session).await?;
         }
         Ok(made)
-    }
-}
-
-/// The key of a thread's record.
-fn key(thread: &str, agent: Option<&str>) -> String {
-    // Threads have at most `NAME_BYTES`; a line end never stands in an agent's name.
-    match agent {
-        None => thread.to_owned(),
-        Some(agent) => format!("{thread}\n{agent}"),
     }
 }
 
@@ -200,18 +180,4 @@ async fn seen(registry: &Registry, who: &Principal, session: SessionId) -> Resul
         Err(refusal) if matches!(refusal.code, RefusalCode::NotFound | RefusalCode::Ended) => Ok(None),
         Err(refusal) => Err(refusal),
     }
-}
-
-async fn keep(registry: &Registry, key: String, session: SessionId) -> Result<(), Refusal> {
-    let failing = || Refusal::new(RefusalCode::StoreFailing, "the thread could not be written down");
-    let value = serde_json::to_vec(&Kept { session }).map_err(|_| failing())?;
-    let (done, committed) = oneshot::channel();
-    let done: Box<dyn FnOnce() + Send> = Box::new(move || {
-        // Nobody may be waiting any more; it is written all the same.
-        let _ = done.send(());
-    });
-    let ops = vec![Op::Put { collection: RECORDS, key, value: value.into() }];
-    let write = Write { log: LogId::Daemon, ops, done: Some(done) };
-    registry.store().write(write).await.map_err(|_| failing())?;
-    committed.await.map_err(|_| failing())
 }

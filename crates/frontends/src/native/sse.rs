@@ -3,16 +3,12 @@
 //! The id of an event is the number of its entry, so `Last-Event-ID` goes on where a stream broke off. One task per
 //! stream; what it made waits in no queue but the one chunk on its way.
 
-use std::{convert::Infallible, time::Duration};
-
 use axum::{
-    body::Body,
     extract::{Path, State},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use bytes::{BufMut as _, Bytes, BytesMut};
-use futures_util::stream;
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::{HeaderMap, Uri};
 use portolan_core::{
     Principal, Refusal, RefusalCode, Seq,
     log::delivery::{Closed, Delivery, Mode, Presence, Start},
@@ -30,13 +26,10 @@ use super::{
     rest::{query_of, session_of},
     wire::ClosingReason,
 };
-use crate::door::{Denied, Guest, Stay};
-
-/// A comment after so long without an event keeps proxies from closing the stream.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// A client that takes nothing for so long is closed; it can come back with its last id.
-const STALLED: Duration = Duration::from_secs(10);
+use crate::{
+    door::{Denied, Guest, Stay},
+    sse::{HEARTBEAT, STALLED},
+};
 
 #[derive(Deserialize)]
 struct StreamQuery {
@@ -170,23 +163,10 @@ fn event(out: &mut BytesMut, name: &str, id: Option<Seq>, data: &[u8]) {
 }
 
 fn stream_of(native: Native, who: (Principal, Stay), source: impl Source) -> Response {
-    let (chunks, body) = mpsc::channel::<Bytes>(1);
+    let (chunks, response) = crate::sse::response();
     let span = tracing::debug_span!("native stream");
     let tracker = native.connections.clone();
     tracker.spawn(pump(native, who, source, chunks).instrument(span));
-    let body = stream::unfold(body, |mut body| async {
-        let chunk = body.recv().await?;
-        Some((Ok::<_, Infallible>(chunk), body))
-    });
-    let mut response = Body::from_stream(body).into_response();
-    for (name, value) in [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        // Without it nginx would gather the events up.
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
     response
 }
 
@@ -249,6 +229,8 @@ async fn pump(
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn start(query: &str, last: Option<&str>) -> Result<Start, Denied> {

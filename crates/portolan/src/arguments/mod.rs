@@ -268,6 +268,13 @@ pub(crate) enum Verb {
         /// The prompt's entry
         prompt: u64,
     },
+    /// Put a prompt that waits in the queue into the running turn, now
+    Steer {
+        /// Which session
+        id: String,
+        /// The prompt's entry
+        prompt: u64,
+    },
     /// Send again what ended as uncertain
     Resend {
         /// Which session

@@ -51,6 +51,7 @@ pub(super) fn action(verb: Verb) -> Outcome<(String, Action)> {
         Verb::Context { id } => (id, Action::Context),
         Verb::Task { verb: Task::Stop { id, task } } => (id, Action::StopTask { task }),
         Verb::Withdraw { id, prompt } => (id, Action::Withdraw { prompt: Seq(prompt) }),
+        Verb::Steer { id, prompt } => (id, Action::Steer { prompt: Seq(prompt) }),
         Verb::Resend { id, command } => (id, Action::SendAgain { command: Seq(command) }),
         Verb::Rule { verb: Rule::Remove { id, tool } } => (id, Action::RemoveRule { tool_name: tool }),
         Verb::Native { id, body } => (id, Action::Native { body: inputs::json(&body, "the message")? }),
@@ -113,6 +114,7 @@ fn done(action: &Action) -> Option<String> {
         Action::McpSet { servers, .. } => format!("the session has {} servers of its own now", servers.len()),
         Action::StopTask { task } => format!("the task `{}` was told to stop", clean::line(task)),
         Action::Withdraw { prompt } => format!("the prompt {prompt} was taken back"),
+        Action::Steer { prompt } => format!("the prompt {prompt} is on its way into the running turn"),
         Action::SendAgain { command } => format!("the command {command} was sent again"),
         Action::RemoveRule { tool_name } => format!("`{}` is asked for again", clean::line(tool_name)),
         // These are asked for what they tell; where they tell nothing, there is nothing to say.

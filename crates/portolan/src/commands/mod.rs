@@ -76,6 +76,7 @@ pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("context", "context ID"),
     ("stop_task", "task stop ID t1"),
     ("withdraw", "withdraw ID 7"),
+    ("steer", "steer ID 7"),
     ("send_again", "resend ID 7"),
     ("remove_rule", "rule remove ID Bash"),
     ("native", "native ID {}"),
@@ -153,6 +154,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         | Verb::Context { .. }
         | Verb::Task { .. }
         | Verb::Withdraw { .. }
+        | Verb::Steer { .. }
         | Verb::Resend { .. }
         | Verb::Rule { .. }
         | Verb::Native { .. }) => act::act(&context, verb).await,

@@ -125,6 +125,6 @@ impl Pages {
         if let Some(url) = plain {
             self.tools.listens_at(url);
         }
-        self.tools.start(tasks, stopped);
+        self.main.start(tasks, stopped);
     }
 }

@@ -11,6 +11,7 @@ mod schema;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod tidy;
 mod writer;
 
 use std::{
@@ -36,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::{
-    apply::Logs,
+    apply::{Leaves, Logs},
     faults::failed,
     reader::Readers,
     schema::{Contents, Step, create_private},
@@ -110,13 +111,14 @@ impl SqliteStore {
         let closing = Arc::new(AtomicBool::new(false));
         #[cfg(test)]
         let page_limit = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let (ledger, tidying) = tidy::start(path)?;
         let desk = Desk::new(Pen {
             connection,
             path: path.to_owned(),
             health: health_now,
             sweeping: if due { Progress::More } else { Progress::Done },
             logs: Logs::default(),
-            since_tidy: 0,
+            ledger,
             #[cfg(test)]
             page_limit: page_limit.clone(),
         });
@@ -126,6 +128,7 @@ impl SqliteStore {
             jobs: waiting,
             closing: closing.clone(),
             flushes: Vec::new(),
+            tidying,
         };
         let thread = thread::Builder::new()
             .name("store".to_owned())
@@ -178,10 +181,10 @@ impl SqliteStore {
         let (Some(desk), Some(jobs)) = (&self.desk, &self.jobs) else { return Err(StoreError::Closed) };
         if self.quick {
             match desk.commit_now(write) {
-                Tried::Committed { tidy } => {
-                    if tidy {
-                        // Where the queue is full, the next write asks again.
-                        let _ = jobs.try_send(Job::Tidy);
+                Tried::Committed(leaves) => {
+                    if leaves == Leaves::Rubbish {
+                        // Where the queue is full, the thread is awake.
+                        let _ = jobs.try_send(Job::Sweep);
                     }
                     return Ok(());
                 }
@@ -228,6 +231,7 @@ fn connect(path: &Path, durability: Durability, steps: &[Step]) -> Result<Connec
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.pragma_update(None, "cache_size", -WRITER_CACHE)?;
         connection.pragma_update(None, "journal_size_limit", WAL_KEPT)?;
+        connection.pragma_update(None, "wal_autocheckpoint", tidy::TOO_LONG)?;
         let synchronous = match durability {
             Durability::Normal => "NORMAL",
             Durability::Full => "FULL",

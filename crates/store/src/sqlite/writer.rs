@@ -8,6 +8,9 @@
 //! overtaken. A write that can never succeed (see `rules`) fails alone: the batch is rolled back and tried again
 //! without it, so that the good case pays for no savepoints.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
@@ -31,6 +34,7 @@ use super::{
     apply::{Leaves, Logs, apply},
     faults::{Fault, in_plain_words},
     sweep::{self, Progress},
+    tidy::Ledger,
 };
 use crate::rules::weight;
 
@@ -53,16 +57,12 @@ const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
 /// A larger write is not committed by who brings it, in bytes: others wait for that thread.
 const SMALL: usize = 16 * 1024;
 
-/// After so many writes that were committed at once the thread takes the write-ahead log into the database, in pages that
-/// nobody waits for: before SQLite does it in the middle of a commit, after a thousand pages.
-const TIDY_EVERY: usize = 64;
-
 /// Something for the writer to do.
 pub(super) enum Job {
     /// Write this.
     Write(Write),
-    /// Take the write-ahead log into the database.
-    Tidy,
+    /// A write that was committed at once left something to clear away.
+    Sweep,
     /// Tell when everything before is committed, and what was deleted is cleared away.
     Flush(oneshot::Sender<()>),
 }
@@ -74,8 +74,7 @@ pub(super) struct Pen {
     pub(super) health: watch::Sender<StoreHealth>,
     pub(super) sweeping: Progress,
     pub(super) logs: Logs,
-    /// Writes committed at once since the write-ahead log was last taken in.
-    pub(super) since_tidy: usize,
+    pub(super) ledger: Ledger,
     /// How many pages the database may have: a stand-in for a full disk.
     #[cfg(test)]
     pub(super) page_limit: Arc<std::sync::atomic::AtomicU32>,
@@ -92,10 +91,7 @@ pub(super) struct Desk {
 /// What became of a write that was to be committed at once.
 pub(super) enum Tried {
     /// It is committed, and who waited for that has been told.
-    Committed {
-        /// The thread has something to tidy up.
-        tidy: bool,
-    },
+    Committed(Leaves),
     /// Nothing has happened: it is for the thread.
     NotNow(Write),
 }
@@ -129,14 +125,12 @@ impl Desk {
         let restored = pen.connection.busy_timeout(super::WRITE_PATIENCE).is_ok();
         debug_assert!(patient && restored, "only a closed connection has no timeout");
         if let Attempt::Committed(leaves) = attempt {
-            pen.since_tidy += 1;
-            let tidy = leaves == Leaves::Rubbish || pen.since_tidy >= TIDY_EVERY;
             pen.committed(leaves, batch);
-            return Tried::Committed { tidy };
+            return Tried::Committed(leaves);
         }
         match batch.into_iter().next() {
             Some((write, _)) => Tried::NotNow(write),
-            None => Tried::Committed { tidy: false },
+            None => Tried::Committed(Leaves::Nothing),
         }
     }
 }
@@ -150,6 +144,8 @@ pub(super) struct Writer {
     pub(super) closing: Arc<AtomicBool>,
     /// Those who wait for a flush whose writes are committed.
     pub(super) flushes: Vec<oneshot::Sender<()>>,
+    /// Ends when the pen's ledger is closed.
+    pub(super) tidying: thread::JoinHandle<()>,
 }
 
 /// How many writes a closing store could not write.
@@ -182,8 +178,13 @@ impl Writer {
         } else {
             error!(path = %self.path.display(), writes = lost.0, "the store closed with writes it could not write");
         }
+        let mut pen = self.desk.pen();
+        pen.ledger.close();
+        if self.tidying.join().is_err() {
+            error!("the tidying thread panicked");
+        }
         // Another connection in the way is no matter: the next start does it.
-        if let Err(problem) = run_all(&self.desk.pen().connection, "PRAGMA wal_checkpoint(TRUNCATE)") {
+        if let Err(problem) = run_all(&pen.connection, "PRAGMA wal_checkpoint(TRUNCATE)") {
             debug!(error = %problem, "the write-ahead log stays as it is");
         }
         lost
@@ -214,7 +215,8 @@ impl Writer {
         while let Some(job) = next {
             match job {
                 Job::Flush(waiting) => self.flushes.push(waiting),
-                Job::Tidy => self.desk.pen().tidy(),
+                // It was to wake us: what is to be cleared away is found when nothing waits.
+                Job::Sweep => {}
                 Job::Write(write) => {
                     ops += write.ops.len();
                     bytes += write.ops.iter().map(weight).sum::<usize>();
@@ -325,6 +327,7 @@ impl Pen {
         if leaves == Leaves::Rubbish {
             self.sweeping = Progress::More;
         }
+        self.ledger.committed(batch.iter().flat_map(|(write, _)| &write.ops).map(weight).sum());
         self.announce(batch);
     }
 
@@ -369,14 +372,6 @@ impl Pen {
             warn!(error = %problem, "what was deleted still takes room; the next deletion or start clears it away");
             Progress::Done
         });
-    }
-
-    /// Takes the write-ahead log into the database, as far as readers allow.
-    fn tidy(&mut self) {
-        self.since_tidy = 0;
-        if let Err(problem) = run_all(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)") {
-            debug!(error = %problem, "the write-ahead log stays as it is for now");
-        }
     }
 
     #[cfg(test)]

@@ -459,7 +459,7 @@ fn an_agent_that_forgets_begins_anew_and_one_that_cannot_copy_says_so() {
 
 // ------------------------------------------------------------------------------- 13. what a session begins with
 
-// covers: 003-055
+// covers: 003-024, 003-055
 #[test]
 fn servers_are_always_told_and_in_the_form_of_acp() {
     let servers = vec![
@@ -543,6 +543,7 @@ fn models_and_modes_are_set_in_whichever_shape_the_agent_has_them() {
 
 // --------------------------------------------------------------------------------------- 16. usage in four ways
 
+// covers: 003-031
 #[test]
 fn what_a_turn_used_is_known_in_whichever_way_it_is_told() {
     let usage = |result: Value, updates: &[Value]| {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{acp::fuzz, driver::Translator as _};
 
-// covers: 003-054
+// covers: 003-026, 003-029, 003-054
 #[test]
 fn what_an_agent_tells_at_first_is_what_it_can_do() {
     let mut acp_told = everything();

@@ -33,8 +33,8 @@ fn change(told: &Value) -> FileChange {
 /// All lines of a file, as one hunk.
 fn whole(content: &str, sign: char) -> String {
     let lines = content.lines().count();
-    if lines == 0 || content.starts_with("@@") {
-        return content.to_owned();
+    if lines == 0 {
+        return String::new();
     }
     let range =
         if sign == '+' { format!("@@ -0,0 +1,{lines} @@\n") } else { format!("@@ -1,{lines} +0,0 @@\n") };
@@ -78,5 +78,12 @@ mod tests {
             ]
         );
         assert_eq!(changes(&json!("nothing of the kind")), []);
+    }
+
+    #[test]
+    fn a_new_file_that_looks_like_a_diff_is_a_new_file() {
+        let told = json!([{ "path": "/a", "kind": { "type": "add" }, "diff": "@@ -1 +1 @@\n-x\n+y\n" }]);
+        let diff = changes(&told).remove(0).diff.unwrap();
+        assert_eq!(diff, "--- /dev/null\n+++ /a\n@@ -0,0 +1,3 @@\n+@@ -1 +1 @@\n+-x\n++y\n");
     }
 }

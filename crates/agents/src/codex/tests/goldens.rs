@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Player, RECORDED, folder};
 
-fn names() -> Vec<String> {
+pub(super) fn names() -> Vec<String> {
     let files = std::fs::read_dir(folder().join(RECORDED)).unwrap();
     let name = |path: std::path::PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
     let mut names: Vec<_> = files.map(|file| name(file.unwrap().path())).collect();

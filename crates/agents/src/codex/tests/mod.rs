@@ -5,7 +5,10 @@
 //! for them.
 
 mod goldens;
+mod mutations;
+mod notices;
 mod orders;
+mod steering;
 
 use std::{collections::HashMap, path::PathBuf};
 
@@ -82,6 +85,12 @@ struct Line {
     msg: Value,
 }
 
+fn recording(name: &str) -> Vec<Line> {
+    let path = folder().join(RECORDED).join(format!("{name}.ndjson"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/codex/transcripts")
 }
@@ -101,8 +110,8 @@ struct Player {
 }
 
 impl Player {
-    fn play(name: &str) -> Self {
-        let mut player = Self {
+    fn new() -> Self {
+        Self {
             translate: Translate::new(setup()),
             tickets: 100,
             ids: HashMap::new(),
@@ -111,15 +120,19 @@ impl Player {
             score: String::new(),
             reports: vec![],
             writes: vec![],
-        };
-        let path = folder().join(RECORDED).join(format!("{name}.ndjson"));
-        let text =
-            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        for line in text.lines() {
-            let Line { dir, msg } = serde_json::from_str(line).unwrap();
-            if dir == "out" { player.host(&msg) } else { player.agent(&msg) }
+        }
+    }
+
+    fn play(name: &str) -> Self {
+        let mut player = Self::new();
+        for line in recording(name) {
+            player.line(&line);
         }
         player
+    }
+
+    fn line(&mut self, Line { dir, msg }: &Line) {
+        if dir == "out" { self.host(msg) } else { self.agent(msg) }
     }
 
     fn note(&mut self, heading: &str, out: Turnout) {

@@ -62,6 +62,7 @@ pub(super) fn carry_out(stage: &Stage, control: ToAgent) {
         // These belong to the conversation, and do not come here.
         ToAgent::Hello(_)
         | ToAgent::Prompt { .. }
+        | ToAgent::Steer { .. }
         | ToAgent::Answer { .. }
         | ToAgent::Interrupt { .. }
         | ToAgent::Bye {} => return,

@@ -95,6 +95,8 @@ struct Cue {
 enum Next {
     GoOn,
     Interrupt,
+    /// Go on with this.
+    Steer(Cue),
     Leave,
 }
 
@@ -121,6 +123,8 @@ impl Player {
                     message = listen(&mut inbox, &self.stage) => match self.hear(message) {
                         Next::Leave => return,
                         Next::GoOn | Next::Interrupt => continue,
+                        // There is no turn any more that it could go into.
+                        Next::Steer(cue) => cue,
                     },
                     task = self.stage.next_task() => {
                         Cue { id: None, scene: Scene::TaskDone(task), content: vec![] }
@@ -134,35 +138,46 @@ impl Player {
     }
 
     /// Plays one turn, listening all the while.
-    async fn turn(&mut self, cue: Cue, inbox: &mut mpsc::Receiver<ToAgent>) -> Next {
+    async fn turn(&mut self, mut cue: Cue, inbox: &mut mpsc::Receiver<ToAgent>) -> Next {
         let stage = self.stage.clone();
-        let origin = if let Some(id) = cue.id {
-            stage.emit(&FromAgent::Ack { id, result: None });
-            TurnOrigin::Prompt
-        } else {
-            TurnOrigin::Agent
-        };
+        let origin = if cue.id.is_some() { TurnOrigin::Prompt } else { TurnOrigin::Agent };
         stage.begin_turn(cue.id, &cue.content);
         stage.emit(&FromAgent::Turn { origin: Some(origin) });
+        loop {
+            // After the turn that it begins: with its prompt taken up and no turn, Portolan would send the next.
+            if let Some(id) = cue.id {
+                stage.emit(&FromAgent::Ack { id, result: None });
+            }
+            let (outcome, next) = self.scene(cue, inbox).await;
+            stage.close_all();
+            if let Next::Steer(next) = next {
+                stage.steered(next.id);
+                cue = next;
+                continue;
+            }
+            self.end(outcome);
+            return next;
+        }
+    }
+
+    /// Plays until the scene ends, or someone ends it.
+    async fn scene(&mut self, cue: Cue, inbox: &mut mpsc::Receiver<ToAgent>) -> (Result<(), Stop>, Next) {
+        let stage = self.stage.clone();
         let mut scene = Box::pin(scenes::play(&stage, cue.scene, &cue.content));
-        let (outcome, next) = loop {
+        loop {
             tokio::select! {
                 biased;
                 message = listen(inbox, &stage) => match self.hear(message) {
                     Next::GoOn => {}
-                    next => break (Err(Stop::Interrupted), next),
+                    next => return (Err(Stop::Interrupted), next),
                 },
-                outcome = &mut scene => break (outcome, Next::GoOn),
+                outcome = &mut scene => return (outcome, Next::GoOn),
             }
-        };
-        drop(scene);
-        self.end(outcome);
-        next
+        }
     }
 
     fn end(&self, outcome: Result<(), Stop>) {
         let stage = &self.stage;
-        stage.close_all();
         let (outcome, error) = match outcome {
             Ok(()) => (TurnOutcome::Completed, None),
             Err(Stop::Interrupted) => (TurnOutcome::Interrupted, None),
@@ -188,6 +203,10 @@ impl Player {
                 } else {
                     stage.emit(&FromAgent::Nack { id, error: "too many prompts wait already".into() });
                 }
+            }
+            ToAgent::Steer { id, content } => {
+                let scene = script::scene(&plain_text(&content), &content);
+                return Next::Steer(Cue { id: Some(id), scene, content });
             }
             ToAgent::Interrupt { id } => {
                 stage.emit(&FromAgent::Ack { id, result: None });

@@ -421,7 +421,15 @@ impl Stage {
         });
     }
 
-    /// Closes everything that is still open: the turn is over, in order or not.
+    /// The turn goes on with another prompt.
+    pub(super) fn steered(&self, prompt: Option<u64>) {
+        self.with(|inner| {
+            inner.prompt = prompt.unwrap_or(inner.prompt);
+            inner.fast = false;
+        });
+    }
+
+    /// Closes everything that is still open: what played is over, in order or not.
     pub(super) fn close_all(&self) {
         let (items, waiting) = self.with(|inner| {
             let items: Vec<_> = inner.items.iter().map(|(name, open)| (name.clone(), open.kind)).collect();

@@ -129,6 +129,31 @@ impl Machine {
                     None => refuse(RefusalCode::NotFound, "no prompt with that number waits"),
                 }
             }
+            Action::Steer { prompt } => {
+                let open = state.commands.iter().find(|open| open.seq == *prompt && open.name == "prompt");
+                match open {
+                    Some(open) if open.is_queued_prompt() => {}
+                    Some(open) if matches!(open.stage, Stage::Uncertain { .. }) => {
+                        return refuse(
+                            RefusalCode::Stale,
+                            "it is uncertain whether the agent has it; `portolan resend` sends it again",
+                        );
+                    }
+                    Some(_) => {
+                        return refuse(RefusalCode::AlreadyClosed, "it is on its way to the agent already");
+                    }
+                    None => return refuse(RefusalCode::NotFound, "no prompt with that number waits"),
+                }
+                running()?;
+                Capabilities::require(can.steering, agent, "take a prompt into a turn that runs")?;
+                if state.turn.is_none() {
+                    return refuse(
+                        RefusalCode::Stale,
+                        "no turn runs that it could go into; it is sent by itself",
+                    );
+                }
+                Ok(())
+            }
             Action::SendAgain { command } => {
                 let known = state
                     .commands

@@ -179,6 +179,80 @@ fn a_queued_prompt_can_be_taken_back_once() {
     assert_eq!(again.code, RefusalCode::NotFound);
 }
 
+fn stages(world: &World, of: Seq) -> Vec<Stage> {
+    let stage = |(_, event)| match event {
+        Event::Receipt { command, stage } if command == of => Some(stage),
+        _ => None,
+    };
+    world.events().into_iter().filter_map(stage).collect()
+}
+
+#[test]
+fn a_queued_prompt_is_put_into_the_running_turn_once() {
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    let (first, second) = (world.send(1, prompt("first")).unwrap(), world.send(1, prompt("second")).unwrap());
+    let steer = world.send(2, Action::Steer { prompt: second.seq }).unwrap();
+    assert_eq!(steer.stage, Stage::Consumed { result: None });
+    world.commit();
+    let content = vec![Content::text("second")];
+    let ticket = Ticket(second.seq.0);
+    let into_the_turn = Instruction { ticket, order: Order::Steer { content: content.clone() } };
+    assert_eq!(world.told, [(1, into_the_turn)], "the one that was not asked for waits");
+    let said =
+        |(_, event): &(Seq, Event)| *event == Event::Prompt { command: second.seq, content: content.clone() };
+    assert_eq!(world.events().iter().filter(|entry| said(entry)).count(), 1);
+    let again = world.send(2, Action::Steer { prompt: second.seq }).unwrap_err();
+    assert_eq!(again.code, RefusalCode::AlreadyClosed);
+    // The turn ends before the agent has taken it up: nothing else is sent until it is known what becomes of it.
+    world.report(Report::Delivered(ticket));
+    world.report(Report::TurnEnded { result: Box::new(TurnResult::bare(TurnOutcome::Completed)), raw: None });
+    world.commit();
+    assert_eq!(world.told.len(), 1);
+    world.report(Report::Consumed { ticket, result: None });
+    world.commit();
+    assert_eq!(world.told.last().unwrap().1.ticket, Ticket(first.seq.0));
+    assert_eq!(
+        stages(&world, second.seq),
+        [Stage::Sending, Stage::Delivered, Stage::Consumed { result: None }]
+    );
+}
+
+#[test]
+fn a_prompt_is_put_into_a_turn_only_where_it_waits_and_one_runs_and_the_agent_can() {
+    let mut world = World::new();
+    let steer = |world: &mut World, prompt| world.send(1, Action::Steer { prompt }).unwrap_err().code;
+    let queued = world.send(1, prompt("first")).unwrap().seq;
+    assert_eq!(steer(&mut world, queued), RefusalCode::NotRunning, "its agent is not ready");
+    assert_eq!(steer(&mut world, Seq(9999)), RefusalCode::NotFound);
+    world.report(Report::Ready);
+    assert_eq!(steer(&mut world, queued), RefusalCode::AlreadyClosed, "it has left the queue");
+    let next = world.send(1, prompt("second")).unwrap().seq;
+    assert_eq!(steer(&mut world, next), RefusalCode::Stale, "the first has not begun its turn");
+    world.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
+    let mut plain = world.book.state().capabilities.clone();
+    let protocol = plain.native_protocol;
+    plain.steering = false;
+    world.report(Report::Started { pid: None, version: None, protocol, capabilities: Box::new(plain) });
+    assert_eq!(steer(&mut world, next), RefusalCode::Unsupported);
+    world.crash();
+    assert_eq!(steer(&mut world, queued), RefusalCode::NotFound, "nothing of it was committed");
+}
+
+#[test]
+fn a_crash_after_steering_leaves_the_prompt_uncertain() {
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    let queued = world.send(1, prompt("later")).unwrap();
+    world.send(2, Action::Steer { prompt: queued.seq }).unwrap();
+    world.commit();
+    world.crash();
+    assert!(matches!(world.book.state().commands[0].stage, Stage::Uncertain { .. }));
+    let refusal = world.send(2, Action::Steer { prompt: queued.seq }).unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Stale);
+    assert_eq!(world.prompts_told().into_values().collect::<Vec<_>>(), [1]);
+}
+
 #[test]
 fn a_crash_while_sending_leaves_the_prompt_uncertain_and_it_can_be_sent_again() {
     let mut world = ready();

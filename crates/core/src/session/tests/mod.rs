@@ -48,6 +48,7 @@ struct World {
 fn capabilities() -> Capabilities {
     Capabilities {
         interrupt: true,
+        steering: true,
         session_resume: true,
         model_switching: true,
         mcp: true,
@@ -213,6 +214,17 @@ impl World {
         for (generation, instruction) in &self.told {
             if let Order::Answer { key, .. } = &instruction.order {
                 *count.entry((*generation, key.clone())).or_default() += 1;
+            }
+        }
+        count
+    }
+
+    /// How often each prompt was handed to an agent, as one of its own or into a turn.
+    fn prompts_told(&self) -> BTreeMap<Ticket, usize> {
+        let mut count = BTreeMap::new();
+        for (_, instruction) in &self.told {
+            if matches!(instruction.order, Order::Prompt { .. } | Order::Steer { .. }) {
+                *count.entry(instruction.ticket).or_default() += 1;
             }
         }
         count

@@ -18,6 +18,7 @@ enum Step {
     Resume(u8),
     SetModel(u8),
     Withdraw(u8),
+    Steer(u8),
     SendAgain(u8),
     Ready,
     Ask(u8),
@@ -52,6 +53,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u8>().prop_map(Step::Resume),
         1 => any::<u8>().prop_map(Step::SetModel),
         1 => any::<u8>().prop_map(Step::Withdraw),
+        3 => any::<u8>().prop_map(Step::Steer),
         1 => any::<u8>().prop_map(Step::SendAgain),
         4 => Just(Step::Ready),
         6 => any::<u8>().prop_map(Step::Ask),
@@ -122,15 +124,14 @@ impl World {
             Step::Stop(who) => drop(self.send(who, Action::Stop)),
             Step::Resume(who) => drop(self.send(who, Action::Resume)),
             Step::SetModel(who) => drop(self.send(who, Action::SetModel { model: Some("m".into()) })),
-            Step::Withdraw(which) | Step::SendAgain(which) => {
+            Step::Withdraw(which) | Step::Steer(which) | Step::SendAgain(which) => {
                 let open = &self.book.state().commands;
                 if !open.is_empty() {
                     let seq = open[which as usize % open.len()].seq;
-                    let again = matches!(step, Step::SendAgain(_));
-                    let action = if again {
-                        Action::SendAgain { command: seq }
-                    } else {
-                        Action::Withdraw { prompt: seq }
+                    let action = match step {
+                        Step::SendAgain(_) => Action::SendAgain { command: seq },
+                        Step::Steer(_) => Action::Steer { prompt: seq },
+                        _ => Action::Withdraw { prompt: seq },
                     };
                     let _ = self.send(1, action);
                 }
@@ -212,10 +213,14 @@ impl World {
         for (key, answers) in self.answers_told() {
             assert_eq!(answers, 1, "{key:?} was answered more than once");
         }
+        for (prompt, times) in self.prompts_told() {
+            assert_eq!(times, 1, "the agent was told prompt {prompt:?} more than once");
+        }
         let events = self.events();
         assert!(events.windows(2).all(|pair| pair[0].0 < pair[1].0), "numbers only grow");
         let (mut opened, mut closed) = (BTreeSet::new(), BTreeSet::new());
         let (mut accepted, mut settled) = (BTreeSet::new(), BTreeMap::new());
+        let mut queued = BTreeSet::new();
         for (seq, event) in &events {
             match event {
                 Event::RequestOpened { request } => assert!(opened.insert(request.request)),
@@ -223,9 +228,18 @@ impl World {
                     assert!(closed.insert(*request), "{request} was closed twice");
                     assert!(opened.contains(request));
                 }
-                Event::CommandAccepted { .. } => drop(accepted.insert(*seq)),
+                Event::CommandAccepted { action, .. } => {
+                    accepted.insert(*seq);
+                    if matches!(**action, Action::Prompt { .. } | Action::SendAgain { .. }) {
+                        queued.insert(*seq);
+                    }
+                }
                 Event::Receipt { command, stage } => {
                     assert!(accepted.contains(command));
+                    match stage {
+                        Stage::Accepted => queued.insert(*command),
+                        _ => queued.remove(command),
+                    };
                     if stage.is_final() {
                         let before = settled.insert(*command, stage.clone());
                         // A prompt that was uncertain may be withdrawn; nothing else ends twice.
@@ -247,6 +261,7 @@ impl World {
         }
         let open: BTreeSet<_> = self.open().into_iter().collect();
         assert_eq!(open, opened.difference(&closed).copied().collect(), "the state knows what waits");
+        assert_eq!(self.book.state().summary.queued as usize, queued.len(), "the state counts who waits");
         if !self.machine.is_running() {
             assert_eq!(self.open(), [], "nothing waits for an agent that is gone");
             assert!(self.book.state().turn.is_none() && self.book.state().items.is_empty());

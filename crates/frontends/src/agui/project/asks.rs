@@ -6,13 +6,12 @@ use portolan_core::{
 };
 use serde_json::{Value, json};
 
-use super::PageNames;
 use crate::agui::wire::{AguiEvent, Interrupt};
 
-/// The tool by which Claude asks its user, under which the bridge that this protocol comes from showed questions.
+/// The tool by which Claude asks its user. Apps know questions of every agent by it.
 const QUESTION_TOOL: &str = "AskUserQuestion";
 
-/// The tool by which Claude asks whether to carry out its plan.
+/// The tool by which Claude asks whether to carry out its plan; likewise.
 const PLAN_TOOL: &str = "ExitPlanMode";
 
 /// The name of a request on the wire.
@@ -20,13 +19,8 @@ pub fn request_id(request: RequestId) -> String {
     request.to_string()
 }
 
-/// The permission to use a page's own tool: answered by policy, not by people.
-pub(super) fn is_about_page_tool(names: &PageNames, request: &Request) -> bool {
-    matches!(&request.ask, Ask::Permission { tool_name, .. } if names.of(tool_name).is_some())
-}
-
 /// What is asked, with all particulars.
-fn particulars(session: SessionId, request: &Request) -> Value {
+pub(super) fn particulars(session: SessionId, request: &Request) -> Value {
     let (tool_name, tool_input) = match &request.ask {
         Ask::Permission { tool_name, input, .. } => (tool_name.as_str(), input.clone()),
         Ask::Plan { plan, input } => {

@@ -26,13 +26,22 @@ enum Where {
     Nowhere,
 }
 
+/// How much of a call's input there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    /// It is being written.
+    Streams,
+    /// All of it.
+    Complete,
+}
+
 /// A call without its result.
 #[derive(Debug)]
 pub(super) struct Call {
     name: String,
     is_page_tool: bool,
     shown: Where,
-    is_complete: bool,
+    input: Input,
 }
 
 impl Call {
@@ -52,22 +61,22 @@ pub(in crate::agui) fn result_id(tool: &str) -> String {
 impl Projector {
     /// A call that was made before this stream of events began.
     pub(super) fn saw_call(&mut self, tool: &str, name: &str) {
-        self.know_call(tool, name, Where::Earlier, true);
+        self.know_call(tool, name, Where::Earlier, Input::Complete);
     }
 
-    fn know_call(&mut self, tool: &str, name: &str, shown: Where, is_complete: bool) {
+    fn know_call(&mut self, tool: &str, name: &str, shown: Where, input: Input) {
         let page = self.names.of(name);
         let is_page_tool = page.is_some();
         if self.calls.len() >= CALLS {
             self.calls.shift_remove_index(0);
         }
         let name = page.unwrap_or_else(|| name.to_owned());
-        self.calls.insert(tool.to_owned(), Call { name, is_page_tool, shown, is_complete });
+        self.calls.insert(tool.to_owned(), Call { name, is_page_tool, shown, input });
     }
 
     /// Whether every one of these calls was shown to the page, complete, in this run.
     pub fn has_shown(&self, calls: &[String]) -> bool {
-        let shown = |call: &Call| call.shown == Where::Here && call.is_complete;
+        let shown = |call: &Call| call.shown == Where::Here && call.input == Input::Complete;
         calls.iter().all(|call| self.calls.get(call).is_some_and(shown))
     }
 
@@ -77,7 +86,7 @@ impl Projector {
             && open.told == Told::Unnamed
         {
             open.told = Told::Arguments(tool.to_owned());
-            self.know_call(tool, name, Where::Here, false);
+            self.know_call(tool, name, Where::Here, Input::Streams);
         }
     }
 
@@ -102,7 +111,7 @@ impl Projector {
         let skipped = item.is_some_and(|item| self.skipped.remove(item));
         let streamed = item.is_some_and(|item| self.open.contains_key(item));
         if !streamed && (skipped || self.voice == Voice::Quiet) {
-            return self.know_call(tool, name, Where::Nowhere, true);
+            return self.know_call(tool, name, Where::Nowhere, Input::Complete);
         }
         let named = item
             .and_then(|item| self.open.get(item))
@@ -115,13 +124,13 @@ impl Projector {
                 self.delta(item, &arguments(input), out);
             }
             self.end_item(item, out);
-            self.know_call(tool, name, Where::Here, true);
+            self.know_call(tool, name, Where::Here, Input::Complete);
             return;
         }
         if let Some(item) = item {
             self.end_item(item, out);
         }
-        self.know_call(tool, name, Where::Here, true);
+        self.know_call(tool, name, Where::Here, Input::Complete);
         let tag = self.subagents.enter(parent, out);
         self.begin_call(tool, tag.clone(), out);
         let tool_call_id = tool.to_owned();

@@ -38,6 +38,11 @@ impl PromptIds {
         ids
     }
 
+    /// About how many bytes they take.
+    pub(super) fn weight(&self) -> usize {
+        self.0.values().map(|id| id.len() + 64).sum()
+    }
+
     fn keep(&mut self, command: Seq, by: Option<&Actor>, id: &str) {
         if self.0.len() >= PROMPTS {
             self.0.clear();

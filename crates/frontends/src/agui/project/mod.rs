@@ -28,20 +28,37 @@ use self::{calls::Call, history::PromptIds, items::Open, snapshot::Known, subage
 use super::wire::{AguiEvent, Interrupt};
 use crate::agui::context::own_words;
 
-/// The page's own name of a tool, where the agent's name of it is that of a page's tool.
+/// What is known of the tools of a page: their names, and which of them the agent may use without anyone being asked.
 #[derive(Clone)]
-pub struct PageNames(Arc<Namer>);
+pub struct PageNames {
+    name: Arc<Namer>,
+    allows: Arc<Allows>,
+}
 
 type Namer = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Allows = dyn Fn(&Request) -> bool + Send + Sync;
 
 impl PageNames {
-    /// Told by this.
-    pub fn new(name: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(name))
+    /// `name` gives the page's own name of a tool, where the agent's name of it is that of a page's tool; `allows` says
+    /// whether a request is answered by policy.
+    pub fn new(
+        name: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        allows: impl Fn(&Request) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: Arc::new(name), allows: Arc::new(allows) }
+    }
+
+    /// Where no page offers anything.
+    pub fn none() -> Self {
+        Self::new(|_| None, |_| false)
     }
 
     pub(super) fn of(&self, name: &str) -> Option<String> {
-        (self.0)(name)
+        (self.name)(name)
+    }
+
+    fn allows(&self, request: &Request) -> bool {
+        (self.allows)(request)
     }
 }
 
@@ -59,6 +76,17 @@ pub enum Approvals {
     Event,
     /// By the protocol's own interrupt: the run ends, and the answer comes with the next one.
     Interrupt,
+    /// By the interrupt's older form: a custom event `on_interrupt`, then the run ends.
+    OnInterrupt,
+}
+
+/// What a run is interrupted for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asks {
+    /// In the protocol's own form: everything that waits.
+    Interrupts(Vec<Interrupt>),
+    /// In its older form: the value of the event. Clients keep one, so it is what waits longest.
+    OnInterrupt(Value),
 }
 
 /// How much is told.
@@ -197,7 +225,7 @@ impl Projector {
 
     /// Everything that waits and was not told in this run.
     pub fn tell_requests(&mut self, out: &mut Vec<AguiEvent>) {
-        if self.approvals == Approvals::Interrupt {
+        if self.approvals != Approvals::Event {
             return;
         }
         let session = self.session;
@@ -212,12 +240,40 @@ impl Projector {
         self.requests.shift_remove(&request);
     }
 
-    /// What the run is to be interrupted for; nothing where the client is asked by events.
-    pub fn interrupts(&self) -> Vec<Interrupt> {
-        if self.approvals == Approvals::Event {
-            return Vec::new();
+    /// What the run is to be interrupted for; nothing where nothing waits or the client is asked by events.
+    pub fn asks(&self) -> Option<Asks> {
+        let waiting = self.requests.values().map(|(request, _)| &**request);
+        match self.approvals {
+            Approvals::Event => None,
+            Approvals::Interrupt => {
+                let all: Vec<_> = waiting.map(|request| asks::interrupt(self.session, request)).collect();
+                (!all.is_empty()).then_some(Asks::Interrupts(all))
+            }
+            Approvals::OnInterrupt => {
+                let oldest = waiting.min_by_key(|request| request.request)?;
+                Some(Asks::OnInterrupt(asks::particulars(self.session, oldest)))
+            }
         }
-        self.requests.values().map(|(request, _)| asks::interrupt(self.session, request)).collect()
+    }
+
+    /// About how many bytes it takes.
+    pub fn weight(&self) -> usize {
+        let name = |text: &str| text.len() + 64;
+        let told = self.told_state.as_ref().map_or(0, |state| state.to_string().len());
+        let texts: usize = self.open.iter().map(|(item, open)| name(item) + open.text.len() + 128).sum();
+        let skipped: usize = self.skipped.iter().map(|item| name(item)).sum();
+        let calls: usize = self.calls.keys().map(|tool| name(tool) + 64).sum();
+        let asked = |request: &Request| serde_json::to_vec(request).map_or(0, |text| text.len());
+        let requests: usize = self.requests.values().map(|(request, _)| asked(request)).sum();
+        // What is known of a session is told as its state, and held a second time as what it is.
+        1024 + self.known.snapshot().to_string().len()
+            + told
+            + texts
+            + skipped
+            + calls
+            + requests
+            + self.subagents.weight()
+            + self.ids.weight()
     }
 
     /// Nothing streams that is told: a run may end here without cutting anything.
@@ -321,7 +377,7 @@ impl Projector {
         }
     }
 
-    /// What has no event of its own in the protocol goes out under the names that the bridge it comes from gave it.
+    /// What has no event of its own in the protocol goes out as a custom event.
     fn aside(&self, event: &Event, out: &mut Vec<AguiEvent>) {
         let mut custom = |name: &str, value: Value| {
             out.push(AguiEvent::Custom { name: name.into(), value });
@@ -450,9 +506,9 @@ impl Projector {
         ]);
     }
 
-    /// Remembers what waits. The permission to use a page's tool is answered by policy, and so is none of the page's.
+    /// Remembers what waits. What is answered by policy is not the page's to answer.
     fn keep(&mut self, request: &Request) {
-        if !asks::is_about_page_tool(&self.names, request) {
+        if !self.names.allows(request) {
             self.requests.insert(request.request, (Box::new(request.clone()), false));
         }
     }

@@ -48,7 +48,7 @@ fn word(outcome: TurnOutcome) -> &'static str {
     }
 }
 
-/// The figures of a turn, under the names of the bridge that this protocol comes from.
+/// The figures of a turn, under the names that apps know them by.
 pub(super) fn stats(result: &TurnResult, turns: u32, total_cost: Option<f64>) -> AguiEvent {
     let usage = result.usage.map(|usage| {
         json!({

@@ -45,6 +45,13 @@ impl Subagents {
         subagents
     }
 
+    /// About how many bytes they take.
+    pub(super) fn weight(&self) -> usize {
+        let known =
+            self.known.iter().map(|(id, known)| id.len() + known.name.len() + known.description.len() + 160);
+        known.sum::<usize>() + self.here.keys().map(|id| id.len() + 64).sum::<usize>()
+    }
+
     pub(super) fn next_run(&mut self) {
         self.here.clear();
     }

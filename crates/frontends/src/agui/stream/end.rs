@@ -4,8 +4,8 @@ use portolan_core::{Refusal, RefusalCode, log::delivery::Closed};
 
 use super::Task;
 use crate::agui::{
-    project::Ended,
-    wire::{AguiEvent, Interrupt, RunOutcome},
+    project::{Asks, Ended},
+    wire::{AguiEvent, RunOutcome},
 };
 
 /// How a stream ends.
@@ -13,8 +13,8 @@ use crate::agui::{
 pub(super) enum End {
     /// Nothing more will come.
     Finished,
-    /// These wait for an answer.
-    Interrupted(Vec<Interrupt>),
+    /// The agent waits for an answer.
+    Asks(Asks),
     /// It failed.
     Failed {
         /// The kind.
@@ -25,10 +25,6 @@ pub(super) enum End {
 }
 
 impl End {
-    pub(super) fn done() -> Self {
-        Self::Finished
-    }
-
     pub(super) fn failed(code: &str, message: impl Into<String>) -> Self {
         Self::Failed { code: code.into(), message: message.into() }
     }
@@ -66,15 +62,18 @@ pub(super) fn code_of(code: RefusalCode) -> String {
 impl Task {
     /// The last event. A run that failed is not finished as well: clients take nothing after either.
     pub(super) async fn finish(mut self, end: End) {
-        let (thread_id, run_id) = (self.input.thread_id.clone(), self.input.run_id.clone());
-        let last = match end {
-            End::Finished => AguiEvent::RunFinished { thread_id, run_id, outcome: None },
-            End::Interrupted(interrupts) => {
-                let outcome = Some(RunOutcome::Interrupt { interrupts });
-                AguiEvent::RunFinished { thread_id, run_id, outcome }
+        let (thread_id, run_id) = (self.thread.clone(), self.run.clone());
+        let finished = |outcome| AguiEvent::RunFinished { thread_id, run_id, outcome };
+        let mut last = match end {
+            End::Finished => vec![finished(None)],
+            End::Asks(Asks::Interrupts(interrupts)) => {
+                vec![finished(Some(RunOutcome::Interrupt { interrupts }))]
             }
-            End::Failed { code, message } => AguiEvent::RunError { message, code: Some(code) },
+            End::Asks(Asks::OnInterrupt(value)) => {
+                vec![AguiEvent::Custom { name: "on_interrupt".into(), value }, finished(None)]
+            }
+            End::Failed { code, message } => vec![AguiEvent::RunError { message, code: Some(code) }],
         };
-        self.out.send(&mut vec![last]).await;
+        self.out.send(&mut last).await;
     }
 }

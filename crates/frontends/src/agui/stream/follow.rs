@@ -1,18 +1,25 @@
 //! A stream while its turn runs: entries in, events out, until there is a reason to end.
 
-use portolan_core::{Action, CommandId, Event, Seq, command::Stage, log::delivery::Delivery};
+use portolan_core::{
+    Action, CommandId, Event, Seq, command::Stage, log::delivery::Delivery, session::state::State,
+};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
 
-use super::{GRACE, HEARTBEAT, NO_TURN, STOPPED, Task, end::End, open::Joined};
+use super::{
+    GRACE, Kind, NO_TURN, STOPPED, Task,
+    end::End,
+    open::{Joined, is_busy, open_prompts},
+};
 use crate::agui::{
     OnClose,
     project::{Ended, Voice},
     runs::Left,
     wire::AguiEvent,
 };
+use crate::sse::HEARTBEAT;
 
 /// What a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,19 +69,15 @@ impl<'t> Follow<'t> {
         self.task.out.send(&mut events).await;
         let Self { task, joined, .. } = self;
         let Joined { session, projector, last, turn_runs, .. } = joined;
-        if turn_runs {
-            task.agui.runs.leave(session, &task.input.thread_id, Left { projector, last });
+        if turn_runs && task.may_act() {
+            task.agui.runs.leave(session, &task.client(), Left { projector, last });
         }
         end
     }
 
     async fn until_the_end(&mut self, events: &mut Vec<AguiEvent>) -> End {
-        let keeper = std::sync::Arc::clone(&self.task.agui.keeper);
-        let gone = keeper.until_gone(&self.task.who.token);
-        tokio::pin!(gone);
-        let stopping = self.task.agui.stopping.clone();
+        let (mut put_out, mut left) = (self.task.put_out(), self.task.left());
         let stop = self.joined.place.stop.clone();
-        let stay = self.task.stay.clone();
         let mut quiet_since = Instant::now();
         loop {
             if !events.is_empty() {
@@ -105,11 +108,15 @@ impl<'t> Follow<'t> {
                     self.task.out.write(bytes::Bytes::from_static(b": keep-alive\n\n")).await;
                     quiet_since = Instant::now();
                 }
-                () = self.task.out.closed() => return self.client_left().await,
-                () = &mut gone => return End::failed("unauthenticated", "the token was revoked or has expired"),
-                () = stay.over() => return End::failed("unauthenticated", "this browser was logged out"),
-                () = stopping.cancelled() => {
-                    return End::failed("stopping", "Portolan is shutting down; try again when it is back");
+                () = &mut left => return self.client_left().await,
+                why = &mut put_out => {
+                    // What has not reached the agent yet is not said for who may not stay.
+                    if let Goal::Own(prompt) = self.goal
+                        && !self.progress.sent
+                    {
+                        self.withdraw(prompt).await;
+                    }
+                    return why.into();
                 }
             }
             if let Some(end) = self.look(events) {
@@ -121,28 +128,29 @@ impl<'t> Follow<'t> {
     /// Whether there is a reason to end that lies in what is known now.
     fn look(&mut self, events: &mut Vec<AguiEvent>) -> Option<End> {
         let speaks = self.goal == Goal::Any || self.progress.sent;
-        let interrupts = self.joined.projector.interrupts();
-        if speaks && !interrupts.is_empty() {
-            return Some(End::Interrupted(interrupts));
+        if speaks && let Some(asks) = self.joined.projector.asks() {
+            return Some(End::Asks(asks));
         }
         let waiting = self.waiting.borrow_and_update().clone();
-        // The page carries its tools out only once the run has ended: so it ends, and the agent's call waits on.
-        if !waiting.is_empty()
-            && self.joined.projector.has_shown(&waiting)
-            && self.joined.projector.is_quiet()
-        {
-            self.joined.projector.close(events);
-            self.task.agui.tools.handed_over(self.joined.session, &waiting);
-            return Some(End::Finished);
+        // The page carries its tools out only once its stream has ended: so it ends, and the agent's call waits on. A viewer's
+        // page carries out nothing.
+        let is_told = || self.joined.projector.has_shown(&waiting) && self.joined.projector.is_quiet();
+        if waiting.is_empty() || !self.task.may_act() || !is_told() {
+            return None;
         }
-        None
+        self.joined.projector.close(events);
+        let (tools, session) = (&self.task.agui.tools, self.joined.session);
+        match self.task.kind {
+            Kind::Run => tools.handed_over(session, &waiting),
+            // A page that has connected is shown them. The run that waits for them is still to take them over.
+            Kind::Connect => {
+                tools.shown(session);
+            }
+        }
+        Some(End::Finished)
     }
 
-    fn take(
-        &mut self,
-        delivery: Delivery<Event, portolan_core::session::state::State>,
-        events: &mut Vec<AguiEvent>,
-    ) -> Option<End> {
+    fn take(&mut self, delivery: Delivery<Event, State>, events: &mut Vec<AguiEvent>) -> Option<End> {
         match delivery {
             Delivery::Entries(pieces) => {
                 for piece in &pieces {
@@ -153,7 +161,7 @@ impl<'t> Follow<'t> {
                             continue;
                         }
                     };
-                    self.before(&entry.event);
+                    self.before(entry.seq, &entry.event);
                     self.joined.projector.project(entry.seq, entry.by.as_deref(), &entry.event, events);
                     self.joined.last = entry.seq;
                     if let Some(end) = self.after(&entry.event) {
@@ -165,17 +173,38 @@ impl<'t> Follow<'t> {
             Delivery::Snapshot(snapshot) => {
                 self.joined.projector.catch_up(&snapshot.state, events);
                 self.joined.last = snapshot.seq;
-                None
+                self.caught_up(&snapshot.state)
             }
             Delivery::Presence(_) => None,
             Delivery::Closed(reason) => Some(End::closed(reason)),
         }
     }
 
+    /// The state in place of entries that were missed: what the run waits for may have been among them.
+    fn caught_up(&mut self, state: &State) -> Option<End> {
+        self.joined.turn_runs = state.turn.is_some();
+        self.joined.prompts = open_prompts(state);
+        if let Goal::Own(command) = self.goal {
+            let open = state.commands.iter().find(|open| open.seq == command);
+            match open.map(|open| &open.stage) {
+                Some(Stage::Accepted) => return None,
+                Some(Stage::Uncertain { reason }) => return Some(End::failed("uncertain", reason.clone())),
+                _ => {}
+            }
+            self.progress = Progress { sent: true, consumed: open.is_none(), turn_began: true };
+            self.joined.place.begin();
+            self.joined.projector.speak(Voice::Full);
+        }
+        (!is_busy(state)).then_some(End::Finished)
+    }
+
     /// What an entry means for the run, before it is told.
-    fn before(&mut self, event: &Event) {
+    fn before(&mut self, seq: Seq, event: &Event) {
         let own = |command: &Seq| self.goal == Goal::Own(*command);
         match event {
+            Event::CommandAccepted { action, .. } if matches!(**action, Action::Prompt { .. }) => {
+                self.joined.prompts.insert(seq);
+            }
             Event::Prompt { command, .. } if own(command) => {
                 self.progress.sent = true;
                 self.joined.place.begin();
@@ -184,7 +213,7 @@ impl<'t> Follow<'t> {
             Event::TurnStarted { .. } => {
                 self.joined.turn_runs = true;
                 self.progress.turn_began |= self.progress.sent;
-                if self.progress.consumed {
+                if self.progress.consumed || self.goal == Goal::Any {
                     self.deadline = self.deadline.take().filter(|_| self.is_stopped);
                 }
             }
@@ -213,6 +242,15 @@ impl<'t> Follow<'t> {
                 Stage::Uncertain { reason } => Some(End::failed("uncertain", reason.clone())),
                 Stage::Accepted | Stage::Sending | Stage::Delivered => None,
             },
+            Event::Receipt { command, stage } if stage.is_final() => {
+                let was_prompt = self.joined.prompts.remove(command);
+                // The last prompt that could set off a turn was taken back, or needs none.
+                let is_idle = self.joined.prompts.is_empty() && !self.joined.turn_runs;
+                if was_prompt && is_idle && self.goal == Goal::Any && self.deadline.is_none() {
+                    self.deadline = Some((Instant::now() + NO_TURN, End::Finished));
+                }
+                None
+            }
             Event::TurnEnded { result, .. } => {
                 let mine = match self.goal {
                     Goal::Any => true,
@@ -252,17 +290,23 @@ impl<'t> Follow<'t> {
 
     /// The client's connection is closed. A page comes back and connects; a plain client has stopped its run.
     async fn client_left(&mut self) -> End {
-        let thread = &self.task.input.thread_id;
-        let is_stop = match (self.task.agui.settings.on_close, self.goal) {
-            (OnClose::Continue, _) | (_, Goal::Any) => false,
-            (OnClose::Stop, Goal::Own(_)) => true,
-            (OnClose::Auto, Goal::Own(_)) => !self.task.agui.runs.has_connected(thread),
+        let client = self.task.client();
+        let is_page = self.task.agui.runs.has_connected(&client);
+        let is_stop = match (self.task.kind, self.task.agui.settings.on_close) {
+            (Kind::Connect, _) | (Kind::Run, OnClose::Continue) => false,
+            (Kind::Run, OnClose::Stop) => true,
+            (Kind::Run, OnClose::Auto) => !is_page,
         };
         if !is_stop {
             return End::Finished;
         }
-        let (Goal::Own(prompt), session) = (self.goal, self.joined.session) else { return End::Finished };
-        if let Some(grace) = self.task.agui.runs.abandon(&self.joined.place, thread, prompt) {
+        let session = self.joined.session;
+        let prompt = match self.goal {
+            Goal::Own(prompt) => Some(prompt),
+            // It went on with a turn; that is what is stopped.
+            Goal::Any => None,
+        };
+        if let Some(grace) = self.task.agui.runs.abandon(&self.joined.place, &client, prompt) {
             // Meanwhile the turn may end by itself, and the registry may stop.
             let until = Instant::now() + GRACE;
             let mut ignored = Vec::new();
@@ -280,7 +324,7 @@ impl<'t> Follow<'t> {
             }
             // Someone else who watches keeps it: we are one of those who are present.
             let others = self.task.agui.registry.presence(session).len() > 1;
-            let came_back = self.task.agui.runs.has_connected(&self.task.input.thread_id);
+            let came_back = self.task.agui.runs.has_connected(&client);
             if others || (came_back && self.task.agui.settings.on_close == OnClose::Auto) {
                 return End::Finished;
             }

@@ -1,7 +1,9 @@
-//! The beginning of a stream: which session it is about, what the run brings, what the page is shown first.
+//! The beginning of a run: which session it is about, what it brings, what the page is shown first.
+
+use std::collections::HashSet;
 
 use portolan_core::{
-    Action, CommandId, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId,
+    Action, CommandId, Event, RefusalCode, RequestId, Seq, SessionId,
     command::{CommandKey, Stage},
     event::Content,
     log::delivery::{Delivery, Mode, Start},
@@ -14,19 +16,17 @@ use super::{
     Kind, STARTING, Task,
     end::End,
     follow::{Follow, Goal},
+    heard::BringsAnswers,
 };
 use crate::agui::{
     answers,
     context::{self, Action as PageAction},
-    project::{
-        PageNames, Projector, Prompts, Voice,
-        history::{HISTORY_ENTRIES, History},
-    },
-    prompt::{Said, again, results, said},
+    project::{PageNames, Projector, Prompts, Voice},
+    prompt::{Brought, Said, command_id},
     runs::{Left, Place},
     threads::Wanted,
     tools::{OfferedTool, PageTool},
-    wire::AguiEvent,
+    wire::{AguiEvent, Resume},
 };
 
 /// A session that a stream reads, at its beginning.
@@ -38,168 +38,146 @@ pub(super) struct Joined {
     pub(super) is_ready: bool,
     pub(super) is_busy: bool,
     pub(super) turn_runs: bool,
+    /// Prompts that are on their way, or wait for it.
+    pub(super) prompts: HashSet<Seq>,
     pub(super) place: Place,
 }
 
+/// A run that can be carried out: the agent is there, knows the page's tools, has its results and answers.
+struct Ready {
+    joined: Joined,
+    actions: Vec<PageAction>,
+}
+
 impl Task {
-    pub(super) async fn serve(mut self, kind: Kind) {
-        let begun = AguiEvent::RunStarted {
-            thread_id: self.input.thread_id.clone(),
-            run_id: self.input.run_id.clone(),
-        };
+    pub(super) async fn serve(mut self, brought: Result<Brought, String>) {
+        let begun = AguiEvent::RunStarted { thread_id: self.thread.clone(), run_id: self.run.clone() };
         self.out.send(&mut vec![begun]).await;
-        let ended = match kind {
-            Kind::Run => self.run().await,
-            Kind::Connect => self.connect().await,
+        let ended = match (self.kind, brought) {
+            (_, Err(why)) => End::failed("invalid", why),
+            (Kind::Run, Ok(brought)) => self.run(brought).await,
+            (Kind::Connect, Ok(_)) => self.connect().await,
         };
         self.finish(ended).await;
     }
 
-    fn names(&self, session: SessionId) -> PageNames {
-        let tools = self.agui.tools.clone();
-        PageNames::new(move |name| tools.page_name(session, name))
+    pub(super) fn names(&self, session: SessionId) -> PageNames {
+        let (tools, allowing) = (self.agui.tools.clone(), self.agui.tools.clone());
+        PageNames::new(
+            move |name| tools.page_name(session, name),
+            move |request| allowing.allows(session, request),
+        )
     }
 
-    // ------------------------------------------------------------------------------------ connect
-
-    async fn connect(&mut self) -> End {
-        self.agui.runs.connected(&self.input.thread_id);
-        let wanted = Wanted { who: &self.who, agent: &self.agent, thread: &self.input.thread_id };
-        let found = match self.agui.threads.find(&self.agui.registry, wanted).await {
-            Ok(Some(found)) => found.session,
-            // A thread that nobody has said anything on yet.
-            Ok(None) => return End::done(),
-            Err(refusal) => return End::refused(&refusal),
+    async fn run(&mut self, mut brought: Brought) -> End {
+        let brings_answers = if brought.answers.is_empty() { BringsAnswers::No } else { BringsAnswers::Yes };
+        let session = match self.session_of(&brought, brings_answers).await {
+            Ok(session) => session,
+            Err(end) => return end,
         };
-        // The page gets all of it anew: where an earlier stream ended counts no more.
-        self.agui.runs.take_left(found, &self.input.thread_id);
-        let start = Start::Tail(HISTORY_ENTRIES);
-        let reader = self.agui.registry.attach(&self.who, found, start, Mode::Every).await;
-        let mut reader = match reader {
-            Ok(reader) => reader,
-            Err(refusal) if refusal.code == RefusalCode::NotFound => return End::done(),
-            Err(refusal) => return End::refused(&refusal),
-        };
-        let mut history = History::new(self.names(found));
-        let state = loop {
-            match reader.next().await {
-                Delivery::Entries(pieces) => {
-                    for piece in &pieces {
-                        if let Ok(entry) = piece.entry() {
-                            history.take(entry.seq, entry.by.as_deref(), &entry.event);
-                        }
-                    }
-                }
-                Delivery::Snapshot(snapshot) => break snapshot,
-                Delivery::Presence(_) => {}
-                Delivery::Closed(reason) => return End::closed(reason),
-            }
-        };
-        let (last, state) = (state.seq, state.state);
-        let approvals = self.approvals();
-        let mut projector =
-            Projector::new(found, &self.agent, self.names(found), approvals, Prompts::All, &state);
-        let mut events = Vec::new();
-        projector.tell_state(&mut events);
-        events.push(AguiEvent::MessagesSnapshot { messages: history.into_messages(&state) });
-        projector.tell_requests(&mut events);
-        if is_busy(&state) {
-            projector.from_the_beginning(&state, &mut events);
-        }
-        let interrupts = projector.interrupts();
-        // The page is to answer first: by a run of its own, once this one has ended.
-        let page_is_asked = !self.agui.tools.waiting(found).borrow().is_empty();
-        if !is_busy(&state) || page_is_asked || !interrupts.is_empty() {
-            projector.close(&mut events);
-            self.out.send(&mut events).await;
-            if is_busy(&state) {
-                self.agui.runs.leave(found, &self.input.thread_id, Left { projector, last });
-            }
-            return if interrupts.is_empty() { End::done() } else { End::Interrupted(interrupts) };
-        }
-        let place = self.agui.runs.enter(found, &self.input.run_id, None);
-        place.begin();
-        self.out.send(&mut events).await;
-        let joined = Joined {
-            session: found,
-            reader,
-            projector,
-            last,
-            is_ready: true,
-            is_busy: true,
-            turn_runs: state.turn.is_some(),
-            place,
-        };
-        Follow::new(self, joined, Goal::Any).run().await
-    }
-
-    // ---------------------------------------------------------------------------------------- run
-
-    async fn run(&mut self) -> End {
-        let said = match said(&self.input) {
-            Ok(said) => said,
-            Err(why) => return End::failed("invalid", why),
-        };
-        let words = said.as_ref().map(|said| context::own_words(&said.words)).unwrap_or_default();
-        let wanted = Wanted { who: &self.who, agent: &self.agent, thread: &self.input.thread_id };
-        let session = if said.is_some() {
-            let (registry, settings) = (&self.agui.registry, &self.agui.settings);
-            match self.agui.threads.find_or_make(registry, settings, wanted, &words).await {
-                Ok(found) => found.session,
-                Err(refusal) => return End::refused(&refusal),
-            }
-        } else {
-            match self.agui.threads.find(&self.agui.registry, wanted).await {
-                Ok(Some(found)) => found.session,
-                // Nothing was said, and there is nothing to go on with.
-                Ok(None) => return End::done(),
-                Err(refusal) => return End::refused(&refusal),
-            }
-        };
-        let said = match said {
-            Some(said) => match self.is_new(session, said).await {
+        let said = match brought.said.take() {
+            Some(said) => match self.news(session, said, brings_answers).await {
                 Ok(said) => said,
-                Err(refusal) => return End::refused(&refusal),
+                Err(end) => return end,
             },
             None => None,
         };
-        let joined = match self.join(session, said.is_some()).await {
-            Ok(joined) => joined,
+        let place = self.agui.runs.enter(session, &self.run, said.as_ref().map(|_| self.client()));
+        if said.is_none() {
+            place.begin();
+        }
+        let (stop, mut put_out, mut left) = (place.stop.clone(), self.put_out(), self.left());
+        // Who has left, or may not stay, says nothing more: not even once an agent that takes its time is there. What a
+        // run brings that only goes on is facts, and its client's leaving is dealt with where it is followed.
+        let ready = tokio::select! {
+            biased;
+            why = &mut put_out => return why.into(),
+            () = stop.cancelled(), if said.is_some() => return End::Finished,
+            () = &mut left, if said.is_some() => return End::Finished,
+            ready = self.prepare(session, place, said.as_ref(), &mut brought) => ready,
+        };
+        drop((put_out, left));
+        let Ready { mut joined, actions } = match ready {
+            Ok(ready) => ready,
             Err(end) => return end,
         };
-        self.carry_on(joined, said).await
+        let Some(mut said) = said else {
+            if !joined.is_busy {
+                // The turn ended between two runs: what happened meanwhile was told above.
+                let mut events = Vec::new();
+                joined.projector.close(&mut events);
+                self.out.send(&mut events).await;
+                return End::Finished;
+            }
+            return Follow::new(self, joined, Goal::Any).run().await;
+        };
+        if self.out.is_gone {
+            return End::Finished;
+        }
+        let words = std::mem::take(&mut said.words);
+        let content = context::prompt(words, context::block(&brought.context, &actions));
+        drop(brought);
+        self.say(joined, said, content).await
     }
 
-    /// The message, where the session has not heard it; said once more, where it has and nothing runs.
-    async fn is_new(&self, session: SessionId, said: Said) -> Result<Option<Said>, Refusal> {
-        let key = CommandKey { token: self.who.token.clone(), id: said.id.clone() };
-        let known =
-            self.agui.registry.store().command(LogId::Session(session), key).await.map_err(|error| {
-                Refusal::new(RefusalCode::StoreFailing, format!("the store cannot be read: {error}"))
-            })?;
-        if known.is_none() {
-            return Ok(Some(said));
+    /// The session that the run is about.
+    async fn session_of(&self, brought: &Brought, brings_answers: BringsAnswers) -> Result<SessionId, End> {
+        let wanted = Wanted { who: &self.who, agent: &self.agent, thread: &self.thread };
+        let registry = &self.agui.registry;
+        let refused = |refusal| End::refused(&refusal);
+        match (&brought.said, brings_answers) {
+            (Some(said), BringsAnswers::No) => {
+                let words = context::own_words(&said.words);
+                let settings = &self.agui.settings;
+                let found = self.agui.threads.find_or_make(registry, settings, wanted, &words).await;
+                Ok(found.map_err(refused)?.session)
+            }
+            (_, brings_answers) => match self.agui.threads.find(registry, wanted).await.map_err(refused)? {
+                Some(found) => Ok(found.session),
+                None if brings_answers == BringsAnswers::Yes => {
+                    Err(End::failed("not_found", "nothing waits for an answer on this thread"))
+                }
+                // Nothing was said, and there is nothing to go on with.
+                None => Err(End::Finished),
+            },
         }
-        let state = self.agui.registry.snapshot(&self.who, session).await?.state;
-        let brings_answers = !self.input.resume.is_empty();
-        if brings_answers || is_busy(&state) {
-            return Ok(None);
-        }
-        Ok(Some(Said { id: again(&said.id, &self.input.run_id), ..said }))
     }
 
-    /// Begins to read the session: where the thread's last stream ended, or here.
-    async fn join(&mut self, session: SessionId, says_something: bool) -> Result<Joined, End> {
-        let left = self.agui.runs.take_left(session, &self.input.thread_id).filter(|_| !says_something);
+    /// Everything before something is said: what may take its time, and may be broken off at any point.
+    async fn prepare(
+        &mut self,
+        session: SessionId,
+        place: Place,
+        said: Option<&Said>,
+        brought: &mut Brought,
+    ) -> Result<Ready, End> {
+        let mut joined = self.join(session, place, said).await?;
+        if said.is_some() && !joined.is_ready {
+            self.until_ready(&mut joined).await?;
+        }
+        let tools = std::mem::take(&mut brought.tools);
+        let actions = if joined.is_ready { self.offer(session, tools).await } else { Vec::new() };
+        self.agui.tools.results(session, std::mem::take(&mut brought.results));
+        match self.answer(session, &brought.answers).await {
+            Ok(answered) => answered.into_iter().for_each(|request| joined.projector.answered(request)),
+            Err(end) => {
+                let Joined { projector, last, .. } = joined;
+                self.agui.runs.leave(session, &self.client(), Left { projector, last });
+                return Err(end);
+            }
+        }
+        Ok(Ready { joined, actions })
+    }
+
+    /// Begins to read the session: where the client's last stream ended, or here.
+    async fn join(&mut self, session: SessionId, place: Place, said: Option<&Said>) -> Result<Joined, End> {
+        let left = self.agui.runs.take_left(session, &self.client()).filter(|_| said.is_none());
         let start = left.as_ref().map_or(Start::Tail(0), |left| Start::After(left.last));
         let reader = self.agui.registry.attach(&self.who, session, start, Mode::Every).await;
         let mut reader = reader.map_err(|refusal| End::refused(&refusal))?;
-        let says_on = says_something.then_some(self.input.thread_id.as_str());
-        let place = self.agui.runs.enter(session, &self.input.run_id, says_on);
-        let approvals = self.approvals();
         let mut projector = left.map(|left| left.projector);
         if let Some(projector) = &mut projector {
-            projector.next_run(&self.agent, approvals);
+            projector.next_run(&self.agent, self.approvals);
         }
         let mut events = Vec::new();
         loop {
@@ -220,7 +198,7 @@ impl Task {
                     } else {
                         let (names, prompts) = (self.names(session), Prompts::NotOf(self.who.actor()));
                         let mut projector =
-                            Projector::new(session, &self.agent, names, approvals, prompts, state);
+                            Projector::new(session, &self.agent, names, self.approvals, prompts, state);
                         projector.tell_state(&mut events);
                         projector
                     };
@@ -233,6 +211,7 @@ impl Task {
                         is_ready: is_ready(state),
                         is_busy: is_busy(state),
                         turn_runs: state.turn.is_some(),
+                        prompts: open_prompts(state),
                         place,
                     });
                 }
@@ -242,69 +221,57 @@ impl Task {
         }
     }
 
-    /// Gives the session what the run brings, and follows what comes of it.
-    async fn carry_on(&mut self, mut joined: Joined, said: Option<Said>) -> End {
+    /// Says it, and follows what comes of it.
+    async fn say(&mut self, mut joined: Joined, said: Said, content: Vec<Content>) -> End {
         let session = joined.session;
-        if said.is_some()
-            && !joined.is_ready
-            && let Err(end) = self.until_ready(&mut joined).await
-        {
-            return end;
-        }
-        let tools: Vec<PageTool> = self.input.tools.iter().map(page_tool).collect();
-        let actions = if joined.is_ready { self.offer(session, tools).await } else { Vec::new() };
-        self.agui.tools.results(session, results(&self.input));
-        match self.answer(session).await {
-            Ok(answered) => answered.into_iter().for_each(|request| joined.projector.answered(request)),
-            Err(end) => {
-                let Joined { projector, last, .. } = joined;
-                self.agui.runs.leave(session, &self.input.thread_id, Left { projector, last });
-                return end;
-            }
-        }
-        let Some(said) = said else {
-            if !joined.is_busy {
-                // The turn ended between two runs: what happened meanwhile was told above.
-                let mut events = Vec::new();
-                joined.projector.close(&mut events);
-                self.out.send(&mut events).await;
-                return End::done();
-            }
-            joined.place.begin();
-            return Follow::new(self, joined, Goal::Any).run().await;
-        };
         self.stop_abandoned(session).await;
         self.agui.tools.overtake(session);
-        let before = context::block(&self.input.context, &actions);
-        let content = context::prompt(said.words, before);
+        let message = Some(command_id(&said.message)).filter(|_| !said.message.is_empty());
+        if let Some(message) = &message {
+            let command = CommandKey { token: self.who.token.clone(), id: said.id.clone() };
+            self.agui.runs.says(session, &self.run, message, command);
+        }
+        let action = Action::Prompt { content };
+        let receipt = match self.agui.registry.submit(&self.who, session, said.id, action).await {
+            Ok(receipt) => receipt,
+            Err(refusal) => {
+                if let Some(message) = &message {
+                    self.agui.runs.has_not_said(session, &self.run, message);
+                }
+                return End::refused(&refusal);
+            }
+        };
+        match receipt.stage {
+            Stage::Refused { refusal } => return End::refused(&refusal),
+            Stage::Uncertain { reason } => return End::failed("uncertain", reason),
+            Stage::Accepted | Stage::Sending | Stage::Delivered | Stage::Consumed { .. } => {}
+        }
+        if receipt.seq <= joined.last {
+            // It was said before this run began to read: by one that came at the same moment. What runs is its turn.
+            let state = match self.agui.registry.snapshot(&self.who, session).await {
+                Ok(snapshot) => snapshot.state,
+                Err(refusal) => return End::refused(&refusal),
+            };
+            if !is_busy(&state) {
+                return End::Finished;
+            }
+            (joined.turn_runs, joined.prompts) = (state.turn.is_some(), open_prompts(&state));
+            return Follow::new(self, joined, Goal::Any).run().await;
+        }
         if joined.is_busy {
             joined.projector.speak(Voice::Quiet);
         }
-        match self.submit(session, said.id, content).await {
-            Ok(command) => Follow::new(self, joined, Goal::Own(command)).run().await,
-            Err(end) => end,
-        }
+        Follow::new(self, joined, Goal::Own(receipt.seq)).run().await
     }
 
     /// A client that says something new has done with the runs it has left: they end before it is said.
     async fn stop_abandoned(&self, session: SessionId) {
-        for action in self.agui.runs.overtake(session, &self.input.thread_id) {
+        for action in self.agui.runs.overtake(session, &self.client()) {
             let stopped = self.agui.registry.submit(&self.who, session, CommandId::random(), action).await;
             if let Err(refusal) = stopped {
                 // It ended in the same moment.
                 tracing::debug!(%refusal, "a run that its client left could not be stopped");
             }
-        }
-    }
-
-    async fn submit(&self, session: SessionId, id: CommandId, content: Vec<Content>) -> Result<Seq, End> {
-        let action = Action::Prompt { content };
-        let receipt = self.agui.registry.submit(&self.who, session, id, action).await;
-        let receipt = receipt.map_err(|refusal| End::refused(&refusal))?;
-        match receipt.stage {
-            Stage::Refused { refusal } => Err(End::refused(&refusal)),
-            Stage::Uncertain { reason } => Err(End::failed("uncertain", reason)),
-            Stage::Accepted | Stage::Sending | Stage::Delivered | Stage::Consumed { .. } => Ok(receipt.seq),
         }
     }
 
@@ -332,10 +299,10 @@ impl Task {
                         let Ok(entry) = piece.entry() else { continue };
                         joined.last = entry.seq;
                         match &*entry.event {
-                            portolan_core::Event::AgentReady { .. } | portolan_core::Event::LinkRestored => {
+                            Event::AgentReady { .. } | Event::LinkRestored => {
                                 joined.is_ready = true;
                             }
-                            portolan_core::Event::AgentExited { exit, .. } => {
+                            Event::AgentExited { exit, .. } => {
                                 joined.is_ready = false;
                                 why = Some(exit.message.clone());
                             }
@@ -380,14 +347,14 @@ impl Task {
 
     /// Gives the agent the answers that the run brings; tells which requests wait no longer. One that someone else
     /// answered first is no failure.
-    async fn answer(&self, session: SessionId) -> Result<Vec<RequestId>, End> {
+    async fn answer(&self, session: SessionId, given: &[Resume]) -> Result<Vec<RequestId>, End> {
         let mut answered = Vec::new();
-        if self.input.resume.is_empty() {
+        if given.is_empty() {
             return Ok(answered);
         }
         let state = self.agui.registry.snapshot(&self.who, session).await;
         let state = state.map_err(|refusal| End::refused(&refusal))?.state;
-        for resume in &self.input.resume {
+        for resume in given {
             let Some(named) = answers::named(&resume.interrupt_id) else { continue };
             let Some(open) = state.requests.iter().find(|open| open.request == named) else { continue };
             let answer =
@@ -404,18 +371,16 @@ impl Task {
     }
 }
 
-fn page_tool(tool: &crate::agui::wire::SentTool) -> PageTool {
-    PageTool {
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        parameters: tool.parameters.clone(),
-    }
+/// Prompts that are on their way, or wait for it.
+pub(super) fn open_prompts(state: &State) -> HashSet<Seq> {
+    let underway = |stage: &Stage| matches!(stage, Stage::Accepted | Stage::Sending | Stage::Delivered);
+    let open = state.commands.iter().filter(|open| open.name == "prompt" && underway(&open.stage));
+    open.map(|open| open.seq).collect()
 }
 
 /// A turn runs, or is about to.
-fn is_busy(state: &State) -> bool {
-    let underway = |stage: &Stage| matches!(stage, Stage::Accepted | Stage::Sending | Stage::Delivered);
-    state.turn.is_some() || state.commands.iter().any(|open| open.name == "prompt" && underway(&open.stage))
+pub(super) fn is_busy(state: &State) -> bool {
+    state.turn.is_some() || !open_prompts(state).is_empty()
 }
 
 /// The agent takes prompts.

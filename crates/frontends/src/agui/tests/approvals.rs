@@ -1,6 +1,6 @@
 //! What agents ask, by both ways: a custom event and a request of its own, or an interrupt and a resume.
 
-use portolan_core::{Action, CommandId, RequestId, request};
+use portolan_core::{Action, CommandId, RefusalCode, RequestId, request};
 
 use super::*;
 
@@ -175,17 +175,6 @@ async fn what_waits_after_the_turn_is_asked_again_on_connect() {
     }
 }
 
-fn by_interrupt(mut input: Value) -> Value {
-    input["forwardedProps"]["approvals"] = json!("interrupt");
-    input
-}
-
-fn interrupts(events: &[Value]) -> Vec<Value> {
-    let last = events.last().unwrap();
-    assert_eq!(last["type"], "RUN_FINISHED", "{last}");
-    last["outcome"]["interrupts"].as_array().cloned().unwrap_or_default()
-}
-
 #[tokio::test]
 async fn where_the_client_asks_for_it_the_run_is_interrupted_and_resumed() {
     let stand = Stand::new().await;
@@ -253,4 +242,81 @@ async fn a_text_that_an_interrupt_cuts_goes_on_in_the_next_run() {
     let page = shown(&[&first, &second]);
     assert_eq!(page[0].2, "I would like that.", "{page:?}");
     assert!(page[1].2.contains("South"));
+}
+
+#[tokio::test]
+async fn an_app_of_the_older_form_is_asked_by_on_interrupt_and_answers_by_a_command() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let script = steps(&json!([
+        call(), {"ask": {"ask": permission(), "tool": "c1"}}, result(), {"ask": {"ask": question(), "tool": null}},
+    ]));
+    let older = |mut run: Value| {
+        run["forwardedProps"]["approvals"] = json!("on_interrupt");
+        run
+    };
+    let said = user("u1", &script);
+    let mut run = older(input("t1", "r1", std::slice::from_ref(&said)));
+    let mut asked = Vec::new();
+    for answer in [json!({"approved": true}), json!({"answers": {"Where to?": "North"}}), json!(null)] {
+        let events = ada.run(run.clone()).await;
+        let last = events.last().unwrap();
+        assert_eq!((&last["type"], last.get("outcome")), (&json!("RUN_FINISHED"), None), "{last}");
+        assert!(custom(&events, "tool_approval_request").is_empty(), "asked once");
+        let events = custom(&events, "on_interrupt");
+        let Some(event) = events.first() else { break };
+        asked.push(event["kind"].as_str().unwrap().to_owned());
+        assert_eq!(events.len(), 1, "clients keep one");
+        // Its page may be loaded anew meanwhile.
+        let connected =
+            ada.post("/agent/default/connect", &older(input("t1", "c1", &[]))).await.events().await;
+        assert_eq!(custom(&connected, "on_interrupt"), [*event]);
+        run["forwardedProps"]["command"] = json!({"resume": answer, "interruptEvent": event});
+    }
+    assert_eq!(asked, ["permission", "question"]);
+    let session = stand.sessions().await[0].session;
+    assert_eq!(stand.state(session).await.summary.turns, 1, "nothing was said again");
+    let history = shown(&[&ada.connect("t1").await]);
+    assert!(history.iter().any(|(_, _, text)| text.contains("North")), "{history:?}");
+    run["forwardedProps"]["command"] = json!({"resume": true, "interruptEvent": "?"});
+    assert_eq!(ada.run(run).await.last().unwrap()["code"], "invalid");
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_wait_is_not_answered() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(permission()))])).await;
+    let asked = until_asked(&mut run).await;
+    let session = asked["sessionId"].as_str().unwrap().parse().unwrap();
+    let path = format!("/api/sessions/{session}/tool-approval");
+    let later: u64 = asked["requestId"].as_str().unwrap().parse::<u64>().unwrap() + 3;
+    let body = json!({"requestId": later, "behavior": "allow"});
+    let (status, answer) = ada.json(Method::POST, &path, &body).await;
+    assert_eq!((status, &answer["error"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+    let viewer = stand.someone("val", Role::Viewer).await;
+    assert_eq!(viewer.json(Method::POST, &path, &body).await.0, StatusCode::FORBIDDEN);
+    let (registry, owner) = (&stand.agui.registry, Stand::owner());
+    let entries = registry.history(&owner, session, portolan_core::Seq::ZERO, None, 1000).await.unwrap();
+    let submitted = |frame: &[u8]| String::from_utf8_lossy(frame).contains("\"name\":\"answer\"");
+    assert!(!entries.iter().any(|entry| submitted(&entry.frame)), "nothing was asked of the session");
+    assert_eq!(stand.state(session).await.requests.len(), 1);
+    approve(&ada, &asked, json!({"behavior": "allow"})).await;
+    run.events().await;
+}
+
+#[test]
+fn an_answer_is_made_only_for_what_is_known_to_wait() {
+    let spec = portolan_core::SessionSpec {
+        agent: "player".into(),
+        cwd: "/".into(),
+        ..portolan_core::SessionSpec::default()
+    };
+    let state = State::new(SessionId::from_u128(7), spec, portolan_core::Millis(0));
+    let approval = serde_json::from_value(json!({"requestId": "9", "behavior": "allow"})).unwrap();
+    let made = crate::agui::answers::action(&state, RequestId(9), &approval);
+    // It may open in the next moment; a no would be an answer that nobody gave.
+    assert!(
+        matches!(made, Err(crate::agui::answers::NoAnswer::Refused(refusal)) if refusal.code == RefusalCode::NotFound)
+    );
 }

@@ -3,7 +3,9 @@
 
 mod approvals;
 mod door;
+mod heard;
 mod hostile;
+mod page_tools;
 mod player;
 mod projector;
 mod recorded;
@@ -50,6 +52,8 @@ struct Stand {
     tokens: Arc<Tokens>,
     door: DoorSettings,
     router: Router,
+    /// Cancelled, the agent `late` is ready.
+    ready: CancellationToken,
 }
 
 impl Stand {
@@ -62,11 +66,12 @@ impl Stand {
     }
 
     async fn over(store: Arc<MemoryStore>, change: impl FnOnce(&mut Settings)) -> Self {
-        let clock = Clock::system();
+        let (clock, ready) = (Clock::system(), CancellationToken::new());
         let agents: Vec<Arc<dyn Agent>> = vec![
             Arc::new(Player::new("player", Starts::AtOnce)),
             Arc::new(Player::new("other", Starts::AtOnce)),
             Arc::new(Player::new("sleeper", Starts::Never)),
+            Arc::new(Player::new("late", Starts::After(ready.clone()))),
         ];
         let registry = Registry::open(store.clone(), agents, clock.clone(), Policy::default()).await.unwrap();
         let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
@@ -78,7 +83,7 @@ impl Stand {
         let tools = FrontendTools::new(registry.clone(), Limits::default());
         let agui = Agui::new(registry, keeper, settings, tools, CancellationToken::new(), TaskTracker::new());
         let router = own_routes(agui.clone());
-        Self { agui, tokens, door, router }
+        Self { agui, tokens, door, router, ready }
     }
 
     /// Someone with a new token.
@@ -115,6 +120,15 @@ impl Stand {
                 return state;
             }
             assert!(tokio::time::Instant::now() < deadline, "it never came: {state:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Until every stream has ended.
+    async fn until_all_ended(&self) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while !self.agui.connections.is_empty() {
+            assert!(tokio::time::Instant::now() < deadline, "a stream goes on");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -273,6 +287,24 @@ fn shown(responses: &[&[Value]]) -> Vec<(String, String, String)> {
 
 fn texts(shown: &[(String, String, String)]) -> Vec<(&str, &str)> {
     shown.iter().map(|(role, _, text)| (role.as_str(), text.as_str())).collect()
+}
+
+fn by_interrupt(mut input: Value) -> Value {
+    input["forwardedProps"]["approvals"] = json!("interrupt");
+    input
+}
+
+fn interrupts(events: &[Value]) -> Vec<Value> {
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "RUN_FINISHED", "{last}");
+    last["outcome"]["interrupts"].as_array().cloned().unwrap_or_default()
+}
+
+/// The run that goes on with a yes to this interrupt.
+fn resumed(mut run: Value, asked: &Value, payload: &Value) -> Value {
+    run = by_interrupt(run);
+    run["resume"] = json!([{"interruptId": asked["id"], "status": "resolved", "payload": payload}]);
+    run
 }
 
 fn permission() -> Value {

@@ -43,9 +43,11 @@ pub(super) struct Player {
 }
 
 /// How it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Starts {
     AtOnce,
+    /// It is ready once this is cancelled.
+    After(CancellationToken),
     /// It never says that it is ready.
     Never,
 }
@@ -82,7 +84,7 @@ impl Agent for Player {
         let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
         let (reports, told) = mpsc::channel(REPORTS);
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-        let (end, starts, capabilities) = (stop.clone(), self.starts, self.capabilities());
+        let (end, starts, capabilities) = (stop.clone(), self.starts.clone(), self.capabilities());
         tokio::spawn(async move {
             let mut stage = Stage { launch, wanted, reports: reports.clone(), names: 0 };
             let reason = tokio::select! {
@@ -129,8 +131,10 @@ impl Stage {
         let protocol = NativeProtocol::Demo;
         let capabilities = Box::new(capabilities);
         self.tell(Report::Started { pid: None, version: None, protocol, capabilities }).await;
-        if starts == Starts::Never {
-            return std::future::pending().await;
+        match starts {
+            Starts::AtOnce => {}
+            Starts::After(ready) => ready.cancelled().await,
+            Starts::Never => return std::future::pending().await,
         }
         self.tell(Report::Ready).await;
         let info =

@@ -1,6 +1,6 @@
 //! What entries become, event by event; and that both clients accept whatever they become.
 
-use portolan_core::{Actor, Event, Millis, Seq, SessionSpec, log::Folded as _};
+use portolan_core::{Actor, Event, Millis, Seq, SessionSpec, log::Folded as _, request::Ask};
 use proptest::prelude::*;
 
 use super::*;
@@ -13,7 +13,11 @@ use crate::agui::{
 const SESSION: SessionId = SessionId::from_u128(7);
 
 fn names() -> PageNames {
-    PageNames::new(|name| name.strip_prefix(PREFIX).map(str::to_owned))
+    let name = |name: &str| name.strip_prefix(PREFIX).map(str::to_owned);
+    PageNames::new(
+        name,
+        move |request| matches!(&request.ask, Ask::Permission { tool_name, .. } if name(tool_name).is_some_and(|name| name != "gone")),
+    )
 }
 
 /// A log, and one stream of events over it.
@@ -349,8 +353,11 @@ fn a_page_s_tool_goes_by_its_own_name_and_its_result_is_the_page_s() {
     // One that ends in the run in which it was shown never reached the page.
     desk.take(call("c2", &name, json!({})));
     assert_eq!(desk.take(result("c2", "denied", "no"))[0]["type"], "TOOL_CALL_RESULT");
-    asked["request"]["ask"]["tool_name"] = json!("Bash");
-    assert_eq!(desk.take(asked)[0]["name"], "tool_approval_request");
+    for (number, name) in ["Bash".to_owned(), format!("{PREFIX}gone")].into_iter().enumerate() {
+        asked["request"]["request"] = json!(20 + number);
+        asked["request"]["ask"]["tool_name"] = json!(name);
+        assert_eq!(desk.take(asked.clone())[0]["name"], "tool_approval_request", "{name}: people are asked");
+    }
     let history = desk.history.into_messages(&desk.state);
     let history = serde_json::to_value(&history).unwrap();
     assert_eq!(

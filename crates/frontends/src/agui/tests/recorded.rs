@@ -28,10 +28,6 @@ struct Page {
     messages: Vec<(String, String, String)>,
 }
 
-fn no_names() -> PageNames {
-    PageNames::new(|_| None)
-}
-
 impl Page {
     fn take(&mut self, session: SessionId, delivery: &Delivery<Event, State>) {
         let mut begun = Vec::new();
@@ -40,7 +36,7 @@ impl Page {
                 let projector = Projector::new(
                     session,
                     "default",
-                    no_names(),
+                    PageNames::none(),
                     Approvals::Event,
                     Prompts::All,
                     &snapshot.state,
@@ -92,7 +88,7 @@ impl Page {
 async fn page_of(text: &str) -> Page {
     let page = Mutex::new(Page {
         projector: None,
-        history: History::new(no_names()),
+        history: History::new(PageNames::none()),
         state: None,
         began: false,
         events: Vec::new(),

@@ -1,9 +1,15 @@
 //! Threads and sessions: which is which, over restarts; which is active; which agents there are.
 
-use portolan_core::{Action, CommandId, SessionSpec};
+use portolan_core::{
+    Action, CommandId, LogId, SessionSpec,
+    ports::{Op, Write},
+};
 
 use super::*;
-use crate::agui::UnknownThreads;
+use crate::agui::{
+    UnknownThreads,
+    kept::{KEPT, RECORDS},
+};
 
 // covers: 004-014, 004-083, 004-114
 #[tokio::test]
@@ -14,7 +20,7 @@ async fn info_lists_every_agent_and_always_the_default_one() {
         let (status, info) = ada.json(Method::GET, path, &Value::Null).await;
         assert_eq!(status, StatusCode::OK);
         let agents: Vec<_> = info["agents"].as_object().unwrap().keys().cloned().collect();
-        assert_eq!(agents, ["default", "player", "other", "sleeper"], "{path}");
+        assert_eq!(agents, ["default", "player", "other", "sleeper", "late"], "{path}");
         assert_eq!(info["agents"]["default"]["capabilities"]["identity"]["type"], "player");
         assert_eq!(info["mode"], "sse");
     }
@@ -127,6 +133,83 @@ async fn a_token_that_is_bound_to_other_sessions_finds_nothing() {
         assert_eq!(stopped["stopped"], false);
     }
     assert_eq!(stand.sessions().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_bound_token_decides_nothing_about_threads_and_the_active_session() {
+    let stand = Stand::with(|settings| settings.unknown_threads = UnknownThreads::JoinActive).await;
+    let ada = stand.ada().await;
+    let one = session_of(&ada.say("one", "hi").await);
+    let spec = SessionSpec { agent: "player".into(), cwd: "/".into(), ..SessionSpec::default() };
+    let two = stand.agui.registry.create(&Stand::owner(), CommandId::random(), spec).await.unwrap().session;
+    let mut bound = stand.someone("bound", Role::Operator).await;
+    bound.who.sessions = Some([two].into());
+    for thread in ["one", "unheard of"] {
+        let events = bound.run(input(thread, "r1", &[user("u1", "mine now")])).await;
+        assert_eq!(events.last().unwrap()["code"], "forbidden", "{thread}");
+    }
+    let events = bound.run(input("active", "r2", &[user("u2", "what I am bound to")])).await;
+    assert_eq!(session_of(&events), two, "where a session is named, nothing is decided");
+    assert_eq!(session_of(&ada.connect("one").await), one, "the thread leads where it led");
+    let (status, answer) = bound.json(Method::PUT, "/active", &json!({"sessionId": two})).await;
+    assert_eq!((status, &answer["error"]), (StatusCode::FORBIDDEN, &json!("forbidden")));
+}
+
+#[tokio::test]
+async fn a_thread_goes_with_its_session() {
+    let store = Arc::new(MemoryStore::new());
+    let stand = Stand::over(store.clone(), |_| {}).await;
+    let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
+    stand.agui.start(&tasks, stopping.clone());
+    let ada = stand.ada().await;
+    let mut sessions = Vec::new();
+    for thread in ["one", "two", "three"] {
+        sessions.push(session_of(&ada.say(thread, "hi").await));
+    }
+    assert_eq!(kept(&stand).await, 3);
+    stand.agui.registry.delete(&Stand::owner(), sessions[0]).await.unwrap();
+    until_kept(&stand, 2).await;
+    stopping.cancel();
+    // One that goes while nobody looks is found at the next start.
+    stand.agui.registry.delete(&Stand::owner(), sessions[1]).await.unwrap();
+    stand.agui.registry.shutdown(Duration::from_secs(1)).await;
+    let stand = Stand::over(store, |_| {}).await;
+    stand.agui.start(&tasks, CancellationToken::new());
+    until_kept(&stand, 1).await;
+    let bob = stand.someone("bob", Role::Operator).await;
+    assert_eq!(session_of(&bob.connect("three").await), sessions[2]);
+}
+
+#[tokio::test]
+async fn so_many_threads_are_kept_and_the_oldest_goes_first() {
+    let stand = Stand::new().await;
+    let session = |n: usize| SessionId::from_u128(n as u128 + 1);
+    let put = |n: usize| Op::Put {
+        collection: RECORDS,
+        key: format!("[\"old {n}\",null]"),
+        value: json!({"session": session(n)}).to_string().into(),
+    };
+    let write = Write { log: LogId::Daemon, ops: (0..KEPT).map(put).collect(), done: None };
+    stand.agui.registry.store().write(write).await.unwrap();
+    let ada = stand.ada().await;
+    let new = session_of(&ada.say("new", "hi").await);
+    assert_eq!(kept(&stand).await, KEPT);
+    let oldest = stand.agui.registry.store().record(RECORDS, "[\"old 0\",null]".into()).await.unwrap();
+    assert_eq!(oldest, None);
+    assert_eq!(session_of(&ada.connect("new").await), new);
+}
+
+async fn kept(stand: &Stand) -> usize {
+    stand.agui.registry.store().records(RECORDS).await.unwrap().len()
+}
+
+async fn until_kept(stand: &Stand, count: usize) {
+    let look = async {
+        while kept(stand).await != count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, look).await.unwrap();
 }
 
 async fn active(client: &Client) -> Value {

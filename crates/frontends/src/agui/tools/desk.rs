@@ -45,11 +45,22 @@ pub(super) enum NoResult {
 
 type Outcome = Result<String, NoResult>;
 
+/// Who has a call that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// Nobody.
+    Not,
+    /// A page shows it, and its user may answer. A run is still to take it over.
+    Shown,
+    /// A run has ended with it, so that its page carries it out.
+    Over,
+}
+
 #[derive(Debug)]
 struct Waiting {
     number: u64,
     reply: oneshot::Sender<Outcome>,
-    handed_over: watch::Sender<bool>,
+    taken: watch::Sender<Taken>,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +92,7 @@ impl Desk {
         let open: Vec<String> = state
             .waiting
             .iter()
-            .filter(|(_, call)| !*call.handed_over.borrow())
+            .filter(|(_, call)| *call.taken.borrow() != Taken::Over)
             .map(|(id, _)| id.clone())
             .collect();
         self.open.send_if_modified(|known| {
@@ -105,8 +116,8 @@ impl Desk {
     /// Waits for the page's result of a call. Dropped, the call waits no longer.
     pub(super) async fn call(&self, id: &str, limits: &Limits) -> Outcome {
         let (reply, mut answer) = oneshot::channel();
-        let handed_over = watch::Sender::new(false);
-        let mut handed = handed_over.subscribe();
+        let sender = watch::Sender::new(Taken::Not);
+        let mut taken = sender.subscribe();
         let number = self.with(|state| {
             if let Some(result) = state.early.shift_remove(id) {
                 state.settle(id);
@@ -117,7 +128,7 @@ impl Desk {
             }
             state.numbers += 1;
             let number = state.numbers;
-            let before = state.waiting.insert(id.to_owned(), Waiting { number, reply, handed_over });
+            let before = state.waiting.insert(id.to_owned(), Waiting { number, reply, taken: sender });
             if let Some(before) = before {
                 // Its caller may be gone already.
                 let _ = before.reply.send(Err(NoResult::Again));
@@ -133,7 +144,7 @@ impl Desk {
         tokio::select! {
             biased;
             answer = &mut answer => return answer.unwrap_or(Err(NoResult::TurnEnded)),
-            _ = handed.wait_for(|handed| *handed) => {}
+            _ = taken.wait_for(|taken| *taken != Taken::Not) => {}
             () = tokio::time::sleep(limits.page) => return Err(NoResult::NoPage(limits.page)),
         }
         match tokio::time::timeout(limits.answer, answer).await {
@@ -177,9 +188,26 @@ impl Desk {
     pub(super) fn handed_over(&self, calls: &[String]) {
         self.with(|state| {
             for call in calls.iter().filter_map(|id| state.waiting.get(id)) {
-                call.handed_over.send_replace(true);
+                call.taken.send_replace(Taken::Over);
             }
         });
+    }
+
+    /// A page that may answer shows whatever waits now: it has the time that an answer may take, and a run may still take
+    /// it over. Gives whether anything waits.
+    pub(super) fn shown(&self) -> bool {
+        self.with(|state| {
+            for call in state.waiting.values() {
+                call.taken.send_if_modified(|taken| {
+                    let is_first = *taken == Taken::Not;
+                    if is_first {
+                        *taken = Taken::Shown;
+                    }
+                    is_first
+                });
+            }
+            !state.waiting.is_empty()
+        })
     }
 
     /// Nothing will come for what waits.

@@ -22,7 +22,12 @@ use std::{
     time::Duration,
 };
 
-use portolan_core::{Generation, Principal, Role, SessionId, TokenId, registry::Registry};
+use indexmap::IndexMap;
+use portolan_core::{
+    Generation, Principal, RequestId, Role, Seq, SessionId, TokenId,
+    registry::Registry,
+    request::{Ask, Request},
+};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -46,6 +51,9 @@ pub const PREFIX: &str = "mcp__copilotkit-frontend__";
 /// Sessions whose pages offer tools. Each has a live agent, which costs far more than its place here.
 const PAGES: usize = 1024;
 
+/// Requests of one session of which it is remembered whether the page's offer answers them. Far more than wait at once.
+const DECIDED: usize = 1024;
+
 /// The bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -63,6 +71,8 @@ pub struct Limits {
     pub register: Duration,
     /// How long an agent that was told of a changed list in the middle of a turn may take to fetch it.
     pub fetch: Duration,
+    /// How long an agent that has begun to connect may take before its place is given to another.
+    pub connect: Duration,
 }
 
 impl Default for Limits {
@@ -75,6 +85,7 @@ impl Default for Limits {
             answer: Duration::from_mins(10),
             register: Duration::from_secs(10),
             fetch: Duration::from_secs(2),
+            connect: Duration::from_secs(30),
         }
     }
 }
@@ -113,6 +124,10 @@ struct Page {
     /// One offer is told to the agent at a time.
     telling: Semaphore,
     told: Mutex<Told>,
+    /// The session's newest entry when the page came. What was asked before is not answered by what it offers.
+    since: Seq,
+    /// Which requests are answered by the page's offer, as it was when each was first seen.
+    decided: Mutex<IndexMap<RequestId, bool>>,
 }
 
 /// What both the page and the agent's connections come to.
@@ -139,6 +154,15 @@ impl Counter {
         look(offer.0, &offer.1)
     }
 
+    /// The offer with this number has gone to the agent.
+    fn has_fetched(&self, number: u64) {
+        self.fetched.send_if_modified(|fetched| {
+            let is_newer = number > *fetched;
+            *fetched = number.max(*fetched);
+            is_newer
+        });
+    }
+
     /// Puts another offer in place of the one that stood; gives its number.
     fn put(&self, new: Offer) -> u64 {
         let mut offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +174,7 @@ impl Counter {
 }
 
 impl Page {
-    fn new(limits: &Limits) -> Self {
+    fn new(limits: &Limits, since: Seq) -> Self {
         let counter = Arc::new(Counter {
             limits: limits.clone(),
             desk: Desk::default(),
@@ -162,6 +186,8 @@ impl Page {
             counter,
             telling: Semaphore::new(1),
             told: Mutex::default(),
+            since,
+            decided: Mutex::default(),
         }
     }
 
@@ -194,12 +220,10 @@ impl FrontendTools {
     pub async fn offer(&self, session: SessionId, tools: Vec<PageTool>) -> Offered {
         let (offer, left_out) = Offer::of(tools, &self.0.limits);
         let tools = offer.told();
-        let Some(page) = self.page_for(session, &offer) else {
+        let page = match self.page_for(session, &offer).await {
+            Ok(Some(page)) => page,
             // Nothing is offered, and nothing ever was.
-            return Offered { tools, left_out, unavailable: None };
-        };
-        let page = match page {
-            Ok(page) => page,
+            Ok(None) => return Offered { tools, left_out, unavailable: None },
             Err(why) => return Offered { tools, left_out, unavailable: Some(why) },
         };
         let number = page.counter.put(offer);
@@ -220,9 +244,20 @@ impl FrontendTools {
         }
     }
 
-    /// Is this, by its name, a tool of a page?
-    pub fn is_ours(name: &str) -> bool {
-        name.starts_with(PREFIX)
+    /// Is this the permission to use a tool that the page offers? Then it is answered by policy, and nobody is asked. What
+    /// was so when it was first looked at stays so: who is shown it and who answers it never disagree.
+    pub fn allows(&self, session: SessionId, request: &Request) -> bool {
+        let Ask::Permission { tool_name, .. } = &request.ask else { return false };
+        let Some(name) = tool_name.strip_prefix(PREFIX) else { return false };
+        // One of the same name in a session without a page is somebody else's.
+        let Some(page) = self.page(session).filter(|page| request.request.0 > page.since.0) else {
+            return false;
+        };
+        let mut decided = page.decided.lock().unwrap_or_else(PoisonError::into_inner);
+        if decided.len() >= DECIDED && !decided.contains_key(&request.request) {
+            decided.shift_remove_index(0);
+        }
+        *decided.entry(request.request).or_insert_with(|| page.counter.look(|_, offer| offer.has(name)))
     }
 
     /// The page's own name of a tool of it; `None` where it is someone else's.
@@ -246,25 +281,41 @@ impl FrontendTools {
         }
     }
 
+    /// A page that may answer shows what waits for it, without a run that takes it over. Gives whether anything waits.
+    pub fn shown(&self, session: SessionId) -> bool {
+        self.page(session).is_some_and(|page| page.counter.desk.shown())
+    }
+
+    /// Calls as an agent does.
+    #[cfg(test)]
+    pub(in crate::agui) async fn call(&self, session: SessionId, id: &str) -> Result<String, String> {
+        let page = self.page(session).ok_or("there is no page")?;
+        page.counter.desk.call(id, &self.0.limits).await.map_err(|why| why.to_string())
+    }
+
     fn page(&self, session: SessionId) -> Option<Arc<Page>> {
         self.0.pages.lock().unwrap_or_else(PoisonError::into_inner).get(&session).cloned()
     }
 
     /// The session's page; a new one only where there is something to offer.
-    fn page_for(&self, session: SessionId, offer: &Offer) -> Option<Result<Arc<Page>, String>> {
-        let mut pages = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(page) = pages.get(&session) {
-            return Some(Ok(Arc::clone(page)));
+    async fn page_for(&self, session: SessionId, offer: &Offer) -> Result<Option<Arc<Page>>, String> {
+        if let Some(page) = self.page(session) {
+            return Ok(Some(page));
         }
         if offer.tools.is_empty() {
-            return None;
+            return Ok(None);
+        }
+        let since = self.0.registry.snapshot(&own(), session).await.map_err(|refusal| refusal.message)?.seq;
+        let mut pages = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(page) = pages.get(&session) {
+            return Ok(Some(Arc::clone(page)));
         }
         if pages.len() >= PAGES {
-            return Some(Err(format!("{PAGES} sessions have pages with tools already")));
+            return Err(format!("{PAGES} sessions have pages with tools already"));
         }
-        let page = Arc::new(Page::new(&self.0.limits));
+        let page = Arc::new(Page::new(&self.0.limits, since));
         pages.insert(session, Arc::clone(&page));
-        Some(Ok(page))
+        Ok(Some(page))
     }
 
     fn forget(&self, session: SessionId) {

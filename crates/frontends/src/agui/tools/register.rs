@@ -16,18 +16,27 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{FrontendTools, PATH, Page, SERVER, own};
-use crate::door::{Secret, SecretKind};
+use crate::door::{Digest, Secret, SecretKind};
 
 /// Between two looks at how far a command has come.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// What an agent needs to take up a list that it has just fetched, before it asks its model again. Nothing tells.
-const TAKING_UP: Duration = Duration::from_millis(150);
-
 impl FrontendTools {
-    /// Sees to it that the agent has the offer with this number. The reason where it has not.
+    /// Sees to it that the agent has the offer with this number. The reason where it has not. However many runs offer
+    /// something at once, each waits no longer than its own offer may take.
     pub(super) async fn tell(&self, session: SessionId, page: &Page, number: u64) -> Result<(), String> {
-        let Ok(_turn) = page.telling.acquire().await else { return Ok(()) };
+        let patience = self.0.limits.register;
+        let telling = async {
+            let Ok(_turn) = page.telling.acquire().await else { return Ok(()) };
+            // The run before may have brought this offer to the agent as well.
+            self.tell_now(session, page, number).await
+        };
+        let late =
+            || Err(format!("the agent did not fetch the page's tools within {} s", patience.as_secs()));
+        tokio::time::timeout(patience, telling).await.unwrap_or_else(|_| late())
+    }
+
+    async fn tell_now(&self, session: SessionId, page: &Page, number: u64) -> Result<(), String> {
         let snapshot = self.0.registry.snapshot(&own(), session).await;
         let state = snapshot.map_err(|refusal| refusal.message)?.state;
         if !state.capabilities.mcp_changes {
@@ -45,7 +54,6 @@ impl FrontendTools {
             if self.fetches(page, number, self.0.limits.fetch).await.is_err() {
                 return Err("the agent hears of the page's new tools when its turn has ended".to_owned());
             }
-            tokio::time::sleep(TAKING_UP).await;
             return Ok(());
         }
         self.carry_out(session, Action::McpReconnect { server: SERVER.to_owned() }).await?;
@@ -65,13 +73,13 @@ impl FrontendTools {
             "url": format!("{base}{PATH}{session}"),
             "headers": { "Authorization": format!("Bearer {}", secret.expose()) },
         });
-        page.told(|told| told.secret = Some((generation, secret.digest())));
+        // What an earlier start has fetched counts no more. The agent may come before it has said that it will.
+        page.counter.fetched.send_replace(0);
+        let given = Given::to(page, generation, secret.digest());
         let servers = IndexMap::from([(SERVER.to_owned(), server)]);
-        let set = self.carry_out(session, Action::McpSet { servers, keep: true }).await;
-        if set.is_err() {
-            page.told(|told| told.secret = None);
-        }
-        set
+        self.carry_out(session, Action::McpSet { servers, keep: true }).await?;
+        given.arrived();
+        Ok(())
     }
 
     /// Waits until the agent has fetched the offer with this number.
@@ -101,6 +109,31 @@ impl FrontendTools {
                 }
                 Stage::Accepted | Stage::Sending | Stage::Delivered => tokio::time::sleep(LOOK).await,
             }
+        }
+    }
+}
+
+/// A secret on its way to the agent. Dropped before it is certain that the agent has it, the agent is told anew next time.
+struct Given<'p> {
+    page: &'p Page,
+    is_known: bool,
+}
+
+impl<'p> Given<'p> {
+    fn to(page: &'p Page, generation: Generation, digest: Digest) -> Self {
+        page.told(|told| told.secret = Some((generation, digest)));
+        Self { page, is_known: false }
+    }
+
+    fn arrived(mut self) {
+        self.is_known = true;
+    }
+}
+
+impl Drop for Given<'_> {
+    fn drop(&mut self) {
+        if !self.is_known {
+            self.page.told(|told| told.secret = None);
         }
     }
 }

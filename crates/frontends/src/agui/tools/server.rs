@@ -4,7 +4,12 @@
 use std::{
     borrow::Cow,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
 };
 
 use axum::{
@@ -14,7 +19,9 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::any,
 };
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header, request::Parts};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use portolan_core::{RefusalCode, SessionId};
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
@@ -31,6 +38,7 @@ use rmcp::{
         },
     },
 };
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Counter, FrontendTools};
@@ -60,8 +68,13 @@ pub(super) struct Place {
     service: StreamableHttpService<Server, LocalSessionManager>,
     connections: Arc<LocalSessionManager>,
     peers: Arc<Peers>,
+    begun: Arc<Begun>,
+    counter: Arc<Counter>,
     _end: DropGuard,
 }
+
+/// Connections that are being made, with when each was begun.
+type Begun = Mutex<Vec<(Arc<str>, Instant)>>;
 
 /// The agent's connections, oldest first, by the name that each has in its requests.
 type Peers = Mutex<Vec<(Arc<str>, Peer<RoleServer>)>>;
@@ -87,10 +100,16 @@ impl Place {
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MESSAGE_BYTES)
             .with_cancellation_token(end.clone());
-        let server = Server { counter, peers: Arc::clone(&peers), connections: Arc::clone(&connections) };
+        let begun = Arc::new(Begun::default());
+        let server = Server {
+            counter: Arc::clone(&counter),
+            peers: Arc::clone(&peers),
+            begun: Arc::clone(&begun),
+            connections: Arc::clone(&connections),
+        };
         let service =
             StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&connections), config);
-        Self { service, connections, peers, _end: end.drop_guard() }
+        Self { service, connections, peers, begun, counter, _end: end.drop_guard() }
     }
 
     /// Tells the agent that the list of tools has changed.
@@ -102,13 +121,73 @@ impl Place {
         }
     }
 
-    async fn answer(&self, request: Request) -> Response {
+    async fn answer(&self, mut request: Request) -> Response {
         let is_new = request.method() == http::Method::POST && connection(request.headers()).is_none();
-        if is_new && self.connections.sessions.read().await.len() >= CONNECTIONS + UNFINISHED {
-            let message = "too many connections are being made";
-            return Denied::new(StatusCode::SERVICE_UNAVAILABLE, RefusalCode::Busy, message).into_response();
+        if is_new {
+            self.give_up_begun().await;
+            if self.connections.sessions.read().await.len() >= CONNECTIONS + UNFINISHED {
+                let message = "too many connections are being made";
+                let denied = Denied::new(StatusCode::SERVICE_UNAVAILABLE, RefusalCode::Busy, message);
+                return denied.into_response();
+            }
         }
-        self.service.handle(request).await.map(Body::new)
+        let list = List::default();
+        request.extensions_mut().insert(list.clone());
+        let response = self.service.handle(request).await;
+        if is_new && let Some(id) = connection(response.headers()) {
+            let begun = (id.into(), Instant::now());
+            self.begun.lock().unwrap_or_else(PoisonError::into_inner).push(begun);
+        }
+        let counter = Arc::clone(&self.counter);
+        response.map(|body| Body::new(Going { body: Body::new(body), list, counter }))
+    }
+
+    /// Ends connections that were begun long ago and never made: their places are for others.
+    async fn give_up_begun(&self) {
+        let patience = self.counter.limits.connect;
+        let late: Vec<_> = {
+            let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+            begun.extract_if(.., |(_, since)| since.elapsed() >= patience).collect()
+        };
+        for (id, _) in late {
+            // It may have ended by itself.
+            let _ = self.connections.close_session(&id).await;
+        }
+    }
+}
+
+/// The offer that an answer carries to the agent, by its number; 0 where it carries none.
+#[derive(Clone, Debug, Default)]
+struct List(Arc<AtomicU64>);
+
+/// An answer on its way out. When all of it has gone to the agent, so has the list in it.
+struct Going {
+    body: Body,
+    list: List,
+    counter: Arc<Counter>,
+}
+
+impl HttpBody for Going {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.counter.has_fetched(self.list.0.load(Ordering::Relaxed));
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -157,6 +236,7 @@ async fn enter(
 struct Server {
     counter: Arc<Counter>,
     peers: Arc<Peers>,
+    begun: Arc<Begun>,
     connections: Arc<LocalSessionManager>,
 }
 
@@ -177,6 +257,7 @@ impl ServerHandler for Server {
         let parts = context.extensions.get::<Parts>();
         let Some(id) = parts.and_then(|parts| connection(&parts.headers)) else { return };
         let id: Arc<str> = id.into();
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).retain(|(begun, _)| *begun != id);
         let oldest = {
             let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
             peers.push((Arc::clone(&id), context.peer));
@@ -191,14 +272,13 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (number, tools) = self.counter.look(|number, offer| (number, offer.tools.clone()));
-        self.counter.fetched.send_if_modified(|fetched| {
-            let is_newer = number > *fetched;
-            *fetched = number.max(*fetched);
-            is_newer
-        });
+        let list = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<List>());
+        if let Some(List(list)) = list {
+            list.store(number, Ordering::Relaxed);
+        }
         Ok(ListToolsResult::with_all_items(tools))
     }
 

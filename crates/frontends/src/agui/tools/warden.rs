@@ -5,12 +5,12 @@ use portolan_core::{
     Action, CommandId, DaemonEvent, SessionId,
     log::delivery::{Delivery, Start},
     registry::DaemonReader,
-    request::{Answer, Ask, Request},
+    request::{Answer, Request},
     session::state::Status,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{FrontendTools, PREFIX, desk::NoResult, own};
+use super::{FrontendTools, desk::NoResult, own};
 
 pub(super) async fn watch(tools: FrontendTools, stopping: CancellationToken) {
     let mut reader = match tools.0.registry.watch(&own(), Start::Tail(0)).await {
@@ -80,12 +80,9 @@ impl FrontendTools {
         }
     }
 
-    /// A tool that the page has offered is the page's to refuse. One of the same name in a session without a page is
-    /// somebody else's.
+    /// A tool that the page has offered is the page's to refuse.
     async fn allow(&self, session: SessionId, request: Request) {
-        let Ask::Permission { tool_name, .. } = &request.ask else { return };
-        let Some(name) = tool_name.strip_prefix(PREFIX) else { return };
-        if !self.page(session).is_some_and(|page| page.counter.look(|_, offer| offer.has(name))) {
+        if !self.allows(session, &request) {
             return;
         }
         let answer = Action::Answer {

@@ -187,7 +187,7 @@ pub enum AguiEvent {
         /// Why.
         message: String,
     },
-    /// Anything else, by a name of the bridge that this protocol comes from.
+    /// Anything else, by a name that apps know; docs/copilotkit.md lists them.
     Custom {
         /// What.
         name: String,

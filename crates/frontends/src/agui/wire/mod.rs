@@ -9,7 +9,7 @@ mod input;
 pub use self::{
     event::{AguiEvent, FunctionCall, Interrupt, Message, RunOutcome, ToolCall},
     input::{
-        Approval, ContextEntry, Envelope, Method, Params, Resume, ResumeStatus, RunInput, SentContent,
-        SentMessage, SentTool, Source, StopBody,
+        Approval, ContextEntry, Envelope, ForwardedProps, LISTED, MESSAGES, Method, Params, Part, Parts, Raw,
+        Resume, ResumeStatus, RunInput, SentMessage, SentTool, Source, StopBody,
     },
 };

@@ -77,6 +77,22 @@ async fn a_page_that_never_answers_and_one_that_is_not_there_cost_the_agent_a_li
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_a_page_shows_has_the_time_of_an_answer_and_a_run_may_still_take_it_over() {
+    let desk = Arc::new(Desk::default());
+    assert!(!desk.shown(), "nothing waits");
+    let began = tokio::time::Instant::now();
+    let waits = call(&desk, "one").await;
+    assert!(desk.shown());
+    assert_eq!(*desk.open().borrow(), ["one"]);
+    desk.handed_over(&["one".into()]);
+    assert!(desk.open().borrow().is_empty());
+    assert!(desk.shown(), "it still waits, and stays whose it is");
+    assert!(desk.open().borrow().is_empty());
+    assert_eq!(waits.await.unwrap(), Err(NoResult::NoAnswer(limits().answer)));
+    assert!(began.elapsed() >= limits().answer);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_result_that_is_too_long_is_told_as_an_error_early_or_not() {
     let desk = Arc::new(Desk::default());
     let long = "x".repeat(2049);

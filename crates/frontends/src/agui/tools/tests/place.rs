@@ -168,6 +168,39 @@ async fn connections_that_are_only_begun_do_not_pile_up() {
 }
 
 #[tokio::test]
+async fn a_connection_that_is_only_begun_loses_its_place_after_a_while() {
+    let stand = Stand::with(Limits { connect: Duration::from_millis(1), ..Limits::default() }).await;
+    let session = stand.session().await;
+    stand.offer(session, &["addTask"]).await;
+    let client = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string();
+    for number in 0..30 {
+        let (status, _, body) = stand.connection(session).send(Method::POST, hello.clone()).await;
+        assert_eq!(status, StatusCode::OK, "{number}: {body}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let mut agent = stand.connection(session);
+    agent.handshake().await;
+    assert_eq!(names(&agent.ask("tools/list", json!({})).await), ["addTask"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_that_offer_at_once_wait_side_by_side_for_an_agent_that_never_comes() {
+    let stand = Stand::new().await;
+    let session = stand.session().await;
+    let began = tokio::time::Instant::now();
+    let offer = |name: &'static str| stand.tools.offer(session, vec![tool(name)]);
+    let (one, two, three) = tokio::join!(offer("one"), offer("two"), offer("three"));
+    for offered in [one, two, three] {
+        assert!(offered.unavailable.unwrap().contains("did not fetch"));
+    }
+    let waited = began.elapsed();
+    let limit = Limits::default().register;
+    assert!(waited >= limit && waited < limit * 2, "{waited:?}");
+}
+
+#[tokio::test]
 async fn an_agent_that_connects_anew_again_and_again_keeps_its_newest_connection() {
     let stand = Stand::new().await;
     let session = stand.session().await;

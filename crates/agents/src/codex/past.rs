@@ -1,0 +1,369 @@
+//! Past conversations: the threads that Codex has kept. How it keeps them is its own, so Codex itself is asked: a process
+//! of its own is started for each question and ended after it. Nothing is written.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use portolan_core::{
+    Event, Generation, Millis, Seq, SessionId,
+    event::Content,
+    ports::{Boxed, PAST_PIECES, Past, PastEntry, PastError, PastPiece, PastQuery, PastSession, Report},
+};
+use portolan_wire::{
+    jsonrpc::{self, Id, Message},
+    ndjson::{Line, Lines, MAX_LINE},
+};
+use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt as _, process::ChildStdout, sync::mpsc};
+
+use super::{
+    probe::Prober,
+    translate::{Begin, DIALECT, Setup, Translate},
+    wire::{self, some_text, text},
+};
+use crate::{
+    child::{Child, Pipes},
+    driver::{Translator as _, Turnout},
+    prices::Prices,
+};
+
+/// How long one question may take. A cold start reads a large program from disk.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Threads or items that are asked for at once.
+const PAGE: usize = 100;
+
+/// Pages of one answer: more than a list or a conversation that people hold can fill.
+const PAGES: usize = 5000;
+
+/// How many characters of the first prompt make a title.
+const TITLE: usize = 80;
+
+/// What Codex has kept.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    prober: Arc<Prober>,
+}
+
+impl Kept {
+    pub(super) fn new(prober: Arc<Prober>) -> Self {
+        Self { prober }
+    }
+
+    async fn list_now(&self, query: &PastQuery) -> Result<Vec<PastSession>, PastError> {
+        let mut line = Asking::begin(&self.prober).await?;
+        let listed = line.threads(query).await;
+        line.end().await;
+        listed
+    }
+
+    async fn read_now(&self, past: &str, pieces: &mpsc::Sender<PastPiece>) -> Result<(), PastError> {
+        let mut line = Asking::begin(&self.prober).await?;
+        let read = line.items(past, pieces).await;
+        line.end().await;
+        read
+    }
+}
+
+impl Past for Kept {
+    fn list(&self, query: PastQuery) -> Boxed<'static, Result<Vec<PastSession>, PastError>> {
+        let kept = self.clone();
+        Box::pin(async move { kept.list_now(&query).await })
+    }
+
+    fn read(&self, past: String) -> mpsc::Receiver<PastPiece> {
+        let (pieces, queue) = mpsc::channel(PAST_PIECES);
+        let kept = self.clone();
+        tokio::spawn(async move {
+            let read = tokio::select! {
+                read = kept.read_now(&past, &pieces) => read,
+                // Nobody wants the rest.
+                () = pieces.closed() => return,
+            };
+            let last = read.map_or_else(PastPiece::Failed, |()| PastPiece::End);
+            // Nor this.
+            let _ = pieces.send(last).await;
+        });
+        queue
+    }
+}
+
+/// A process that is asked.
+struct Asking {
+    child: Child,
+    input: tokio::process::ChildStdin,
+    output: Lines<ChildStdout>,
+    asked: i64,
+}
+
+impl Asking {
+    async fn begin(prober: &Prober) -> Result<Self, PastError> {
+        let (program, home_key) = prober.app_server().await.map_err(PastError::Unreadable)?;
+        let started = Child::start(program, &home_key, SessionId::new()).await;
+        let (child, Pipes { input, output }) =
+            started.map_err(|error| PastError::Unreadable(error.to_string()))?;
+        let mut asking = Self { child, input, output: Lines::new(output, MAX_LINE), asked: 0 };
+        let client = json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") });
+        let params = json!({ "clientInfo": client, "capabilities": { "experimentalApi": true } });
+        let begun = asking.ask("initialize", params).await;
+        if let Err(error) = begun {
+            asking.end().await;
+            return Err(error);
+        }
+        asking.write(&DIALECT.notification("initialized", None)).await?;
+        Ok(asking)
+    }
+
+    async fn end(self) {
+        drop(self.input);
+        // It ends with its input; what does not is killed with all it started.
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.child.ended()).await;
+        let _ = self.child.end(vec![]).await;
+    }
+
+    async fn write(&mut self, message: &Value) -> Result<(), PastError> {
+        let lost = |error| PastError::Unreadable(format!("codex takes no question: {error}"));
+        self.input.write_all(format!("{message}\n").as_bytes()).await.map_err(lost)?;
+        self.input.flush().await.map_err(lost)
+    }
+
+    /// Asks, and passes over everything that is not the answer.
+    async fn ask(&mut self, method: &str, params: Value) -> Result<Value, PastError> {
+        let silent = || PastError::Unreadable(format!("codex did not answer `{method}` in time"));
+        tokio::time::timeout(PATIENCE, self.answer_to(method, params)).await.map_err(|_| silent())?
+    }
+
+    async fn answer_to(&mut self, method: &str, params: Value) -> Result<Value, PastError> {
+        self.asked += 1;
+        let wanted = Id::Number(self.asked);
+        self.write(&DIALECT.request(&wanted, method, Some(params))).await?;
+        loop {
+            let line = self.output.next_line().await;
+            let Ok(Some(line)) = line else {
+                return Err(PastError::Unreadable(format!("codex ended before it answered `{method}`")));
+            };
+            let Line::Text(line) = line else { continue };
+            match jsonrpc::read(line) {
+                Ok(Message::Response { id, result }) if id == wanted => {
+                    return match result {
+                        Ok(result) => Ok(wire::open(result).unwrap_or_default()),
+                        Err(error) => Err(refused(&error.message)),
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn threads(&mut self, query: &PastQuery) -> Result<Vec<PastSession>, PastError> {
+        let limit = query.limit;
+        let (mut found, mut cursor) = (Vec::<PastSession>::new(), Value::Null);
+        for _ in 0..PAGES {
+            // Without a word about providers Codex lists those of the configured one alone.
+            let params = json!({ "limit": PAGE, "cursor": cursor, "sortKey": "updated_at", "modelProviders": [],
+                "sourceKinds": ["cli", "vscode", "exec", "appServer"] });
+            let page = self.ask("thread/list", params).await?;
+            let rows: Vec<_> = page["data"].as_array().into_iter().flatten().filter_map(summary).collect();
+            let query = query.clone();
+            // Where a folder really lies is looked up on disk.
+            let admitted = tokio::task::spawn_blocking(move || {
+                let prefix = query.prefix.clone().unwrap_or_default();
+                let wanted =
+                    |row: &PastSession| row.past.starts_with(&prefix) && query.admits(row.cwd.as_deref());
+                rows.into_iter().filter(wanted).collect::<Vec<_>>()
+            });
+            let fault = |error| PastError::Unreadable(format!("a fault of ours in reading: {error}"));
+            for row in admitted.await.map_err(fault)? {
+                // After a revert Codex can list a thread twice.
+                if !found.iter().any(|known| known.past == row.past) {
+                    found.push(row);
+                }
+            }
+            cursor = page["nextCursor"].clone();
+            if cursor.is_null() || found.len() >= limit {
+                break;
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    async fn items(&mut self, past: &str, pieces: &mpsc::Sender<PastPiece>) -> Result<(), PastError> {
+        let mut telling = Telling::new(past);
+        let mut cursor = Value::Null;
+        for page in 0..PAGES {
+            let params = json!({ "threadId": past, "limit": PAGE, "cursor": cursor });
+            let told = match self.ask("thread/items/list", params).await {
+                Ok(told) => told,
+                // Threads of older versions are told whole or not at all.
+                Err(_) if page == 0 => {
+                    let whole =
+                        self.ask("thread/read", json!({ "threadId": past, "includeTurns": true })).await?;
+                    json!({ "data": rows_of(&whole["thread"]) })
+                }
+                Err(error) => return Err(error),
+            };
+            for row in told["data"].as_array().into_iter().flatten() {
+                for entry in telling.entries(row) {
+                    if pieces.send(PastPiece::Entry(Box::new(entry))).await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+            cursor = told["nextCursor"].clone();
+            if cursor.is_null() {
+                return Ok(());
+            }
+        }
+        Err(PastError::Unreadable(format!("the conversation `{past}` has no end")))
+    }
+}
+
+fn refused(error: &str) -> PastError {
+    if ["not found", "not loaded", "no rollout", "invalid thread id"]
+        .iter()
+        .any(|words| error.contains(words))
+    {
+        PastError::NotFound(format!("Codex has no such conversation: {error}"))
+    } else {
+        PastError::Unreadable(format!("Codex does not tell: {error}"))
+    }
+}
+
+/// A thread's line in a list; nothing for one that holds nothing.
+fn summary(thread: &Value) -> Option<PastSession> {
+    let seconds = |key: &str| thread[key].as_i64().map(|seconds| Millis(seconds.saturating_mul(1000)));
+    let title = some_text(thread, "name").or_else(|| some_text(thread, "preview"))?;
+    let line = title.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(PastSession {
+        past: some_text(thread, "id")?,
+        title: line.chars().take(TITLE).collect(),
+        cwd: some_text(thread, "cwd").map(PathBuf::from),
+        started_at: seconds("createdAt"),
+        updated_at: seconds("updatedAt").unwrap_or(Millis(0)),
+        version: some_text(thread, "cliVersion"),
+    })
+}
+
+/// The items of a thread that is told whole, in the form of a page.
+fn rows_of(thread: &Value) -> Vec<Value> {
+    let turns = thread["turns"].as_array().into_iter().flatten();
+    let rows = turns.flat_map(|turn| {
+        let items = turn["items"].as_array().into_iter().flatten();
+        items.map(|item| json!({ "turnId": turn["id"], "item": item }))
+    });
+    rows.collect()
+}
+
+/// Items as events: the same translation as for a running session.
+struct Telling {
+    translate: Translate,
+    thread: String,
+}
+
+impl Telling {
+    fn new(thread: &str) -> Self {
+        let setup = Setup {
+            session: SessionId::from_u128(0),
+            // Items are named by the start of the agent; what is past belongs to none.
+            generation: Generation(0),
+            begin: Begin::Start,
+            thread: Value::Null,
+            model: None,
+            mode: None,
+            name: None,
+            extra: vec![],
+            schema: None,
+            prices: Prices::default(),
+            patience: Duration::ZERO,
+        };
+        Self { translate: Translate::new(setup), thread: thread.to_owned() }
+    }
+
+    fn entries(&mut self, row: &Value) -> Vec<PastEntry> {
+        let at = ["completedAtMs", "startedAtMs"].into_iter().find_map(|key| row[key].as_i64()).map(Millis);
+        let item = &row["item"];
+        if item["type"] == "userMessage" {
+            let pieces = item["content"].as_array().into_iter().flatten();
+            let content: Vec<_> = pieces.map(piece).collect();
+            let event = Event::Prompt { command: Seq::ZERO, content };
+            return vec![PastEntry { at, event }];
+        }
+        let params = json!({ "threadId": self.thread, "turnId": row["turnId"], "item": item });
+        let line = json!({ "method": "item/completed", "params": params }).to_string();
+        let mut out = Turnout::default();
+        self.translate.line(&line, &mut out);
+        let event = |report| match report {
+            Report::Event { event: Event::Activity { .. } | Event::Unknown { .. }, .. } => None,
+            Report::Event { event, .. } => Some(PastEntry { at, event }),
+            _ => None,
+        };
+        out.reports.into_iter().filter_map(event).collect()
+    }
+}
+
+/// A piece of a prompt as it was said.
+fn piece(told: &Value) -> Content {
+    let picture = || {
+        let (media_type, data) = told["url"].as_str()?.strip_prefix("data:")?.split_once(";base64,")?;
+        Some(Content::Image { media_type: media_type.to_owned(), data: data.to_owned() })
+    };
+    match told["type"].as_str() {
+        Some("text") => Content::text(text(told, "text")),
+        Some("image") => picture().unwrap_or_else(|| Content::Other { body: told.clone() }),
+        Some("skill") => Content::text(format!("/{}", text(told, "name"))),
+        _ => Content::Other { body: told.clone() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::event::{ToolOutcome, plain_text};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_is_listed_by_its_name_or_its_first_words() {
+        let thread = json!({ "id": "t", "preview": "\n  sound the depth\nplease", "cwd": "/harbour", "createdAt": 7,
+            "updatedAt": 9, "cliVersion": "0.166.0", "name": null });
+        let expected = PastSession {
+            past: "t".into(),
+            title: "sound the depth".into(),
+            cwd: Some("/harbour".into()),
+            started_at: Some(Millis(7000)),
+            updated_at: Millis(9000),
+            version: Some("0.166.0".into()),
+        };
+        assert_eq!(summary(&thread), Some(expected));
+        assert_eq!(
+            summary(&json!({ "id": "t", "name": "Soundings", "preview": "" })).unwrap().title,
+            "Soundings"
+        );
+        assert_eq!(summary(&json!({ "id": "t", "preview": "" })), None, "nothing was said in it");
+        assert_eq!(summary(&json!(["x"])), None);
+    }
+
+    #[test]
+    fn items_that_were_kept_are_what_a_running_session_would_have_told() {
+        let thread = json!({ "turns": [{ "id": "A", "items": [
+            { "type": "userMessage", "id": "u", "content": [{ "type": "text", "text": "look" }] },
+            { "type": "commandExecution", "id": "c", "command": "ls", "cwd": "/", "status": "completed",
+              "aggregatedOutput": "chart.txt", "exitCode": 0 },
+            { "type": "agentMessage", "id": "m", "text": "A chart." },
+            { "type": "ofANewerVersion", "id": "n" } ] }] });
+        let mut telling = Telling::new("T");
+        let mut told =
+            rows_of(&thread).iter().flat_map(|row| telling.entries(row)).collect::<Vec<_>>().into_iter();
+        let mut next = || told.next().map(|entry| entry.event);
+        assert_eq!(next(), Some(Event::Prompt { command: Seq::ZERO, content: vec![Content::text("look")] }));
+        assert!(matches!(next(), Some(Event::ToolCall { tool, .. }) if tool == "c"));
+        let result = next();
+        let Some(Event::ToolResult { outcome: ToolOutcome::Done, content, .. }) = result else {
+            panic!("{result:?}")
+        };
+        assert_eq!(plain_text(&content), "chart.txt");
+        let said = next();
+        let Some(Event::Message { content, message, .. }) = said else { panic!("{said:?}") };
+        assert_eq!((plain_text(&content).as_str(), message.as_deref()), ("A chart.", Some("A/m")));
+        assert_eq!(next(), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! Whether a session has heard a message already. Its log says so, whoever brought the message and by whichever client: a
+//! page sends its whole thread with every run, and that thread may have begun in a terminal or with another token.
+
+use portolan_core::{
+    Action, Actor, Event, LogId, Refusal, RefusalCode, Seq, SessionId, Stored,
+    command::{CommandKey, Stage},
+    entry::Decoded,
+    ports::StoreError,
+};
+
+use super::{Task, end::End, open::is_busy};
+use crate::agui::{
+    VIA, context,
+    project::history::HISTORY_ENTRIES,
+    prompt::{Said, again},
+};
+
+/// Entries that are read at once while a message is looked for, from the newest back.
+const WINDOW: u32 = 1000;
+
+/// How far back a message is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// As far as a page is shown a history.
+    Shown,
+    /// To the beginning.
+    All,
+}
+
+fn unreadable(error: &StoreError) -> Refusal {
+    Refusal::new(RefusalCode::StoreFailing, format!("the store cannot be read: {error}"))
+}
+
+impl Task {
+    /// The message, where it is to be said: where the session has not heard it; or once more, where it has, in another
+    /// run, and nothing runs.
+    pub(super) async fn news(
+        &self,
+        session: SessionId,
+        said: Said,
+        brings_answers: BringsAnswers,
+    ) -> Result<Option<Said>, End> {
+        let refused = |refusal: Refusal| End::refused(&refusal);
+        let key = CommandKey { token: self.who.token.clone(), id: said.id.clone() };
+        let is_own = self.stage_of(session, key).await.map_err(refused)?.is_some();
+        let snapshot = self.agui.registry.snapshot(&self.who, session).await.map_err(refused)?;
+        // Noted before it is said, and looked for after what the log knows: one that came at the same moment is seen by
+        // one or the other.
+        if let Some(command) = self.agui.runs.said_by(session, &self.run, &said.id) {
+            return self.said_before(session, command).await.map(|()| None);
+        }
+        let reach = match brings_answers {
+            // Answers go on with a run; whatever else its thread holds was said before, unless the log does not know it.
+            BringsAnswers::Yes => Some(Reach::All),
+            BringsAnswers::No if is_busy(&snapshot.state) => Some(Reach::Shown),
+            BringsAnswers::No => None,
+        };
+        let Some(reach) = reach else {
+            let id = if is_own { again(&said.id, &self.run) } else { said.id };
+            return Ok(Some(Said { id, ..said }));
+        };
+        // Without a name nothing tells it from what was said; an answer says nothing by itself.
+        let is_nameless = said.message.is_empty() && brings_answers == BringsAnswers::Yes;
+        let is_known = is_own
+            || is_nameless
+            || self.log_holds(session, snapshot.seq, &said, reach).await.map_err(refused)?;
+        Ok((!is_known).then_some(said))
+    }
+
+    /// The same run is asked for again: its client has lost the first answer. What came of it is what is told.
+    async fn said_before(&self, session: SessionId, command: CommandKey) -> Result<(), End> {
+        match self.stage_of(session, command).await.map_err(|refusal| End::refused(&refusal))? {
+            Some(Stage::Refused { refusal }) => Err(End::refused(&refusal)),
+            Some(Stage::Uncertain { reason }) => Err(End::failed("uncertain", reason)),
+            Some(Stage::Accepted | Stage::Sending | Stage::Delivered | Stage::Consumed { .. }) | None => {
+                Ok(())
+            }
+        }
+    }
+
+    async fn stage_of(&self, session: SessionId, key: CommandKey) -> Result<Option<Stage>, Refusal> {
+        let row = self.agui.registry.store().command(LogId::Session(session), key).await;
+        let row = row.map_err(|error| unreadable(&error))?;
+        Ok(row.map(|row| serde_json::from_slice(&row.stage).unwrap_or(Stage::Consumed { result: None })))
+    }
+
+    /// Does the log hold this message, up to this entry?
+    async fn log_holds(
+        &self,
+        session: SessionId,
+        newest: Seq,
+        said: &Said,
+        reach: Reach,
+    ) -> Result<bool, Refusal> {
+        let (registry, who) = (&self.agui.registry, &self.who);
+        // What was not said from a page is called by its entry's number.
+        if let Some(entry) = entry_of(&said.message) {
+            let before = Seq(entry.0.saturating_sub(1));
+            let found = registry.history(who, session, before, Some(entry), 1).await?;
+            if found.first().is_some_and(|stored| says(stored, said)) {
+                return Ok(true);
+            }
+        }
+        let (mut upto, mut read) = (newest, 0);
+        while upto > Seq::ZERO && (reach == Reach::All || read < HISTORY_ENTRIES) {
+            let after = registry.store().tail(LogId::Session(session), upto, WINDOW).await;
+            let after = after.map_err(|error| unreadable(&error))?;
+            let mut last = after;
+            while last < upto {
+                let page = registry.history(who, session, last, Some(upto), WINDOW).await?;
+                let Some(end) = page.last() else { break };
+                last = end.seq;
+                if page.iter().any(|stored| takes_in(stored, said)) {
+                    return Ok(true);
+                }
+            }
+            if after >= upto {
+                break;
+            }
+            (upto, read) = (after, read + WINDOW);
+        }
+        Ok(false)
+    }
+}
+
+/// Whether a run brings answers to what the agent asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BringsAnswers {
+    Yes,
+    No,
+}
+
+/// The entry that a message is called by, where the page has it from the history.
+fn entry_of(message: &str) -> Option<Seq> {
+    let number = message.strip_prefix("prompt-")?;
+    number.split('#').next()?.parse().ok().map(Seq)
+}
+
+/// Is this entry a prompt of these words, whoever gave it?
+fn says(stored: &Stored, said: &Said) -> bool {
+    let Ok(Decoded { event, .. }) = stored.decode::<Event>() else { return false };
+    let content = match &event {
+        Event::Prompt { content, .. } => content,
+        Event::CommandAccepted { action, .. } => match &**action {
+            Action::Prompt { content } => content,
+            _ => return false,
+        },
+        _ => return false,
+    };
+    context::own_words(content) == context::own_words(&said.words)
+}
+
+/// Does this entry take in the prompt that this message is, from any page?
+fn takes_in(stored: &Stored, said: &Said) -> bool {
+    // Few entries are; the others need not be read.
+    let text = std::str::from_utf8(&stored.frame).unwrap_or_default();
+    if !text.contains("\"command_accepted\"") {
+        return false;
+    }
+    let Ok(Decoded { by, event: Event::CommandAccepted { key, action }, .. }) = stored.decode() else {
+        return false;
+    };
+    let from_a_page = matches!(by, Some(Actor::Person { via, .. }) if via == VIA);
+    let (name, number) = said.message.rsplit_once('#').unwrap_or_default();
+    // A second one of the same name has a number behind it in the history.
+    let is_numbered = number.parse::<u32>().is_ok() && key.id == crate::agui::prompt::command_id(name);
+    from_a_page && matches!(*action, Action::Prompt { .. }) && (key.id == said.id || is_numbered)
+}

@@ -1,0 +1,51 @@
+//! What ends a stream though its session goes on: its client has left, or may not stay.
+
+use futures_util::future::FutureExt as _;
+use portolan_core::ports::Boxed;
+
+use super::{Task, end::End};
+
+/// Why a client may not stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PutOut {
+    /// Its token lets nobody in any more.
+    TokenGone,
+    /// Its browser was logged out.
+    LoggedOut,
+    /// The daemon ends.
+    Stopping,
+}
+
+impl From<PutOut> for End {
+    fn from(why: PutOut) -> Self {
+        match why {
+            PutOut::TokenGone => Self::failed("unauthenticated", "the token was revoked or has expired"),
+            PutOut::LoggedOut => Self::failed("unauthenticated", "this browser was logged out"),
+            PutOut::Stopping => {
+                Self::failed("stopping", "Portolan is shutting down; try again when it is back")
+            }
+        }
+    }
+}
+
+impl Task {
+    /// Returns when the client may stay no longer.
+    pub(super) fn put_out(&self) -> Boxed<'static, PutOut> {
+        let gone = self.agui.keeper.until_gone(&self.who.token);
+        let (stay, stopping) = (self.stay.clone(), self.agui.stopping.clone());
+        async move {
+            tokio::select! {
+                () = gone => PutOut::TokenGone,
+                () = stay.over() => PutOut::LoggedOut,
+                () = stopping.cancelled() => PutOut::Stopping,
+            }
+        }
+        .boxed()
+    }
+
+    /// Returns when the client has closed its connection. It holds the body open: drop it before the stream ends.
+    pub(super) fn left(&self) -> Boxed<'static, ()> {
+        let chunks = self.out.chunks.clone();
+        async move { chunks.closed().await }.boxed()
+    }
+}
