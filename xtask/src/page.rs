@@ -163,8 +163,8 @@ mod tests {
         for folder in ["", "client", "page"] {
             for entry in fs::read_dir(web().join(folder)).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
-                let steers =
-                    name.ends_with(".json") || name.contains(".config.") && !name.starts_with("vitest");
+                let is_json = Path::new(&name).extension().is_some_and(|extension| extension == "json");
+                let steers = is_json || name.contains(".config.") && !name.starts_with("vitest");
                 let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
                 assert!(!steers || SOURCES.contains(&path.as_str()), "`web/{path}` is not among the sources");
             }

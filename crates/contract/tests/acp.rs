@@ -3,6 +3,13 @@
 //!
 //! `SCENARIO=name` runs that one alone and compares nothing. `UPDATE=1` writes docs/compatibility.md.
 
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::large_types_passed_by_value,
+    reason = "a test, which tells what ran; profiles are passed once"
+)]
+
 // What stands for Claude Code's second road is not needed here.
 #[allow(dead_code, reason = "shared with the tests of other agents")]
 #[path = "support/page.rs"]
