@@ -146,8 +146,7 @@ impl Translate {
             | Order::SetEnvironment(_)
             | Order::Rewind { .. }
             | Order::Context
-            | Order::StopTask(_)
-            | Order::Steer { .. } => {
+            | Order::StopTask(_) => {
                 out.rejected(ticket, format!("{} cannot do this over ACP", self.setup.title));
             }
             // They have ways of their own.

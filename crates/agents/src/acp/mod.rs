@@ -197,7 +197,6 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         mcp: true,
         mcp_changes: false,
         edited_input: false,
-        steering: false,
         structured_output: false,
         image_input: true,
         file_checkpointing: false,
