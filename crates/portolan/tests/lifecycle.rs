@@ -413,4 +413,3 @@ fn another_device_is_paired_by_a_link_for_an_address_that_it_can_reach() {
     let log = std::fs::read_to_string(home.path().join("daemon.log")).unwrap_or_default();
     assert!(!log.contains("ptt_"), "no way in stands in a log");
 }
-
