@@ -125,7 +125,9 @@ impl Translate {
     pub(super) fn prompt_answered(&mut self, result: Result<Value, Error>, line: &str, out: &mut Turnout) {
         let Some(turn) = &self.turns.current else { return };
         let (stopped, failed) = (turn.cancelled, turn.failed);
-        if !stopped {
+        // What was said last tells whether it failed. Words that were cut off are ended as such.
+        let cut_off = stopped || matches!(&result, Ok(told) if told["stopReason"] == "cancelled");
+        if !cut_off {
             self.end_words(Ending::Whole, out);
         }
         let mut ended = match result {
