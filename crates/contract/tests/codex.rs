@@ -333,9 +333,9 @@ const UNUSED: &[&str] = &[
 /// The methods that a file of the schema names.
 fn methods(folder: &Path, file: &str) -> BTreeSet<String> {
     let text = std::fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let schema: Value = serde_json::from_str(&text).unwrap();
+    let schema: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
     let name = |variant: &Value| variant["properties"]["method"]["enum"][0].as_str().map(str::to_owned);
-    schema["oneOf"].as_array().unwrap().iter().filter_map(name).collect()
+    schema["oneOf"].as_array().into_iter().flatten().filter_map(name).collect()
 }
 
 /// The methods that the adapter's sources name: every text of theirs that has the form of one.
@@ -343,13 +343,16 @@ fn named() -> BTreeSet<String> {
     let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../agents/src/codex")];
     let mut found = BTreeSet::new();
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let entries =
+            std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        for entry in entries.flatten() {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
             if path.is_dir() && !matches!(name.as_str(), "tests" | "transcripts") {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let source = std::fs::read_to_string(&path).unwrap();
+                let source = std::fs::read_to_string(&path)
+                    .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
                 let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
                 found.extend(source.split('"').filter(|text| is_method(text)).map(str::to_owned));
             }

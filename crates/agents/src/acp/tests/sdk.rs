@@ -22,7 +22,7 @@ use super::{Player, Serves, Setup, Translate, prompt, setup, turnout};
 use crate::driver::{Translator as _, Turnout};
 
 /// Generous: what is waited for comes at once, on a machine that is not busy.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// What an agent of the SDK does with a prompt: says something, asks, runs a command of ours, and says how that went.
 async fn serve(
