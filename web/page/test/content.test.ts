@@ -99,7 +99,8 @@ for (const [name, text] of Object.entries(HOSTILE)) {
     const blocks = new Reader().read(`Before.\n\n${text}\n\nAfter.\n`, false);
     // Generous for a machine that is busy: unbounded, most of these take far longer, and the rest run out of stack.
     expect(performance.now() - before).toBeLessThan(5_000);
-    expect(kinds(blocks)[0]).toBe("paragraph");
+    // A machine may stop for longer than the whole of the reading may take.
+    expect(["paragraph", "long"]).toContain(kinds(blocks)[0]);
     expect(blocks.map(({ token }) => token.raw).join("")).toContain("After.");
   });
 }

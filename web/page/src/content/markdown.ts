@@ -42,8 +42,9 @@ export class Reader {
 }
 
 function tokensOf(text: string, each: number): Token[] {
+  const parts = cut(text);
   const until = performance.now() + BUDGET_MS;
-  return cut(text).flatMap(({ text: part, tame }) => (tame && performance.now() < until ? lex(part) : [asItIs(part, each)]));
+  return parts.flatMap(({ text: part, tame }) => (tame && performance.now() < until ? lex(part) : [asItIs(part, each)]));
 }
 
 /** Text that nobody reads as markdown: all of it, or its beginning and its end. */

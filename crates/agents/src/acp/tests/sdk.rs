@@ -231,7 +231,7 @@ fn what_we_write_is_what_the_sdk_reads() {
                 Some("session/set_mode") => survives::<schema::SetSessionModeRequest>(params),
                 Some(_) => continue,
                 None if result["outcome"].is_object() => {
-                    survives::<schema::RequestPermissionResponse>(result)
+                    survives::<schema::RequestPermissionResponse>(result);
                 }
                 None => continue,
             }
