@@ -119,19 +119,22 @@ fn announce(ready: &Ready, format: Format, open: bool) {
         }
         _ => text.push_str("open   `portolan open` makes a link for a browser\n"),
     }
+    let mut missing = Vec::new();
     for agent in &ready.agents {
-        let found = match &agent.probe {
-            Some(probe) if probe.available => {
-                let version =
-                    probe.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-                format!("{}{}", clean::line(&agent.kind), clean::text(&version))
+        let kind = clean::line(&agent.kind);
+        let version = match &agent.probe {
+            Some(probe) if !probe.available => {
+                missing.push(kind);
+                continue;
             }
-            Some(probe) => {
-                format!("{} is missing: {}", clean::line(&agent.kind), clean::line(&probe.message))
-            }
-            None => clean::line(&agent.kind),
+            probe => probe.as_ref().and_then(|probe| probe.version.as_deref()),
         };
-        text = format!("{text}agent  {found}\n");
+        let version = version.map(|version| format!(" {version}")).unwrap_or_default();
+        text = format!("{text}agent  {kind}{}\n", clean::text(&version));
+    }
+    if !missing.is_empty() {
+        // There are many agents, and nobody has them all.
+        text = format!("{text}other  {} (`portolan agents` tells how to get them)\n", missing.join(", "));
     }
     text.push_str("try    portolan new demo \"show me everything\"\n");
     output::offer(&text);
