@@ -95,8 +95,7 @@ test('a file of the folder is completed after an @, and what Git ignores is not'
   const field = page.getByLabel('Message to the agent');
   await field.pressSequentially('look at @char');
   const files = page.getByRole('listbox', { name: 'Files' }).getByRole('option');
-  await files.first().waitFor();
-  assert.deepEqual(await files.allInnerTexts(), ['chart.txt']);
+  await until(async () => (await files.allInnerTexts()).join() === 'chart.txt');
   await field.press('Tab');
   assert.equal(await field.inputValue(), 'look at @chart.txt ');
   await until(async () => (await files.count()) === 0);

@@ -138,6 +138,13 @@ export async function visit(browser, daemon, options = {}) {
   return { page, context, faults };
 }
 
+/** A page of somebody whom the daemon does not know. */
+export async function stranger(browser) {
+  const page = await (await browser.newContext()).newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  return page;
+}
+
 /** Waits until `look` gives something without an error. */
 export async function until(look, patience = PATIENCE_MS) {
   let last;

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { between, startBrowser, startDaemon, until, visit } from './harness.mjs';
+import { between, startBrowser, startDaemon, stranger, until, visit } from './harness.mjs';
 
 let daemon;
 let browser;
@@ -23,11 +23,11 @@ const allow = (page) => page.getByRole('button', { name: 'Allow', exact: true })
 
 test('a ticket lets in once and does not stay in the address', async () => {
   const link = daemon.ticketLink();
-  const first = await (await browser.newContext()).newPage();
+  const first = await stranger(browser);
   await first.goto(link);
   await first.getByRole('link', { name: 'New session' }).first().waitFor();
   assert.equal(new URL(first.url()).hash, '');
-  const second = await (await browser.newContext()).newPage();
+  const second = await stranger(browser);
   await second.goto(link);
   await second.getByText('You are not logged in').waitFor();
 });
@@ -251,14 +251,14 @@ test('a connection lost while words stream goes on without a gap', async () => {
 test('a paired device has a name and a role of its own, is listed, and is put out by one press', async () => {
   const { page } = await visit(browser, daemon);
   const { link } = JSON.parse(daemon.cli('pair', 'tablet', '--role', 'viewer', '--at', daemon.url, '--json'));
-  const tablet = await (await browser.newContext()).newPage();
+  const tablet = await stranger(browser);
   await tablet.goto(link);
   await tablet.getByRole('link', { name: 'New session' }).first().waitFor();
   assert.equal(new URL(tablet.url()).hash, '', 'the ticket does not stay in the address');
   await tablet.goto(`${daemon.url}/#/devices`);
   await tablet.getByText('tablet').first().waitFor();
   assert.equal(await tablet.getByRole('heading', { name: 'Tokens' }).count(), 0, 'a viewer manages nothing');
-  const second = await (await browser.newContext()).newPage();
+  const second = await stranger(browser);
   await second.goto(link);
   await second.getByText('You are not logged in').waitFor();
 
@@ -290,7 +290,7 @@ test('who else looks at a request is told', async () => {
   await page.goto(`${daemon.url}/#/inbox`);
   await allow(page).first().waitFor();
   const { link } = JSON.parse(daemon.cli('pair', 'bob', '--at', daemon.url, '--json'));
-  const bob = await (await browser.newContext()).newPage();
+  const bob = await stranger(browser);
   await bob.goto(link);
   await bob.getByRole('link', { name: 'New session' }).first().waitFor();
   await bob.goto(`${daemon.url}/#/s/${session}`);

@@ -206,9 +206,8 @@ impl Translate {
                 self.first_model(out);
             }
             (What::FirstMode(mode), Err(error)) => {
-                let text = format!("the mode `{mode}` is not set: {}", errors::words(&error));
-                notice(Level::Warning, text, out);
-                self.first_model(out);
+                let why = format!("it did not take the mode `{mode}`: {}", errors::words(&error));
+                Self::no_such_mode(why, &self.modes_there_are(), out);
             }
             (What::FirstModel(model), Ok(result)) => {
                 self.model_is(&model, &result, out);

@@ -50,7 +50,7 @@ pub fn lines(data: &[u8]) {
 fn play(data: &[u8]) -> Vec<Turnout> {
     let mut translate = Translate::new(setup());
     let mut all = vec![];
-    let mut asks = std::collections::HashMap::new();
+    let (mut asks, mut opened) = (std::collections::HashMap::new(), std::collections::HashSet::new());
     let mut out = Turnout::default();
     translate.start(&mut out);
     all.push(out);
@@ -94,9 +94,11 @@ fn play(data: &[u8]) -> Vec<Turnout> {
         for report in &out.reports {
             if let Report::RequestOpened { key, ask, .. } = report {
                 assert!(asks.insert(key.clone(), ask.clone()).is_none(), "a request is opened once");
+                opened.insert(key.clone());
             }
             if let Report::RequestWithdrawn { key } = report {
-                assert!(asks.remove(key).is_some(), "only what is open is taken back");
+                asks.remove(key);
+                assert!(opened.contains(key), "only what was opened is taken back");
             }
         }
         for write in &out.writes {

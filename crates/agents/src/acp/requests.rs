@@ -124,7 +124,10 @@ impl Choices {
     pub(super) fn beyond(&self) -> Vec<AskOption> {
         let tied = |kind: Kind| self.0.iter().filter(|choice| choice.kind == kind).count() > 1;
         let plain = [self.yes(), self.no()];
-        let is_plain = |choice: &&Choice| plain.contains(&Some(*choice)) && !tied(choice.kind);
+        let once = |kind: Kind| matches!(kind, Kind::AllowOnce | Kind::RejectOnce);
+        // A yes that holds for longer is the plain one where there is no other, and is shown by its name all the same.
+        let is_plain =
+            |choice: &&Choice| plain.contains(&Some(*choice)) && once(choice.kind) && !tied(choice.kind);
         let shown = self.0.iter().filter(|choice| !is_plain(choice));
         let option = |choice: &Choice| AskOption {
             id: choice.id.clone(),
@@ -306,14 +309,8 @@ impl Translate {
         }
     }
 
-    /// The turn is stopped: everything that the agent waits for is answered so. The session knows.
-    pub(super) fn cancel_requests(&mut self, out: &mut Turnout) {
-        for (_, open) in std::mem::take(&mut self.requests.0) {
-            out.write(&open.cancelled());
-        }
-    }
-
-    /// The turn is over, and the agent has left these open.
+    /// The turn is stopped or over: everything that the agent still waits for is answered so. The session is told, which
+    /// has closed most of them; not those that were on their way to it.
     pub(super) fn withdraw_all(&mut self, out: &mut Turnout) {
         for (key, open) in std::mem::take(&mut self.requests.0) {
             out.report(Report::RequestWithdrawn { key });

@@ -313,7 +313,11 @@ impl Translate {
             return Self::cannot(ErrorKind::Protocol, why, None, out);
         };
         self.session.id = Some(id.clone());
-        let info = self.session.take_settings(result);
+        let mut info = self.session.take_settings(result);
+        if self.setup.mode.is_some() || self.setup.known.asking_mode.is_some() {
+            // Another may follow. Told now, this one would be what a later start asks for.
+            info.mode = None;
+        }
         let info = AgentInfo {
             agent_session: Some(id),
             cwd: Some(self.setup.folder.clone()),
@@ -344,16 +348,22 @@ impl Translate {
         }
     }
 
-    /// The mode that was asked for; where none was, the one in which the agent asks before it acts.
+    /// The mode that was asked for; where none was, the one in which the agent asks before it acts. Without it nothing
+    /// begins: in another mode the agent might do unasked what it was to ask about.
     fn first_mode(&mut self, out: &mut Turnout) {
         let asking = self.setup.known.asking_mode.map(str::to_owned);
         let Some(wanted) = self.setup.mode.take().or(asking) else { return self.first_model(out) };
         let Some(id) = self.session.mode_id(&wanted) else {
-            let text = format!("{} has no mode `{wanted}`; {}", self.setup.title, self.modes_there_are());
-            notice(Level::Warning, text, out);
-            return self.first_model(out);
+            let why = format!("{} has no mode `{wanted}`", self.setup.title);
+            if self.session.modes.is_empty() {
+                // It has one way to work, and that is its own.
+                notice(Level::Warning, why, out);
+                return self.first_model(out);
+            }
+            return Self::no_such_mode(why, &self.modes_there_are(), out);
         };
         if self.session.mode.as_ref() == Some(&id) {
+            self.mode_is(&id, &Value::Null, out);
             return self.first_model(out);
         }
         self.ask_for_mode(None, What::FirstMode(id.clone()), &id, out);
@@ -465,7 +475,17 @@ impl Translate {
         self.ask_for_mode(ticket, What::Mode(id.clone()), &id, out);
     }
 
-    fn modes_there_are(&self) -> String {
+    pub(super) fn no_such_mode(why: String, there_are: &str, out: &mut Turnout) {
+        let way_out = format!("name a mode that it has when you start the session; {there_are}");
+        Self::cannot(
+            ErrorKind::InvalidRequest,
+            format!("the session could not begin: {why}"),
+            Some(way_out),
+            out,
+        );
+    }
+
+    pub(super) fn modes_there_are(&self) -> String {
         if self.session.modes.is_empty() {
             return format!("{} has no modes", self.setup.title);
         }

@@ -235,7 +235,7 @@ impl Translate {
             if let Some(ticket) = ticket {
                 out.consumed(ticket, None);
             }
-            return self.cancel_requests(out);
+            return self.withdraw_all(out);
         };
         turn.cancelled = true;
         let message = DIALECT.notification("session/cancel", Some(self.of_session(json!({}))));
@@ -245,7 +245,7 @@ impl Translate {
         }
         out.set_timer(CANCELLED_BY, self.setup.patience);
         // The session has closed them; the agent waits for a word.
-        self.cancel_requests(out);
+        self.withdraw_all(out);
     }
 
     /// It was told to stop and says nothing.

@@ -81,7 +81,8 @@ impl Errands {
 
     /// The agent has ended.
     pub(super) async fn close(&mut self) {
-        self.under_way.abort_all();
+        // Waited for: one that is just starting a command would else leave it behind the desk's back.
+        self.under_way.shutdown().await;
         if let Some(desk) = self.desk.take() {
             desk.close().await;
         }

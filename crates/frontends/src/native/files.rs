@@ -1,23 +1,35 @@
 //! The files below a session's folder, for someone who writes `@` in a prompt.
 //!
-//! Looks, and never opens a file but those that say what Git ignores. Stays below the folder: links are not followed. What is
+//! Looks, and never opens a file but those that say what Git ignores, and these only where they are plain and short: a
+//! stranger's repository may have put a device or a pipe there. Stays below the folder: links are not followed. What is
 //! looked at, how deep, for how long and by how many at once is bounded; a folder with more than that is said to have more.
 
 use std::{
+    collections::VecDeque,
+    fs::{self, OpenOptions},
+    io::Read as _,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use ignore::WalkBuilder;
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
 use portolan_core::{Refusal, RefusalCode};
+use rustix::fs::OFlags;
 use tokio::sync::Semaphore;
 
 /// Files in an answer when nobody says how many, and at most.
 const LIST: (u32, u32) = (20, 100);
 /// Characters of what is looked for.
 const QUERY: usize = 256;
-/// Files and folders looked at: a large repository without what Git ignores.
-const LOOKED_AT: usize = 50_000;
+/// Files and folders looked at, ignored ones too: a large repository.
+const LOOKED_AT: usize = 100_000;
+/// What is read of a file that says what is ignored, in bytes, and of its lines.
+const RULES: (u64, usize) = (64 * 1024, 1000);
 /// How deep.
 const DEPTH: usize = 24;
 /// For how long; a disk over a network may be slow.
@@ -43,42 +55,102 @@ pub(super) async fn find(folder: PathBuf, query: String, limit: Option<u32>) -> 
     let limit = limit.unwrap_or(LIST.0).clamp(1, LIST.1) as usize;
     let failed = || Refusal::new(RefusalCode::Internal, "the files cannot be looked at now");
     let permit = WALKS.acquire().await.map_err(|_| failed())?;
-    let walk = tokio::task::spawn_blocking(move || look(&folder, &query.to_lowercase(), limit));
-    let found = walk.await.map_err(|_| failed());
-    drop(permit);
-    found
+    let walk = tokio::task::spawn_blocking(move || {
+        // Held by the walk, which goes on where nobody waits for it any more.
+        let _permit = permit;
+        look(&folder, &query.to_lowercase(), limit)
+    });
+    walk.await.map_err(|_| failed())
 }
 
-fn look(folder: &Path, query: &str, limit: usize) -> Found {
-    let until = Instant::now() + LOOKING;
-    let mut found = Vec::new();
-    let mut truncated = false;
-    let walk = WalkBuilder::new(folder)
-        .max_depth(Some(DEPTH))
-        .follow_links(false)
-        .require_git(false)
-        .sort_by_file_name(Ord::cmp)
-        .build();
-    for (looked_at, entry) in walk.enumerate() {
-        if looked_at >= LOOKED_AT || Instant::now() >= until {
-            truncated = true;
-            break;
+/// A folder to look at, with what is ignored there, by the outermost folder first.
+struct Folder {
+    path: PathBuf,
+    depth: usize,
+    rules: Vec<Arc<Gitignore>>,
+}
+
+/// What a folder's own files say is ignored.
+fn rules_of(folder: &Path) -> Option<Arc<Gitignore>> {
+    let mut rules = GitignoreBuilder::new(folder);
+    let mut lines = 0;
+    for name in [".gitignore", ".ignore"] {
+        let Some(text) = short_text(&folder.join(name)) else { continue };
+        for line in text.lines().take(RULES.1 - lines) {
+            lines += 1;
+            // A line that means nothing says nothing.
+            let _ = rules.add_line(None, line);
         }
-        // What cannot be read is passed over: another file may well be.
-        let Ok(entry) = entry else { continue };
-        let Ok(path) = entry.path().strip_prefix(folder) else { continue };
-        // A name that cannot be typed into a prompt cannot be completed.
-        let Some(path) = path.to_str().filter(|path| !path.is_empty() && !path.contains(char::is_control))
-        else {
-            continue;
-        };
-        let path = if entry.file_type().is_some_and(|kind| kind.is_dir()) {
-            format!("{path}/")
-        } else {
-            path.to_owned()
-        };
-        if let Some(distance) = distance(&path.to_lowercase(), query) {
-            found.push((distance, path));
+    }
+    (lines > 0).then(|| rules.build().ok().map(Arc::new))?
+}
+
+/// The text of a plain, short file.
+fn short_text(path: &Path) -> Option<String> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(RULES.0).read_to_end(&mut bytes).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// The rules of the folders above, up to the top of the repository.
+fn rules_above(folder: &Path) -> Vec<Arc<Gitignore>> {
+    let above: Vec<_> = folder.ancestors().take(DEPTH).collect();
+    let Some(top) = above.iter().position(|folder| folder.join(".git").symlink_metadata().is_ok()) else {
+        return Vec::new();
+    };
+    above.into_iter().take(top + 1).skip(1).rev().filter_map(rules_of).collect()
+}
+
+fn is_ignored(rules: &[Arc<Gitignore>], path: &Path, is_folder: bool) -> bool {
+    // The innermost that says something is right.
+    for rules in rules.iter().rev() {
+        match rules.matched(path, is_folder) {
+            Match::Ignore(_) => return true,
+            Match::Whitelist(_) => return false,
+            Match::None => {}
+        }
+    }
+    false
+}
+
+fn look(top: &Path, query: &str, limit: usize) -> Found {
+    let until = Instant::now() + LOOKING;
+    let (mut found, mut looked_at, mut truncated) = (Vec::new(), 0, false);
+    let mut folders = VecDeque::from([Folder { path: top.to_owned(), depth: 0, rules: rules_above(top) }]);
+    'all: while let Some(Folder { path, depth, mut rules }) = folders.pop_front() {
+        rules.extend(rules_of(&path));
+        // What cannot be read is passed over: another folder may well be.
+        let Ok(entries) = fs::read_dir(&path) else { continue };
+        for entry in entries {
+            looked_at += 1;
+            if looked_at > LOOKED_AT || Instant::now() >= until {
+                truncated = true;
+                break 'all;
+            }
+            let Ok(entry) = entry else { continue };
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            let path = entry.path();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_ignored(&rules, &path, is_folder) {
+                continue;
+            }
+            if is_folder && depth + 1 < DEPTH {
+                folders.push_back(Folder { path: path.clone(), depth: depth + 1, rules: rules.clone() });
+            }
+            // A name that cannot be typed into a prompt cannot be completed.
+            let typed = path.strip_prefix(top).ok().and_then(Path::to_str);
+            let Some(typed) = typed.filter(|typed| !typed.contains(char::is_control)) else { continue };
+            let typed = if is_folder { format!("{typed}/") } else { typed.to_owned() };
+            if let Some(distance) = distance(&typed.to_lowercase(), query) {
+                found.push((distance, typed));
+            }
         }
     }
     found.sort_by(|(a, one), (b, other)| (a, one.len(), one).cmp(&(b, other.len(), other)));
@@ -142,6 +214,27 @@ mod tests {
         let other = tree(&["secret.txt"]);
         std::os::unix::fs::symlink(other.path(), home.path().join("link")).unwrap();
         assert_eq!(names(home.path(), "", 10), ["link", "kept.txt"]);
+    }
+
+    #[test]
+    fn rules_of_folders_above_and_below_count_and_the_innermost_is_right() {
+        let home = tree(&["a/kept.log", "a/b/left.log", "a/b/kept.txt", "c.log"]);
+        fs::create_dir(home.path().join(".git")).unwrap();
+        fs::write(home.path().join(".gitignore"), "*.log\n").unwrap();
+        fs::write(home.path().join("a/.gitignore"), "!kept.log\n").unwrap();
+        assert_eq!(names(home.path(), "", 10), ["a/", "a/b/", "a/kept.log", "a/b/kept.txt"]);
+        assert_eq!(names(&home.path().join("a/b"), "", 10), ["kept.txt"]);
+    }
+
+    #[test]
+    fn rules_that_are_no_plain_file_are_not_opened() {
+        let home = tree(&["kept.txt", "sub/kept.txt", "deep/kept.txt"]);
+        std::os::unix::fs::symlink("/dev/zero", home.path().join(".ignore")).unwrap();
+        let pipe = home.path().join("sub/.gitignore");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        fs::create_dir(home.path().join("deep/.ignore")).unwrap();
+        let found = look(home.path(), "kept", 10);
+        assert_eq!((found.files.len(), found.truncated), (3, false));
     }
 
     #[test]

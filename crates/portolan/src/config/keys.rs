@@ -283,7 +283,8 @@ pub(crate) const KEYS: &[Key] = &[
         "agents.*.terminals",
         Kind::Switch,
         "true",
-        "For agents over ACP: run commands for an agent that asks, inside the folders of its session.",
+        "For agents over ACP: run commands for an agent that asks. They begin in a folder of its session; nothing confines \
+         them.",
     ),
     key(
         "agents.*.env",
@@ -295,7 +296,7 @@ pub(crate) const KEYS: &[Key] = &[
         "agents.*.prices",
         Kind::Prices,
         "{}",
-        "For Claude Code: what models cost where it does not tell, before the list prices. By the model's name or its \
+        "What models cost where the agent does not tell; for Claude Code before the list prices. By the model's name or its \
          beginning: `{ input = 3, output = 15, cache_write = 3.75, cache_read = 0.3 }`, in US dollars for a million \
          tokens.",
     ),

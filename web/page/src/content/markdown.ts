@@ -20,6 +20,12 @@ export class Reader {
   #offset = 0;
   #text = "";
   #ids = 0;
+  #now: () => number;
+
+  /** `now` is the clock by which the time for reading is kept. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
 
   /** All blocks of the text, the finished ones first. */
   read(text: string, open: boolean): Block[] {
@@ -29,7 +35,7 @@ export class Reader {
     }
     this.#text = text;
     const rest = text.slice(this.#offset);
-    const tokens = tokensOf(rest, open ? EXCERPT.open : EXCERPT.done);
+    const tokens = tokensOf(rest, open ? EXCERPT.open : EXCERPT.done, this.#now);
     // While it grows, the last blocks may still change their mind: a list goes on, a line becomes a heading.
     const settled = open ? Math.max(0, tokens.length - 3) : 0;
     for (const token of tokens.slice(0, settled)) {
@@ -41,10 +47,10 @@ export class Reader {
   }
 }
 
-function tokensOf(text: string, each: number): Token[] {
+function tokensOf(text: string, each: number, now: () => number): Token[] {
   const parts = cut(text);
-  const until = performance.now() + BUDGET_MS;
-  return parts.flatMap(({ text: part, tame }) => (tame && performance.now() < until ? lex(part) : [asItIs(part, each)]));
+  const until = now() + BUDGET_MS;
+  return parts.flatMap(({ text: part, tame }) => (tame && now() < until ? lex(part) : [asItIs(part, each)]));
 }
 
 /** Text that nobody reads as markdown: all of it, or its beginning and its end. */

@@ -1,7 +1,7 @@
-//! The desk: what agents may have done by us. Files are read and written, commands are run, inside the folders of the
-//! session and nowhere else; links are followed first.
+//! The desk: what agents may have done by us. Files are read and written inside the folders of the session and nowhere else,
+//! links followed first. Commands begin in one of them, and may then do what the agent itself may.
 //!
-//! Knows nothing of the conversation, and asks nobody: whether a call may be made is settled before it comes here.
+//! Knows nothing of the conversation, and asks nobody: it is for the agent to ask before.
 
 mod files;
 mod terminals;

@@ -12,7 +12,7 @@ use portolan_core::ports::Boxed;
 use portolan_wire::jsonrpc::Error;
 use serde_json::{Value, json};
 use tokio::{io::AsyncReadExt as _, process::ChildStdout, sync::watch, task::JoinHandle, time::timeout};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{House, NOT_FOUND, invalid};
 use crate::{
@@ -53,6 +53,8 @@ struct Terminal {
     output: Arc<Mutex<Output>>,
     exit: watch::Receiver<Option<Exit>>,
     kill: CancellationToken,
+    /// However the terminal is let go of, its command is not left behind.
+    _ends: DropGuard,
     life: JoinHandle<()>,
 }
 
@@ -145,7 +147,8 @@ impl Terminals {
             let (exited, exit) = watch::channel(None);
             let kill = CancellationToken::new();
             let life = live(child, pipes.output, Arc::clone(&output), exited, kill.clone());
-            let terminal = Terminal { output, exit, kill, life: tokio::spawn(life) };
+            let _ends = kill.clone().drop_guard();
+            let terminal = Terminal { output, exit, kill, _ends, life: tokio::spawn(life) };
             lock(&open).insert(name.clone(), terminal);
             Ok(json!({ "terminalId": name }))
         })
@@ -238,11 +241,12 @@ async fn live(
         tokio::select! {
             biased;
             () = kill.cancelled() => break,
+            // What it left behind may print for ever.
+            () = child.ended() => break,
             read = pipe.read(&mut bytes), if is_open => match read {
                 Ok(count @ 1..) => lock(&output).add(bytes.get(..count).unwrap_or_default()),
                 _ => is_open = false,
             },
-            () = child.ended() => break,
         }
     }
     let (status, _) = child.end(vec![]).await;

@@ -91,8 +91,9 @@ fn initialized(setup: Setup, told: &Value) -> (Translate, Turnout) {
 
 /// A translator whose session has begun.
 fn ready(setup: Setup) -> Translate {
+    let ask = setup.known.asking_mode.unwrap_or("ask");
     let (mut translate, out) = initialized(setup, &everything());
-    let modes = json!({ "currentModeId": "ask", "availableModes": [{ "id": "ask" }, { "id": "code" }] });
+    let modes = json!({ "currentModeId": ask, "availableModes": [{ "id": ask }, { "id": "code" }] });
     let out =
         said(&mut translate, &answer_to(&out, "session/new", &json!({ "sessionId": "S", "modes": modes })));
     assert!(out.reports.contains(&Report::Ready), "{out:?}");

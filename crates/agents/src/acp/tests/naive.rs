@@ -127,13 +127,33 @@ fn the_mode_that_was_asked_for_goes_before_the_one_of_the_catalogue() {
     let out =
         said(&mut translate, &answer_to(&out, "session/new", &json!({ "sessionId": "S", "modes": modes })));
     assert_eq!(asked(&out, "session/set_mode")["params"]["modeId"], "yolo");
-    // One that cannot be set keeps nobody from working, and is said.
-    let out = said(&mut translate, &refusal_of(&out, "session/set_mode", -32603, "not today"));
-    assert!(
-        matches!(events(&out)[..], [Event::Notice { text, .. }] if text.contains("not today")),
-        "{out:?}"
+}
+
+#[test]
+fn in_another_mode_than_it_was_to_have_nothing_begins_and_a_later_start_asks_for_it_again() {
+    let begun = |modes: &[&str]| {
+        let setup = Setup { known: catalogue::known("qwen"), ..setup() };
+        let (mut translate, out) = initialized(setup, &everything());
+        let available: Vec<_> = modes.iter().map(|mode| json!({ "id": mode })).collect();
+        let modes = json!({ "currentModeId": "auto", "availableModes": available });
+        let begun = answer_to(&out, "session/new", &json!({ "sessionId": "S", "modes": modes }));
+        let out = said(&mut translate, &begun);
+        (translate, out)
+    };
+    let (_, out) = begun(&["auto", "renamed"]);
+    assert!(out.fault.as_ref().is_some_and(|fault| fault.contains("no mode `default`")), "{out:?}");
+    assert!(!out.reports.contains(&Report::Ready));
+
+    let (mut translate, out) = begun(&["auto", "default"]);
+    let told = |event: &&Event| matches!(event, Event::AgentInfo { info } if info.mode.is_some());
+    assert_eq!(
+        events(&out).iter().filter(|event| told(event)).count(),
+        0,
+        "it would be asked for at the next start"
     );
-    assert!(out.reports.contains(&Report::Ready));
+    let out = said(&mut translate, &refusal_of(&out, "session/set_mode", -32603, "not today"));
+    assert!(out.fault.as_ref().is_some_and(|fault| fault.contains("not today")), "{out:?}");
+    assert!(!out.reports.contains(&Report::Ready));
 }
 
 // ------------------------------------------------------------------------------------ 3. calls without a call
