@@ -147,8 +147,8 @@ impl Terminals {
             let (exited, exit) = watch::channel(None);
             let kill = CancellationToken::new();
             let life = live(child, pipes.output, Arc::clone(&output), exited, kill.clone());
-            let _ends = kill.clone().drop_guard();
-            let terminal = Terminal { output, exit, kill, _ends, life: tokio::spawn(life) };
+            let guard = kill.clone().drop_guard();
+            let terminal = Terminal { output, exit, kill, _ends: guard, life: tokio::spawn(life) };
             lock(&open).insert(name.clone(), terminal);
             Ok(json!({ "terminalId": name }))
         })
