@@ -218,14 +218,14 @@ mod tests {
 
     // covers: 003-154
     #[test]
-    fn the_record_of_the_daemon_reads_back_and_has_its_five_fields() {
+    fn the_record_of_the_daemon_reads_back_and_has_its_fields() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         assert_eq!(Record::read(&home), None);
         let record = Record {
             pid: 7,
             url: "http://127.0.0.1:7420".into(),
-            listen: String::new(),
+            listen: "127.0.0.1:7420".into(),
             version: "1.2.3".into(),
             started_at: rfc3339(portolan_core::Millis(0)),
             heartbeat_at: rfc3339(portolan_core::Millis(10_000)),
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(
             text,
             serde_json::json!({
-                "pid": 7, "url": "http://127.0.0.1:7420", "version": "1.2.3",
+                "pid": 7, "url": "http://127.0.0.1:7420", "listen": "127.0.0.1:7420", "version": "1.2.3",
                 "started_at": "1970-01-01T00:00:00.000Z", "heartbeat_at": "1970-01-01T00:00:10.000Z",
             })
         );
