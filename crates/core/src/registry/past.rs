@@ -257,7 +257,15 @@ impl Registry {
         let query = PastQuery { limit: 2, below, prefix: Some(wanted.to_owned()) };
         let mut found = Vec::new();
         for (agent, past) in self.with_past(Some(&asked.spec.agent))? {
-            let listed = self.list_past(&*past, query.clone()).await?;
+            let listed = match self.list_past(&*past, query.clone()).await {
+                Ok(listed) => listed,
+                Err(refusal) if !asked.spec.agent.is_empty() => return Err(refusal),
+                // It may well be another's.
+                Err(refusal) => {
+                    tracing::debug!(agent = agent.kind(), %refusal, "past conversations cannot be listed");
+                    continue;
+                }
+            };
             let one = |session| Found { agent: Arc::clone(&agent), past: Arc::clone(&past), session };
             found.extend(listed.into_iter().map(one));
         }
