@@ -347,7 +347,7 @@ pub(crate) struct Pair {
     /// For how long it is let in, such as 12h or 30d; until it is revoked when absent
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<String>,
-    /// The address by which the device reaches the daemon, such as https://desk.example:7420; found by itself when absent
+    /// The address by which the device reaches the daemon, such as `https://desk.example:7420`; found by itself when absent
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) at: Option<String>,
 }
