@@ -185,17 +185,27 @@ async fn a_long_stream_writes_no_checkpoint_before_its_end() {
 
 #[tokio::test]
 async fn an_agent_is_not_read_while_what_it_streams_cannot_be_written() {
+    streams_no_further(|store| store.fail("the disk is full")).await;
+}
+
+#[tokio::test]
+async fn an_agent_is_not_read_while_a_disk_takes_long_for_what_it_streams() {
+    streams_no_further(MemoryStore::hold).await;
+}
+
+/// An agent that streams while the store is as `stuck` makes it: it is held back, and nothing is lost.
+async fn streams_no_further(stuck: impl FnOnce(&MemoryStore)) {
     let world = World::new().await;
     let (session, mut agent) = world.session().await;
     world.prompt(session, "a long story").await;
     agent.take_prompt().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     agent.begin_item("1.1").await;
-    world.store.fail("the disk is full");
+    stuck(&world.store);
     let mut said = 0;
     // Were it read for ever, so much would be shown that a kill would lose.
     let blocked = loop {
-        if said == 100_000 {
+        if said == 1_000_000 {
             break false;
         }
         if tokio::time::timeout(Duration::from_secs(1), agent.delta("1.1", "x")).await.is_err() {

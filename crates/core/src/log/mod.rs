@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use self::{
     delivery::{Closed, Snapshot},
@@ -95,8 +95,8 @@ pub struct Book<F: Folded> {
     uncommitted: VecDeque<Seq>,
     /// Changes for the store that have not been passed to it.
     ops: Vec<Op>,
-    /// Writes that were passed to the store and that it has not committed.
-    unwritten: usize,
+    /// Writes that were passed to the store and that it has not committed: since when, in their order.
+    owed: VecDeque<Instant>,
     /// Entries that have not been published.
     fresh: Vec<Arc<Entry<F::Event>>>,
     state: F,
@@ -114,7 +114,7 @@ impl<F: Folded> Book<F> {
             reserved: head,
             uncommitted: VecDeque::new(),
             ops: Vec::new(),
-            unwritten: 0,
+            owed: VecDeque::new(),
             fresh: Vec::new(),
             state,
         }
@@ -234,7 +234,7 @@ impl<F: Folded> Log<F> {
         if ops.is_empty() {
             return Ok(());
         }
-        self.book().unwritten += 1;
+        self.book().owed.push_back(Instant::now());
         let promise = Promise { log: Arc::clone(self), upto, reserving, kept: false };
         let done = Box::new(move || promise.keep());
         self.store.write(Write { log: self.id, ops, done: Some(done) }).await
@@ -256,7 +256,7 @@ impl<F: Folded> Log<F> {
 
     fn committed(&self, upto: Option<Seq>, reserved: Seq) {
         let mut book = self.book();
-        book.unwritten -= 1;
+        book.owed.pop_front();
         book.reserved = book.reserved.max(reserved);
         while let (Some(first), Some(upto)) = (book.uncommitted.front(), upto)
             && *first <= upto
@@ -281,9 +281,9 @@ impl<F: Folded> Log<F> {
         self.tip.borrow().visible
     }
 
-    /// Does the store still owe a commit of something that was passed to it?
-    pub(crate) fn is_unwritten(&self) -> bool {
-        self.book().unwritten > 0
+    /// Since when the store owes a commit of something that was passed to it, where it does.
+    pub(crate) fn owed_since(&self) -> Option<Instant> {
+        self.book().owed.front().copied()
     }
 
     /// Why nothing more will come, once that is so.

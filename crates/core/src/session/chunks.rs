@@ -7,9 +7,9 @@ use std::{collections::HashMap, time::Duration};
 use super::state::State;
 use crate::{Entry, Event, LogId, Seq, log::Book, ports::Op};
 
-/// What streamed is passed to the store at the latest after this time. The rest of the 250 ms is for the commit: at 250
-/// itself, 200 kills of a busy daemon once cost 249.
-pub(super) const CHUNK_DELAY: Duration = Duration::from_millis(200);
+/// What streamed is passed to the store at the latest after this time. The rest of the 250 ms is for the commit; where
+/// that takes longer the session waits for it (see `task`).
+pub(super) const CHUNK_DELAY: Duration = Duration::from_millis(150);
 
 /// How much of each open item the store has been given.
 #[derive(Debug, Default)]

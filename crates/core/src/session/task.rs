@@ -45,8 +45,13 @@ const FORGET_AFTER: Duration = Duration::from_secs(15);
 /// Every so many entries the state is kept, so that opening the session need not read all of its log.
 const CHECKPOINT_EVERY: u64 = 1024;
 
-/// How often a session that waits for the store looks whether it may go on: the store's own news come sooner.
-const HELD_LOOK: Duration = Duration::from_millis(250);
+/// How often a session that waits for the store looks whether it may go on: its news of a failure come sooner, those of
+/// a single commit do not come at all.
+const HELD_LOOK: Duration = Duration::from_millis(20);
+
+/// A store that owes a commit for so long has stalled (a disk that is busy with others): no more is shown until it is
+/// through. With [`CHUNK_DELAY`] it makes the 250 ms of an unfinished item that a kill may cost.
+const STALLED_AFTER: Duration = Duration::from_millis(75);
 
 /// The session's line in lists is written at most this often when only its time has changed.
 const SUMMARY_EVERY: i64 = 1000;
@@ -231,11 +236,12 @@ impl Task {
         }
     }
 
-    /// A store that cannot write keeps what it was given, but a kill would lose that: nothing more is read from the
-    /// agent, so that nothing more is shown, until what was given is committed. An agent that is to end may end.
+    /// A store that cannot write, or not now, keeps what it was given, but a kill would lose that: nothing more is read
+    /// from the agent, so that nothing more is shown, until what was given is committed. An agent that is to end may end.
     fn is_held(&self, working: &Working, health: &watch::Receiver<StoreHealth>) -> bool {
-        let failing = *health.borrow() != StoreHealth::Good;
-        failing && working.ending.is_none() && !self.machine.is_stopping() && self.log.is_unwritten()
+        let Some(since) = self.log.owed_since() else { return false };
+        let stuck = *health.borrow() != StoreHealth::Good || since.elapsed() >= STALLED_AFTER;
+        stuck && working.ending.is_none() && !self.machine.is_stopping()
     }
 
     fn open_mail(&mut self, working: &mut Working, mail: Mail) {
@@ -328,10 +334,11 @@ impl Task {
         }
         let notes = self.close_batch(working);
         self.log.publish().await?;
+        // The agent first: it waits for this, the daemon's log does not.
+        self.instruct(working);
         for note in notes {
             self.daemon.note(None, note).await;
         }
-        self.instruct(working);
         Ok(())
     }
 
