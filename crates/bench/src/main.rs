@@ -16,7 +16,7 @@ mod websocket;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{Parser, Subcommand, ValueEnum as _};
 use tokio::task::LocalSet;
 
@@ -83,7 +83,10 @@ fn run(options: Options) -> Result<()> {
     let (extent, rounds) =
         if options.smoke { (Extent::Smoke, 1) } else { (Extent::Full, usize::from(options.rounds)) };
     let wanted = |measure: &&Measure| options.only.is_empty() || options.only.contains(measure);
-    let mut lab = Lab::new(options.program, rounds, extent);
+    // The servers run in folders of their own.
+    let program = options.program.canonicalize();
+    let program = program.with_context(|| format!("there is no `{}`", options.program.display()))?;
+    let mut lab = Lab::new(program, rounds, extent);
     // One thread for all readers: the agent and the server need the other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for measure in Measure::value_variants().iter().filter(wanted) {

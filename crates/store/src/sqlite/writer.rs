@@ -2,7 +2,7 @@
 //!
 //! Where nothing waits, a small write is committed at once by whoever brings it: to wake the thread and to be woken by it
 //! takes many times longer than the commit. There is one [`Pen`], so there is one writer at any time, and who finds it
-//! taken, or would overtake what waits, leaves the write to the thread.
+//! taken for long, or would overtake what waits, leaves the write to the thread.
 //!
 //! What cannot be written now is tried again until it works or the store is closed; nothing is dropped or
 //! overtaken. A write that can never succeed (see `rules`) fails alone: the batch is rolled back and tried again
@@ -15,7 +15,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
@@ -56,6 +56,10 @@ const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A larger write is not committed by who brings it, in bytes: others wait for that thread.
 const SMALL: usize = 16 * 1024;
+
+/// So long who brings a small write waits until another one is committed: less than it takes to wake the thread and to be
+/// woken by it, and nothing beside a disk that stalls.
+const PEN_PATIENCE: Duration = Duration::from_micros(200);
 
 /// Something for the writer to do.
 pub(super) enum Job {
@@ -106,6 +110,23 @@ impl Desk {
         self.pen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The pen, where it is free or about to be.
+    fn pen_soon(&self) -> Option<MutexGuard<'_, Pen>> {
+        let mut began = None;
+        loop {
+            match self.pen.try_lock() {
+                Ok(pen) => return Some(pen),
+                Err(TryLockError::Poisoned(pen)) => return Some(pen.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            let for_the_thread = self.waiting.load(Ordering::Acquire) > 0;
+            if for_the_thread || began.get_or_insert_with(Instant::now).elapsed() > PEN_PATIENCE {
+                return None;
+            }
+            thread::yield_now();
+        }
+    }
+
     /// A write will be left to the thread.
     pub(super) fn expect_one(&self) {
         self.waiting.fetch_add(1, Ordering::AcqRel);
@@ -114,8 +135,11 @@ impl Desk {
     /// Commits the write at once, where that is quick and overtakes nothing.
     pub(super) fn commit_now(&self, write: Write) -> Tried {
         let bytes: usize = write.ops.iter().map(weight).sum();
-        let Ok(mut pen) = self.pen.try_lock() else { return Tried::NotNow(write) };
-        if bytes > SMALL || self.waiting.load(Ordering::Acquire) > 0 {
+        if bytes > SMALL {
+            return Tried::NotNow(write);
+        }
+        let Some(mut pen) = self.pen_soon() else { return Tried::NotNow(write) };
+        if self.waiting.load(Ordering::Acquire) > 0 {
             return Tried::NotNow(write);
         }
         let batch = vec![(write, None)];
