@@ -24,7 +24,7 @@ use crate::{Fault, Model, Place, Profile, Subject, session::Session, transcript:
 /// How long everything may take to end once the scenario is over: the stop ladder of an agent and a little more.
 const CLOSING: Duration = Duration::from_secs(40);
 
-/// How long an agent may take to write what was said to disk. One names its files by the minute.
+/// How long an agent may take to write what was said to disk.
 const SAVING: Duration = Duration::from_secs(90);
 
 /// How often to look for a file that should come to be.
@@ -160,7 +160,7 @@ impl Bench {
     }
 
     /// Waits until the agent has these words of a conversation on disk.
-    pub(crate) async fn saved(&self, agent_session: &str, words: &str) -> Result<(), Fault> {
+    pub async fn saved(&self, agent_session: &str, words: &str) -> Result<(), Fault> {
         let saved = || (self.profile().saved)(&self.place.home, agent_session, words);
         let look = async {
             while !saved() {

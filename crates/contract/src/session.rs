@@ -23,6 +23,9 @@ use crate::{Fault, bench::owner, fault::must, transcript::Transcript};
 /// takes.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// How long it may take where a conversation is taken up: one agent must not do so within the minute in which it began.
+const TAKEN_UP: Duration = Duration::from_secs(100);
+
 /// Numbers readers, so that the transcript tells them apart.
 static READERS: AtomicU32 = AtomicU32::new(1);
 
@@ -37,6 +40,7 @@ pub struct Session {
     seen: Vec<(Seq, Event)>,
     /// Entries before this one were looked at.
     place: usize,
+    patience: Duration,
 }
 
 impl Session {
@@ -49,12 +53,17 @@ impl Session {
         let reader = registry.attach(&owner(), id, Start::After(Seq::ZERO), Mode::Every).await?;
         let id_text = id.to_string();
         let label = format!("{}.{}", &id_text[id_text.len() - 4..], READERS.fetch_add(1, Ordering::Relaxed));
-        Ok(Self { registry, id, reader, transcript, label, seen: Vec::new(), place: 0 })
+        Ok(Self { registry, id, reader, transcript, label, seen: Vec::new(), place: 0, patience: PATIENCE })
     }
 
     /// Its id.
     pub fn id(&self) -> SessionId {
         self.id
+    }
+
+    /// From now on its conversation may have to be taken up first.
+    pub(crate) fn may_be_taken_up(&mut self) {
+        self.patience = TAKEN_UP;
     }
 
     /// Everything that came so far.
@@ -102,7 +111,7 @@ impl Session {
         what: &str,
         mut fits: impl FnMut(&Event) -> Option<T>,
     ) -> Result<T, Fault> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         loop {
             while let Some((_, event)) = self.seen.get(self.place) {
                 self.place += 1;
@@ -126,7 +135,7 @@ impl Session {
 
     /// Waits until a command is settled: done, or the fault says why not. Entries stay to be waited for.
     pub async fn settled(&mut self, command: Seq) -> Result<Option<Value>, Fault> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         let mut looked_at = 0;
         loop {
             while let Some((_, event)) = self.seen.get(looked_at) {
@@ -152,7 +161,7 @@ impl Session {
         let Ok(delivery) = tokio::time::timeout_at(deadline, self.reader.next()).await else {
             let told = self.seen.iter().rev().find_map(|(_, event)| trouble(event));
             let told = told.map(|told| format!("; before that, {told}")).unwrap_or_default();
-            let seconds = PATIENCE.as_secs();
+            let seconds = self.patience.as_secs();
             return Err(Fault::wrong(format!("{what} did not come within {seconds} s{told}")));
         };
         match delivery {

@@ -20,14 +20,19 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 use portolan_agents::{
     Supervision,
     acp::{Acp, Config, Serves, catalogue},
-    claude::prices::Price,
     sweep,
 };
 use portolan_contract::{
     Bench, Fault, Model, Place, Profile, Scenario, Subject, Verdict, profile, run, scenarios,
     table::{self, Column},
 };
-use portolan_core::{Event, SessionSpec, ports::Agent};
+use portolan_core::{
+    Action, CommandId, Event, Principal, RefusalCode, Role, SessionSpec, TokenId,
+    event::{Content, plain_text},
+    ports::Agent,
+    registry::{PastListing, TakeUp},
+};
+use portolan_scripted::{Script, contains, conversation_contains, text};
 use portolan_testkit::npm::{self, Pinned};
 
 /// Scenarios at once. They mostly wait; more would only make two cores slower.
@@ -50,15 +55,11 @@ fn subject(profile: Profile, version: &str, command: Vec<OsString>) -> Arc<Subje
     let make = move |place: &Place| {
         let mut supervision = Supervision::new(place.key.clone(), place.environment.clone());
         supervision.answer = PATIENCE;
-        // Some tell no money, and there is no list of prices.
-        let price = Price { input: 1.0, output: 8.0, cache_write: 0.0, cache_read: 0.1 };
-        let prices = ["gemini-", "m", "scripted/", "gpt-", "claude-", "default", "sonnet", "opus", "haiku"];
+        // As a daemon has it unless its user says otherwise. No prices: what a turn costs only the agent can tell.
         let config = Config {
             kind: profile.agent.to_owned(),
             command: command.clone(),
-            // As a daemon has it unless its user says otherwise.
             serves: Serves { files: true, terminals: true },
-            prices: prices.into_iter().map(|model| (model.to_owned(), price)).collect(),
             ..Config::default()
         };
         Ok(Arc::new(Acp::new(config, &supervision)) as Arc<dyn Agent>)
@@ -86,15 +87,91 @@ async fn installed(profile: Profile, pinned: Pinned) -> Vec<OsString> {
 /// A conversation that no agent has.
 const NOWHERE: &str = "01a00000-0000-7000-8000-000000000000";
 
-static UNKNOWN_SESSION: Scenario = Scenario {
-    name: "unknown-session",
-    says: "A conversation that the agent does not have is not taken up, and that is said.",
-    core: false,
-    model: Model::Scripted,
-    limit: scenarios::LIMIT,
-    offered: |_, _| Ok(()),
-    play: |bench| Box::pin(unknown_session(bench)),
-};
+/// Those that offer no list of the conversations that they have kept.
+const WITHOUT_LIST: &[&str] = &["gemini"];
+
+/// A scenario of these agents' own.
+macro_rules! own {
+    ($name:literal, $says:literal, $play:path) => {
+        Scenario {
+            name: $name,
+            says: $says,
+            core: false,
+            model: Model::Scripted,
+            limit: scenarios::LIMIT,
+            offered: |_, _| Ok(()),
+            play: |bench| Box::pin($play(bench)),
+        }
+    };
+}
+
+static OWN: [Scenario; 2] = [
+    own!(
+        "unknown-session",
+        "A conversation that the agent does not have is not taken up, and that is said.",
+        unknown_session
+    ),
+    own!(
+        "past",
+        "A conversation that the agent has kept is listed, and taken up with what was said in it.",
+        past
+    ),
+];
+
+async fn past(bench: &Bench) -> Result<(), Fault> {
+    let script = Script::new().on(contains("how deep")).reply(text("Six fathoms."));
+    let remembers = conversation_contains("how deep").and_contains("go on");
+    bench.play(script.on(remembers).reply(text("Going on.")).on(contains("go on")).reply(text("With what?")));
+    let mut session = bench.session_saying("how deep is it").await?;
+    session.completes().await?;
+    let kept = session.state().await?.summary.agent_session.unwrap_or_default();
+    bench.saved(&kept, "Six fathoms.").await?;
+    session.carry_out(Action::Stop).await?;
+    let who = Principal {
+        token: TokenId::random(),
+        name: "test".into(),
+        role: Role::Owner,
+        sessions: None,
+        via: "test".into(),
+    };
+    let registry = bench.registry().await?;
+    // What lives here already is not taken up twice.
+    registry.delete(&who, session.id()).await?;
+    let listing = PastListing { limit: 10, ..PastListing::default() };
+    let listed = match registry.past(&who, listing).await {
+        Err(refusal) if refusal.code == RefusalCode::Unsupported => {
+            return Err(Fault::NotOffered(refusal.message));
+        }
+        listed => listed?,
+    };
+    let found = listed.iter().find(|row| row.past.past == kept);
+    let folder = found.and_then(|row| row.past.cwd.as_deref());
+    if folder != Some(bench.folder()) {
+        return Err(Fault::wrong(format!("`{kept}` is listed as {listed:?}")));
+    }
+    let spec = SessionSpec { prompt: vec![Content::text("go on")], ..bench.spec() };
+    let taken = registry.take_up(&who, CommandId::random(), TakeUp { past: kept, copy: false, spec }).await?;
+    let mut again = bench.session_of(taken.session.session).await?;
+    let told = again
+        .until("what was imported", |event| match event {
+            Event::Imported { entries, .. } => Some(*entries),
+            _ => None,
+        })
+        .await?;
+    let words: Vec<String> = again
+        .seen()
+        .filter_map(|event| match event {
+            Event::Prompt { content, .. } | Event::Message { content, .. } => Some(plain_text(content)),
+            _ => None,
+        })
+        .collect();
+    // Some put more around what the user said.
+    if !["how deep is it", "Six fathoms."].iter().all(|part| words.iter().any(|word| word.contains(part))) {
+        return Err(Fault::wrong(format!("of {told} entries these are words: {words:?}")));
+    }
+    let said = again.completes().await?;
+    if said == "Going on." { Ok(()) } else { Err(Fault::wrong(format!("it went on with {said:?}"))) }
+}
 
 async fn unknown_session(bench: &Bench) -> Result<(), Fault> {
     let spec = SessionSpec { resume: Some(NOWHERE.into()), ..bench.spec() };
@@ -118,8 +195,8 @@ async fn does_what_the_page_says(agent: &str) {
     let subject = subject(profile, pinned.program_version(), installed(profile, pinned).await);
     let wanted = std::env::var("SCENARIO").ok();
     // First, because it mostly waits.
-    let scenarios: Vec<_> = [&UNKNOWN_SESSION]
-        .into_iter()
+    let scenarios: Vec<_> = OWN
+        .iter()
         .chain(Scenario::all())
         .filter(|scenario| {
             wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == scenario.name))
@@ -131,12 +208,16 @@ async fn does_what_the_page_says(agent: &str) {
     let unknown =
         columns.iter().flat_map(|column| &column.findings).any(|finding| !finding.unknown.is_empty());
     assert!(!unknown, "the pinned version says what the adapter does not know; see above");
-    let own = columns[0].findings.iter().find(|finding| finding.scenario.name == UNKNOWN_SESSION.name);
-    assert!(
-        own.is_none_or(|finding| finding.verdict == Verdict::Works),
-        "{}; see above",
-        UNKNOWN_SESSION.says
-    );
+    for finding in &columns[0].findings {
+        let Some(own) = OWN.iter().find(|own| own.name == finding.scenario.name) else { continue };
+        let without = own.name == "past" && WITHOUT_LIST.contains(&agent);
+        let as_it_should = match finding.verdict {
+            Verdict::Works => !without,
+            Verdict::NotOffered { .. } => without,
+            Verdict::Fails { .. } => false,
+        };
+        assert!(as_it_should, "{}; see above", own.says);
+    }
     if wanted.is_some() {
         return;
     }
@@ -191,5 +272,6 @@ fn what_the_catalogue_says_was_tested_is_what_runs_here() {
         assert_eq!(known.tested, Some(pinned.program_version()), "{}", profile.agent);
         assert_eq!(known.title, profile.title);
         assert!(profile.install.ends_with(&format!("@{}", pinned.version)), "{}", profile.install);
+        assert!(known.install.ends_with(pinned.package), "{} is not what runs here", known.install);
     }
 }

@@ -19,6 +19,13 @@ impl SessionId {
         Self(Uuid::now_v7())
     }
 
+    /// When it was made, where it tells.
+    pub fn made_at(self) -> Option<Millis> {
+        let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
+        let millis = seconds.checked_mul(1000)?.checked_add(u64::from(nanos) / 1_000_000)?;
+        i64::try_from(millis).ok().map(Millis)
+    }
+
     /// How long an id is as text.
     pub const TEXT: usize = uuid::fmt::Hyphenated::LENGTH;
 

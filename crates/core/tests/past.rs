@@ -18,10 +18,10 @@ use portolan_core::{
     event::{AgentInfo, Content, ExitReason, ToolKind, ToolOutcome, TurnOutcome, TurnResult},
     log::delivery::Start,
     ports::{
-        Boxed, Clock, Op, Order, Page, Past, PastEntry, PastError, PastPiece, PastQuery, PastSession, Report,
-        ResumePoint, Store as _, Write,
+        Agent, AgentLink, Boxed, Clock, Launch, Op, Order, Page, Past, PastEntry, PastError, PastPiece,
+        PastQuery, PastSession, Probe, Report, ResumePoint, Store as _, Write,
     },
-    registry::{PastListing, TakeUp},
+    registry::{PastDescription, PastListing, Registry, TakeUp},
     session::{machine::Policy, state::Status},
 };
 use portolan_store::MemoryStore;
@@ -466,4 +466,107 @@ async fn two_who_take_up_the_same_at_once_get_one_session() {
     let (one, other) = tokio::join!(take(), take());
     assert_eq!(one.session.session, other.session.session);
     assert!(one.already != other.already, "one of them made it");
+}
+
+// --------------------------------------------------------------------------------- several that keep
+
+/// An agent that only keeps conversations.
+#[derive(Debug)]
+struct Keeper {
+    kind: &'static str,
+    past: Arc<dyn Past>,
+}
+
+impl Agent for Keeper {
+    fn kind(&self) -> &str {
+        self.kind
+    }
+    fn title(&self) -> String {
+        self.kind.into()
+    }
+    fn capabilities(&self) -> Capabilities {
+        capabilities()
+    }
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(async { Probe::default() })
+    }
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        Some(Arc::clone(&self.past))
+    }
+    fn start(&self, _launch: Launch) -> AgentLink {
+        panic!("nothing is started to list")
+    }
+}
+
+/// Tells nothing, each in its own way.
+#[derive(Debug)]
+enum Mute {
+    Hangs,
+    OffersNothing,
+}
+
+impl Past for Mute {
+    fn list(&self, _query: PastQuery) -> Boxed<'static, Result<Vec<PastSession>, PastError>> {
+        match self {
+            Self::Hangs => Box::pin(std::future::pending()),
+            Self::OffersNothing => {
+                Box::pin(async { Err(PastError::NotOffered("it tells of no past conversations".into())) })
+            }
+        }
+    }
+    fn read(&self, _past: String) -> mpsc::Receiver<PastPiece> {
+        mpsc::channel(1).1
+    }
+}
+
+async fn registry(keepers: Vec<Keeper>) -> Registry {
+    let agents = keepers.into_iter().map(|keeper| Arc::new(keeper) as Arc<dyn Agent>).collect();
+    let opened =
+        Registry::open(Arc::new(MemoryStore::new()), agents, Clock::system(), Policy::default()).await;
+    opened.expect("a registry")
+}
+
+fn told(list: &[PastDescription]) -> Vec<(&str, &str)> {
+    list.iter().map(|one| (one.agent.as_str(), one.past.past.as_str())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_that_hang_or_tell_nothing_do_not_hold_up_the_list_of_the_others() {
+    let hangs = |kind| Keeper { kind, past: Arc::new(Mute::Hangs) };
+    let keepers = vec![
+        // More than are asked at once.
+        hangs("h1"),
+        hangs("h2"),
+        hangs("h3"),
+        hangs("h4"),
+        hangs("h5"),
+        Keeper { kind: "mute", past: Arc::new(Mute::OffersNothing) },
+        Keeper { kind: "fake", past: kept(vec![]) },
+    ];
+    let registry = registry(keepers).await;
+    let begun = tokio::time::Instant::now();
+    let all = registry.past(&owner(), listing()).await.expect("a list");
+    assert_eq!(told(&all), [("fake", SECOND), ("fake", FIRST)]);
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
+    let named = |kind: &str| PastListing { agent: Some(kind.into()), ..listing() };
+    let refused = registry.past(&owner(), named("h1")).await.expect_err("it hangs");
+    assert_eq!(refused.code, RefusalCode::AgentRefused);
+    let refused = registry.past(&owner(), named("mute")).await.expect_err("it offers nothing");
+    assert_eq!(refused.code, RefusalCode::Unsupported);
+}
+
+#[tokio::test]
+async fn a_conversation_that_two_agents_have_is_told_once_and_taken_up_without_asking_whose_it_is() {
+    let keeper = |kind| Keeper { kind, past: kept(vec![PastPiece::End]) };
+    let registry = registry(vec![keeper("own"), keeper("adapter")]).await;
+    let all = registry.past(&owner(), listing()).await.expect("a list");
+    assert_eq!(told(&all), [("own", SECOND), ("own", FIRST)]);
+    let spec = SessionSpec { agent: "adapter".into(), ..SessionSpec::default() };
+    let asked = TakeUp { spec, ..take_up(FIRST) };
+    let taken = registry.take_up(&owner(), CommandId::random(), asked).await.expect("taken up");
+    let all = registry.past(&owner(), listing()).await.expect("a list");
+    assert_eq!(told(&all), [("own", SECOND), ("adapter", FIRST)], "it is told by whom it lives under");
+    assert_eq!(all[1].session, Some(taken.session.session));
+    let again = registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken up");
+    assert_eq!((again.session.session, again.already), (taken.session.session, true));
 }

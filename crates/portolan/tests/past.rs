@@ -11,7 +11,7 @@ use std::{
 use portolan_scripted::{Script, Server, contains, conversation_contains, text};
 use portolan_testkit::{
     daemon::{Home, wait_for},
-    npm::claude,
+    npm::{self, claude},
 };
 use serde_json::{Value, json};
 
@@ -200,6 +200,67 @@ async fn the_real_agent_goes_on_with_a_conversation_that_was_taken_up() {
         assert!(again.code == 0 && again.stdout.contains("It was halyard."), "{again:?}");
         let state = home.json(["show", &session])["state"].clone();
         assert_eq!(state["summary"]["agent_session"], id.as_str(), "it is the same conversation");
+        assert_eq!(home.run(["down"]).code, 0);
+    });
+    tried.await.unwrap();
+    model.shutdown().await;
+}
+
+/// What a session with the real Goose needs: its own home, and the scripted model for its provider.
+fn goose_home(command: &[std::ffi::OsString], agent_home: &Path, model: &str) -> Home {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    let mut command: Vec<String> = command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    command.extend(["acp", "--with-builtin", "developer"].map(str::to_owned));
+    home.configure(&format!(
+        "[agents.goose]\ncommand = {}\n[agents.goose.env]\nHOME = {}\nOPENAI_HOST = {}\nOPENAI_API_KEY = \"fake\"\n\
+         GOOSE_PROVIDER = \"openai\"\nGOOSE_MODEL = \"gpt-4o\"\nGOOSE_DISABLE_KEYRING = \"1\"\n\
+         GOOSE_TELEMETRY_ENABLED = \"false\"\n",
+        json!(command),
+        json!(agent_home),
+        json!(model)
+    ));
+    home.up();
+    home
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_that_an_agent_over_acp_has_kept_is_listed_and_gone_on_with() {
+    let script = Script::new()
+        .on(conversation_contains("the word is halyard").and_contains("which word was it"))
+        .reply(text("It was halyard."))
+        .on(contains("the word is halyard"))
+        .reply(text("I will remember."));
+    let model = Server::start(script.asides(text("scripted"))).await.unwrap();
+    let base_url = model.base_url();
+    let tried = tokio::task::spawn_blocking(move || {
+        let agent_home = tempfile::tempdir().unwrap();
+        let home = goose_home(&npm::GOOSE.command().unwrap(), agent_home.path(), &base_url);
+        let first = home.run(["new", "goose", "the word is halyard"]).ok().trim().to_owned();
+        wait_for("the first turn", || {
+            let state = home.json(["show", &first])["state"].clone();
+            (state["summary"]["status"] == "idle").then_some(())
+        });
+        assert_eq!(home.run(["stop", &first]).code, 0);
+        wait_for("its end", || {
+            let state = home.json(["show", &first])["state"].clone();
+            (state["summary"]["status"] == "terminated").then_some(())
+        });
+        let kept = home.json(["show", &first])["state"]["summary"]["agent_session"].clone();
+        assert_eq!(home.run(["delete", "--yes", &first]).code, 0);
+        let listed = home.json(["past", "goose"]);
+        assert_eq!((&listed[0]["agent"], &listed[0]["past"]), (&json!("goose"), &kept), "{listed}");
+
+        let session = home.run(["past", "resume", kept.as_str().unwrap()]).ok().trim().to_owned();
+        let said: Vec<Value> = entries(&home, &session)
+            .iter()
+            .filter(|entry| entry["by"]["kind"] == "imported")
+            .filter_map(|entry| entry["event"]["content"][0].get("text").cloned())
+            .collect();
+        assert_eq!(said, ["the word is halyard", "I will remember."]);
+        let again = home.run(["send", &session, "--wait", "which word was it"]);
+        assert!(again.code == 0 && again.stdout.contains("It was halyard."), "{again:?}");
+        let state = home.json(["show", &session])["state"].clone();
+        assert_eq!(state["summary"]["agent_session"], kept, "it is the same conversation");
         assert_eq!(home.run(["down"]).code, 0);
     });
     tried.await.unwrap();

@@ -29,6 +29,10 @@ pub struct Known {
     pub extra_folders: bool,
     /// It lets us read and write files for it where we offer that.
     pub uses_files: bool,
+    /// What it tells of the conversations that it has kept, where it tells at all.
+    pub lists: Lists,
+    /// It names a conversation by the minute in which it began, and overwrites one that is taken up within that minute.
+    pub loses_young: bool,
     /// How the names of methods begin that are its own and tell nothing that a session lacks.
     pub own_methods: &'static [&'static str],
     /// How the words begin with which it tells that a turn has failed, where it says so as if the model did.
@@ -37,6 +41,15 @@ pub struct Known {
     pub env: &'static [(&'static str, &'static str)],
     /// What else a user should know.
     pub remark: &'static str,
+}
+
+/// Of which folders an agent tells the conversations that it has kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lists {
+    /// Of all of them.
+    Everywhere,
+    /// Of the one that it is asked about.
+    ByFolder,
 }
 
 /// What is assumed of an agent that is not in the catalogue: nothing good.
@@ -53,6 +66,8 @@ pub const UNKNOWN: Known = Known {
     forks: false,
     extra_folders: false,
     uses_files: true,
+    lists: Lists::Everywhere,
+    loses_young: false,
     own_methods: &[],
     tells_failure: &[],
     env: &[],
@@ -102,8 +117,9 @@ pub const KNOWN: &[Known] = &[
         uses_files: false,
         // It would else start itself again as a child, which outlives a killed parent.
         env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
-        remark: "needs Node 20 or newer. A conversation that is taken up within the minute in which it began is lost: \
-                 0.61.0 overwrites it",
+        loses_young: true,
+        remark: "needs Node 20 or newer. 0.61.0 overwrites a conversation that is taken up within the minute in which \
+                 it began; Portolan waits until that is over",
         ..UNKNOWN
     },
     Known {
@@ -116,6 +132,7 @@ pub const KNOWN: &[Known] = &[
         asking_mode: Some("default"),
         ends_with_input: false,
         replays_late: false,
+        lists: Lists::ByFolder,
         // Modes, models and suggestions once more; and whether a prompt waits here, which none does while a turn runs.
         own_methods: &["qwen/notify/", "craft/drainMidTurnQueue"],
         remark: "begins in a mode in which it decides itself; Portolan sets `default`, which asks. Needs Node 22: \
@@ -160,7 +177,12 @@ pub const KNOWN: &[Known] = &[
         kind: "goose",
         title: "Goose",
         command: &["goose", "acp", "--with-builtin", "developer"],
-        install: "npm install -g @aaif/goose",
+        // `@aaif/goose` is another program, which needs this one.
+        install: if cfg!(target_arch = "aarch64") {
+            "npm install -g @aaif/goose-binary-linux-arm64"
+        } else {
+            "npm install -g @aaif/goose-binary-linux-x64"
+        },
         login: "run `goose configure`",
         tested: Some("1.34.0"),
         asking_mode: Some("approve"),

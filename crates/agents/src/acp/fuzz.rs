@@ -3,41 +3,26 @@
 use std::time::Duration;
 
 use portolan_core::{
-    Capabilities, Generation,
+    Generation,
     event::Content,
     ports::{Instruction, Order, Report, Ticket},
 };
 
 use super::{
-    Serves, catalogue,
-    translate::{Begin, CANCELLED_BY, QUIET_SINCE, Setup, Translate},
+    catalogue,
+    translate::{CANCELLED_BY, OLD_ENOUGH, QUIET_SINCE, Setup, Translate},
 };
-use crate::{
-    claude::prices::Prices,
-    driver::{Timer, Translator as _, Turnout},
-};
+use crate::driver::{Timer, Translator as _, Turnout};
 
 /// A conversation that begins anew.
 pub(super) fn setup() -> Setup {
     Setup {
-        agent: "harbour".into(),
-        title: "Harbour".into(),
-        known: &catalogue::UNKNOWN,
         generation: Generation(1),
-        begin: Begin::New,
         folder: "/harbour".into(),
-        extra: vec![],
-        servers: vec![],
-        model: None,
-        mode: None,
-        login: None,
-        serves: Serves::default(),
-        capabilities: Capabilities::default(),
-        notices: vec![],
-        prices: Prices::default(),
         patience: Duration::from_secs(30),
         start_patience: Duration::from_mins(1),
         quiet: Duration::from_millis(500),
+        ..Setup::bare("harbour", "Harbour", &catalogue::UNKNOWN)
     }
 }
 
@@ -45,6 +30,7 @@ pub(super) fn setup() -> Setup {
 pub fn lines(data: &[u8]) {
     let first = play(data);
     assert_eq!(first, play(data), "the same lines give the same");
+    super::past::tell(&String::from_utf8_lossy(data));
 }
 
 fn play(data: &[u8]) -> Vec<Turnout> {
@@ -68,6 +54,10 @@ fn play(data: &[u8]) -> Vec<Turnout> {
             }
             Some("quiet") => {
                 translate.timeout(QUIET_SINCE, &mut out);
+                None
+            }
+            Some("old enough") => {
+                translate.timeout(OLD_ENOUGH, &mut out);
                 None
             }
             Some("never") => {

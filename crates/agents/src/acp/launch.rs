@@ -7,7 +7,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use portolan_core::{Capabilities, ports::Launch};
+use portolan_core::{Capabilities, Millis, ports::Launch};
 
 use super::{
     Config, Serves,
@@ -24,6 +24,14 @@ use crate::{
 
 /// How long an agent may take to begin. The slowest took 43 s for its first start, on a busy machine.
 pub(super) const START: Duration = Duration::from_mins(2);
+
+/// How long after its session a conversation begins at the latest, as a rule: the agent is started at once.
+const BEGINS_WITHIN: i64 = 15_000;
+
+const MINUTE: i64 = 60_000;
+
+/// The longest that a conversation is too young to be taken up.
+pub(super) const YOUNG: Duration = Duration::from_secs(61);
 
 /// How long no more of the past must have been told before it counts as told. It comes in one go.
 const QUIET: Duration = Duration::from_millis(500);
@@ -92,7 +100,20 @@ impl Plan<'_> {
             patience: self.supervision.answer,
             start_patience: self.supervision.ready.max(START),
             quiet: QUIET,
+            too_young: self.too_young(Millis::now()),
         }
+    }
+
+    /// How long to wait until the minute is over in which the conversation of this session may have begun, where taking
+    /// it up within that minute would harm it.
+    fn too_young(&self, now: Millis) -> Option<Duration> {
+        let made = self.launch.session.made_at().filter(|_| self.known.loses_young)?;
+        let Begin::Resume { own: true, .. } = self.begin() else { return None };
+        let minute = |at: i64| at.div_euclid(MINUTE);
+        let began = minute(made.0)..=minute(made.0.saturating_add(BEGINS_WITHIN));
+        // A second more, for clocks and for files that are named a little later than they are begun.
+        let left = MINUTE - now.0.rem_euclid(MINUTE) + 1000;
+        began.contains(&minute(now.0)).then(|| Duration::from_millis(left.unsigned_abs()))
     }
 
     /// What we do for it, where it wants that and the configuration lets us.
@@ -127,4 +148,48 @@ impl Plan<'_> {
 /// Some agents refuse a folder that is not absolute, others take it for one of theirs.
 fn absolute(folder: &Path) -> PathBuf {
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use portolan_core::{
+        Generation, SessionId, SessionSpec,
+        ports::{Launch, ResumePoint},
+    };
+
+    use super::*;
+    use crate::acp::catalogue;
+
+    /// A session that was made at 12:00:50 of some day.
+    const MADE: i64 = 1_767_355_250_000;
+
+    fn waits(kind: &str, generation: u32, resume: bool, now: i64) -> Option<Duration> {
+        let point =
+            ResumePoint { agent_session: "S".into(), fork: false, at_message: None, last_message: None };
+        let millis = u128::from(MADE.unsigned_abs());
+        let launch = Launch {
+            // Of the version that tells when it was made.
+            session: SessionId::from_u128((millis << 80) | (7 << 76) | (2 << 62)),
+            generation: Generation(generation),
+            spec: Arc::new(SessionSpec::default()),
+            resume: resume.then_some(point),
+        };
+        let (config, supervision) = (Config::default(), Supervision::new("test", vec![]));
+        let known = catalogue::known(kind);
+        Plan { launch: &launch, config: &config, known, supervision: &supervision }.too_young(Millis(now))
+    }
+
+    #[test]
+    fn a_conversation_that_would_be_lost_waits_for_the_end_of_its_minute() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(waits("gemini", 2, true, MADE + 5000), seconds(6));
+        // It may have begun in the next one.
+        assert_eq!(waits("gemini", 2, true, MADE + 12_000), seconds(59));
+        assert_eq!(waits("gemini", 2, true, MADE + 70_000), None, "it is old enough");
+        assert_eq!(waits("gemini", 1, false, MADE), None, "it begins anew");
+        assert_eq!(waits("gemini", 1, true, MADE), None, "another's, which is older");
+        assert_eq!(waits("qwen", 2, true, MADE), None, "it has no such fault");
+    }
 }

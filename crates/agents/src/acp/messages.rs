@@ -1,5 +1,5 @@
-//! What the agent says: pieces of text and thinking that stream until something else follows. ACP has no end of a message;
-//! what follows it ends it.
+//! What the agent and its subagents say: pieces of text and thinking that stream until something else follows. ACP has no end
+//! of a message; what the same speaker does next ends it.
 
 use portolan_core::{
     Event, Generation,
@@ -10,12 +10,17 @@ use serde_json::Value;
 use super::{translate::Translate, wire};
 use crate::driver::Turnout;
 
+/// A message that goes on for longer than this is ended, and what follows is another: an agent without an end must not fill
+/// our memory.
+const LONGEST: usize = 512 * 1024;
+
 /// What is said and not at its end yet.
 #[derive(Debug)]
 pub(super) struct Messages {
     generation: Generation,
     count: u64,
-    open: Option<Open>,
+    /// At most one of the agent and one of each subagent.
+    open: Vec<Open>,
     /// The last text that the agent has said in this turn.
     said: Option<String>,
 }
@@ -23,6 +28,8 @@ pub(super) struct Messages {
 #[derive(Debug)]
 struct Open {
     item: String,
+    /// The subagent that says it.
+    parent: Option<String>,
     kind: ItemKind,
     message: Option<String>,
     text: String,
@@ -37,7 +44,7 @@ pub(super) enum Ending {
 
 impl Messages {
     pub(super) fn new(generation: Generation) -> Self {
-        Self { generation, count: 0, open: None, said: None }
+        Self { generation, count: 0, open: Vec::new(), said: None }
     }
 
     pub(super) fn next_name(&mut self) -> String {
@@ -59,59 +66,81 @@ impl Translate {
     pub(super) fn chunk(&mut self, kind: ItemKind, update: &Value, out: &mut Turnout) {
         let message = wire::some_text(update, "messageId");
         let piece = wire::content(&update["content"]);
+        let parent = self.owner(update, out);
         let Content::Text { text } = piece else {
-            self.end_words(Ending::Whole, out);
-            return self.say(message, piece, out);
+            self.end_words_of(parent.as_deref(), Ending::Whole, out);
+            return self.say(message, parent, piece, out);
         };
         if text.is_empty() {
             return;
         }
         if !self.turns.running() {
             // There will be nothing that could end it.
-            self.end_words(Ending::Whole, out);
-            return self.say(message, said(kind, text), out);
+            self.end_words_of(parent.as_deref(), Ending::Whole, out);
+            return self.say(message, parent, said(kind, text), out);
         }
-        let goes_on = |open: &Open| open.kind == kind && (message.is_none() || open.message == message);
-        if !self.messages.open.as_ref().is_some_and(goes_on) {
-            self.end_words(Ending::Whole, out);
+        let goes_on = |open: &Open| {
+            open.parent == parent && open.kind == kind && (message.is_none() || open.message == message)
+        };
+        if !self.messages.open.iter().any(goes_on) {
+            self.end_words_of(parent.as_deref(), Ending::Whole, out);
             let item = self.messages.next_name();
+            let (message, parent) = (message.clone(), parent.clone());
             out.event(Event::ItemStarted {
                 item: item.clone(),
                 kind,
                 message: message.clone(),
-                parent: None,
+                parent: parent.clone(),
             });
-            self.messages.open = Some(Open { item, kind, message, text: String::new() });
+            self.messages.open.push(Open { item, parent, kind, message, text: String::new() });
         }
-        if let Some(open) = &mut self.messages.open {
-            open.text.push_str(&text);
-            out.event(Event::Delta { item: open.item.clone(), text });
+        let Some(open) = self.messages.open.iter_mut().find(|open| open.parent == parent) else { return };
+        open.text.push_str(&text);
+        let is_long = open.text.len() > LONGEST;
+        out.event(Event::Delta { item: open.item.clone(), text });
+        if is_long {
+            self.end_words_of(parent.as_deref(), Ending::Whole, out);
         }
     }
 
-    /// Something else follows, or nothing does.
-    pub(super) fn end_words(&mut self, ending: Ending, out: &mut Turnout) {
-        let Some(Open { item, kind, message, text }) = self.messages.open.take() else { return };
-        if kind == ItemKind::Text {
+    /// Nothing of what is being said goes on.
+    pub(super) fn end_all_words(&mut self, ending: Ending, out: &mut Turnout) {
+        for open in std::mem::take(&mut self.messages.open) {
+            self.message_ends(open, ending, out);
+        }
+    }
+
+    /// Something else of the same speaker follows, or nothing does.
+    pub(super) fn end_words_of(&mut self, parent: Option<&str>, ending: Ending, out: &mut Turnout) {
+        let open = &mut self.messages.open;
+        if let Some(place) = open.iter().position(|open| open.parent.as_deref() == parent) {
+            let open = open.remove(place);
+            self.message_ends(open, ending, out);
+        }
+    }
+
+    fn message_ends(&mut self, open: Open, ending: Ending, out: &mut Turnout) {
+        let Open { item, parent, kind, message, text } = open;
+        if kind == ItemKind::Text && parent.is_none() {
             self.messages.said = Some(text.clone());
         }
         out.event(Event::Message {
             item,
             message,
-            parent: None,
-            model: self.session.model().map(str::to_owned),
+            parent,
+            model: self.settings.model().map(str::to_owned),
             content: vec![said(kind, text)],
             interrupted: ending == Ending::CutOff,
             stop_reason: None,
         });
     }
 
-    fn say(&mut self, message: Option<String>, piece: Content, out: &mut Turnout) {
+    fn say(&mut self, message: Option<String>, parent: Option<String>, piece: Content, out: &mut Turnout) {
         out.event(Event::Message {
             item: self.messages.next_name(),
             message,
-            parent: None,
-            model: self.session.model().map(str::to_owned),
+            parent,
+            model: self.settings.model().map(str::to_owned),
             content: vec![piece],
             interrupted: false,
             stop_reason: None,

@@ -12,9 +12,12 @@ mod errors;
 pub mod fuzz;
 mod launch;
 mod messages;
+mod past;
 mod probe;
 mod requests;
 mod sessions;
+mod settings;
+mod subagents;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -29,11 +32,11 @@ use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
     capabilities::{NativeProtocol, PromptQueue},
-    ports::{Agent, AgentLink, Boxed, Launch, Probe},
+    ports::{Agent, AgentLink, Boxed, Launch, Past, Probe},
     spec::SpecOption,
 };
 
-use self::{catalogue::Known, probe::Prober};
+use self::{catalogue::Known, past::Kept, probe::Prober};
 use crate::{Supervision, child::Ladder, claude::prices::Price, driver};
 
 /// An agent that does not end with its input is not given long to think about it.
@@ -72,6 +75,7 @@ pub struct Acp {
     known: &'static Known,
     supervision: Arc<Supervision>,
     prober: Arc<Prober>,
+    kept: Kept,
 }
 
 impl Acp {
@@ -82,14 +86,19 @@ impl Acp {
         if !known.ends_with_input {
             ladder = Ladder { close: ladder.close.min(DEAF), ..ladder };
         }
-        let ready = supervision.ready.max(launch::START);
+        let mut ready = supervision.ready.max(launch::START);
+        if known.loses_young {
+            ready += launch::YOUNG;
+        }
         let supervision = Arc::new(Supervision { ladder, ready, ..supervision.clone() });
         let prober = Arc::new(Prober::new(&config, known, Arc::clone(&supervision)));
-        Self { config, known, supervision, prober }
+        let title = name(&config, known);
+        let kept = Kept::new(&config, title, known, Arc::clone(&supervision), Arc::clone(&prober));
+        Self { config, known, supervision, prober, kept }
     }
 
     fn name(&self) -> String {
-        if self.known.title.is_empty() { self.config.kind.clone() } else { self.known.title.to_owned() }
+        name(&self.config, self.known)
     }
 
     /// Its program is there.
@@ -103,6 +112,7 @@ impl Acp {
 
     /// What to start and how to speak to it; with what is to be told first, where it stands in for another road.
     pub(crate) async fn prepare(&self, launch: Launch, notice: Option<String>) -> driver::Job {
+        self.kept.remember(&launch.spec.cwd);
         let found = self.prober.found().await;
         let capabilities = capabilities(self.known, &self.config);
         let plan = launch::Plan {
@@ -164,11 +174,20 @@ impl Agent for Acp {
         })
     }
 
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        self.kept.can_be_asked().then(|| Arc::new(self.kept.clone()) as Arc<dyn Past>)
+    }
+
     fn start(&self, launch: Launch) -> AgentLink {
         let (this, session) = (self.clone(), launch.session);
         let prepare = async move { this.prepare(launch, None).await };
         driver::start_prepared(&self.config.kind, session, Arc::clone(&self.supervision), prepare)
     }
+}
+
+/// What people call it.
+fn name(config: &Config, known: &Known) -> String {
+    if known.title.is_empty() { config.kind.clone() } else { known.title.to_owned() }
 }
 
 /// What an agent can do as far as is known before it tells.

@@ -72,11 +72,22 @@ impl Prober {
         })
     }
 
+    /// The program with its arguments.
+    pub(super) fn command(&self) -> Result<Vec<OsString>, String> {
+        let mut command = vec![self.program()?.into_os_string()];
+        command.extend(self.command.iter().skip(1).cloned());
+        Ok(command)
+    }
+
+    /// The variables of the configuration.
+    pub(super) fn env(&self) -> &IndexMap<String, String> {
+        &self.env
+    }
+
     /// What to start.
     pub(super) async fn found(&self) -> Result<Found, String> {
         let program = self.program()?;
-        let mut command = vec![program.clone().into_os_string()];
-        command.extend(self.command.iter().skip(1).cloned());
+        let command = self.command()?;
         let changed = std::fs::metadata(&program).ok().and_then(|metadata| metadata.modified().ok());
         let known = {
             let known = self.version.lock().unwrap_or_else(PoisonError::into_inner);

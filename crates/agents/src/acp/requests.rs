@@ -242,7 +242,8 @@ impl Translate {
             suggestions: vec![],
             options: choices.beyond(),
         };
-        self.open_request(id, Asked::Permission { tool: tool.clone(), choices }, ask, Some(tool), line, out);
+        let (what, about) = (Asked::Permission { tool: tool.clone(), choices }, (Some(tool), call.parent));
+        self.open_request(id, what, ask, about, line, out);
     }
 
     fn elicitation(&mut self, id: Id, params: &Value, line: &str, out: &mut Turnout) {
@@ -253,7 +254,8 @@ impl Translate {
             url: some_text(params, "url"),
         };
         let tool = some_text(params, "toolCallId");
-        self.open_request(id, Asked::Elicitation, ask, tool, line, out);
+        let parent = tool.as_ref().and_then(|tool| self.tools.call_of(tool)?.parent.clone());
+        self.open_request(id, Asked::Elicitation, ask, (tool, parent), line, out);
     }
 
     fn open_request(
@@ -261,7 +263,7 @@ impl Translate {
         id: Id,
         what: Asked,
         ask: Ask,
-        tool: Option<String>,
+        (tool, parent): (Option<String>, Option<String>),
         line: &str,
         out: &mut Turnout,
     ) {
@@ -275,7 +277,7 @@ impl Translate {
         }
         self.requests.0.insert(key.clone(), Open { id, what });
         let raw = Some(Bytes::copy_from_slice(line.as_bytes()));
-        out.report(Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool, raw });
+        out.report(Report::RequestOpened { key, ask: Box::new(ask), parent, tool, raw });
     }
 
     // -------------------------------------------------------------------------------------- answers

@@ -1,13 +1,9 @@
-//! How the agent's session begins, what it offers, and what can be set in it.
-//!
-//! Modes and models come in two shapes: lists of their own with methods of their own, and options of the configuration.
-//! Both are taken; of models the options are preferred, of modes the lists, because that is what agents keep working.
+//! How the agent's session begins: anew, where an earlier one ended, or as a copy; what the agent offers for it; and what is
+//! said where it does not begin. What can be set in it is [`super::settings`]'.
 
 use portolan_core::{
     Capabilities, Event,
-    capabilities::ModelInfo,
     event::{Account, AgentInfo, ErrorInfo, ErrorKind, Level},
-    ports::Ticket,
 };
 use portolan_wire::jsonrpc::Error;
 use serde_json::{Value, json};
@@ -15,13 +11,18 @@ use serde_json::{Value, json};
 use super::{
     calls::What,
     errors,
-    translate::{Begin, QUIET_SINCE, Translate, notice},
+    translate::{Begin, OLD_ENOUGH, QUIET_SINCE, Translate, notice},
     wire::{self, Takes, list, some_text, text},
 };
 use crate::driver::Turnout;
 
 /// The version of ACP that we speak. Agents that are offered more really switch, to something else.
 pub(super) const VERSION: u64 = 1;
+
+/// Who we are.
+pub(super) fn client() -> Value {
+    json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") })
+}
 
 /// Lines that came before the session had a name. An agent that says more than this first is not believed.
 const EARLY: usize = 256;
@@ -41,20 +42,8 @@ pub(super) struct Session {
     takes: Takes,
     offers: Offers,
     ways_to_log_in: Vec<String>,
-    modes: Vec<Named>,
-    mode: Option<String>,
-    mode_option: Option<String>,
-    has_mode_list: bool,
-    models: Vec<ModelInfo>,
-    model: Option<String>,
-    model_option: Option<String>,
-}
-
-/// A mode: by the agent's id, and by a word for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Named {
-    id: String,
-    word: String,
+    /// It has told what a turn cost.
+    tells_cost: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,12 +62,13 @@ impl Session {
         self.id.as_deref()
     }
 
-    pub(super) fn model(&self) -> Option<&str> {
-        self.model.as_deref()
-    }
-
     pub(super) fn takes(&self) -> Takes {
         self.takes
+    }
+
+    /// What will be told is of this one, and none of it is known.
+    pub(super) fn is_past(&mut self, id: &str) {
+        self.id = Some(id.to_owned());
     }
 
     /// Is this the past?
@@ -99,85 +89,6 @@ impl Session {
         }
         room
     }
-
-    /// The id of a mode, by id or word.
-    fn mode_id(&self, wanted: &str) -> Option<String> {
-        let by = |fits: &dyn Fn(&Named) -> bool| self.modes.iter().find(|mode| fits(mode));
-        let found = by(&|mode| mode.id == wanted).or_else(|| by(&|mode| mode.word == wanted));
-        found.map(|mode| mode.id.clone())
-    }
-
-    fn mode_word(&self, id: &str) -> String {
-        self.modes.iter().find(|mode| mode.id == id).map_or_else(|| id.to_owned(), |mode| mode.word.clone())
-    }
-
-    /// Takes in what is told of modes, models and options, and says what of it is new.
-    fn take_settings(&mut self, told: &Value) -> AgentInfo {
-        let mut info = AgentInfo::default();
-        if told["modes"].is_object() {
-            self.has_mode_list = true;
-            self.modes =
-                list(&told["modes"], "availableModes").iter().filter_map(|mode| named(mode, "id")).collect();
-            self.mode = some_text(&told["modes"], "currentModeId");
-        }
-        if told["models"].is_object() && self.model_option.is_none() {
-            let models = list(&told["models"], "availableModels").iter();
-            self.models = models.filter_map(|model| model_info(model, "modelId")).collect();
-            self.model = some_text(&told["models"], "currentModelId");
-        }
-        for option in list(told, "configOptions").iter().filter(|option| option["id"].is_string()) {
-            let category = some_text(option, "category").unwrap_or_else(|| text(option, "id"));
-            match category.as_str() {
-                "mode" => {
-                    self.mode_option = some_text(option, "id");
-                    self.modes = choices(option).filter_map(|mode| named(mode, "value")).collect();
-                    self.mode = some_text(option, "currentValue");
-                }
-                "model" => {
-                    self.model_option = some_text(option, "id");
-                    self.models = choices(option).filter_map(|model| model_info(model, "value")).collect();
-                    self.model = some_text(option, "currentValue");
-                }
-                _ => {}
-            }
-        }
-        if told["modes"].is_object() || told["configOptions"].is_array() {
-            let words = || self.modes.iter().map(|mode| mode.word.clone()).collect::<Vec<_>>();
-            info.modes = (!self.modes.is_empty()).then(words);
-            info.mode = self.mode.as_deref().map(|mode| self.mode_word(mode));
-        }
-        if told["models"].is_object() || told["configOptions"].is_array() {
-            info.models = (!self.models.is_empty()).then(|| self.models.clone());
-            info.model.clone_from(&self.model);
-        }
-        info
-    }
-}
-
-/// What can be chosen, in groups or not.
-fn choices(option: &Value) -> impl Iterator<Item = &Value> {
-    let grouped = |choice: &Value| choice["options"].is_array();
-    list(option, "options").iter().flat_map(move |choice| {
-        let group = list(choice, "options").iter();
-        let single = (!grouped(choice)).then_some(choice).into_iter();
-        group.chain(single)
-    })
-}
-
-fn named(told: &Value, key: &str) -> Option<Named> {
-    let id = some_text(told, key)?;
-    // Copilot names its modes by the address of a page.
-    let word = id.rsplit('#').next().filter(|word| !word.is_empty()).unwrap_or(&id).to_owned();
-    Some(Named { id, word })
-}
-
-fn model_info(told: &Value, key: &str) -> Option<ModelInfo> {
-    let id = some_text(told, key)?;
-    Some(ModelInfo {
-        display_name: some_text(told, "name").unwrap_or_else(|| id.clone()),
-        description: some_text(told, "description"),
-        id,
-    })
 }
 
 impl Translate {
@@ -191,7 +102,7 @@ impl Translate {
                 "elicitation": { "form": {}, "url": {} },
                 "session": { "compaction": {}, "notices": {} },
             },
-            "clientInfo": { "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") },
+            "clientInfo": client(),
         });
         self.ask(None, What::Initialize, "initialize", params, out);
     }
@@ -255,12 +166,29 @@ impl Translate {
             }
             params["additionalDirectories"] = json!(self.setup.extra);
         }
+        if let (Begin::Resume { .. }, Some(wait)) = (&self.setup.begin, self.setup.too_young.take()) {
+            let text = format!(
+                "{} overwrites a conversation that is taken up within the minute in which it began; this one is \
+                 taken up in {} s",
+                self.setup.title,
+                wait.as_secs()
+            );
+            notice(Level::Warning, text, out);
+            return out.set_timer(OLD_ENOUGH, wait);
+        }
         let method = match self.setup.begin.clone() {
             Begin::New => {
                 self.turns.begins_anew();
                 "session/new"
             }
-            Begin::Resume { session, .. } if offers.resume || offers.load => {
+            Begin::Resume { session, own } if offers.resume || offers.load => {
+                if !own && self.setup.known.loses_young {
+                    let text = format!(
+                        "{} overwrites a conversation that is taken up within the minute in which it began",
+                        self.setup.title
+                    );
+                    notice(Level::Warning, text, out);
+                }
                 params["sessionId"] = json!(session);
                 self.session.id = Some(session);
                 self.session.replays = true;
@@ -313,7 +241,7 @@ impl Translate {
             return Self::cannot(ErrorKind::Protocol, why, None, out);
         };
         self.session.id = Some(id.clone());
-        let mut info = self.session.take_settings(result);
+        let mut info = self.settings.take(result);
         if self.setup.mode.is_some() || self.setup.known.asking_mode.is_some() {
             // Another may follow. Told now, this one would be what a later start asks for.
             info.mode = None;
@@ -334,47 +262,29 @@ impl Translate {
     /// What it can do, now that it has told.
     fn capabilities(&self) -> Capabilities {
         let (session, offers) = (&self.session, self.session.offers);
+        let (models, modes) = (self.settings.models(), self.settings.words());
+        let before = &self.setup.capabilities;
         Capabilities {
             session_resume: offers.load || offers.resume,
             session_fork: offers.fork,
             image_input: session.takes.images,
-            model_switching: !session.models.is_empty(),
-            permission_modes: !session.modes.is_empty(),
-            permission_mode_switching_mid_session: !session.modes.is_empty(),
-            supported_models: Some(session.models.clone()).filter(|models| !models.is_empty()),
-            supported_permission_modes: Some(session.modes.iter().map(|mode| mode.word.clone()).collect())
-                .filter(|modes: &Vec<String>| !modes.is_empty()),
-            ..self.setup.capabilities.clone()
+            cost_tracking: before.cost_tracking || session.tells_cost,
+            model_switching: models.is_some(),
+            permission_modes: modes.is_some(),
+            permission_mode_switching_mid_session: modes.is_some(),
+            supported_models: models,
+            supported_permission_modes: modes,
+            ..before.clone()
         }
     }
 
-    /// The mode that was asked for; where none was, the one in which the agent asks before it acts. Without it nothing
-    /// begins: in another mode the agent might do unasked what it was to ask about.
-    fn first_mode(&mut self, out: &mut Turnout) {
-        let asking = self.setup.known.asking_mode.map(str::to_owned);
-        let Some(wanted) = self.setup.mode.take().or(asking) else { return self.first_model(out) };
-        let Some(id) = self.session.mode_id(&wanted) else {
-            let why = format!("{} has no mode `{wanted}`", self.setup.title);
-            if self.session.modes.is_empty() {
-                // It has one way to work, and that is its own.
-                notice(Level::Warning, why, out);
-                return self.first_model(out);
-            }
-            return Self::no_such_mode(why, &self.modes_there_are(), out);
-        };
-        if self.session.mode.as_ref() == Some(&id) {
-            self.mode_is(&id, &Value::Null, out);
-            return self.first_model(out);
-        }
-        self.ask_for_mode(None, What::FirstMode(id.clone()), &id, out);
-    }
-
-    pub(super) fn first_model(&mut self, out: &mut Turnout) {
-        match self.setup.model.take() {
-            Some(model) if self.session.model.as_ref() != Some(&model) => {
-                self.ask_for_model(None, What::FirstModel(model.clone()), &model, out);
-            }
-            _ => self.begun_and_set(out),
+    /// What turns cost is known, which nobody could know before.
+    pub(super) fn cost_told(&mut self, out: &mut Turnout) {
+        if !std::mem::replace(&mut self.session.tells_cost, true) && !self.setup.capabilities.cost_tracking {
+            let capabilities = Some(Box::new(self.capabilities()));
+            out.event(Event::AgentInfo {
+                info: Box::new(AgentInfo { capabilities, ..AgentInfo::default() }),
+            });
         }
     }
 
@@ -448,7 +358,7 @@ impl Translate {
     }
 
     /// The agent cannot be worked with, and why.
-    fn cannot(kind: ErrorKind, message: String, way_out: Option<String>, out: &mut Turnout) {
+    pub(super) fn cannot(kind: ErrorKind, message: String, way_out: Option<String>, out: &mut Turnout) {
         let why = message.clone();
         out.event(Event::Failure { error: ErrorInfo { kind, message, way_out }, recoverable: false });
         out.give_up(why);
@@ -461,105 +371,5 @@ impl Translate {
             let info = AgentInfo { account: Some(account), ..AgentInfo::default() };
             out.event(Event::AgentInfo { info: Box::new(info) });
         }
-    }
-
-    // ------------------------------------------------------------------------------ modes and models
-
-    pub(super) fn set_mode(&mut self, ticket: Option<Ticket>, wanted: &str, out: &mut Turnout) {
-        let Some(id) = self.session.mode_id(wanted) else {
-            if let Some(ticket) = ticket {
-                out.rejected(ticket, format!("there is no mode `{wanted}`; {}", self.modes_there_are()));
-            }
-            return;
-        };
-        self.ask_for_mode(ticket, What::Mode(id.clone()), &id, out);
-    }
-
-    pub(super) fn no_such_mode(why: String, there_are: &str, out: &mut Turnout) {
-        let way_out = format!("name a mode that it has when you start the session; {there_are}");
-        Self::cannot(
-            ErrorKind::InvalidRequest,
-            format!("the session could not begin: {why}"),
-            Some(way_out),
-            out,
-        );
-    }
-
-    pub(super) fn modes_there_are(&self) -> String {
-        if self.session.modes.is_empty() {
-            return format!("{} has no modes", self.setup.title);
-        }
-        let words: Vec<_> = self.session.modes.iter().map(|mode| mode.word.as_str()).collect();
-        format!("there is {}", words.join(", "))
-    }
-
-    fn ask_for_mode(&mut self, ticket: Option<Ticket>, what: What, id: &str, out: &mut Turnout) {
-        let option = self.session.mode_option.clone().filter(|_| !self.session.has_mode_list);
-        if let Some(option) = option {
-            return self.ask_for_option(ticket, what, &option, id, out);
-        }
-        let params = self.of_session(json!({ "modeId": id }));
-        self.ask(ticket, what, "session/set_mode", params, out);
-    }
-
-    pub(super) fn set_model(&mut self, ticket: Option<Ticket>, model: &str, out: &mut Turnout) {
-        self.ask_for_model(ticket, What::Model(model.to_owned()), model, out);
-    }
-
-    fn ask_for_model(&mut self, ticket: Option<Ticket>, what: What, model: &str, out: &mut Turnout) {
-        if let Some(option) = self.session.model_option.clone() {
-            return self.ask_for_option(ticket, what, &option, model, out);
-        }
-        let params = self.of_session(json!({ "modelId": model }));
-        self.ask(ticket, what, "session/set_model", params, out);
-    }
-
-    fn ask_for_option(
-        &mut self,
-        ticket: Option<Ticket>,
-        what: What,
-        option: &str,
-        value: &str,
-        out: &mut Turnout,
-    ) {
-        let params = self.of_session(json!({ "configId": option, "value": value }));
-        self.ask(ticket, what, "session/set_config_option", params, out);
-    }
-
-    /// The agent has said that it has this mode now.
-    pub(super) fn mode_is(&mut self, mode: &str, result: &Value, out: &mut Turnout) {
-        let mut info = self.session.take_settings(result);
-        let changed = self.session.mode.as_deref() != Some(mode);
-        if changed && info.mode.is_none() {
-            self.session.mode = Some(mode.to_owned());
-        }
-        info.mode = Some(self.session.mode_word(self.session.mode.as_deref().unwrap_or(mode)));
-        out.event(Event::AgentInfo { info: Box::new(info) });
-    }
-
-    pub(super) fn model_is(&mut self, model: &str, result: &Value, out: &mut Turnout) {
-        let mut info = self.session.take_settings(result);
-        if info.model.is_none() {
-            self.session.model = Some(model.to_owned());
-        }
-        info.model.clone_from(&self.session.model);
-        out.event(Event::AgentInfo { info: Box::new(info) });
-    }
-
-    /// Modes, models or options have changed.
-    pub(super) fn settings_told(&mut self, told: &Value, out: &mut Turnout) {
-        let info = self.session.take_settings(told);
-        if info != AgentInfo::default() {
-            out.event(Event::AgentInfo { info: Box::new(info) });
-        }
-    }
-
-    pub(super) fn mode_told(&mut self, id: &str, out: &mut Turnout) {
-        if self.session.mode.as_deref() == Some(id) {
-            return;
-        }
-        self.session.mode = Some(id.to_owned());
-        let info = AgentInfo { mode: Some(self.session.mode_word(id)), ..AgentInfo::default() };
-        out.event(Event::AgentInfo { info: Box::new(info) });
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! What a turn leaves open is closed with it: here what was denied, by the session the rest.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use indexmap::IndexMap;
 use portolan_core::{
@@ -43,7 +43,8 @@ const NAMES: &[&str] =
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     open: IndexMap<String, Call>,
-    closed: HashSet<String>,
+    /// Those that have ended, with their lines for people.
+    closed: HashMap<String, Option<String>>,
     oldest: VecDeque<String>,
     /// What terminals of ours have printed, by their names.
     printed: IndexMap<String, String>,
@@ -52,6 +53,8 @@ pub(super) struct Tools {
 /// What is known of a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Call {
+    /// The subagent that makes it.
+    pub(super) parent: Option<String>,
     name: Option<String>,
     kind: Option<String>,
     pub(super) title: Option<String>,
@@ -100,6 +103,10 @@ impl Call {
     fn kind(&self) -> ToolKind {
         if self.name.as_ref().is_some_and(|name| name.starts_with("mcp__")) {
             return ToolKind::Mcp;
+        }
+        // As Claude Code calls them.
+        if matches!(self.name.as_deref(), Some("Agent" | "Task")) {
+            return ToolKind::Subagent;
         }
         match self.kind.as_deref() {
             Some("read") => ToolKind::Read,
@@ -202,8 +209,18 @@ impl Tools {
         self.open.entry(id.to_owned()).or_default()
     }
 
-    fn remember(&mut self, id: String) {
-        if self.closed.insert(id.clone()) {
+    /// One that is open.
+    pub(super) fn call_of(&self, id: &str) -> Option<&Call> {
+        self.open.get(id)
+    }
+
+    /// The line for people of one that has ended.
+    pub(super) fn line_of(&self, id: &str) -> Option<String> {
+        self.closed.get(id)?.clone()
+    }
+
+    fn remember(&mut self, id: String, line: Option<String>) {
+        if self.closed.insert(id.clone(), line).is_none() {
             self.oldest.push_back(id);
         }
         if self.oldest.len() > REMEMBERED
@@ -235,13 +252,15 @@ impl Translate {
         let Some(id) = some_text(update, "toolCallId") else {
             return out.unknown(&self.setup.agent, "session/update tool_call without an id", line);
         };
-        if self.tools.closed.contains(&id) {
+        if self.tools.closed.contains_key(&id) {
             // It has ended, and this changes nothing of what it did.
             return;
         }
-        self.end_words(Ending::Whole, out);
+        let parent = self.owner(update, out);
+        self.end_words_of(parent.as_deref(), Ending::Whole, out);
         let call = self.tools.call(&id);
         call.merge(update);
+        call.parent = parent.or(call.parent.take());
         let status = update["status"].as_str().unwrap_or("pending");
         let is_known = says_something(&call.input) || status != "pending" || !call.content.is_empty();
         if is_known {
@@ -261,9 +280,12 @@ impl Translate {
 
     /// The agent asks whether it may make a call, which may be the first that is heard of it.
     pub(super) fn call_asked_about(&mut self, id: &str, told: &Value, out: &mut Turnout) -> Call {
-        self.end_words(Ending::Whole, out);
+        let parent = self.owner(told, out);
         let call = self.tools.call(id);
         call.merge(told);
+        call.parent = parent.or(call.parent.take());
+        let parent = call.parent.clone();
+        self.end_words_of(parent.as_deref(), Ending::Whole, out);
         self.tools.closed.remove(id);
         self.show_call(id, out);
         self.tools.call(id).clone()
@@ -277,9 +299,9 @@ impl Translate {
             return;
         }
         call.item = Some(item.clone());
-        let name = call.name();
+        let (name, parent) = (call.name(), call.parent.clone());
         let kind = ItemKind::ToolInput;
-        out.event(Event::ItemStarted { item: item.clone(), kind, message: None, parent: None });
+        out.event(Event::ItemStarted { item: item.clone(), kind, message: None, parent });
         out.event(Event::ToolNamed { item, tool: id.to_owned(), name });
     }
 
@@ -291,11 +313,18 @@ impl Translate {
             return;
         }
         if call.printed.is_empty() {
-            let (item, kind) = (id.to_owned(), ItemKind::ToolOutput);
-            out.event(Event::ItemStarted { item, kind, message: None, parent: None });
+            let (item, kind, parent) = (id.to_owned(), ItemKind::ToolOutput, call.parent.clone());
+            out.event(Event::ItemStarted { item, kind, message: None, parent });
         }
         call.printed.push_str(more);
         out.event(Event::Delta { item: id.to_owned(), text: more.to_owned() });
+    }
+
+    /// Shows a call that is open.
+    pub(super) fn show_open_call(&mut self, id: &str, out: &mut Turnout) {
+        if self.tools.open.contains_key(id) {
+            self.show_call(id, out);
+        }
     }
 
     fn show_call(&mut self, id: &str, out: &mut Turnout) {
@@ -310,7 +339,7 @@ impl Translate {
             tool: id.to_owned(),
             item: call.item.take(),
             message: None,
-            parent: None,
+            parent: call.parent.clone(),
             name: call.name(),
             kind: call.kind(),
             title: call.line(),
@@ -328,9 +357,11 @@ impl Translate {
             outcome => outcome,
         };
         let changes = if outcome == ToolOutcome::Done { call.changes() } else { vec![] };
+        self.subagent_ends(id, outcome, out);
         let (tool, content) = (id.to_owned(), call.result(update, &self.tools.printed));
-        out.event_with_raw(Event::ToolResult { tool, parent: None, outcome, content, changes }, line);
-        self.tools.remember(id.to_owned());
+        let (line_of_call, parent) = (call.line(), call.parent);
+        out.event_with_raw(Event::ToolResult { tool, parent, outcome, content, changes }, line);
+        self.tools.remember(id.to_owned(), line_of_call);
     }
 
     /// Some agents say nothing more of a call that was denied.
@@ -338,10 +369,10 @@ impl Translate {
         for (id, call) in std::mem::take(&mut self.tools.open) {
             if call.denied && call.shown {
                 let outcome = ToolOutcome::Denied;
-                let (tool, content) = (id.clone(), vec![]);
-                out.event(Event::ToolResult { tool, parent: None, outcome, content, changes: vec![] });
+                let (tool, parent, content) = (id.clone(), call.parent.clone(), vec![]);
+                out.event(Event::ToolResult { tool, parent, outcome, content, changes: vec![] });
             }
-            self.tools.remember(id);
+            self.tools.remember(id, call.line());
         }
     }
 }

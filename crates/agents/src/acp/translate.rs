@@ -2,7 +2,8 @@
 //!
 //! Here is the state of one process and the way of each line to where it is understood: [`super::updates`] for what the
 //! agent tells, [`super::tools`] for its calls, [`super::turns`] for prompts and their ends, [`super::requests`] for what
-//! it asks, [`super::calls`] for what we ask, [`super::sessions`] for how its session begins and what can be set in it.
+//! it asks, [`super::calls`] for what we ask, [`super::sessions`] for how its session begins, [`super::settings`] for what
+//! can be set in it, [`super::subagents`] for whose a message is.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -21,6 +22,8 @@ use super::{
     messages::Messages,
     requests::{Requests, UnderWay},
     sessions::Session,
+    settings::Settings,
+    subagents::Subagents,
     tools::Tools,
     turns::Turns,
     wire,
@@ -38,6 +41,9 @@ pub(super) const CANCELLED_BY: Timer = Timer(u64::MAX);
 
 /// The agent has been quiet since it loaded a conversation.
 pub(super) const QUIET_SINCE: Timer = Timer(u64::MAX - 1);
+
+/// The conversation can be taken up now without harm.
+pub(super) const OLD_ENOUGH: Timer = Timer(u64::MAX - 2);
 
 /// What a conversation begins with.
 #[derive(Clone, Debug)]
@@ -78,6 +84,35 @@ pub(super) struct Setup {
     pub(super) start_patience: Duration,
     /// How long it is quiet after the last of the past was told.
     pub(super) quiet: Duration,
+    /// How long to wait before the conversation is taken up, where that would harm it now.
+    pub(super) too_young: Option<Duration>,
+}
+
+impl Setup {
+    /// A conversation that begins anew, with nothing asked for.
+    pub(super) fn bare(agent: &str, title: &str, known: &'static Known) -> Self {
+        Self {
+            agent: agent.to_owned(),
+            title: title.to_owned(),
+            known,
+            generation: Generation(0),
+            begin: Begin::New,
+            folder: PathBuf::new(),
+            extra: vec![],
+            servers: vec![],
+            model: None,
+            mode: None,
+            login: None,
+            serves: Serves::default(),
+            capabilities: Capabilities::default(),
+            notices: vec![],
+            prices: Prices::default(),
+            patience: Duration::ZERO,
+            start_patience: Duration::ZERO,
+            quiet: Duration::ZERO,
+            too_young: None,
+        }
+    }
 }
 
 /// How its session begins.
@@ -97,9 +132,11 @@ pub(super) struct Translate {
     pub(super) setup: Setup,
     pub(super) calls: Calls,
     pub(super) session: Session,
+    pub(super) settings: Settings,
     pub(super) turns: Turns,
     pub(super) messages: Messages,
     pub(super) tools: Tools,
+    pub(super) subagents: Subagents,
     pub(super) requests: Requests,
     pub(super) under_way: UnderWay,
     pub(super) is_ready: bool,
@@ -110,9 +147,11 @@ impl Translate {
         Self {
             calls: Calls::default(),
             session: Session::default(),
+            settings: Settings::default(),
             turns: Turns::default(),
             messages: Messages::new(setup.generation),
             tools: Tools::default(),
+            subagents: Subagents::default(),
             requests: Requests::default(),
             under_way: UnderWay::default(),
             is_ready: false,
@@ -185,6 +224,7 @@ impl Translator for Translate {
         match timer {
             CANCELLED_BY => self.never_cancelled(out),
             QUIET_SINCE => self.become_ready(out),
+            OLD_ENOUGH => self.begin(out),
             timer => self.overdue(timer, out),
         }
     }

@@ -53,10 +53,20 @@ impl Turns {
     }
 
     /// The agent tells that it has failed, before it says that it has ended.
-    pub(super) fn has_failed(&mut self) {
+    pub(super) fn mark_failed(&mut self) {
         if let Some(turn) = &mut self.current {
             turn.failed = true;
         }
+    }
+
+    /// The agent has told that the turn that runs has failed.
+    fn is_failed(&self) -> bool {
+        self.current.as_ref().is_some_and(|turn| turn.failed)
+    }
+
+    /// What is told is a turn of the past, which nobody prompts and nothing ends.
+    pub(super) fn tell_past(&mut self) {
+        self.current = Some(Turn::default());
     }
 
     /// A session that begins anew has cost nothing.
@@ -123,22 +133,16 @@ impl Translate {
     // -------------------------------------------------------------------------------------- how it ends
 
     pub(super) fn prompt_answered(&mut self, result: Result<Value, Error>, line: &str, out: &mut Turnout) {
-        let Some(turn) = &self.turns.current else { return };
-        let (stopped, failed) = (turn.cancelled, turn.failed);
+        if !self.turns.running() {
+            return;
+        }
+        let stopped = self.turns.is_cancelled();
         // What was said last tells whether it failed. Words that were cut off are ended as such.
         let cut_off = stopped || matches!(&result, Ok(told) if told["stopReason"] == "cancelled");
         if !cut_off {
-            self.end_words(Ending::Whole, out);
+            self.end_all_words(Ending::Whole, out);
         }
-        let mut ended = match result {
-            Ok(_) if self.told_failure(failed).is_some() => {
-                let error = self.told_failure(failed);
-                if let Some(error) = error.as_ref().filter(|error| errors::wants_login(error) && !stopped) {
-                    self.tell_login(error, out);
-                }
-                let info = error.map(|error| errors::info(&error, &self.way_to_log_in()));
-                TurnResult { error: info, ..TurnResult::bare(TurnOutcome::Failed) }
-            }
+        let mut ended = match result.and_then(|result| self.told_failure().map_or(Ok(result), Err)) {
             Ok(result) => {
                 let reason = wire::text(&result, "stopReason");
                 TurnResult {
@@ -170,8 +174,9 @@ impl Translate {
         out.clear_timer(CANCELLED_BY);
         let Some(turn) = self.turns.current.take() else { return };
         let cut = result.outcome == TurnOutcome::Interrupted;
-        self.end_words(if cut { Ending::CutOff } else { Ending::Whole }, out);
+        self.end_all_words(if cut { Ending::CutOff } else { Ending::Whole }, out);
         self.tools_left_open(out);
+        self.subagents_left(result.outcome, out);
         self.withdraw_all(out);
         let total = |by_model: &ByModel| {
             let shares = by_model.values().map(|share| share.usage);
@@ -180,7 +185,7 @@ impl Translate {
         result.text = self.messages.take_said();
         result.usage = result.usage.or(turn.usage).or_else(|| total(&result.by_model));
         if let (Some(usage), Some(model), true) =
-            (result.usage, self.session.model(), result.by_model.is_empty())
+            (result.usage, self.settings.model(), result.by_model.is_empty())
         {
             let share = result.by_model.entry(model.to_owned()).or_default();
             share.usage = usage;
@@ -189,6 +194,9 @@ impl Translate {
         let priced: Option<f64> = result.by_model.values().map(|share| share.cost_usd).sum();
         let priced = priced.filter(|_| !result.by_model.is_empty());
         result.cost_usd = self.turns.cost_of_turn().or(priced);
+        if result.cost_usd.is_some() {
+            self.cost_told(out);
+        }
         let raw = line.map(|line| Bytes::copy_from_slice(line.as_bytes()));
         out.report(Report::TurnEnded { result: Box::new(result), raw });
     }
@@ -210,9 +218,10 @@ impl Translate {
     }
 
     /// The failure of a turn that the agent tells in the model's place.
-    fn told_failure(&self, failed: bool) -> Option<Error> {
+    fn told_failure(&self) -> Option<Error> {
         let said = self.messages.said().unwrap_or_default().trim();
-        let told = failed || self.setup.known.tells_failure.iter().any(|words| said.starts_with(words));
+        let told = self.turns.is_failed()
+            || self.setup.known.tells_failure.iter().any(|words| said.starts_with(words));
         told.then(|| Error { code: Error::INTERNAL, message: said.to_owned(), data: None })
     }
 
@@ -268,12 +277,16 @@ impl Translate {
             && let Some(dollars) = update["cost"]["amount"].as_f64()
         {
             self.turns.costs(dollars);
+            // Nothing is also what an agent tells that knows no prices.
+            if dollars > 0.0 {
+                self.cost_told(out);
+            }
         }
         let Some(used) = update["used"].as_u64() else { return };
         // How much of the context is taken; what of it a cache held is not told.
         let usage = TokenUsage { input: used, ..TokenUsage::default() };
         let context_window = update["size"].as_u64().filter(|size| *size > 0);
-        let model = self.session.model().map(str::to_owned);
+        let model = self.settings.model().map(str::to_owned);
         out.event(Event::Usage { usage, model, parent: None, context_window });
     }
 }

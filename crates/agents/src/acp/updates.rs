@@ -16,7 +16,7 @@ use super::{
 use crate::driver::Turnout;
 
 /// What is part of the conversation: a session that was loaded tells it again.
-const CONVERSATION: &[&str] = &[
+pub(super) const CONVERSATION: &[&str] = &[
     "user_message_chunk",
     "agent_message_chunk",
     "agent_thought_chunk",
@@ -48,7 +48,7 @@ impl Translate {
         self.told_update(&kind, &params["update"], line, out);
     }
 
-    fn told_update(&mut self, kind: &str, update: &Value, line: &str, out: &mut Turnout) {
+    pub(super) fn told_update(&mut self, kind: &str, update: &Value, line: &str, out: &mut Turnout) {
         if CONVERSATION.contains(&kind) {
             self.sign_of_life(out);
         }
@@ -61,7 +61,7 @@ impl Translate {
             }
             "agent_thought_chunk" => self.chunk(ItemKind::Thinking, update, out),
             "tool_call" | "tool_call_update" => self.tool_told(update, line, out),
-            "plan" => Self::plan_told(update, out),
+            "plan" => self.plan_told(update, out),
             "available_commands_update" => Self::commands_told(update, out),
             "current_mode_update" => self.mode_told(&text(update, "currentModeId"), out),
             "config_option_update" => self.settings_told(update, out),
@@ -72,7 +72,7 @@ impl Translate {
                     .pointer("/_meta/codex/threadStatus/type")
                     .is_some_and(|status| status == "systemError")
                 {
-                    self.turns.has_failed();
+                    self.turns.mark_failed();
                 }
             }
             "notice" => {
@@ -90,14 +90,15 @@ impl Translate {
     fn usage_beside(&mut self, update: &Value, out: &mut Turnout) {
         let Some(usage) = wire::tokens(&update["_meta"]["usage"]) else { return };
         self.turns.used(usage);
-        let model = self.session.model().map(str::to_owned);
+        let model = self.settings.model().map(str::to_owned);
         out.event(Event::Usage { usage, model, parent: None, context_window: None });
     }
 
-    fn plan_told(update: &Value, out: &mut Turnout) {
+    fn plan_told(&mut self, update: &Value, out: &mut Turnout) {
+        let parent = self.owner(update, out);
         let step = |entry: &Value| PlanStep { text: text(entry, "content"), status: text(entry, "status") };
         let steps = list(update, "entries").iter().map(step).collect();
-        out.event(Event::Plan { steps, parent: None });
+        out.event(Event::Plan { steps, parent });
     }
 
     fn commands_told(update: &Value, out: &mut Turnout) {
@@ -116,7 +117,7 @@ impl Translate {
     fn compaction_told(&mut self, update: &Value, out: &mut Turnout) {
         match update["status"].as_str() {
             Some("in_progress") => {
-                self.end_words(Ending::Whole, out);
+                self.end_all_words(Ending::Whole, out);
                 out.event(Event::Activity { activity: Some("compacting".into()) });
             }
             Some("completed") => {

@@ -4,9 +4,11 @@
 //! driver owns everything else that every agent needs alike: the pipes and their back pressure, the clock, the
 //! limits, the stop ladder, and the promise that the last report is always [`Report::Exited`].
 
+pub(crate) mod asking;
 mod ending;
 mod errands;
 mod link;
+mod outgoing;
 mod run;
 #[cfg(test)]
 mod tests;

@@ -7,26 +7,26 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
 use portolan_core::{
     Event,
     event::{Exit, ExitReason, Level},
     ports::{Instruction, Order, Report},
 };
-use portolan_wire::{jsonrpc::Error, limits, ndjson::Line};
+use portolan_wire::{limits, ndjson::Line};
 use tokio::{
     io::AsyncReadExt as _,
     process::ChildStdout,
-    sync::mpsc::{self, error::TrySendError},
+    sync::mpsc,
     time::{Duration, Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Desk, Errand, Settles, Translator, Turnout, UNREADABLE_KEPT, Write,
+    Desk, Translator, Turnout, UNREADABLE_KEPT, Write,
     ending::Rung,
     errands::Errands,
     link::{Filled, Input, Source, Transport},
+    outgoing::write_some,
     timers::Timers,
 };
 use crate::{
@@ -39,7 +39,8 @@ use crate::{
 /// until it does.
 const UNWRITTEN: usize = 1024 * 1024;
 
-/// An agent that has left this much unread gets nothing more done.
+/// An agent that has left this much unread will not read it: it is ended. What it asks us is answered, so that an agent
+/// that asks and never reads would else fill our memory with answers. A few large files fit.
 const UNREAD: usize = 64 * 1024 * 1024;
 
 /// A line that goes on for this long is not a mistake but a flood: the agent is ended.
@@ -194,6 +195,7 @@ impl Driver {
         loop {
             self.deliver();
             while self.outbox.is_empty()
+                && self.due_rung().is_none()
                 && let Some(line) = lines.buffered()
             {
                 self.take_line(line);
@@ -293,7 +295,7 @@ impl Driver {
         }
         for errand in std::mem::take(&mut self.turnout.errands) {
             let key = errand.key.clone();
-            if let Err(fault) = self.begin_errand(errand) {
+            if let Err(fault) = self.errands.begin(errand) {
                 self.translator.errand_done(&key, Err(*fault), &mut self.turnout);
                 // It answers the agent, and asks for nothing more.
                 self.turnout.errands.clear();
@@ -303,6 +305,12 @@ impl Driver {
             self.unwritten += write.bytes.len();
             self.writes.push_back(write);
         }
+        if self.unwritten > UNREAD && self.input.is_some() {
+            let unread = format!("it has left {} MiB of what it was told unread", UNREAD >> 20);
+            self.end_for(ExitReason::Misbehaved, &unread);
+            // Its end closes this too; until then nothing more may pile up.
+            self.input = None;
+        }
         self.close_when_written |= std::mem::take(&mut self.turnout.closes_input);
         if let Some(fault) = self.turnout.fault.take() {
             self.end_for(ExitReason::Misbehaved, &fault);
@@ -310,14 +318,6 @@ impl Driver {
         if self.input.is_none() {
             self.refuse_writes("the agent does not read its input any more");
         }
-    }
-
-    fn begin_errand(&mut self, errand: Errand) -> Result<(), Box<Error>> {
-        if self.unwritten >= UNREAD {
-            let message = "it does not read what it asked for".to_owned();
-            return Err(Box::new(Error { code: Error::INTERNAL, message, data: None }));
-        }
-        self.errands.begin(errand)
     }
 
     fn take_line(&mut self, line: Line<'_>) {
@@ -365,93 +365,6 @@ impl Driver {
                 ExitReason::Misbehaved,
                 &format!("it wrote a line of more than {} MiB", FLOOD >> 20),
             );
-        }
-    }
-
-    // ------------------------------------------------------------------------------ what goes out
-
-    /// Sends reports for as long as there is room.
-    fn deliver(&mut self) {
-        while let Some(report) = self.outbox.pop_front() {
-            match self.reports.try_send(report) {
-                Ok(()) => {}
-                Err(TrySendError::Full(report)) => {
-                    self.outbox.push_front(report);
-                    return;
-                }
-                Err(TrySendError::Closed(_)) => {
-                    self.outbox.clear();
-                    return;
-                }
-            }
-        }
-    }
-
-    fn wrote(&mut self, written: std::io::Result<usize>) {
-        let Ok(count @ 1..) = written else {
-            self.input = None;
-            self.refuse_writes("the agent does not read its input any more");
-            return;
-        };
-        self.written += count;
-        self.unwritten -= count;
-        if let Some(write) = self.writes.pop_front_if(|write| write.bytes.len() <= self.written) {
-            self.written = 0;
-            self.outbox.extend(write.ticket.map(Report::Delivered));
-            if let (Some(ticket), Settles::Now) = (write.ticket, write.settles) {
-                self.outbox.push_back(Report::Consumed { ticket, result: None });
-            }
-        }
-    }
-
-    fn can_write(&self) -> bool {
-        // Where the input is closed for good, the attempt says so.
-        !self.writes.is_empty() && self.input.as_ref().is_none_or(Input::is_open)
-    }
-
-    // ------------------------------------------------------------------------------ the connection
-
-    fn connected(&mut self, outgoing: mpsc::Sender<Bytes>) {
-        let Some(Input::Socket(connection)) = &mut self.input else { return };
-        let was_there = connection.replace(outgoing).is_some();
-        if was_there {
-            // It knew of the loss before we did.
-            self.tell_lost("it connected anew");
-        }
-        if was_there || self.link_by.take().is_some() {
-            self.outbox.push_back(Report::LinkRestored);
-            self.consult(|translator, out| translator.link_restored(out));
-        }
-    }
-
-    fn link_lost(&mut self) {
-        let Some(Input::Socket(connection)) = &mut self.input else { return };
-        *connection = None;
-        self.link_by = Some(Instant::now() + self.link_within);
-        self.tell_lost("its connection was lost");
-    }
-
-    fn tell_lost(&mut self, reason: &str) {
-        tracing::warn!(reason, "connection to the agent lost");
-        self.outbox.push_back(Report::LinkLost { reason: reason.into() });
-        self.consult(|translator, out| translator.link_lost(out));
-    }
-
-    fn refuse_writes(&mut self, why: &str) {
-        (self.written, self.unwritten) = (0, 0);
-        for ticket in std::mem::take(&mut self.writes).into_iter().filter_map(|write| write.ticket) {
-            self.consult(|translator, out| translator.undelivered(ticket, why, out));
-        }
-    }
-
-    fn close_input_when_written(&mut self) {
-        if self.close_when_written
-            && self.writes.is_empty()
-            && self.input.take().is_some()
-            && self.rung == Rung::Asked
-        {
-            self.rung = Rung::InputClosed;
-            self.next_rung = Some(Instant::now() + self.ladder.close);
         }
     }
 
@@ -503,18 +416,6 @@ impl Driver {
                 self.outbox.clear();
             }
         }
-    }
-}
-
-/// Writes as much of the first write as the agent takes now. Cancel-safe: one write, or none.
-async fn write_some(
-    input: &mut Option<Input>,
-    writes: &VecDeque<Write>,
-    written: usize,
-) -> std::io::Result<usize> {
-    match (input, writes.front()) {
-        (Some(input), Some(write)) => input.write(write.bytes.get(written..).unwrap_or_default()).await,
-        _ => Ok(0),
     }
 }
 

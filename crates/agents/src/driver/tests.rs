@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Job, Translator, Transport, Turnout,
+    Job, Settles, Translator, Transport, Turnout, Write,
     run::{Driver, Tokens},
     start,
 };
@@ -252,6 +252,37 @@ async fn an_agent_that_is_given_up_is_ended_at_once() {
     let run = driver.run(child, pipes, Transport::Pipes, wanted, tokens);
     let exit = tokio::time::timeout(LONG, run).await.unwrap();
     assert_eq!((exit.reason, exit.signal), (ExitReason::Misbehaved, Some(15)));
+}
+
+/// Answers every line with much more than that.
+struct Generous;
+
+impl Translator for Generous {
+    fn start(&mut self, out: &mut Turnout) {
+        out.ready();
+    }
+    fn line(&mut self, _line: &str, out: &mut Turnout) {
+        out.writes.push(Write { bytes: vec![b'x'; 1024 * 1024], ticket: None, settles: Settles::Later });
+    }
+    fn instruct(&mut self, _instruction: Instruction, _out: &mut Turnout) {}
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_and_never_reads_the_answers_is_ended_and_that_is_said() {
+    let supervision = Arc::new(supervision());
+    let script = "i=0; while [ $i -lt 100 ]; do echo {}; i=$((i + 1)); done; exec sleep 600";
+    let command = ["sh", "-c", script].map(Into::into).to_vec();
+    let program = Program { command, ..sleeper(&supervision) };
+    let (child, pipes) = Child::start(program, "test", SESSION).await.unwrap();
+    let (told, mut reports) = mpsc::channel(8);
+    tokio::spawn(async move { while reports.recv().await.is_some() {} });
+    let (_instructions, wanted) = mpsc::channel(8);
+    let tokens = Tokens { stop: CancellationToken::new(), kill: CancellationToken::new() };
+    let driver = Driver::new("echo".into(), Box::new(Generous), &supervision, told, Report::Ready);
+    let run = driver.run(child, pipes, Transport::Pipes, wanted, tokens);
+    let exit = tokio::time::timeout(LONG, run).await.unwrap();
+    assert_eq!(exit.reason, ExitReason::Misbehaved);
+    assert!(exit.message.contains("64 MiB") && exit.message.contains("unread"), "{}", exit.message);
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub const CLAUDE: Profile = Profile {
     edits_input: true,
     shows_thinking: true,
     cache: CacheTold::Both,
+    tells_cost: false,
     tells_context: true,
     gives_up: true,
     ask: Some(ask),
@@ -92,7 +93,7 @@ fn ask(questions: &[Question]) -> Call {
     call("AskUserQuestion", json!({ "questions": questions }))
 }
 
-fn subagent(description: &str, prompt: &str) -> Call {
+pub(super) fn subagent(description: &str, prompt: &str) -> Call {
     call("Agent", json!({ "description": description, "prompt": prompt, "subagent_type": "general-purpose" }))
 }
 

@@ -24,6 +24,7 @@ pub const CODEX: Profile = Profile {
     edits_input: false,
     shows_thinking: true,
     cache: CacheTold::Both,
+    tells_cost: false,
     tells_context: true,
     gives_up: true,
     // It asks questions only while it plans.

@@ -50,6 +50,8 @@ pub struct Profile {
     pub shows_thinking: bool,
     /// What it tells of the model's cache.
     pub cache: CacheTold,
+    /// It tells what a turn costs, without being told any prices.
+    pub tells_cost: bool,
     /// It tells how full the context is.
     pub tells_context: bool,
     /// It gives up on a model that cannot be reached while this suite waits.

@@ -67,6 +67,7 @@ pub(super) async fn resume(bench: &Bench) -> Result<(), Fault> {
     session.submit(Action::Stop).await?;
     let exit = exited(&mut session).await?;
     must!(exit.reason == ExitReason::Stopped, "the agent ended as {:?}: {}", exit.reason, exit.message);
+    session.may_be_taken_up();
     let said = session.exchange("second words").await?;
     must!(said == "I remember.", "after it was resumed the agent says {said:?}");
     let after = session.state().await?.summary.agent_session;
@@ -189,6 +190,7 @@ pub(super) async fn agent_killed(bench: &Bench) -> Result<(), Fault> {
     let exit = exited(&mut session).await?;
     must!(exit.reason == ExitReason::Failed, "the agent ended as {:?}", exit.reason);
     must!(exit.signal == Some(9), "the signal told is {:?}", exit.signal);
+    session.may_be_taken_up();
     session.ready().await?;
     let said = session.exchange("second words").await?;
     must!(said == "I remember.", "after it was started again the agent says {said:?}");
@@ -206,6 +208,7 @@ pub(super) async fn killed_early(bench: &Bench) -> Result<(), Fault> {
     };
     kill_process(pid, Signal::KILL).map_err(|error| Fault::wrong(format!("cannot kill it: {error}")))?;
     exited(&mut session).await?;
+    session.may_be_taken_up();
     // Whether it is started again by itself or by the prompt: the session must not stay down.
     let said = session.exchange("second words").await?;
     must!(said == "Here again.", "after it was started again the agent says {said:?}");
@@ -283,6 +286,7 @@ pub(super) async fn daemon_killed(bench: &Bench) -> Result<(), Fault> {
         _ => false,
     });
     must!(cut_off, "the turn that was cut off did not end as interrupted");
+    session.may_be_taken_up();
     session.prompt("second words").await?;
     let mut said = String::new();
     let result = session

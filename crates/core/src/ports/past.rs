@@ -104,6 +104,9 @@ pub enum PastError {
     /// It is there, or was.
     #[error("{0}")]
     Unreadable(String),
+    /// The agent tells of no conversations, or not in this way; only asking it shows that.
+    #[error("{0}")]
+    NotOffered(String),
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::{
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::SemaphorePermit;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::import::Import;
 use super::{
@@ -34,11 +35,14 @@ use crate::{
 /// The most conversations that one list holds.
 pub const PAST_LISTED: u32 = 1000;
 
-/// Lists and imports at once. Each reads many files; more would only wait for the same disk.
-pub(super) const PAST_AT_ONCE: usize = 2;
+/// Lists and imports at once. Each reads many files or starts an agent; more would only wait for the same disk.
+pub(super) const PAST_AT_ONCE: usize = 4;
 
 /// How long an agent may take for its list, or for the next piece of a conversation.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How long an agent may take for its list where others are asked as well: one that hangs must not hold up theirs.
+const ONE_OF_MANY: Duration = Duration::from_secs(20);
 
 /// The collection of imports that are not finished, by the session that each will be.
 const IMPORTS: &str = "imports";
@@ -111,30 +115,27 @@ impl Registry {
             None => self.real_roots(),
         };
         let query = PastQuery { limit, below, prefix: None };
+        let lists = self.lists(self.with_past(listing.agent.as_deref())?, &query).await;
+        let living = self.living().await?;
         let mut all: Vec<PastDescription> = Vec::new();
-        for (agent, past) in self.with_past(listing.agent.as_deref())? {
-            let listed = self.list_past(&*past, query.clone()).await;
+        for ((agent, _), listed) in lists {
+            let kind = agent.kind();
+            let described = |past: PastSession| PastDescription {
+                session: living.get(&(kind.to_owned(), past.past.clone())).copied(),
+                agent: kind.to_owned(),
+                past,
+            };
             match listed {
-                Ok(found) => all.extend(found.into_iter().map(|past| PastDescription {
-                    agent: agent.kind().to_owned(),
-                    past,
-                    session: None,
-                })),
+                Ok(found) => all.extend(found.into_iter().map(described)),
                 Err(refusal) if listing.agent.is_some() => return Err(refusal),
-                // The others are worth a list all the same.
-                Err(refusal) => {
-                    tracing::warn!(agent = agent.kind(), %refusal, "past conversations cannot be listed");
-                }
+                Err(refusal) => passed_over(kind, &refusal),
             }
         }
+        once_each(&mut all, |one| (&one.past, one.session.is_some()));
         all.sort_by(|a, b| {
             b.past.updated_at.cmp(&a.past.updated_at).then_with(|| a.past.past.cmp(&b.past.past))
         });
         all.truncate(limit);
-        let living = self.living().await?;
-        for one in &mut all {
-            one.session = living.get(&(one.agent.clone(), one.past.past.clone())).copied();
-        }
         Ok(all)
     }
 
@@ -231,10 +232,37 @@ impl Registry {
         Ok(vec![found])
     }
 
-    async fn list_past(&self, past: &dyn Past, query: PastQuery) -> Result<Vec<PastSession>, Refusal> {
+    /// What each of these has, asked side by side, in their order.
+    async fn lists(
+        &self,
+        keepers: Vec<Keeper>,
+        query: &PastQuery,
+    ) -> Vec<(Keeper, Result<Vec<PastSession>, Refusal>)> {
+        let patience = if keepers.len() == 1 { PATIENCE } else { ONE_OF_MANY };
+        let asked = keepers.into_iter().map(|keeper| {
+            let (registry, past, query) = (self.clone(), Arc::clone(&keeper.1), query.clone());
+            // On a task of its own, which ends with whoever asked.
+            let list = async move { registry.list_past(&*past, query, patience).await };
+            (keeper, AbortOnDropHandle::new(tokio::spawn(list)))
+        });
+        let asked: Vec<_> = asked.collect();
+        let mut lists = Vec::new();
+        for (keeper, list) in asked {
+            let fault = |_| Refusal::new(RefusalCode::Internal, "a fault of ours in listing the past");
+            lists.push((keeper, list.await.map_err(fault).and_then(std::convert::identity)));
+        }
+        lists
+    }
+
+    async fn list_past(
+        &self,
+        past: &dyn Past,
+        query: PastQuery,
+        patience: Duration,
+    ) -> Result<Vec<PastSession>, Refusal> {
         let _turn = self.turn().await?;
-        let listed = tokio::time::timeout(PATIENCE, past.list(query)).await.map_err(|_| too_slow())?;
-        listed.map_err(unreadable)
+        let listed = tokio::time::timeout(patience, past.list(query)).await;
+        listed.map_err(|_| too_slow(patience))?.map_err(unreadable)
     }
 
     async fn turn(&self) -> Result<SemaphorePermit<'_>, Refusal> {
@@ -255,20 +283,25 @@ impl Registry {
         // Two tell that it is not unique; one more that is meant in full is among them, since ids are of one length.
         let below = self.real_roots();
         let query = PastQuery { limit: 2, below, prefix: Some(wanted.to_owned()) };
+        let lists = self.lists(self.with_past(Some(&asked.spec.agent))?, &query).await;
+        let living = self.living().await?;
         let mut found = Vec::new();
-        for (agent, past) in self.with_past(Some(&asked.spec.agent))? {
-            let listed = match self.list_past(&*past, query.clone()).await {
+        for ((agent, past), listed) in lists {
+            let listed = match listed {
                 Ok(listed) => listed,
                 Err(refusal) if !asked.spec.agent.is_empty() => return Err(refusal),
                 // It may well be another's.
                 Err(refusal) => {
-                    tracing::debug!(agent = agent.kind(), %refusal, "past conversations cannot be listed");
+                    passed_over(agent.kind(), &refusal);
                     continue;
                 }
             };
             let one = |session| Found { agent: Arc::clone(&agent), past: Arc::clone(&past), session };
             found.extend(listed.into_iter().map(one));
         }
+        let lives =
+            |one: &Found| living.contains_key(&(one.agent.kind().to_owned(), one.session.past.clone()));
+        once_each(&mut found, |one| (&one.session, lives(one)));
         if let Some(exact) = found.iter().position(|one| one.session.past == wanted) {
             return Ok(found.swap_remove(exact));
         }
@@ -325,8 +358,33 @@ fn filled(asked: SessionSpec, found: &Found) -> Result<SessionSpec, Refusal> {
     Ok(spec)
 }
 
-fn too_slow() -> Refusal {
-    let message = format!("the agent took longer than {} s to tell of its past", PATIENCE.as_secs());
+/// Two agents can keep the same conversation: a program and what speaks for it. It is told once, by the one under which it
+/// lives here, else by the first.
+fn once_each<T>(all: &mut Vec<T>, told: impl Fn(&T) -> (&PastSession, bool)) {
+    let name = |past: &PastSession| (past.past.clone(), past.cwd.clone());
+    let mut chosen: HashMap<_, usize> = HashMap::new();
+    for (place, one) in all.iter().enumerate() {
+        let (past, lives) = told(one);
+        let first = *chosen.entry(name(past)).or_insert(place);
+        if lives && all.get(first).is_some_and(|first| !told(first).1) {
+            chosen.insert(name(past), place);
+        }
+    }
+    let chosen: HashSet<usize> = chosen.into_values().collect();
+    let mut place = 0..;
+    all.retain(|_| place.next().is_some_and(|place| chosen.contains(&place)));
+}
+
+/// The others are worth a list all the same.
+fn passed_over(agent: &str, refusal: &Refusal) {
+    if refusal.code == RefusalCode::Unsupported {
+        return tracing::debug!(agent, %refusal, "no past conversations are told");
+    }
+    tracing::warn!(agent, %refusal, "past conversations cannot be listed");
+}
+
+fn too_slow(patience: Duration) -> Refusal {
+    let message = format!("the agent took longer than {} s to tell of its past", patience.as_secs());
     Refusal::new(RefusalCode::AgentRefused, message)
 }
 
@@ -334,6 +392,7 @@ fn unreadable(error: PastError) -> Refusal {
     let code = match &error {
         PastError::NotFound(_) => RefusalCode::NotFound,
         PastError::Unreadable(_) => RefusalCode::AgentRefused,
+        PastError::NotOffered(_) => RefusalCode::Unsupported,
     };
     Refusal::new(code, error.to_string())
 }

@@ -11,7 +11,13 @@ use std::{
 use portolan_core::ports::Boxed;
 use portolan_wire::jsonrpc::Error;
 use serde_json::{Value, json};
-use tokio::{io::AsyncReadExt as _, process::ChildStdout, sync::watch, task::JoinHandle, time::timeout};
+use tokio::{
+    io::AsyncReadExt as _,
+    process::ChildStdout,
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    task::JoinHandle,
+    time::timeout,
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{House, NOT_FOUND, invalid};
@@ -46,6 +52,8 @@ pub(super) struct Terminals {
     house: House,
     count: u64,
     open: Arc<Mutex<HashMap<String, Terminal>>>,
+    /// A place for each that may be open. It is taken before the command is started: several may be started at once.
+    places: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -56,6 +64,7 @@ struct Terminal {
     /// However the terminal is let go of, its command is not left behind.
     _ends: DropGuard,
     life: JoinHandle<()>,
+    _place: OwnedSemaphorePermit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,13 +128,13 @@ fn unknown(terminal: &str) -> Error {
 
 impl Terminals {
     pub(super) fn new(house: House) -> Self {
-        Self { house, count: 0, open: Arc::default() }
+        Self { house, count: 0, open: Arc::default(), places: Arc::new(Semaphore::new(MAX_TERMINALS)) }
     }
 
     pub(super) fn create(&mut self, wanted: Wanted) -> Boxed<'static, Done> {
-        if lock(&self.open).len() >= MAX_TERMINALS {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return ready(Err(invalid(format!("{MAX_TERMINALS} terminals are open; release one first"))));
-        }
+        };
         let program = match self.program(&wanted) {
             Ok(program) => program,
             Err(error) => return ready(Err(error)),
@@ -148,7 +157,8 @@ impl Terminals {
             let kill = CancellationToken::new();
             let life = live(child, pipes.output, Arc::clone(&output), exited, kill.clone());
             let guard = kill.clone().drop_guard();
-            let terminal = Terminal { output, exit, kill, _ends: guard, life: tokio::spawn(life) };
+            let life = tokio::spawn(life);
+            let terminal = Terminal { output, exit, kill, _ends: guard, life, _place: place };
             lock(&open).insert(name.clone(), terminal);
             Ok(json!({ "terminalId": name }))
         })
@@ -362,6 +372,22 @@ mod tests {
         }
         let error = terminals.create(wanted("true", &[])).await.unwrap_err();
         assert!(error.message.contains("release"), "{}", error.message);
+        terminals.release("terminal-1").await.unwrap();
+        create(&mut terminals, wanted("true", &[])).await;
+        terminals.close().await;
+    }
+
+    // They used to be counted once they ran, so that any number could be started at once.
+    #[tokio::test]
+    async fn commands_that_are_started_at_once_are_counted_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut terminals = terminals(folder.path());
+        let begun: Vec<_> = (0..=MAX_TERMINALS).map(|_| terminals.create(wanted("true", &[]))).collect();
+        let mut refused = 0;
+        for started in begun {
+            refused += usize::from(started.await.is_err());
+        }
+        assert_eq!((refused, lock(&terminals.open).len()), (1, MAX_TERMINALS));
         terminals.close().await;
     }
 }

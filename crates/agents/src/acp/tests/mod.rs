@@ -8,6 +8,7 @@ mod goldens;
 mod naive;
 mod orders;
 mod sdk;
+mod subagents;
 mod suite;
 
 use std::{collections::HashMap, path::PathBuf};

@@ -1,5 +1,7 @@
 //! What is asked of an agent, and what becomes of it; and what any bytes do.
 
+use std::time::Duration;
+
 use portolan_core::{
     Event,
     event::{Content, ErrorKind, ItemKind, TurnOutcome},
@@ -13,7 +15,13 @@ use super::{
     Setup, answer_to, asked, events, everything, initialized, prompt, ready, refusal_of, said, setup, told,
     turnout, update, words, written,
 };
-use crate::{acp::fuzz, driver::Translator as _};
+use crate::{
+    acp::{
+        fuzz,
+        translate::{Begin, OLD_ENOUGH},
+    },
+    driver::Translator as _,
+};
 
 // covers: 003-026, 003-029, 003-054
 #[test]
@@ -39,6 +47,34 @@ fn what_an_agent_tells_at_first_is_what_it_can_do() {
     let file = Content::Resource { uri: "file:///a.txt".into(), name: None, text: Some("one".into()) };
     let out = told(&mut acp, 2, Order::Prompt { content: vec![file] });
     assert_eq!(asked(&out, "session/prompt")["params"]["prompt"][0]["type"], "text");
+}
+
+#[test]
+fn that_it_tells_the_cost_is_said_once_it_has() {
+    let mut acp = ready(setup());
+    told(&mut acp, 1, prompt("do it"));
+    let costs = |amount: f64| {
+        update(&json!({ "sessionUpdate": "usage_update", "cost": { "amount": amount, "currency": "USD" } }))
+    };
+    assert_eq!(said(&mut acp, &costs(0.0)).reports, [], "which is what one tells that knows no prices");
+    let out = said(&mut acp, &costs(0.5));
+    let [Event::AgentInfo { info }] = events(&out)[..] else { panic!("{out:?}") };
+    let can = info.capabilities.as_deref().unwrap();
+    assert!(can.cost_tracking && can.session_fork, "and the rest of what it can do stays");
+    assert_eq!(said(&mut acp, &costs(0.75)).reports, [], "it is known");
+}
+
+#[test]
+fn a_conversation_that_is_too_young_is_taken_up_later_and_that_is_said() {
+    let begin = Begin::Resume { session: "S".into(), own: true };
+    let wait = Duration::from_secs(34);
+    let (mut acp, out) = initialized(Setup { begin, too_young: Some(wait), ..setup() }, &everything());
+    assert_eq!(written(&out), Vec::<Value>::new());
+    assert!(out.timers.contains(&(OLD_ENOUGH, Some(wait))), "{out:?}");
+    let waits = |event: &&&Event| matches!(event, Event::Notice { text, .. } if text.contains("in 34 s"));
+    assert_eq!(events(&out).iter().filter(waits).count(), 1, "{out:?}");
+    let out = turnout(|out| acp.timeout(OLD_ENOUGH, out));
+    assert_eq!(asked(&out, "session/resume")["params"]["sessionId"], "S");
 }
 
 // covers: 003-056

@@ -25,6 +25,8 @@ pub const CLAUDE_AGENT_ACP: Profile = Profile {
     // It tells the names, beside the protocol.
     shown_as: None,
     cache: CacheTold::Both,
+    tells_cost: true,
+    subagent: Some(claude::subagent),
     mcp_tool: Some(|server, tool| format!("mcp__{server}__{tool}")),
     modes: Some(("default", "acceptEdits")),
     other_model: "sonnet",

@@ -16,7 +16,10 @@ pub const GEMINI: Profile = Profile {
     title: "Gemini CLI",
     install: "npm install -g @google/gemini-cli@0.61.0",
     environment,
-    saved,
+    // A file is named by the minute and by the beginning of the session's name.
+    saved: |home, agent_session, words| {
+        on_disk(&home.join(".gemini/tmp"), agent_session.get(..8).unwrap_or_default(), words)
+    },
     shell: |command| {
         call("run_shell_command", json!({ "command": command, "description": "a step of the suite" }))
     },
@@ -29,17 +32,6 @@ pub const GEMINI: Profile = Profile {
     slash: Some("/memory show"),
     ..ACP
 };
-
-/// A file is named by the minute and by the beginning of the session's name. Who takes a conversation up within the minute in
-/// which it began overwrites it (a fault of 0.61.0): what is on disk is safe once the minute is over.
-fn saved(home: &Path, agent_session: &str, words: &str) -> bool {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let this_minute =
-        format!("-{:02}-{}", now.as_secs() / 60 % 60, agent_session.get(..8).unwrap_or_default());
-    let folder = home.join(".gemini/tmp");
-    on_disk(&folder, agent_session.get(..8).unwrap_or_default(), words)
-        && !on_disk(&folder, &this_minute, words)
-}
 
 /// How it logs in, and that it tries once, only a file can say.
 fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {

@@ -35,6 +35,7 @@ const ACP: Profile = Profile {
     edits_input: false,
     shows_thinking: true,
     cache: CacheTold::Read,
+    tells_cost: false,
     tells_context: true,
     gives_up: true,
     ask: None,

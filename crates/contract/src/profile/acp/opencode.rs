@@ -20,6 +20,7 @@ pub const OPENCODE: Profile = Profile {
     shell: |command| call("bash", json!({ "command": command, "description": "a step of the suite" })),
     write: |path, text| call("write", json!({ "filePath": path, "content": text })),
     denial: Denial::EndsTurn,
+    tells_cost: true,
     // It tries six times, and waits longer each time.
     gives_up: false,
     mcp_tool: Some(|server, tool| format!("{server}_{tool}")),

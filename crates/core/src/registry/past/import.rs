@@ -67,7 +67,8 @@ impl Import<'_> {
         let (mut entries, mut left_out, mut at) = (0_u32, 0_u32, began);
         let mut waiting = Waiting::default();
         loop {
-            let piece = tokio::time::timeout(PATIENCE, pieces.recv()).await.map_err(|_| too_slow())?;
+            let piece =
+                tokio::time::timeout(PATIENCE, pieces.recv()).await.map_err(|_| too_slow(PATIENCE))?;
             match piece {
                 Some(PastPiece::Entry(entry)) => {
                     let PastEntry { at: told, event } = *entry;

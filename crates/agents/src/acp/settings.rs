@@ -1,0 +1,262 @@
+//! What can be set in a session: modes, models and the agent's other options.
+//!
+//! Modes and models come in two shapes: lists of their own with methods of their own, and options of the configuration.
+//! Both are taken; of models the options are preferred, of modes the lists, because that is what agents keep working.
+
+use portolan_core::{
+    Event,
+    capabilities::ModelInfo,
+    event::{AgentInfo, ErrorKind, Level},
+    ports::Ticket,
+};
+use serde_json::{Value, json};
+
+use super::{
+    calls::What,
+    translate::{Translate, notice},
+    wire::{list, some_text, text},
+};
+use crate::driver::Turnout;
+
+/// The modes and models there are, and those that are set.
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    modes: Vec<Named>,
+    mode: Option<String>,
+    mode_option: Option<String>,
+    has_mode_list: bool,
+    models: Vec<ModelInfo>,
+    model: Option<String>,
+    model_option: Option<String>,
+}
+
+/// A mode: by the agent's id, and by a word for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    id: String,
+    word: String,
+}
+
+impl Settings {
+    pub(super) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// The models there are, where there are any.
+    pub(super) fn models(&self) -> Option<Vec<ModelInfo>> {
+        (!self.models.is_empty()).then(|| self.models.clone())
+    }
+
+    /// The modes there are by their words, where there are any.
+    pub(super) fn words(&self) -> Option<Vec<String>> {
+        (!self.modes.is_empty()).then(|| self.modes.iter().map(|mode| mode.word.clone()).collect())
+    }
+
+    /// The id of a mode, by id or word.
+    pub(super) fn mode_id(&self, wanted: &str) -> Option<String> {
+        let by = |fits: &dyn Fn(&Named) -> bool| self.modes.iter().find(|mode| fits(mode));
+        let found = by(&|mode| mode.id == wanted).or_else(|| by(&|mode| mode.word == wanted));
+        found.map(|mode| mode.id.clone())
+    }
+
+    fn mode_word(&self, id: &str) -> String {
+        self.modes.iter().find(|mode| mode.id == id).map_or_else(|| id.to_owned(), |mode| mode.word.clone())
+    }
+
+    /// Takes in what is told of modes, models and options, and says what of it is new.
+    pub(super) fn take(&mut self, told: &Value) -> AgentInfo {
+        let mut info = AgentInfo::default();
+        if told["modes"].is_object() {
+            self.has_mode_list = true;
+            self.modes =
+                list(&told["modes"], "availableModes").iter().filter_map(|mode| named(mode, "id")).collect();
+            self.mode = some_text(&told["modes"], "currentModeId");
+        }
+        if told["models"].is_object() && self.model_option.is_none() {
+            let models = list(&told["models"], "availableModels").iter();
+            self.models = models.filter_map(|model| model_info(model, "modelId")).collect();
+            self.model = some_text(&told["models"], "currentModelId");
+        }
+        for option in list(told, "configOptions").iter().filter(|option| option["id"].is_string()) {
+            let category = some_text(option, "category").unwrap_or_else(|| text(option, "id"));
+            match category.as_str() {
+                "mode" => {
+                    self.mode_option = some_text(option, "id");
+                    self.modes = choices(option).filter_map(|mode| named(mode, "value")).collect();
+                    self.mode = some_text(option, "currentValue");
+                }
+                "model" => {
+                    self.model_option = some_text(option, "id");
+                    self.models = choices(option).filter_map(|model| model_info(model, "value")).collect();
+                    self.model = some_text(option, "currentValue");
+                }
+                _ => {}
+            }
+        }
+        if told["modes"].is_object() || told["configOptions"].is_array() {
+            info.modes = self.words();
+            info.mode = self.mode.as_deref().map(|mode| self.mode_word(mode));
+        }
+        if told["models"].is_object() || told["configOptions"].is_array() {
+            info.models = self.models();
+            info.model.clone_from(&self.model);
+        }
+        info
+    }
+}
+
+/// What can be chosen, in groups or not.
+fn choices(option: &Value) -> impl Iterator<Item = &Value> {
+    let grouped = |choice: &Value| choice["options"].is_array();
+    list(option, "options").iter().flat_map(move |choice| {
+        let group = list(choice, "options").iter();
+        let single = (!grouped(choice)).then_some(choice).into_iter();
+        group.chain(single)
+    })
+}
+
+fn named(told: &Value, key: &str) -> Option<Named> {
+    let id = some_text(told, key)?;
+    // Copilot names its modes by the address of a page.
+    let word = id.rsplit('#').next().filter(|word| !word.is_empty()).unwrap_or(&id).to_owned();
+    Some(Named { id, word })
+}
+
+fn model_info(told: &Value, key: &str) -> Option<ModelInfo> {
+    let id = some_text(told, key)?;
+    Some(ModelInfo {
+        display_name: some_text(told, "name").unwrap_or_else(|| id.clone()),
+        description: some_text(told, "description"),
+        id,
+    })
+}
+
+impl Translate {
+    /// The mode that was asked for; where none was, the one in which the agent asks before it acts. Without it nothing
+    /// begins: in another mode the agent might do unasked what it was to ask about.
+    pub(super) fn first_mode(&mut self, out: &mut Turnout) {
+        let asking = self.setup.known.asking_mode.map(str::to_owned);
+        let Some(wanted) = self.setup.mode.take().or(asking) else { return self.first_model(out) };
+        let Some(id) = self.settings.mode_id(&wanted) else {
+            let why = format!("{} has no mode `{wanted}`", self.setup.title);
+            if self.settings.modes.is_empty() {
+                // It has one way to work, and that is its own.
+                notice(Level::Warning, why, out);
+                return self.first_model(out);
+            }
+            return Self::no_such_mode(why, &self.modes_there_are(), out);
+        };
+        if self.settings.mode.as_ref() == Some(&id) {
+            self.mode_is(&id, &Value::Null, out);
+            return self.first_model(out);
+        }
+        self.ask_for_mode(None, What::FirstMode(id.clone()), &id, out);
+    }
+
+    pub(super) fn first_model(&mut self, out: &mut Turnout) {
+        match self.setup.model.take() {
+            Some(model) if self.settings.model.as_ref() != Some(&model) => {
+                self.ask_for_model(None, What::FirstModel(model.clone()), &model, out);
+            }
+            _ => self.begun_and_set(out),
+        }
+    }
+
+    pub(super) fn set_mode(&mut self, ticket: Option<Ticket>, wanted: &str, out: &mut Turnout) {
+        let Some(id) = self.settings.mode_id(wanted) else {
+            if let Some(ticket) = ticket {
+                out.rejected(ticket, format!("there is no mode `{wanted}`; {}", self.modes_there_are()));
+            }
+            return;
+        };
+        self.ask_for_mode(ticket, What::Mode(id.clone()), &id, out);
+    }
+
+    pub(super) fn no_such_mode(why: String, there_are: &str, out: &mut Turnout) {
+        let way_out = format!("name a mode that it has when you start the session; {there_are}");
+        Self::cannot(
+            ErrorKind::InvalidRequest,
+            format!("the session could not begin: {why}"),
+            Some(way_out),
+            out,
+        );
+    }
+
+    pub(super) fn modes_there_are(&self) -> String {
+        if self.settings.modes.is_empty() {
+            return format!("{} has no modes", self.setup.title);
+        }
+        let words: Vec<_> = self.settings.modes.iter().map(|mode| mode.word.as_str()).collect();
+        format!("there is {}", words.join(", "))
+    }
+
+    fn ask_for_mode(&mut self, ticket: Option<Ticket>, what: What, id: &str, out: &mut Turnout) {
+        let option = self.settings.mode_option.clone().filter(|_| !self.settings.has_mode_list);
+        if let Some(option) = option {
+            return self.ask_for_option(ticket, what, &option, id, out);
+        }
+        let params = self.of_session(json!({ "modeId": id }));
+        self.ask(ticket, what, "session/set_mode", params, out);
+    }
+
+    pub(super) fn set_model(&mut self, ticket: Option<Ticket>, model: &str, out: &mut Turnout) {
+        self.ask_for_model(ticket, What::Model(model.to_owned()), model, out);
+    }
+
+    fn ask_for_model(&mut self, ticket: Option<Ticket>, what: What, model: &str, out: &mut Turnout) {
+        if let Some(option) = self.settings.model_option.clone() {
+            return self.ask_for_option(ticket, what, &option, model, out);
+        }
+        let params = self.of_session(json!({ "modelId": model }));
+        self.ask(ticket, what, "session/set_model", params, out);
+    }
+
+    fn ask_for_option(
+        &mut self,
+        ticket: Option<Ticket>,
+        what: What,
+        option: &str,
+        value: &str,
+        out: &mut Turnout,
+    ) {
+        let params = self.of_session(json!({ "configId": option, "value": value }));
+        self.ask(ticket, what, "session/set_config_option", params, out);
+    }
+
+    /// The agent has said that it has this mode now.
+    pub(super) fn mode_is(&mut self, mode: &str, result: &Value, out: &mut Turnout) {
+        let mut info = self.settings.take(result);
+        let changed = self.settings.mode.as_deref() != Some(mode);
+        if changed && info.mode.is_none() {
+            self.settings.mode = Some(mode.to_owned());
+        }
+        info.mode = Some(self.settings.mode_word(self.settings.mode.as_deref().unwrap_or(mode)));
+        out.event(Event::AgentInfo { info: Box::new(info) });
+    }
+
+    pub(super) fn model_is(&mut self, model: &str, result: &Value, out: &mut Turnout) {
+        let mut info = self.settings.take(result);
+        if info.model.is_none() {
+            self.settings.model = Some(model.to_owned());
+        }
+        info.model.clone_from(&self.settings.model);
+        out.event(Event::AgentInfo { info: Box::new(info) });
+    }
+
+    /// Modes, models or options have changed.
+    pub(super) fn settings_told(&mut self, told: &Value, out: &mut Turnout) {
+        let info = self.settings.take(told);
+        if info != AgentInfo::default() {
+            out.event(Event::AgentInfo { info: Box::new(info) });
+        }
+    }
+
+    pub(super) fn mode_told(&mut self, id: &str, out: &mut Turnout) {
+        if self.settings.mode.as_deref() == Some(id) {
+            return;
+        }
+        self.settings.mode = Some(id.to_owned());
+        let info = AgentInfo { mode: Some(self.settings.mode_word(id)), ..AgentInfo::default() };
+        out.event(Event::AgentInfo { info: Box::new(info) });
+    }
+}

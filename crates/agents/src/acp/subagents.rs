@@ -1,0 +1,88 @@
+//! Subagents, where an agent marks what is theirs. ACP has no settled word for them: the adapter of Claude Code names, beside
+//! each of their messages, the call that started the subagent, and that is what is read here.
+//!
+//! A subagent begins with the first message that is its own, and ends with the call that started it, or with the turn.
+
+use indexmap::IndexSet;
+use portolan_core::{
+    Event,
+    event::{ToolOutcome, TurnOutcome},
+};
+use serde_json::Value;
+
+use super::{messages::Ending, translate::Translate, wire::some_text};
+use crate::driver::Turnout;
+
+/// Where agents put the call that started the subagent whose message this is.
+const PARENTS: &[&str] = &["/_meta/claudeCode/parentToolUseId"];
+
+/// Subagents at work at once. What one more of them says is shown as the agent's own.
+const AT_WORK: usize = 256;
+
+/// Those that are at work, by the calls that started them.
+#[derive(Debug, Default)]
+pub(super) struct Subagents(IndexSet<String>);
+
+/// The call that started the subagent whose message this is.
+pub(super) fn marked(told: &Value) -> Option<&str> {
+    let parent = PARENTS.iter().find_map(|place| told.pointer(place)?.as_str());
+    // Nothing is part of itself.
+    parent.filter(|parent| !parent.is_empty() && told["toolCallId"] != **parent)
+}
+
+impl Translate {
+    /// Whose message this is, where it is a subagent's. One that is heard of for the first time begins.
+    pub(super) fn owner(&mut self, told: &Value, out: &mut Turnout) -> Option<String> {
+        let subagent = marked(told)?;
+        if !self.subagents.0.contains(subagent) {
+            if self.subagents.0.len() >= AT_WORK {
+                return None;
+            }
+            self.subagents.0.insert(subagent.to_owned());
+            self.subagent_begins(subagent, out);
+        }
+        Some(subagent.to_owned())
+    }
+
+    fn subagent_begins(&mut self, subagent: &str, out: &mut Turnout) {
+        self.show_open_call(subagent, out);
+        let call = self.tools.call_of(subagent);
+        let input = call.map_or(&Value::Null, |call| &call.input);
+        let line = call.and_then(super::tools::Call::line).or_else(|| self.tools.line_of(subagent));
+        let description = some_text(input, "description").or(line);
+        out.event(Event::SubagentStarted {
+            subagent: subagent.to_owned(),
+            parent: call.and_then(|call| call.parent.clone()),
+            subagent_type: some_text(input, "subagent_type"),
+            description: description.unwrap_or_else(|| "a subagent".into()),
+            prompt: some_text(input, "prompt"),
+            model: some_text(input, "model"),
+            // Its call has ended, and it has not.
+            background: call.is_none(),
+            team: None,
+        });
+    }
+
+    /// The call that started it has ended.
+    pub(super) fn subagent_ends(&mut self, subagent: &str, outcome: ToolOutcome, out: &mut Turnout) {
+        if self.subagents.0.shift_remove(subagent) {
+            self.end_words_of(Some(subagent), ending(outcome), out);
+            let (subagent, summary) = (subagent.to_owned(), None);
+            out.event(Event::SubagentEnded { subagent, outcome, summary, work: None });
+        }
+    }
+
+    /// The turn is over, and with it all that was done in it. The last that began is the first to end.
+    pub(super) fn subagents_left(&mut self, turn: TurnOutcome, out: &mut Turnout) {
+        let outcome =
+            if turn == TurnOutcome::Completed { ToolOutcome::Done } else { ToolOutcome::Interrupted };
+        let left: Vec<_> = self.subagents.0.iter().rev().cloned().collect();
+        for subagent in left {
+            self.subagent_ends(&subagent, outcome, out);
+        }
+    }
+}
+
+fn ending(outcome: ToolOutcome) -> Ending {
+    if outcome == ToolOutcome::Interrupted { Ending::CutOff } else { Ending::Whole }
+}
