@@ -35,6 +35,35 @@ subscription?: string,
 token_source?: string, };
 
 /**
+ * An agent's account, as frontends show it.
+ */
+export type AccountDescription = {
+/**
+ * Whose it is.
+ */
+agent: string,
+/**
+ * The page of a login that is under way.
+ */
+under_way?: LoginPage,
+/**
+ * Why the last login through Portolan failed.
+ */
+failed?: string,
+/**
+ * Whether anyone is; absent where the agent needs no login, or does not tell.
+ */
+login?: Login,
+/**
+ * Who, where it tells.
+ */
+account?: Account,
+/**
+ * How much of what the account may use is used, where it tells.
+ */
+limits?: Array<UsageLimit>, };
+
+/**
  * What someone asks of a session.
  */
 export type Action = { "name": "prompt",
@@ -312,6 +341,23 @@ content: JsonValue, } | { "kind": "output",
 output: JsonValue, };
 
 /**
+ * The body of a REST request that puts a past conversation away, or takes it out again.
+ */
+export type ArchivePast = {
+/**
+ * The agent's own id of the conversation, or a unique beginning.
+ */
+past: string,
+/**
+ * The agent that has kept it; any when empty.
+ */
+agent?: string,
+/**
+ * Away or out.
+ */
+archived: boolean, };
+
+/**
  * What the agent wants to know.
  */
 export type Ask = { "kind": "permission",
@@ -560,6 +606,14 @@ native_protocol: NativeProtocol,
  */
 options: Array<SpecOption>,
 /**
+ * The ways in which it can be logged in and out through Portolan; none where it cannot.
+ */
+logins?: Array<LoginWay>,
+/**
+ * A conversation that the agent has kept by itself can be put away in its own list.
+ */
+past_archive?: boolean,
+/**
  * The models, where known.
  */
 supported_models?: Array<ModelInfo>,
@@ -636,6 +690,10 @@ agent?: string,
  */
 cwd?: string,
 /**
+ * Those that the agent has put away, instead of the others.
+ */
+archived?: boolean,
+/**
  * At most so many; 100 when absent, 1,000 at most.
  */
 limit?: number, } | { "type": "take_up", id: CommandId,
@@ -651,7 +709,19 @@ copy?: boolean,
  * What the session is made of beside. An empty `agent` is any that has the conversation; without `cwd` it is
  * the folder that the conversation was held in.
  */
-spec: SessionSpec, } | { "type": "delete", id: CommandId,
+spec: SessionSpec, } | { "type": "archive_past", id: CommandId,
+/**
+ * The agent's own id of the conversation, or a unique beginning of 4 characters or more.
+ */
+past: string,
+/**
+ * The agent that has kept it; any when empty.
+ */
+agent?: string,
+/**
+ * Away or out.
+ */
+archived: boolean, } | { "type": "delete", id: CommandId,
 /**
  * Which.
  */
@@ -731,7 +801,23 @@ session: SessionId, } | { "type": "agents", id: CommandId,
 /**
  * Look at each of them anew.
  */
-probe: boolean, } | { "type": "token_create", id: CommandId,
+probe: boolean, } | { "type": "account", id: CommandId,
+/**
+ * Which agent.
+ */
+agent: string, } | { "type": "log_in", id: CommandId,
+/**
+ * Which agent.
+ */
+agent: string,
+/**
+ * How.
+ */
+with: LogIn, } | { "type": "log_out", id: CommandId,
+/**
+ * Which agent.
+ */
+agent: string, } | { "type": "token_create", id: CommandId,
 /**
  * What people call it.
  */
@@ -1034,7 +1120,19 @@ on: boolean,
 /**
  * The tools that it approves.
  */
-tools: Array<string>, };
+tools: Array<string>, } | { "type": "account_changed",
+/**
+ * Which agent.
+ */
+agent: string,
+/**
+ * Whether it is logged in now, where it tells.
+ */
+login?: Login,
+/**
+ * Why the login failed.
+ */
+failed?: string, };
 
 /**
  * The daemon's state: the list of sessions and the inbox.
@@ -1730,6 +1828,15 @@ seq: Seq,
 state: DaemonState, };
 
 /**
+ * A login as it is asked for.
+ */
+export type LogIn = { "way": "browser" } | { "way": "device_code" } | { "way": "api_key",
+/**
+ * The key. It is passed on to the agent, and neither kept nor shown.
+ */
+key: string, };
+
+/**
  * Whether an agent is logged in.
  */
 export type Login = { "state": "logged_in",
@@ -1741,6 +1848,24 @@ how: string, } | { "state": "logged_out",
  * What the user can do.
  */
 way_out: string, };
+
+/**
+ * The page on which a person logs in.
+ */
+export type LoginPage = {
+/**
+ * Its address.
+ */
+url: string,
+/**
+ * The code to type there, where it takes one.
+ */
+code?: string, };
+
+/**
+ * A way to log an agent in.
+ */
+export type LoginWay = "browser" | "device_code" | "api_key";
 
 /**
  * An MCP server as the agent sees it.
@@ -2202,7 +2327,11 @@ variables: { [key in string]: string }, } | { "reply": "agents",
 /**
  * All of them.
  */
-agents: Array<AgentDescription>, } | { "reply": "token",
+agents: Array<AgentDescription>, } | { "reply": "account",
+/**
+ * Who is logged in, and what has become of a login.
+ */
+account: AccountDescription, } | { "reply": "token",
 /**
  * What it is.
  */
@@ -2495,7 +2624,11 @@ variables: { [key in string]: string }, } | { "reply": "agents",
 /**
  * All of them.
  */
-agents: Array<AgentDescription>, } | { "reply": "token",
+agents: Array<AgentDescription>, } | { "reply": "account",
+/**
+ * Who is logged in, and what has become of a login.
+ */
+account: AccountDescription, } | { "reply": "token",
 /**
  * What it is.
  */
@@ -3120,6 +3253,23 @@ lines_added?: number,
  * Lines removed from files, where told.
  */
 lines_removed?: number, };
+
+/**
+ * A limit of an account.
+ */
+export type UsageLimit = {
+/**
+ * How much of it is used.
+ */
+used_percent: number,
+/**
+ * Over how many minutes it counts, where told.
+ */
+window_minutes?: number,
+/**
+ * When it begins anew, where told.
+ */
+resets_at?: Millis, };
 
 /**
  * Is an agent's own option a yes or a no? A no must never be sent as a yes, whatever it is called.

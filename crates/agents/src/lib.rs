@@ -13,6 +13,8 @@ pub mod counters;
 pub mod demo;
 pub mod dial_in;
 pub mod driver;
+#[cfg(test)]
+mod mutations;
 pub mod prices;
 pub mod roads;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    ports::{Agent, AgentLink, Boxed, Launch, Past, Probe, Road},
+    ports::{Account, Agent, AgentLink, Boxed, Launch, Past, Probe, Road},
 };
 
 use crate::{Supervision, acp::Acp, driver};
@@ -89,6 +89,10 @@ impl<A: OwnProtocol> Agent for Roads<A> {
 
     fn past(&self) -> Option<Arc<dyn Past>> {
         self.own.past()
+    }
+
+    fn account(&self) -> Option<Arc<dyn Account>> {
+        self.own.account()
     }
 
     fn start(&self, launch: Launch) -> AgentLink {

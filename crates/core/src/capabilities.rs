@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Refusal, RefusalCode, spec::SpecOption};
+use crate::{Refusal, RefusalCode, ports::LoginWay, spec::SpecOption};
 
 /// How the agent is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +128,12 @@ pub struct Capabilities {
     pub native_protocol: NativeProtocol,
     /// Which options a new session of this agent takes.
     pub options: Vec<SpecOption>,
+    /// The ways in which it can be logged in and out through Portolan; none where it cannot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logins: Vec<LoginWay>,
+    /// A conversation that the agent has kept by itself can be put away in its own list.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub past_archive: bool,
     /// The models, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
@@ -172,6 +178,8 @@ impl Default for Capabilities {
             prompt_queue: PromptQueue::Held,
             native_protocol: NativeProtocol::Pty,
             options: vec![SpecOption::Cwd, SpecOption::Prompt, SpecOption::Name, SpecOption::Env],
+            logins: vec![],
+            past_archive: false,
             supported_models: None,
             supported_permission_modes: None,
             supported_commands: None,

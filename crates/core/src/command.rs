@@ -236,7 +236,8 @@ impl Action {
 }
 
 /// What someone asks of the daemon, beside making and deleting sessions which have calls of their own.
-pub const DAEMON_ACTIONS: [&str; 5] = ["create", "take_up", "delete", "token_create", "token_revoke"];
+pub const DAEMON_ACTIONS: [&str; 8] =
+    ["create", "take_up", "archive_past", "delete", "log_in", "log_out", "token_create", "token_revoke"];
 
 /// Who sent a command and under which id: the key under which it is done at most once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -676,6 +676,19 @@ pub enum DaemonEvent {
         /// The tools that it approves.
         tools: Vec<String>,
     },
+    /// An agent was logged in or out through Portolan, or a login that was begun has failed.
+    AccountChanged {
+        /// Which agent.
+        agent: String,
+        /// Whether it is logged in now, where it tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        login: Option<crate::ports::Login>,
+        /// Why the login failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        failed: Option<String>,
+    },
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Ports: the traits that the sides of core implement. Agents to the south, the store below, the clock.
 
+mod account;
 mod past;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
@@ -10,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::past::*;
+pub use self::{account::*, past::*};
 use crate::{
     Capabilities, CommandId, Event, Generation, LogId, Millis, Seq, SessionId, SessionSpec, Stored, TokenId,
     capabilities::NativeProtocol,
@@ -74,6 +75,11 @@ pub trait Agent: fmt::Debug + Send + Sync {
 
     /// The conversations that it has kept by itself, where they can be read.
     fn past(&self) -> Option<Arc<dyn Past>> {
+        None
+    }
+
+    /// Its login, where it can be looked at and changed by asking the agent itself.
+    fn account(&self) -> Option<Arc<dyn Account>> {
         None
     }
 
@@ -186,8 +192,8 @@ pub const INSTRUCTIONS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// Something for the agent to do. Each with a ticket is settled by exactly one of [`Report::Consumed`] and
-/// [`Report::Rejected`], unless the agent ends first.
+/// Something for the agent to do. Each with a ticket is settled by exactly one of [`Report::Consumed`],
+/// [`Report::Rejected`] and [`Report::Uncertain`], unless the agent ends first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
     /// Under which name it is settled.
@@ -340,6 +346,14 @@ pub enum Report {
         ticket: Ticket,
         /// Its words.
         error: String,
+    },
+    /// It was written to the agent, and nobody knows whether the agent took it up: its answer did not come in time. One that
+    /// comes late still settles a prompt.
+    Uncertain {
+        /// Which.
+        ticket: Ticket,
+        /// What happened.
+        reason: String,
     },
     /// The connection to a living agent was lost.
     LinkLost {

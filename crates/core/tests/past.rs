@@ -19,9 +19,9 @@ use portolan_core::{
     log::delivery::Start,
     ports::{
         Agent, AgentLink, Boxed, Clock, Launch, Op, Order, Page, Past, PastEntry, PastError, PastPiece,
-        PastQuery, PastSession, Probe, Report, ResumePoint, Store as _, Write,
+        PastPlace, PastQuery, PastSession, Probe, Report, ResumePoint, Store as _, Write,
     },
-    registry::{PastDescription, PastListing, Registry, TakeUp},
+    registry::{PastDescription, PastListing, PastMove, Registry, TakeUp},
     session::{machine::Policy, state::Status},
 };
 use portolan_store::MemoryStore;
@@ -35,14 +35,18 @@ const SECOND: &str = "aaaa2222-second";
 struct Kept {
     sessions: Vec<PastSession>,
     pieces: Mutex<Vec<PastPiece>>,
+    away: Arc<Mutex<Vec<String>>>,
 }
 
 impl Past for Kept {
     fn list(&self, query: PastQuery) -> Boxed<'static, Result<Vec<PastSession>, PastError>> {
         let prefix = query.prefix.clone().unwrap_or_default();
+        let away = self.away.lock().expect("one test").clone();
+        let is_there = |past: &PastSession| away.contains(&past.past) == (query.place == PastPlace::Archived);
         let mut found: Vec<_> = self
             .sessions
             .iter()
+            .filter(|past| is_there(past))
             .filter(|past| past.past.starts_with(&prefix) && query.admits(past.cwd.as_deref()))
             .cloned()
             .collect();
@@ -62,6 +66,15 @@ impl Past for Kept {
         });
         pieces_out
     }
+
+    fn put(&self, past: String, place: PastPlace) -> Boxed<'static, Result<(), PastError>> {
+        let mut away = self.away.lock().expect("one test");
+        away.retain(|known| *known != past);
+        if place == PastPlace::Archived {
+            away.push(past);
+        }
+        Box::pin(async { Ok(()) })
+    }
 }
 
 fn past_session(past: &str, title: &str, updated_at: i64) -> PastSession {
@@ -77,7 +90,7 @@ fn past_session(past: &str, title: &str, updated_at: i64) -> PastSession {
 
 fn kept(pieces: Vec<PastPiece>) -> Arc<Kept> {
     let sessions = vec![past_session(SECOND, "the second", 400), past_session(FIRST, "the first", 300)];
-    Arc::new(Kept { sessions, pieces: Mutex::new(pieces) })
+    Arc::new(Kept { sessions, pieces: Mutex::new(pieces), ..Kept::default() })
 }
 
 fn said(at: Option<i64>, event: Event) -> PastPiece {
@@ -135,7 +148,7 @@ fn take_up(past: &str) -> TakeUp {
 }
 
 fn listing() -> PastListing {
-    PastListing { agent: None, cwd: None, limit: 100 }
+    PastListing { limit: 100, ..PastListing::default() }
 }
 
 /// Every entry that lies in the store: when, by whom, what.
@@ -167,6 +180,58 @@ async fn the_list_is_newest_first_bounded_and_tells_what_lives_here_already() {
     let taken = world.registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken");
     let all = world.registry.past(&owner(), listing()).await.expect("a list");
     assert_eq!(ids(&all), [(SECOND.to_owned(), None), (FIRST.to_owned(), Some(taken.session.session))]);
+}
+
+#[derive(Debug)]
+struct Absent;
+
+impl Past for Absent {
+    fn list(&self, _query: PastQuery) -> Boxed<'static, Result<Vec<PastSession>, PastError>> {
+        Box::pin(async { Err(PastError::NotOffered("it is not installed".into())) })
+    }
+
+    fn read(&self, _past: String) -> mpsc::Receiver<PastPiece> {
+        mpsc::channel(1).1
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_not_here_is_missed_only_by_whoever_names_it() {
+    let absent = World::with_past(Arc::new(MemoryStore::new()), Policy::default(), Arc::new(Absent)).await;
+    assert_eq!(absent.registry.past(&owner(), listing()).await.expect("a list"), []);
+    let named = PastListing { agent: Some("fake".into()), ..listing() };
+    let refused = absent.registry.past(&owner(), named).await.expect_err("it is named");
+    assert_eq!((refused.code, refused.message.as_str()), (RefusalCode::Unsupported, "it is not installed"));
+}
+
+// covers: 003-003, 003-039
+#[tokio::test]
+async fn a_conversation_is_put_away_and_taken_out_again_but_not_from_under_a_running_session() {
+    let world = world(kept(conversation())).await;
+    let registry = &world.registry;
+    let ids = async |place| {
+        let listed = registry.past(&owner(), PastListing { place, ..listing() }).await.expect("a list");
+        listed.into_iter().map(|one| one.past.past).collect::<Vec<_>>()
+    };
+    let to = |past: &str, place| PastMove { agent: String::new(), past: past.into(), place };
+    let away = registry.move_past(&owner(), to("aaaa1", PastPlace::Archived)).await.expect("put away");
+    assert_eq!((away.agent.as_str(), away.past.past.as_str()), ("fake", FIRST));
+    assert_eq!(ids(PastPlace::Listed).await, [SECOND]);
+    assert_eq!(ids(PastPlace::Archived).await, [FIRST]);
+    let again = registry.move_past(&owner(), to(FIRST, PastPlace::Archived)).await.expect_err("not there");
+    assert_eq!(again.code, RefusalCode::NotFound);
+    registry.move_past(&owner(), to(FIRST, PastPlace::Listed)).await.expect("taken out");
+    assert_eq!(ids(PastPlace::Archived).await, [""; 0]);
+
+    let taken = registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken");
+    world.prompt(taken.session.session, "go on").await;
+    world.puppet().await.ready().await;
+    let refused = registry.move_past(&owner(), to(FIRST, PastPlace::Archived)).await.expect_err("it runs");
+    assert_eq!(refused.code, RefusalCode::Invalid);
+    assert!(refused.message.contains("portolan stop"), "{refused}");
+    let viewer = principal("viewer", Role::Viewer);
+    let refused = registry.move_past(&viewer, to(SECOND, PastPlace::Archived)).await.expect_err("a reader");
+    assert_eq!(refused.code, RefusalCode::Forbidden);
 }
 
 #[tokio::test]
@@ -293,7 +358,7 @@ async fn a_conversation_is_taken_up_once_unless_a_copy_is_asked_for() {
 async fn a_conversation_that_a_session_holds_itself_lives_here_already() {
     let mut past = past_session("agent-session", "its own", 1);
     past.cwd = None;
-    let world = world(Arc::new(Kept { sessions: vec![past], pieces: Mutex::default() })).await;
+    let world = world(Arc::new(Kept { sessions: vec![past], ..Kept::default() })).await;
     let (session, _agent) = world.session().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
@@ -330,7 +395,8 @@ async fn the_past_of_folders_that_are_not_allowed_is_not_told_and_not_taken_up()
     let allowed = tempfile::tempdir().expect("a folder");
     let inside = PastSession { cwd: Some(allowed.path().into()), ..past_session(FIRST, "inside", 1) };
     let outside = PastSession { cwd: Some(PathBuf::from("/")), ..past_session(SECOND, "outside", 2) };
-    let past = Arc::new(Kept { sessions: vec![inside, outside], pieces: Mutex::new(conversation()) });
+    let pieces = Mutex::new(conversation());
+    let past = Arc::new(Kept { sessions: vec![inside, outside], pieces, ..Kept::default() });
     let policy = Policy { roots: [allowed.path().to_path_buf()].into(), ..Policy::default() };
     let world = World::with_past(Arc::new(MemoryStore::new()), policy, past).await;
     let listed = world.registry.past(&owner(), listing()).await.expect("a list");

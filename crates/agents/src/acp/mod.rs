@@ -234,6 +234,9 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         prompt_queue: PromptQueue::Held,
         native_protocol: NativeProtocol::Acp,
         options,
+        // Its methods are for the configuration: `agents.*.login`.
+        logins: vec![],
+        past_archive: false,
         supported_models: None,
         supported_permission_modes: None,
         supported_commands: None,

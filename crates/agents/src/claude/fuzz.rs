@@ -22,12 +22,14 @@ use serde_json::{Value, json};
 
 use super::{
     Way, capabilities,
-    prices::Prices,
     system::IGNORED,
     translate::{Repeats, Setup, Translate},
     version::{self, Version},
 };
-use crate::driver::{Settles, Timer, Translator, Turnout};
+use crate::{
+    driver::{Settles, Timer, Translator, Turnout},
+    prices::Prices,
+};
 
 const SESSION: SessionId = SessionId::from_u128(7);
 

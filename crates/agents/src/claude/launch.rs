@@ -19,7 +19,6 @@ use super::{
     Config, KIND, Version, Way,
     history::{self, Home},
     names,
-    prices::Prices,
     translate::{Repeats, Setup},
     version,
 };
@@ -27,6 +26,7 @@ use crate::{
     Environment, Supervision,
     child::{Program, environment as variables},
     dial_in::Expected,
+    prices::Prices,
 };
 
 /// The mode in which nothing is asked.

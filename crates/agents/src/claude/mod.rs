@@ -35,13 +35,10 @@ use portolan_core::{
 };
 use serde::Deserialize;
 
+use self::probe::{Found, Prober};
 pub use self::version::Version;
-use self::{
-    prices::Price,
-    probe::{Found, Prober},
-};
 pub use crate::prices;
-use crate::{Supervision, dial_in::DialIn, driver};
+use crate::{Supervision, dial_in::DialIn, driver, prices::Price};
 
 /// Its name.
 pub const KIND: &str = "claude";
@@ -220,6 +217,9 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         prompt_queue: PromptQueue::Agent,
         native_protocol: way.protocol(),
         options: SpecOption::ALL.to_vec(),
+        // Only its own terminal logs it in.
+        logins: vec![],
+        past_archive: false,
         supported_models: None,
         supported_permission_modes: Some(version::modes(version)),
         supported_commands: None,

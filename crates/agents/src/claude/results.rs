@@ -16,11 +16,10 @@ use portolan_core::{
 use super::{
     KIND,
     conversation::tokens,
-    prices::Prices,
     translate::{Translate, Turn},
     wire::{self, TurnEnd},
 };
-use crate::driver::Turnout;
+use crate::{driver::Turnout, prices::Prices};
 
 /// How the CLI marks an error that says nothing to people.
 const DIAGNOSTIC: &str = "[ede_diagnostic]";

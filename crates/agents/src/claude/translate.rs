@@ -22,7 +22,6 @@ use super::{
     control::Control,
     conversation::Conversation,
     errors::Trouble,
-    prices::Prices,
     prompts::Prompts,
     requests::Requests,
     results::Tally,
@@ -30,7 +29,10 @@ use super::{
     version::Version,
     wire::{Envelope, Named, Piece},
 };
-use crate::driver::{Timer, Translator, Turnout};
+use crate::{
+    driver::{Timer, Translator, Turnout},
+    prices::Prices,
+};
 
 /// Names of messages that are remembered, to know one that comes again. The CLI keeps about a thousand for a
 /// reconnection; this is far more, and 64 bytes each.

@@ -1,10 +1,12 @@
 //! What we ask of Codex, and what its answers mean. Each request has a time limit: Codex passes over what it cannot read
 //! without a word.
 
+use std::collections::VecDeque;
+
 use portolan_core::{
     Event,
-    event::{AgentInfo, Content, Level},
-    ports::{Order, Ticket},
+    event::{AgentInfo, Content},
+    ports::{Order, Report, Ticket},
 };
 use portolan_wire::jsonrpc::{Error, Id, Pending};
 use serde_json::{Value, json, value::RawValue};
@@ -12,14 +14,21 @@ use serde_json::{Value, json, value::RawValue};
 use super::{
     modes,
     prompts::Turning,
-    translate::{DIALECT, Translate, notice},
+    translate::{DIALECT, Translate},
     wire,
 };
 use crate::driver::{Timer, Turnout};
 
+/// Prompts whose answer is late, of which one may still be heard: more than anyone waits for at once.
+const MAX_LATE: usize = 64;
+
 /// Requests that wait for their answer.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Pending<Call>);
+pub(super) struct Calls {
+    open: Pending<Call>,
+    /// Prompts that were not answered in time: Codex may have them or not, and may still say so.
+    late: VecDeque<(Id, Ticket)>,
+}
 
 #[derive(Debug)]
 struct Call {
@@ -56,20 +65,33 @@ pub(super) enum What {
 
 impl Calls {
     pub(super) fn forget(&mut self, ticket: Ticket, out: &mut Turnout) {
-        for id in self.0.find(|call| call.ticket == Some(ticket)) {
-            self.0.settle(&id);
+        for id in self.open.find(|call| call.ticket == Some(ticket)) {
+            self.open.settle(&id);
             out.clear_timer(timer(&id));
         }
     }
 
     /// Is the same already asked?
     fn waits_for(&self, what: &What) -> bool {
-        !self.0.find(|call| call.what == *what).is_empty()
+        !self.open.find(|call| call.what == *what).is_empty()
+    }
+
+    fn is_late(&mut self, id: Id, ticket: Ticket) {
+        if self.late.len() == MAX_LATE {
+            self.late.pop_front();
+        }
+        self.late.push_back((id, ticket));
+    }
+
+    /// Whose answer this is, where it comes too late for anything but that.
+    fn settle_late(&mut self, id: &Id) -> Option<Ticket> {
+        let place = self.late.iter().position(|(late, _)| late == id)?;
+        self.late.remove(place).map(|(_, ticket)| ticket)
     }
 
     /// A turn was asked for, and whether there will be one is not told yet.
     pub(super) fn is_beginning_a_turn(&self) -> bool {
-        !self.0.find(|call| matches!(call.what, What::Turn(_))).is_empty()
+        !self.open.find(|call| matches!(call.what, What::Turn(_))).is_empty()
     }
 }
 
@@ -89,7 +111,7 @@ impl Translate {
         params: Option<Value>,
         out: &mut Turnout,
     ) {
-        let Ok(id) = self.calls.0.ask(Call { ticket, what }) else {
+        let Ok(id) = self.calls.open.ask(Call { ticket, what }) else {
             if let Some(ticket) = ticket {
                 out.rejected(ticket, "codex leaves too many requests unanswered");
             }
@@ -222,8 +244,14 @@ impl Translate {
     // -------------------------------------------------------------------------------------- answers
 
     pub(super) fn answered(&mut self, id: &Id, result: Result<Option<&RawValue>, Error>, out: &mut Turnout) {
-        // Late: it was given up, and whoever asked was told so.
-        let Some(Call { ticket, what }) = self.calls.0.settle(id) else { return };
+        let Some(Call { ticket, what }) = self.calls.open.settle(id) else {
+            return match (self.calls.settle_late(id), result) {
+                (Some(ticket), Ok(_)) => out.consumed(ticket, None),
+                (Some(ticket), Err(error)) => out.rejected(ticket, error.message),
+                // It was given up, and whoever asked was told so.
+                (None, _) => {}
+            };
+        };
         out.clear_timer(timer(id));
         match result {
             Ok(result) => {
@@ -240,7 +268,7 @@ impl Translate {
             What::Source => return self.source_told(&result, out),
             What::Unarchive => return self.begin(out),
             What::Begin => return self.begun(&result, out),
-            What::FirstMode => return self.become_ready(out),
+            What::FirstMode => return self.mode_taken(out),
             What::Turn(turning) => return self.turn_accepted(ticket, turning, &result, out),
             What::Models => self.take_models(&result, out),
             What::Skills => self.take_skills(&result, out),
@@ -268,10 +296,7 @@ impl Translate {
             What::Source => self.begin(out),
             What::Unarchive => out.give_up(format!("its thread is archived: {error}")),
             What::Begin => self.not_begun(error, out),
-            What::FirstMode => {
-                notice(Level::Warning, Some(format!("the permission mode is not set: {error}")), out);
-                self.become_ready(out);
-            }
+            What::FirstMode => self.mode_not_taken(error, out),
             What::Turn(turning) => self.turn_refused(ticket, turning, error, out),
             What::Steer(content) => self.not_steered(ticket, content, error, out),
             What::Interrupt => self.not_interrupted(ticket, error, out),
@@ -285,10 +310,20 @@ impl Translate {
 
     pub(super) fn overdue(&mut self, at: Timer, out: &mut Turnout) {
         let id = Id::Number(i64::try_from(at.0).unwrap_or_default());
-        let Some(Call { ticket, what }) = self.calls.0.settle(&id) else { return };
+        let Some(Call { ticket, what }) = self.calls.open.settle(&id) else { return };
         let within = self.setup.patience.as_secs_f32();
         let error = format!("codex did not answer within {within} s");
-        self.refused(ticket, what, &error, out);
+        let Some(ticket) = ticket else { return self.refused(None, what, &error, out) };
+        // It was written: whether Codex does it is not known.
+        out.report(Report::Uncertain { ticket, reason: error });
+        match what {
+            What::Turn(_) => {
+                self.calls.is_late(id, ticket);
+                self.turn_in_doubt(out);
+            }
+            What::Steer(_) => self.calls.is_late(id, ticket),
+            _ => {}
+        }
     }
 }
 

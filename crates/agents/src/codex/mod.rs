@@ -3,6 +3,8 @@
 //! One process per session, one thread of Codex in it. The user's own configuration and login are used as they are, and
 //! are not changed: what a session wants otherwise is said over the line, never written to `config.toml`.
 
+mod account;
+mod asking;
 mod calls;
 mod errors;
 #[cfg(any(test, feature = "fuzz"))]
@@ -28,7 +30,7 @@ use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
     capabilities::{NativeProtocol, PromptQueue},
-    ports::{Agent, AgentLink, Boxed, Launch, Past, Probe},
+    ports::{Account, Agent, AgentLink, Boxed, Launch, Past, Probe},
     spec::SpecOption,
 };
 
@@ -116,6 +118,10 @@ impl Agent for Codex {
         Some(Arc::new(past::Kept::new(Arc::clone(&self.prober))))
     }
 
+    fn account(&self) -> Option<Arc<dyn Account>> {
+        Some(Arc::new(account::Purse::new(Arc::clone(&self.prober))))
+    }
+
     fn start(&self, launch: Launch) -> AgentLink {
         let (this, session) = (self.clone(), launch.session);
         let prepare = async move { this.job(launch).await };
@@ -170,6 +176,8 @@ fn capabilities(config: &Config) -> Capabilities {
             SpecOption::Resume,
             SpecOption::Fork,
         ],
+        logins: account::WAYS.to_vec(),
+        past_archive: true,
         supported_models: None,
         supported_permission_modes: Some(modes::names()),
         supported_commands: None,

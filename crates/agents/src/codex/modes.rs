@@ -25,7 +25,15 @@ pub(super) fn names() -> Vec<String> {
 
 /// What `thread/settings/update` is told for a mode; nothing where there is no such mode.
 pub(super) fn settings(mode: &str, model: Option<&str>, extra: &[PathBuf]) -> Option<Value> {
-    let (_, policy, sandbox) = MODES.iter().find(|(name, ..)| *name == mode)?;
+    let named = MODES.iter().find(|(name, ..)| *name == mode).map(|(_, policy, sandbox)| (*policy, *sandbox));
+    // Those of the user's own, as they are told by `named`.
+    let in_words = || {
+        let (policy, sandbox) = mode.split_once(", ")?;
+        let policy = MODES.iter().map(|(_, known, _)| *known).find(|known| *known == policy)?;
+        let sandbox = MODES.iter().map(|(.., known)| *known).find(|known| *known == sandbox)?;
+        Some((policy, sandbox))
+    };
+    let (policy, sandbox) = named.or_else(in_words)?;
     let mut sandbox = json!({ "type": sandbox });
     if sandbox["type"] == "workspaceWrite" && !extra.is_empty() {
         sandbox["writableRoots"] = json!(extra);
@@ -71,13 +79,17 @@ mod tests {
         let auto = settings("auto", None, &["/more".into()]).unwrap();
         let sandbox = json!({ "type": "workspaceWrite", "writableRoots": ["/more"] });
         assert_eq!(auto, json!({ "approvalPolicy": "on-request", "sandboxPolicy": sandbox }));
-        assert_eq!(settings("on-failure", None, &[]), None);
+        for unknown in ["on-failure", "granular, readOnly", "never, externalSandbox", ", ", ""] {
+            assert_eq!(settings(unknown, None, &[]), None, "{unknown}");
+        }
     }
 
     #[test]
     fn settings_of_the_users_own_are_told_in_codex_own_words() {
         let read_only = json!({ "type": "readOnly" });
         assert_eq!(named(&json!("never"), &read_only, &Value::Null).unwrap(), "never, readOnly");
+        let again = json!({ "approvalPolicy": "never", "sandboxPolicy": read_only });
+        assert_eq!(settings("never, readOnly", None, &[]), Some(again), "so that a later start has it too");
         assert_eq!(
             named(&json!({ "granular": {} }), &read_only, &Value::Null).unwrap(),
             "granular, readOnly"

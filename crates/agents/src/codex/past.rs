@@ -1,33 +1,28 @@
-//! Past conversations: the threads that Codex has kept. How it keeps them is its own, so Codex itself is asked: a process
-//! of its own is started for each question and ended after it. Nothing is written.
+//! Past conversations: the threads that Codex has kept. How it keeps them is its own, so Codex itself is asked, and puts
+//! away what is to be put away. Nothing is written here.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use portolan_core::{
     Event, Generation, Millis, Seq, SessionId,
     event::Content,
-    ports::{Boxed, PAST_PIECES, Past, PastEntry, PastError, PastPiece, PastQuery, PastSession, Report},
-};
-use portolan_wire::{
-    jsonrpc::{self, Id, Message},
-    ndjson::{Line, Lines, MAX_LINE},
+    ports::{
+        Boxed, PAST_PIECES, Past, PastEntry, PastError, PastPiece, PastPlace, PastQuery, PastSession, Report,
+    },
 };
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt as _, process::ChildStdout, sync::mpsc};
+use tokio::sync::mpsc;
 
 use super::{
+    asking::{Asking, Unanswered},
     probe::Prober,
-    translate::{Begin, DIALECT, Setup, Translate},
-    wire::{self, some_text, text},
+    translate::{Begin, Setup, Translate},
+    wire::{some_text, text},
 };
 use crate::{
-    child::{Child, Pipes},
     driver::{Translator as _, Turnout},
     prices::Prices,
 };
-
-/// How long one question may take. A cold start reads a large program from disk.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Threads or items that are asked for at once.
 const PAGE: usize = 100;
@@ -62,6 +57,17 @@ impl Kept {
         line.end().await;
         read
     }
+
+    async fn put_now(&self, past: &str, place: PastPlace) -> Result<(), PastError> {
+        let mut line = Asking::begin(&self.prober).await?;
+        let method = match place {
+            PastPlace::Archived => "thread/archive",
+            PastPlace::Listed => "thread/unarchive",
+        };
+        let put = line.ask(method, Some(json!({ "threadId": past }))).await;
+        line.end().await;
+        put.map(drop).map_err(Into::into)
+    }
 }
 
 impl Past for Kept {
@@ -85,83 +91,22 @@ impl Past for Kept {
         });
         queue
     }
-}
 
-/// A process that is asked.
-struct Asking {
-    child: Child,
-    input: tokio::process::ChildStdin,
-    output: Lines<ChildStdout>,
-    asked: i64,
+    fn put(&self, past: String, place: PastPlace) -> Boxed<'static, Result<(), PastError>> {
+        let kept = self.clone();
+        Box::pin(async move { kept.put_now(&past, place).await })
+    }
 }
 
 impl Asking {
-    async fn begin(prober: &Prober) -> Result<Self, PastError> {
-        let (program, home_key) = prober.app_server().await.map_err(PastError::Unreadable)?;
-        let started = Child::start(program, &home_key, SessionId::new()).await;
-        let (child, Pipes { input, output }) =
-            started.map_err(|error| PastError::Unreadable(error.to_string()))?;
-        let mut asking = Self { child, input, output: Lines::new(output, MAX_LINE), asked: 0 };
-        let client = json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") });
-        let params = json!({ "clientInfo": client, "capabilities": { "experimentalApi": true } });
-        let begun = asking.ask("initialize", params).await;
-        if let Err(error) = begun {
-            asking.end().await;
-            return Err(error);
-        }
-        asking.write(&DIALECT.notification("initialized", None)).await?;
-        Ok(asking)
-    }
-
-    async fn end(self) {
-        drop(self.input);
-        // It ends with its input; what does not is killed with all it started.
-        let _ = tokio::time::timeout(Duration::from_secs(2), self.child.ended()).await;
-        let _ = self.child.end(vec![]).await;
-    }
-
-    async fn write(&mut self, message: &Value) -> Result<(), PastError> {
-        let lost = |error| PastError::Unreadable(format!("codex takes no question: {error}"));
-        self.input.write_all(format!("{message}\n").as_bytes()).await.map_err(lost)?;
-        self.input.flush().await.map_err(lost)
-    }
-
-    /// Asks, and passes over everything that is not the answer.
-    async fn ask(&mut self, method: &str, params: Value) -> Result<Value, PastError> {
-        let silent = || PastError::Unreadable(format!("codex did not answer `{method}` in time"));
-        tokio::time::timeout(PATIENCE, self.answer_to(method, params)).await.map_err(|_| silent())?
-    }
-
-    async fn answer_to(&mut self, method: &str, params: Value) -> Result<Value, PastError> {
-        self.asked += 1;
-        let wanted = Id::Number(self.asked);
-        self.write(&DIALECT.request(&wanted, method, Some(params))).await?;
-        loop {
-            let line = self.output.next_line().await;
-            let Ok(Some(line)) = line else {
-                return Err(PastError::Unreadable(format!("codex ended before it answered `{method}`")));
-            };
-            let Line::Text(line) = line else { continue };
-            match jsonrpc::read(line) {
-                Ok(Message::Response { id, result }) if id == wanted => {
-                    return match result {
-                        Ok(result) => Ok(wire::open(result).unwrap_or_default()),
-                        Err(error) => Err(refused(&error.message)),
-                    };
-                }
-                _ => {}
-            }
-        }
-    }
-
     async fn threads(&mut self, query: &PastQuery) -> Result<Vec<PastSession>, PastError> {
-        let limit = query.limit;
+        let (limit, archived) = (query.limit, query.place == PastPlace::Archived);
         let (mut found, mut cursor) = (Vec::<PastSession>::new(), Value::Null);
         for _ in 0..PAGES {
             // Without a word about providers Codex lists those of the configured one alone.
             let params = json!({ "limit": PAGE, "cursor": cursor, "sortKey": "updated_at", "modelProviders": [],
-                "sourceKinds": ["cli", "vscode", "exec", "appServer"] });
-            let page = self.ask("thread/list", params).await?;
+                "sourceKinds": ["cli", "vscode", "exec", "appServer"], "archived": archived });
+            let page = self.ask("thread/list", Some(params)).await?;
             let rows: Vec<_> = page["data"].as_array().into_iter().flatten().filter_map(summary).collect();
             let query = query.clone();
             // Where a folder really lies is looked up on disk.
@@ -192,15 +137,15 @@ impl Asking {
         let mut cursor = Value::Null;
         for page in 0..PAGES {
             let params = json!({ "threadId": past, "limit": PAGE, "cursor": cursor });
-            let told = match self.ask("thread/items/list", params).await {
+            let told = match self.ask("thread/items/list", Some(params)).await {
                 Ok(told) => told,
                 // Threads of older versions are told whole or not at all.
                 Err(_) if page == 0 => {
-                    let whole =
-                        self.ask("thread/read", json!({ "threadId": past, "includeTurns": true })).await?;
+                    let params = json!({ "threadId": past, "includeTurns": true });
+                    let whole = self.ask("thread/read", Some(params)).await?;
                     json!({ "data": rows_of(&whole["thread"]) })
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             };
             for row in told["data"].as_array().into_iter().flatten() {
                 for entry in telling.entries(row) {
@@ -218,14 +163,17 @@ impl Asking {
     }
 }
 
-fn refused(error: &str) -> PastError {
-    if ["not found", "not loaded", "no rollout", "invalid thread id"]
-        .iter()
-        .any(|words| error.contains(words))
-    {
-        PastError::NotFound(format!("Codex has no such conversation: {error}"))
-    } else {
-        PastError::Unreadable(format!("Codex does not tell: {error}"))
+impl From<Unanswered> for PastError {
+    fn from(unanswered: Unanswered) -> Self {
+        let unknown = ["not found", "not loaded", "no rollout", "invalid thread id"];
+        match unanswered {
+            Unanswered::NotInstalled(why) => Self::NotOffered(why),
+            Unanswered::Refused(error) if unknown.iter().any(|words| error.contains(words)) => {
+                Self::NotFound(format!("Codex has no such conversation: {error}"))
+            }
+            Unanswered::Refused(error) => Self::Unreadable(format!("Codex does not tell: {error}")),
+            Unanswered::Lost(why) => Self::Unreadable(why),
+        }
     }
 }
 

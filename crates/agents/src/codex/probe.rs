@@ -23,7 +23,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What to do when it is not logged in.
-const LOG_IN: &str = "run `codex login`; a model provider of your own in `~/.codex/config.toml` needs none";
+pub(super) const LOG_IN: &str = "run `portolan account codex login` or `codex login`; a model provider of your own in `~/.codex/config.toml` needs none";
 
 /// What a look found.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Prober {
         }
     }
 
-    fn program(&self) -> Result<PathBuf, String> {
+    pub(super) fn program(&self) -> Result<PathBuf, String> {
         let name = self.command.first().cloned().unwrap_or_default();
         let own = self.env.get("PATH").map(OsString::from);
         let users = || self.supervision.environment.iter().find(|(name, _)| name == "PATH");

@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use portolan_core::{
     Event,
     capabilities::{CommandInfo, ModelInfo},
-    event::{Account, AgentInfo, Level, McpServer},
+    event::{AgentInfo, ErrorInfo, ErrorKind, Level, McpServer},
 };
 use serde_json::{Value, json};
 
 use super::{
+    account,
     calls::What,
     modes,
+    probe::LOG_IN,
     translate::{Begin, DIALECT, Translate, notice},
     wire::{self, Told, some_text, text},
 };
@@ -217,8 +219,8 @@ impl Translate {
                 let way_out = error.contains("active writer").then(|| {
                     "another program has this conversation open; end it there, then resume".to_owned()
                 });
-                let error = portolan_core::event::ErrorInfo {
-                    kind: portolan_core::event::ErrorKind::Agent,
+                let error = ErrorInfo {
+                    kind: ErrorKind::Agent,
                     message: format!("Codex could not begin the conversation: {error}"),
                     way_out,
                 };
@@ -235,7 +237,9 @@ impl Translate {
         };
         self.threads.main = Some(thread.clone());
         self.threads.model = some_text(result, "model");
-        self.threads.mode = modes::named(&result["approvalPolicy"], &result["sandbox"], &Value::Null);
+        let mode = modes::named(&result["approvalPolicy"], &result["sandbox"], &Value::Null);
+        // Where another is to follow it is not told: it would be what a later start asks for.
+        self.threads.mode = mode.clone().filter(|_| self.setup.mode.is_none());
         let info = AgentInfo {
             agent_session: Some(thread),
             model: self.threads.model.clone(),
@@ -250,20 +254,45 @@ impl Translate {
             let params = self.of_thread(json!({ "name": name }));
             self.ask(None, What::Quiet, "thread/name/set", Some(params), out);
         }
-        // Told over the line and not when the thread begins: Codex would then write into the user's configuration that
-        // it trusts this folder for good.
-        let mode = self
-            .setup
-            .mode
-            .clone()
-            .or_else(|| (!self.setup.extra.is_empty()).then(|| self.threads.mode.clone()).flatten());
-        match mode.and_then(|mode| self.mode_settings(&mode)) {
+        self.first_mode(mode, out);
+    }
+
+    /// Told over the line and not when the thread begins: Codex would then write into the user's configuration that it
+    /// trusts this folder for good. Without the mode that was asked for nothing begins: in another one Codex might do
+    /// unasked what it was to ask about.
+    fn first_mode(&mut self, begun_in: Option<String>, out: &mut Turnout) {
+        let own = || self.threads.mode.clone().filter(|_| !self.setup.extra.is_empty());
+        let Some(wanted) = self.setup.mode.clone().or_else(own) else { return self.become_ready(out) };
+        match self.mode_settings(&wanted) {
             Some(settings) => {
                 let params = self.of_thread(settings);
                 self.ask(None, What::FirstMode, "thread/settings/update", Some(params), out);
             }
-            None => self.become_ready(out),
+            // Settings of the user's own that have no name here, and hold already.
+            None if begun_in.as_ref() == Some(&wanted) => self.mode_taken(out),
+            None => self.mode_not_taken("Codex has no such mode", out),
         }
+    }
+
+    pub(super) fn mode_taken(&mut self, out: &mut Turnout) {
+        if let Some(mode) = self.setup.mode.clone().filter(|mode| self.threads.mode.as_ref() != Some(mode)) {
+            self.threads.mode = Some(mode.clone());
+            let info = AgentInfo { mode: Some(mode), ..AgentInfo::default() };
+            out.event(Event::AgentInfo { info: Box::new(info) });
+        }
+        self.become_ready(out);
+    }
+
+    pub(super) fn mode_not_taken(&mut self, error: &str, out: &mut Turnout) {
+        let wanted = self.setup.mode.clone().or_else(|| self.threads.mode.clone()).unwrap_or_default();
+        let error = ErrorInfo {
+            kind: ErrorKind::InvalidRequest,
+            message: format!("the session could not begin in the mode `{wanted}`: {error}"),
+            way_out: Some(format!("start it in another mode; Codex has {}", modes::names().join(", "))),
+        };
+        let why = error.message.clone();
+        out.event(Event::Failure { error, recoverable: false });
+        out.give_up(why);
     }
 
     pub(super) fn become_ready(&mut self, out: &mut Turnout) {
@@ -346,18 +375,11 @@ impl Translate {
     }
 
     pub(super) fn take_account(result: &Value, out: &mut Turnout) {
-        let account = &result["account"];
-        if account.is_object() {
-            let account = Account {
-                email: some_text(account, "email"),
-                organization: some_text(account, "workspaceName"),
-                subscription: some_text(account, "planType"),
-                token_source: some_text(account, "type"),
-            };
+        if let Some(account) = account::holder(&result["account"]) {
             let info = AgentInfo { account: Some(account), ..AgentInfo::default() };
             out.event(Event::AgentInfo { info: Box::new(info) });
         } else if result["requiresOpenaiAuth"] == true {
-            let error = "Codex is not logged in: run `codex login`, or send `account/login/start`".to_owned();
+            let error = format!("Codex is not logged in: {LOG_IN}");
             out.event(Event::AuthStatus { authenticating: false, output: vec![], error: Some(error) });
         }
     }

@@ -129,6 +129,10 @@ impl Translate {
             "thread/goal/updated" | "thread/goal/cleared" if !self.threads.is_main(&told.thread_id) => {}
             "thread/goal/updated" => self.goal_updated(&told.goal, out),
             "thread/goal/cleared" => self.goal_cleared(out),
+            "thread/reverted" if self.threads.is_main(&told.thread_id) => {
+                notice(Level::Info, Some(REVERTED.into()), out);
+            }
+            "thread/reverted" => {}
             "hook/started" | "hook/completed" => Self::hooked(&told, out),
             "model/rerouted" => Self::rerouted(&told, out),
             "mcpServer/oauthLogin/completed" => Self::server_logged_in(&told, out),
@@ -140,6 +144,10 @@ impl Translate {
         }
     }
 }
+
+/// Said where the conversation was cut back by a message of Codex' own protocol.
+const REVERTED: &str = "Codex has cut its conversation back and knows nothing of what came after; what is shown here, and \
+                        the files, stay as they are";
 
 /// What tells nothing that is not told elsewhere as well.
 pub(super) const IGNORED: &[&str] = &[
@@ -158,7 +166,6 @@ pub(super) const IGNORED: &[&str] = &[
     "thread/name/updated",
     "thread/queue/changed",
     "thread/readState/changed",
-    "thread/reverted",
     // Turns say the same, and say it only of threads that are ours.
     "thread/status/changed",
     "thread/unarchived",

@@ -119,6 +119,11 @@ impl Translate {
         if let Some(ticket) = ticket {
             out.rejected(ticket, format!("Codex would not {}: {error}", turning.words()));
         }
+        self.turn_in_doubt(out);
+    }
+
+    /// Nobody knows whether a turn that was asked for will be. One that comes all the same says so itself.
+    pub(super) fn turn_in_doubt(&mut self, out: &mut Turnout) {
         self.let_interrupts_go(out);
         self.send_steering(out);
     }

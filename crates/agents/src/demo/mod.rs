@@ -116,6 +116,8 @@ fn capabilities() -> Capabilities {
         prompt_queue: PromptQueue::Held,
         native_protocol: NativeProtocol::Demo,
         options,
+        logins: vec![],
+        past_archive: false,
         supported_models: Some(models()),
         supported_permission_modes: Some(MODES.map(Into::into).to_vec()),
         supported_commands: Some(commands()),

@@ -14,7 +14,8 @@ use crate::{Event, Millis};
 /// Pieces of a conversation on their way. Few: one of them may be as large as the longest line of a file.
 pub const PAST_PIECES: usize = 16;
 
-/// The conversations that an agent has kept by itself. They are read, never written.
+/// The conversations that an agent has kept by itself. They are read, and never written by us: one is put away by the agent
+/// itself.
 pub trait Past: fmt::Debug + Send + Sync {
     /// Those there are, the newest first. What cannot be read is left out.
     fn list(&self, query: PastQuery) -> Boxed<'static, Result<Vec<PastSession>, PastError>>;
@@ -22,6 +23,42 @@ pub trait Past: fmt::Debug + Send + Sync {
     /// Everything that was said in one, in order. Returns at once. The last piece is always [`PastPiece::End`] or
     /// [`PastPiece::Failed`]; a queue that closes without either has failed. Dropping the queue ends the reading.
     fn read(&self, past: String) -> mpsc::Receiver<PastPiece>;
+
+    /// Has the agent put a conversation away, or take it out again. Asked for only with the capability
+    /// [`past_archive`](crate::Capabilities::past_archive).
+    fn put(&self, past: String, place: PastPlace) -> Boxed<'static, Result<(), PastError>> {
+        let why = format!("the agent cannot put `{past}` {}", place.words());
+        Box::pin(async { Err(PastError::Unreadable(why)) })
+    }
+}
+
+/// Where an agent keeps a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PastPlace {
+    /// Where it lists those to go on with.
+    #[default]
+    Listed,
+    /// Put away.
+    Archived,
+}
+
+impl PastPlace {
+    /// Put away, or not.
+    pub fn when_archived(archived: bool) -> Self {
+        if archived { Self::Archived } else { Self::Listed }
+    }
+
+    /// The other one.
+    pub fn other(self) -> Self {
+        Self::when_archived(self == Self::Listed)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Listed => "back",
+            Self::Archived => "away",
+        }
+    }
 }
 
 /// Which conversations.
@@ -33,6 +70,8 @@ pub struct PastQuery {
     pub below: Vec<PathBuf>,
     /// Only those whose id begins so.
     pub prefix: Option<String>,
+    /// Those that are put away, or the others.
+    pub place: PastPlace,
 }
 
 impl PastQuery {

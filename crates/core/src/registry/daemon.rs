@@ -92,7 +92,8 @@ impl Folded for DaemonState {
             | DaemonEvent::LoggedIn { .. }
             | DaemonEvent::LoggedOut
             | DaemonEvent::AccessRefused { .. }
-            | DaemonEvent::AutoApproval { .. } => {}
+            | DaemonEvent::AutoApproval { .. }
+            | DaemonEvent::AccountChanged { .. } => {}
         }
     }
 

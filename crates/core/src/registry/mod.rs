@@ -3,6 +3,7 @@
 //! It opens sessions when someone asks for them and forgets them when nobody does: a session without an agent
 //! and without a reader is only a row in the store. Roles are checked here, for every frontend alike.
 
+mod account;
 mod asked;
 mod create;
 mod daemon;
@@ -22,12 +23,13 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use self::shelf::Shelf;
-pub(crate) use self::{asked::Asked, daemon::Daemon, shelf::ShelfRef};
 pub use self::{
+    account::AccountDescription,
     daemon::{DaemonState, Waiting},
-    past::{PAST_LISTED, PastDescription, PastListing, TakeUp, TakenUp},
+    past::{PAST_LISTED, PastDescription, PastListing, PastMove, TakeUp, TakenUp},
     reader::{DaemonReader, SessionReader},
 };
+pub(crate) use self::{asked::Asked, daemon::Daemon, shelf::ShelfRef};
 use crate::{
     Action, Capabilities, CommandId, DaemonEvent, LogId, Millis, Principal, Refusal, RefusalCode, Role, Seq,
     SessionId, Stored,
@@ -93,6 +95,7 @@ struct Shared {
     creating: Mutex<std::collections::HashSet<CommandKey>>,
     importing: Mutex<past::Imports>,
     past_turns: tokio::sync::Semaphore,
+    logins: account::Logins,
 }
 
 impl Registry {
@@ -115,6 +118,7 @@ impl Registry {
             creating: Mutex::default(),
             importing: Mutex::default(),
             past_turns: tokio::sync::Semaphore::new(past::PAST_AT_ONCE),
+            logins: account::Logins::default(),
         });
         let registry = Self { shared };
         registry.forget_unfinished_imports().await?;

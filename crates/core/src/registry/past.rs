@@ -5,6 +5,7 @@
 //! deleted at the next start. Nothing is ever written where the agent keeps its conversations.
 
 mod import;
+mod shelving;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,6 +20,7 @@ use tokio::sync::SemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::import::Import;
+pub use self::shelving::PastMove;
 use super::{
     LIST_PAGE, Registry, SHORTEST_PREFIX, broken,
     create::{Known, UnderWay, folder},
@@ -27,7 +29,7 @@ use super::{
 use crate::{
     Capabilities, CommandId, LogId, Principal, Refusal, RefusalCode, Role, SessionId, SessionSpec,
     command::CommandKey,
-    ports::{Agent, Op, Past, PastError, PastQuery, PastSession, SessionQuery, StoreError, Write},
+    ports::{Agent, Op, Past, PastError, PastPlace, PastQuery, PastSession, SessionQuery, StoreError, Write},
     session::state::Summary,
     spec::MAX_NAME,
 };
@@ -69,6 +71,8 @@ pub struct PastListing {
     pub agent: Option<String>,
     /// Only those held in this folder or below it.
     pub cwd: Option<PathBuf>,
+    /// Those that are put away, or the others.
+    pub place: PastPlace,
     /// At most so many.
     pub limit: u32,
 }
@@ -114,8 +118,8 @@ impl Registry {
             Some(cwd) => vec![folder(cwd, &self.shared.policy.roots)?],
             None => self.real_roots(),
         };
-        let query = PastQuery { limit, below, prefix: None };
-        let lists = self.lists(self.with_past(listing.agent.as_deref())?, &query).await;
+        let query = PastQuery { limit, below, prefix: None, place: listing.place };
+        let lists = self.lists(self.with_past(listing.agent.as_deref(), listing.place)?, &query).await;
         let living = self.living().await?;
         let mut all: Vec<PastDescription> = Vec::new();
         for ((agent, _), listed) in lists {
@@ -128,6 +132,7 @@ impl Registry {
             match listed {
                 Ok(found) => all.extend(found.into_iter().map(described)),
                 Err(refusal) if listing.agent.is_some() => return Err(refusal),
+                // The others are worth a list all the same.
                 Err(refusal) => passed_over(kind, &refusal),
             }
         }
@@ -166,7 +171,7 @@ impl Registry {
         if let Known::Made(session) = self.session_for(&key).await? {
             return Ok(TakenUp { session: *session, already: false });
         }
-        let found = self.find_past(&asked).await?;
+        let found = self.find_past(&asked, PastPlace::Listed).await?;
         let kind = found.agent.kind().to_owned();
         let name = (kind.clone(), found.session.past.clone());
         let _alone = Importing::enter(self, &name)?;
@@ -218,15 +223,21 @@ impl Registry {
         self.shared.store.write(write).await
     }
 
-    /// The agents that keep conversations: the one that is named, or all.
-    fn with_past(&self, named: Option<&str>) -> Result<Vec<Keeper>, Refusal> {
-        let with_past = |agent: &Arc<dyn Agent>| Some((Arc::clone(agent), agent.past()?));
+    /// The agents that keep conversations there: the one that is named, or all.
+    fn with_past(&self, named: Option<&str>, place: PastPlace) -> Result<Vec<Keeper>, Refusal> {
+        let with_past = |agent: &Arc<dyn Agent>| {
+            let keeps = place == PastPlace::Listed || agent.capabilities().past_archive;
+            Some((Arc::clone(agent), agent.past().filter(|_| keeps)?))
+        };
         let Some(kind) = named.filter(|kind| !kind.is_empty()) else {
             return Ok(self.shared.agents.iter().filter_map(with_past).collect());
         };
         let agent = self.agent(kind).ok_or_else(|| self.no_agent(kind))?;
         let found = with_past(agent).ok_or_else(|| {
-            let message = format!("the agent `{kind}` tells of no past conversations");
+            let message = match place {
+                PastPlace::Listed => format!("the agent `{kind}` tells of no past conversations"),
+                PastPlace::Archived => format!("the agent `{kind}` cannot put past conversations away"),
+            };
             Refusal::new(RefusalCode::Unsupported, message)
         })?;
         Ok(vec![found])
@@ -270,7 +281,7 @@ impl Registry {
     }
 
     /// The one conversation that is meant.
-    async fn find_past(&self, asked: &TakeUp) -> Result<Found, Refusal> {
+    async fn find_past(&self, asked: &TakeUp, place: PastPlace) -> Result<Found, Refusal> {
         let wanted = asked.past.as_str();
         let plain = wanted.bytes().all(|byte| byte.is_ascii_graphic());
         if wanted.len() < SHORTEST_PREFIX || !plain {
@@ -282,8 +293,8 @@ impl Registry {
         }
         // Two tell that it is not unique; one more that is meant in full is among them, since ids are of one length.
         let below = self.real_roots();
-        let query = PastQuery { limit: 2, below, prefix: Some(wanted.to_owned()) };
-        let lists = self.lists(self.with_past(Some(&asked.spec.agent))?, &query).await;
+        let query = PastQuery { limit: 2, below, prefix: Some(wanted.to_owned()), place };
+        let lists = self.lists(self.with_past(Some(&asked.spec.agent), place)?, &query).await;
         let living = self.living().await?;
         let mut found = Vec::new();
         for ((agent, past), listed) in lists {

@@ -135,7 +135,8 @@ impl DaemonReader {
             | DaemonEvent::LoggedIn { .. }
             | DaemonEvent::LoggedOut
             | DaemonEvent::AccessRefused { .. }
-            | DaemonEvent::AutoApproval { .. } => self.who.may_daemon(Role::Owner).is_ok(),
+            | DaemonEvent::AutoApproval { .. }
+            | DaemonEvent::AccountChanged { .. } => self.who.may_daemon(Role::Owner).is_ok(),
         }
     }
 

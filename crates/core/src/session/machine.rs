@@ -434,6 +434,14 @@ impl Machine {
                 receipt(book, now, Seq(ticket.0), Stage::Refused { refusal });
                 self.pump(book, now);
             }
+            Report::Uncertain { ticket: Ticket(seq), reason } => {
+                self.settings.remove(&Seq(seq));
+                let underway = |open: &OpenCommand| matches!(open.stage, Stage::Sending | Stage::Delivered);
+                if book.state().commands.iter().any(|open| open.seq.0 == seq && underway(open)) {
+                    receipt(book, now, Seq(seq), Stage::Uncertain { reason });
+                }
+                self.pump(book, now);
+            }
             Report::LinkLost { reason } => {
                 book.append(now, None, Event::LinkLost { reason });
             }

@@ -12,8 +12,8 @@ use portolan_core::{
     event::{AgentInfo, Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
     log::delivery::{Delivery, Mode, Start},
     ports::{
-        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Order, Past, Probe, REPORTS,
-        Report, Store, Ticket,
+        Account, Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, LoginWay, Order, Past,
+        Probe, REPORTS, Report, Store, Ticket,
     },
     registry::{Registry, SessionReader},
     request::Ask,
@@ -127,6 +127,7 @@ pub(crate) fn message(item: &str, text: &str) -> Event {
 struct Fake {
     starts: mpsc::Sender<Puppet>,
     past: Option<Arc<dyn Past>>,
+    account: Option<Arc<dyn Account>>,
 }
 
 pub(crate) fn capabilities() -> Capabilities {
@@ -137,6 +138,7 @@ pub(crate) fn capabilities() -> Capabilities {
         session_fork_at: true,
         model_switching: true,
         environment: true,
+        past_archive: true,
         options: SpecOption::ALL.to_vec(),
         ..Capabilities::default()
     }
@@ -150,7 +152,8 @@ impl Agent for Fake {
         "Fake".into()
     }
     fn capabilities(&self) -> Capabilities {
-        capabilities()
+        let logins = [LoginWay::Browser, LoginWay::ApiKey].into_iter().filter(|_| self.account.is_some());
+        Capabilities { logins: logins.collect(), ..capabilities() }
     }
     fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
         if spec.env.contains_key("LD_PRELOAD") {
@@ -165,6 +168,9 @@ impl Agent for Fake {
     }
     fn past(&self) -> Option<Arc<dyn Past>> {
         self.past.clone()
+    }
+    fn account(&self) -> Option<Arc<dyn Account>> {
+        self.account.clone()
     }
     fn start(&self, launch: Launch) -> AgentLink {
         let (instructions_in, instructions) = mpsc::channel(INSTRUCTIONS);
@@ -193,6 +199,13 @@ impl Agent for Fake {
     }
 }
 
+/// What an agent has beside its sessions.
+#[derive(Default)]
+struct Kept {
+    past: Option<Arc<dyn Past>>,
+    account: Option<Arc<dyn Account>>,
+}
+
 /// A registry and the agents it starts.
 pub(crate) struct World {
     pub(crate) registry: Registry,
@@ -210,23 +223,27 @@ impl World {
     }
 
     pub(crate) async fn at(clock: Clock, store: Arc<MemoryStore>, policy: Policy) -> Self {
-        Self::made(clock, store, policy, None).await
+        Self::made(clock, store, policy, Kept::default()).await
     }
 
     /// One whose agent has kept conversations.
     pub(crate) async fn with_past(store: Arc<MemoryStore>, policy: Policy, past: Arc<dyn Past>) -> Self {
-        Self::made(Clock::system(), store, policy, Some(past)).await
+        let kept = Kept { past: Some(past), account: None };
+        Self::made(Clock::system(), store, policy, kept).await
     }
 
-    async fn made(
-        clock: Clock,
-        store: Arc<MemoryStore>,
-        policy: Policy,
-        past: Option<Arc<dyn Past>>,
-    ) -> Self {
+    /// One whose agent has an account.
+    pub(crate) async fn with_account(account: Arc<dyn Account>) -> Self {
+        let kept = Kept { past: None, account: Some(account) };
+        Self::made(Clock::system(), Arc::new(MemoryStore::new()), Policy::default(), kept).await
+    }
+
+    async fn made(clock: Clock, store: Arc<MemoryStore>, policy: Policy, kept: Kept) -> Self {
+        let Kept { past, account } = kept;
         let (starts, started) = mpsc::channel(64);
         let shared: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
-        let registry = Registry::open(shared, vec![Arc::new(Fake { starts, past })], clock, policy).await;
+        let registry =
+            Registry::open(shared, vec![Arc::new(Fake { starts, past, account })], clock, policy).await;
         Self { registry: registry.expect("a registry"), store, starts: Mutex::new(started) }
     }
 

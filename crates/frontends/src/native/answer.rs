@@ -4,8 +4,8 @@ use bytes::Bytes;
 use portolan_core::{
     CommandId, DaemonEvent, Millis, Principal, Refusal, RefusalCode, Role, SessionId, Stored,
     log::delivery::Mode,
-    ports::SessionQuery,
-    registry::{DaemonReader, PastListing, SessionReader, TakeUp},
+    ports::{PastPlace, SessionQuery},
+    registry::{DaemonReader, PastListing, PastMove, SessionReader, TakeUp},
 };
 use serde::Serialize;
 
@@ -66,13 +66,18 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         ClientFrame::Create { id, spec } => {
             ReplyBody::Session { session: registry.create(who, id, *spec).await? }
         }
-        ClientFrame::Past { agent, cwd, limit, .. } => {
-            let listing = PastListing { agent, cwd, limit: limit.unwrap_or(LIST.0).min(LIST.1) };
+        ClientFrame::Past { agent, cwd, archived, limit, .. } => {
+            let place = PastPlace::when_archived(archived);
+            let listing = PastListing { agent, cwd, place, limit: limit.unwrap_or(LIST.0).min(LIST.1) };
             ReplyBody::Past { past: registry.past(who, listing).await? }
         }
         ClientFrame::TakeUp { id, past, copy, spec } => {
             let taken = registry.take_up(who, id, TakeUp { past, copy, spec: *spec }).await?;
             ReplyBody::TakenUp { session: taken.session, already: taken.already }
+        }
+        ClientFrame::ArchivePast { past, agent, archived, .. } => {
+            let place = PastPlace::when_archived(archived);
+            ReplyBody::Past { past: vec![registry.move_past(who, PastMove { agent, past, place }).await?] }
         }
         ClientFrame::Delete { session, .. } => {
             registry.delete(who, session).await?;
@@ -118,6 +123,15 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             // Looking starts programs; a viewer reads.
             who.may_daemon(Role::Operator)?;
             ReplyBody::Agents { agents: registry.probe().await }
+        }
+        ClientFrame::Account { agent, .. } => {
+            ReplyBody::Account { account: registry.account(who, &agent).await? }
+        }
+        ClientFrame::LogIn { agent, with, .. } => {
+            ReplyBody::Account { account: registry.log_in(who, &agent, with).await? }
+        }
+        ClientFrame::LogOut { agent, .. } => {
+            ReplyBody::Account { account: registry.log_out(who, &agent).await? }
         }
         ClientFrame::TokenCreate { name, role, sessions, expires_in_seconds, .. } => {
             who.may_daemon(Role::Owner)?;

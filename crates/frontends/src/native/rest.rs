@@ -10,7 +10,7 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use portolan_core::{
     CommandId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, TokenId,
-    ports::{SessionQuery, StoreHealth},
+    ports::{LogIn, SessionQuery, StoreHealth},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use tracing::Instrument as _;
@@ -20,7 +20,7 @@ use super::{
     answer::{answer, reply_body},
     connection,
     socket::Upgrade,
-    wire::{ClientFrame, CreateSession, CreateToken, ReplyBody, SendCommand, TakeUpPast},
+    wire::{ArchivePast, ClientFrame, CreateSession, CreateToken, ReplyBody, SendCommand, TakeUpPast},
 };
 use crate::door::{Denied, Guest, JsonBody, Visitor};
 
@@ -97,12 +97,22 @@ pub(super) async fn create(
 struct PastQuery {
     agent: Option<String>,
     cwd: Option<PathBuf>,
+    #[serde(default)]
+    archived: bool,
     limit: Option<u32>,
 }
 
 pub(super) async fn past(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
-    let PastQuery { agent, cwd, limit } = query_of(&uri)?;
-    ask(&native, &who, ClientFrame::Past { id: some_id(), agent, cwd, limit }).await
+    let PastQuery { agent, cwd, archived, limit } = query_of(&uri)?;
+    ask(&native, &who, ClientFrame::Past { id: some_id(), agent, cwd, archived, limit }).await
+}
+
+pub(super) async fn archive_past(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    JsonBody(ArchivePast { past, agent, archived }): JsonBody<ArchivePast>,
+) -> Answered {
+    ask(&native, &who, ClientFrame::ArchivePast { id: some_id(), past, agent, archived }).await
 }
 
 pub(super) async fn take_up(
@@ -230,6 +240,31 @@ pub(super) struct AgentsQuery {
 pub(super) async fn agents(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
     let AgentsQuery { probe } = query_of(&uri)?;
     ask(&native, &who, ClientFrame::Agents { id: some_id(), probe }).await
+}
+
+pub(super) async fn account(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(agent): Path<String>,
+) -> Answered {
+    ask(&native, &who, ClientFrame::Account { id: some_id(), agent }).await
+}
+
+pub(super) async fn log_in(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(agent): Path<String>,
+    JsonBody(with): JsonBody<LogIn>,
+) -> Answered {
+    ask(&native, &who, ClientFrame::LogIn { id: some_id(), agent, with }).await
+}
+
+pub(super) async fn log_out(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(agent): Path<String>,
+) -> Answered {
+    ask(&native, &who, ClientFrame::LogOut { id: some_id(), agent }).await
 }
 
 pub(super) async fn tokens(State(native): State<Native>, Guest(who): Guest) -> Answered {

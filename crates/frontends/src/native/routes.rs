@@ -81,6 +81,8 @@ const SESSION: Parameter = Parameter {
     kind: "string",
     about: "The session's id, or a unique beginning of it.",
 };
+const AGENT: Parameter =
+    Parameter { name: "kind", place: "path", kind: "string", about: "The agent, such as `codex`." };
 const ONCE: Parameter = Parameter {
     name: "Idempotency-Key",
     place: "header",
@@ -161,7 +163,7 @@ pub(super) const TABLE: &[Route] = &[
         summary: "A browser's login: a ticket becomes a cookie and a key.",
         needs: Needs::Nobody,
         parameters: &[],
-        takes: Some("Login"),
+        takes: Some("BrowserLogin"),
         status: 200,
         gives: Gives::Key,
         serve: None,
@@ -211,6 +213,7 @@ pub(super) const TABLE: &[Route] = &[
         parameters: &[
             query("agent", "string", "Only of this agent."),
             query("cwd", "string", "Only those held in this folder or below it."),
+            query("archived", "boolean", "Those that the agent has put away, instead of the others."),
             query("limit", "integer", "At most so many; 100 when absent, 1,000 at most."),
         ],
         takes: None,
@@ -228,6 +231,17 @@ pub(super) const TABLE: &[Route] = &[
         status: 200,
         gives: Gives::Reply("taken_up"),
         serve: Some(|| post(rest::take_up)),
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/v1/past/archived",
+        summary: "Have an agent put a conversation away in its own list, or take it out again.",
+        needs: Needs::Operator,
+        parameters: &[],
+        takes: Some("ArchivePast"),
+        status: 200,
+        gives: Gives::Reply("past"),
+        serve: Some(|| post(rest::archive_past)),
     },
     Route {
         method: Method::Get,
@@ -371,6 +385,39 @@ pub(super) const TABLE: &[Route] = &[
         status: 200,
         gives: Gives::Reply("agents"),
         serve: Some(|| get(rest::agents)),
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/v1/agents/{kind}/account",
+        summary: "Who an agent is logged in as.",
+        needs: Needs::Operator,
+        parameters: &[AGENT],
+        takes: None,
+        status: 200,
+        gives: Gives::Reply("account"),
+        serve: Some(|| get(rest::account)),
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/v1/agents/{kind}/account",
+        summary: "Log an agent in. Where a person has to go on, `under_way` names the page.",
+        needs: Needs::Owner,
+        parameters: &[AGENT],
+        takes: Some("LogIn"),
+        status: 200,
+        gives: Gives::Reply("account"),
+        serve: Some(|| post(rest::log_in)),
+    },
+    Route {
+        method: Method::Delete,
+        path: "/api/v1/agents/{kind}/account",
+        summary: "Log an agent out.",
+        needs: Needs::Owner,
+        parameters: &[AGENT],
+        takes: None,
+        status: 200,
+        gives: Gives::Reply("account"),
+        serve: Some(|| delete(rest::log_out)),
     },
     Route {
         method: Method::Get,

@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, HashSet},
 };
 
-use portolan_core::{Refusal, command::Stage};
+use portolan_core::{Refusal, command::Stage, ports::LogIn};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use ts_rs::{Config, TS, TypeVisitor};
@@ -15,8 +15,8 @@ use ts_rs::{Config, TS, TypeVisitor};
 use super::{
     routes::{Gives, Method, Needs, Parameter, Route, TABLE},
     wire::{
-        ClientFrame, CreateSession, CreateToken, LogFrame, PROTOCOL, ReplyBody, SendCommand, ServerFrame,
-        TakeUpPast,
+        ArchivePast, ClientFrame, CreateSession, CreateToken, LogFrame, PROTOCOL, ReplyBody, SendCommand,
+        ServerFrame, TakeUpPast,
     },
 };
 
@@ -87,6 +87,7 @@ fn typescript() -> String {
     all.visit::<Stage>();
     all.visit::<CreateSession>();
     all.visit::<TakeUpPast>();
+    all.visit::<ArchivePast>();
     all.visit::<SendCommand>();
     all.visit::<CreateToken>();
     let mut text = format!(
@@ -121,6 +122,8 @@ fn openapi() -> Value {
     let mut generator = settings.into_generator();
     component::<CreateSession>(&mut generator);
     component::<TakeUpPast>(&mut generator);
+    component::<ArchivePast>(&mut generator);
+    component::<LogIn>(&mut generator);
     component::<SendCommand>(&mut generator);
     component::<CreateToken>(&mut generator);
     component::<ReplyBody>(&mut generator);
@@ -132,7 +135,7 @@ fn openapi() -> Value {
             schemas.insert(reply_name(name), reply.clone());
         }
     }
-    schemas.insert("Login".into(), object(&[("ticket", "The ticket; it is used up by this.")]));
+    schemas.insert("BrowserLogin".into(), object(&[("ticket", "The ticket; it is used up by this.")]));
     schemas.insert("Key".into(), object(&[("key", "Goes into origin storage and with every request.")]));
     schemas.insert(
         "Error".into(),

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub(crate) use options::{
-    Answer, Approve, Attach, Audit, Config, Devices, Doctor, Down, ExportFormat, Handheld, Mcp, New, Page,
-    Pair, Past, PastVerb, Rule, Send, Service, Set, Switch, TakeUp, Task, Token, Up,
+    AccountVerb, Answer, Approve, Attach, Audit, Config, Devices, Doctor, Down, ExportFormat, Handheld, Mcp,
+    New, Page, Pair, Past, PastVerb, Rule, Send, Service, Set, Switch, TakeUp, Task, Token, Up,
 };
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
@@ -79,6 +79,17 @@ pub(crate) enum Verb {
         #[arg(long)]
         probe: bool,
     },
+    /// Tell who an agent is logged in as, log it in or out
+    ///
+    /// The account is the agent's own and holds for everything that uses its home, also outside of Portolan. Without a verb it
+    /// is told, with the limits of the account where the agent tells them. Not every agent can be logged in from here:
+    /// `portolan agents --json` lists the ways under `logins`. Owners only, but for looking.
+    Account {
+        /// Which agent
+        agent: String,
+        #[command(subcommand)]
+        verb: Option<AccountVerb>,
+    },
     /// Tell whether the agents are here, how they will be spoken to, and whether they are logged in
     ///
     /// Needs no daemon and starts no turn. With --deep each is tried, as it is installed, against a scripted model:
@@ -87,11 +98,11 @@ pub(crate) enum Verb {
     Doctor(Doctor),
     /// Start a session
     New(Box<New>),
-    /// List conversations that agents have kept by themselves, or take one up
+    /// List conversations that agents have kept by themselves, take one up, or put one away
     ///
     /// Such as those that were held with the agent's own program. Taking one up makes a session with everything that
     /// was said in it, subagents included; the agent goes on with it at the next prompt. What the agent keeps is only
-    /// read.
+    /// read, and put away by the agent itself.
     Past(Past),
     /// List sessions
     Ls {

@@ -128,6 +128,9 @@ pub(crate) struct Past {
     /// Only those held in this folder or below it
     #[arg(long, short = 'C', value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
+    /// Those that are put away
+    #[arg(long)]
+    pub(crate) archived: bool,
     /// At most so many
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: u32,
@@ -140,6 +143,35 @@ pub(crate) enum PastVerb {
     ///
     /// One that lives here already is not taken up twice: its session is told instead, and the prompt goes there.
     Resume(Box<TakeUp>),
+    /// Have the agent put one away in its own list, where it can
+    Archive {
+        /// Which conversation; its id may be shortened
+        id: String,
+        /// The agent that has kept it; any when absent
+        #[arg(long)]
+        agent: Option<String>,
+        /// Take it out again
+        #[arg(long)]
+        undo: bool,
+    },
+}
+
+/// What to do with an account.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AccountVerb {
+    /// Log the agent in, by a page in a browser on its machine
+    ///
+    /// The address of the page is printed; the verb waits until the login has ended. Leaving it does not end the login.
+    Login {
+        /// By a page that can be opened anywhere, and a code
+        #[arg(long)]
+        device_code: bool,
+        /// With the API key in this file; - reads it from stdin
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "device_code")]
+        key_file: Option<PathBuf>,
+    },
+    /// Log the agent out
+    Logout,
 }
 
 /// Take up a conversation.

@@ -6,7 +6,8 @@ use portolan_core::{
     Action, CommandId, Millis, Refusal, RefusalCode, Seq, SessionId, SessionSpec,
     command::{Receipt, Stage},
     log::delivery,
-    registry::{AgentDescription, PastDescription, TakeUp, TakenUp},
+    ports::{LogIn, PastPlace},
+    registry::{AccountDescription, AgentDescription, PastDescription, PastMove, TakeUp, TakenUp},
     request::Request,
     session::state::{State, Summary},
 };
@@ -92,10 +93,38 @@ impl Client {
         &mut self,
         agent: Option<String>,
         cwd: Option<std::path::PathBuf>,
+        place: PastPlace,
         limit: u32,
     ) -> Outcome<Vec<PastDescription>> {
-        let frame = ClientFrame::Past { id: CommandId::random(), agent, cwd, limit: Some(limit) };
+        let archived = place == PastPlace::Archived;
+        let frame = ClientFrame::Past { id: CommandId::random(), agent, cwd, archived, limit: Some(limit) };
         expect_reply!(self.call(frame).await?, ReplyBody::Past { past } => past)
+    }
+
+    /// Has an agent put a past conversation away, or take it out again: which one.
+    pub(crate) async fn move_past(&mut self, asked: PastMove) -> Outcome<Vec<PastDescription>> {
+        let PastMove { agent, past, place } = asked;
+        let archived = place == PastPlace::Archived;
+        let frame = ClientFrame::ArchivePast { id: CommandId::random(), past, agent, archived };
+        expect_reply!(self.call(frame).await?, ReplyBody::Past { past } => past)
+    }
+
+    /// Who an agent is logged in as.
+    pub(crate) async fn account(&mut self, agent: String) -> Outcome<AccountDescription> {
+        let frame = ClientFrame::Account { id: CommandId::random(), agent };
+        expect_reply!(self.call(frame).await?, ReplyBody::Account { account } => account)
+    }
+
+    /// Logs an agent in, or begins to.
+    pub(crate) async fn log_in(&mut self, agent: String, with: LogIn) -> Outcome<AccountDescription> {
+        let frame = ClientFrame::LogIn { id: CommandId::random(), agent, with };
+        expect_reply!(self.call(frame).await?, ReplyBody::Account { account } => account)
+    }
+
+    /// Logs an agent out.
+    pub(crate) async fn log_out(&mut self, agent: String) -> Outcome<AccountDescription> {
+        let frame = ClientFrame::LogOut { id: CommandId::random(), agent };
+        expect_reply!(self.call(frame).await?, ReplyBody::Account { account } => account)
     }
 
     /// Takes up a past conversation: the session that goes on with it, and whether it lived here before.

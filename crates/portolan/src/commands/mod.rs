@@ -1,5 +1,6 @@
 //! What each verb does: one file per group of verbs. [`ACTIONS`] says which verb carries which action of core.
 
+mod account;
 mod act;
 mod agents;
 mod answer;
@@ -84,7 +85,10 @@ pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("create", "new demo hello"),
     ("create", "fork ID"),
     ("take_up", "past resume ID"),
+    ("archive_past", "past archive ID"),
     ("delete", "delete ID"),
+    ("log_in", "account codex login"),
+    ("log_out", "account codex logout"),
     ("token_create", "token create ada"),
     ("token_revoke", "token revoke ada"),
 ];
@@ -99,6 +103,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Open { print } => lifecycle::open(&context, print).await,
         Verb::Pair(asked) => pair::pair(&context, asked).await,
         Verb::Agents { probe } => agents::agents(&context, probe).await,
+        Verb::Account { agent, verb } => account::account(&context, agent, verb).await,
         Verb::Doctor(asked) => doctor::doctor(&context, asked).await,
         Verb::New(new) => create::new(&context, *new).await,
         Verb::Fork { id, at, name, attach, prompt } => {
@@ -171,6 +176,7 @@ mod tests {
     use portolan_core::{Action, command::DAEMON_ACTIONS};
 
     use super::*;
+    use crate::arguments::{AccountVerb, PastVerb};
 
     fn parse(line: &str) -> Verb {
         Arguments::try_parse_from(std::iter::once("portolan").chain(line.split(' '))).unwrap().verb
@@ -193,7 +199,12 @@ mod tests {
                 Verb::Send(_) => "prompt",
                 Verb::Approve(_) | Verb::Deny { .. } | Verb::Answer(_) => "answer",
                 Verb::New(_) | Verb::Fork { .. } => "create",
-                Verb::Past(crate::arguments::Past { verb: Some(_), .. }) => "take_up",
+                Verb::Past(crate::arguments::Past { verb: Some(PastVerb::Resume(_)), .. }) => "take_up",
+                Verb::Past(crate::arguments::Past { verb: Some(PastVerb::Archive { .. }), .. }) => {
+                    "archive_past"
+                }
+                Verb::Account { verb: Some(AccountVerb::Login { .. }), .. } => "log_in",
+                Verb::Account { verb: Some(AccountVerb::Logout), .. } => "log_out",
                 Verb::Delete { .. } => "delete",
                 Verb::Token { verb: crate::arguments::Token::Create { .. } } => "token_create",
                 Verb::Token { verb: crate::arguments::Token::Revoke { .. } } => "token_revoke",

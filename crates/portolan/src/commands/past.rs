@@ -5,6 +5,7 @@ use std::path::Path;
 use portolan_core::{
     Action, CommandId, Millis, Seq, SessionSpec,
     log::delivery,
+    ports::PastPlace,
     registry::{self, PastDescription},
 };
 use serde_json::json;
@@ -32,6 +33,11 @@ const SESSION_COLUMNS: usize = 13;
 pub(super) async fn past(context: &Context, asked: Past) -> Outcome {
     match asked.verb {
         Some(PastVerb::Resume(take_up)) => resume(context, *take_up).await,
+        Some(PastVerb::Archive { id, agent, undo }) => {
+            let place = PastPlace::when_archived(!undo);
+            let agent = agent.unwrap_or_default();
+            put(context, registry::PastMove { agent, past: id, place }).await
+        }
         None => list(context, asked).await,
     }
 }
@@ -41,12 +47,16 @@ async fn list(context: &Context, asked: Past) -> Outcome {
         folder.canonicalize().map_err(|error| Failure::usage(format!("`{}`: {error}", folder.display())))
     });
     let mut client = context.client().await?;
-    let past = client.past(asked.agent, cwd.transpose()?, asked.limit.max(1)).await?;
+    let place = PastPlace::when_archived(asked.archived);
+    let past = client.past(asked.agent, cwd.transpose()?, place, asked.limit.max(1)).await?;
     client.close().await;
     match context.format() {
         Format::Json => output::json(&past),
         Format::Plain if past.is_empty() => {
-            output::note("no agent has kept a conversation");
+            output::note(match place {
+                PastPlace::Listed => "no agent has kept a conversation",
+                PastPlace::Archived => "no agent has put a conversation away",
+            });
             Ok(())
         }
         Format::Plain => {
@@ -83,6 +93,26 @@ fn shown(folder: &Path, home: Option<&Path>) -> String {
         Some(rest) => format!("~/{}", rest.display()),
         None => folder.display().to_string(),
     })
+}
+
+async fn put(context: &Context, asked: registry::PastMove) -> Outcome {
+    let place = asked.place;
+    let mut client = context.client().await?;
+    let moved = client.move_past(asked).await?;
+    client.close().await;
+    match context.format() {
+        Format::Json => output::json(&moved),
+        Format::Plain => {
+            for one in &moved {
+                let title = clean::line(&one.past.title);
+                output::note(match place {
+                    PastPlace::Archived => format!("put away: {title}"),
+                    PastPlace::Listed => format!("taken out again: {title}"),
+                });
+            }
+            Ok(())
+        }
+    }
 }
 
 async fn resume(context: &Context, asked: TakeUp) -> Outcome {
@@ -136,6 +166,11 @@ mod tests {
         let listed = parse("past claude --limit 5 -C /tmp");
         assert_eq!((listed.agent.as_deref(), listed.limit), (Some("claude"), 5));
         assert!(listed.verb.is_none());
+        assert!(!listed.archived && parse("past --archived").archived);
+        let Some(PastVerb::Archive { id, agent, undo }) = parse("past archive 0aaa --undo").verb else {
+            panic!("not archive")
+        };
+        assert_eq!((id.as_str(), agent, undo), ("0aaa", None, true));
         let Some(PastVerb::Resume(taken)) = parse("past resume 0aaa go on --fork").verb else {
             panic!("not resume")
         };

@@ -2,10 +2,10 @@
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
-use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::DialIn};
+use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::DialIn, prices};
 use portolan_core::{
     Capabilities, Principal, Role, SessionSpec,
-    ports::{Agent, AgentLink, Boxed, Clock, Launch, Past, Probe, Store},
+    ports::{Account, Agent, AgentLink, Boxed, Clock, Launch, Past, Probe, Store},
     registry::Registry,
     session::machine::Policy,
 };
@@ -240,9 +240,9 @@ fn acp(settings: &Settings) -> Vec<acp::Config> {
     others.map(config).collect()
 }
 
-fn priced(price: config::Price) -> claude::prices::Price {
+fn priced(price: config::Price) -> prices::Price {
     let config::Price { input, output, cache_write, cache_read } = price;
-    claude::prices::Price { input, output, cache_write, cache_read }
+    prices::Price { input, output, cache_write, cache_read }
 }
 
 /// The demo agent is this program itself.
@@ -287,6 +287,9 @@ impl Agent for Configured {
     }
     fn past(&self) -> Option<Arc<dyn Past>> {
         self.agent.past()
+    }
+    fn account(&self) -> Option<Arc<dyn Account>> {
+        self.agent.account()
     }
     fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
         self.agent.environment(&self.with_env(spec))
@@ -343,7 +346,7 @@ mod tests {
         assert_eq!(supervision(&settings, "key".into(), vec![]).liveness, Duration::from_secs(7));
         let config = claude(&settings);
         assert_eq!(config.env["HOME"], "/h");
-        let price = claude::prices::Price { input: 1.0, output: 2.0, cache_write: 0.0, cache_read: 0.0 };
+        let price = prices::Price { input: 1.0, output: 2.0, cache_write: 0.0, cache_read: 0.0 };
         assert_eq!(config.prices["m"], price);
     }
 

@@ -24,11 +24,13 @@ use portolan_core::{
 use serde_json::{Value, json};
 
 use super::{
-    prices::Prices,
     translate::{Repeats, Setup, Translate},
     version::{self, Version},
 };
-use crate::driver::{Translator as _, Turnout};
+use crate::{
+    driver::{Translator as _, Turnout},
+    prices::Prices,
+};
 
 /// Whose conversation every test is.
 const SESSION: SessionId = SessionId::from_u128(0x0001_0203_0405_7607_8809_0a0b_0c0d_0e0f);

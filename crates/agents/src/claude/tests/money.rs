@@ -5,8 +5,9 @@ use portolan_core::{capabilities::NativeProtocol, ports::Agent as _};
 use super::*;
 use crate::{
     Supervision,
-    claude::{Claude, Config, capabilities, prices::Price},
+    claude::{Claude, Config, capabilities},
     dial_in::DialIn,
+    prices::Price,
 };
 
 /// The end of a turn that used a million tokens of every kind, with these figures beside.

@@ -118,6 +118,15 @@ fn what_people_should_know_is_shown() {
             (Level::Info, "`x` goes away (use `y`)"),
         ),
         (
+            "thread/reverted",
+            json!({ "threadId": "T" }),
+            (
+                Level::Info,
+                "Codex has cut its conversation back and knows nothing of what came after; what is shown here, and the \
+                 files, stay as they are",
+            ),
+        ),
+        (
             "model/rerouted",
             json!({ "fromModel": "a", "toModel": "b", "reason": "highRiskCyberActivity" }),
             (Level::Warning, "Codex answers with `b` instead of `a` (highRiskCyberActivity)"),

@@ -9,7 +9,10 @@ use serde_json::json;
 
 use super::{Translate, answer_to, events, ready, said, setup, told, turnout, written};
 use crate::{
-    codex::{fuzz, translate::Begin},
+    codex::{
+        fuzz,
+        translate::{Begin, Setup},
+    },
     driver::{Timer, Translator as _},
 };
 
@@ -54,8 +57,7 @@ fn a_model_is_set_with_its_effort_and_unknown_modes_are_refused() {
 // covers: 003-036
 #[test]
 fn a_conversation_that_was_never_written_begins_anew_and_one_that_is_held_elsewhere_does_not_begin() {
-    let resume =
-        |own| crate::codex::translate::Setup { begin: Begin::Resume { thread: "T".into(), own }, ..setup() };
+    let resume = |own| Setup { begin: Begin::Resume { thread: "T".into(), own }, ..setup() };
     for (own, error, anew) in [
         (true, "no rollout found for thread id T", true),
         (false, "no rollout found for thread id T", false),
@@ -76,7 +78,7 @@ fn a_conversation_that_was_never_written_begins_anew_and_one_that_is_held_elsewh
 #[test]
 fn a_fork_takes_the_model_of_its_source_and_ends_at_its_turn() {
     let begin = Begin::Fork { thread: "S".into(), last_turn: Some("turn-3".into()) };
-    let mut codex = Translate::new(crate::codex::translate::Setup { begin, ..setup() });
+    let mut codex = Translate::new(Setup { begin, ..setup() });
     let out = turnout(|out| codex.start(out));
     let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
     let out = said(&mut codex, &answer_to(&out, "thread/read", &json!({ "thread": { "model": "gpt-5.5" } })));
@@ -88,16 +90,81 @@ fn a_fork_takes_the_model_of_its_source_and_ends_at_its_turn() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_given_up_with_a_word() {
+fn an_answer_that_never_comes_leaves_an_order_uncertain_and_not_refused() {
+    for order in [prompt("hello"), Order::SetModel(Some("m".into())), Order::McpStatus] {
+        let mut codex = ready(setup());
+        let out = told(&mut codex, 1, order);
+        let timer = out.timers[0].0;
+        let out = turnout(|out| codex.timeout(timer, out));
+        let reason = "codex did not answer within 30 s".into();
+        assert_eq!(out.reports, [Report::Uncertain { ticket: Ticket(1), reason }]);
+        assert_eq!(turnout(|out| codex.timeout(Timer(9999), out)).reports, []);
+    }
+}
+
+#[test]
+fn a_turn_that_begins_though_its_answer_is_late_is_a_turn() {
     let mut codex = ready(setup());
-    let out = told(&mut codex, 1, prompt("hello"));
-    let timer = out.timers[0].0;
-    let out = turnout(|out| codex.timeout(timer, out));
-    assert!(
-        matches!(&out.reports[..], [Report::Rejected { error, .. }] if error.contains("30 s")),
-        "{out:?}"
-    );
-    assert_eq!(turnout(|out| codex.timeout(Timer(9999), out)).reports, []);
+    let sent = told(&mut codex, 1, prompt("hello"));
+    told(&mut codex, 2, Order::Interrupt);
+    let out = turnout(|out| codex.timeout(sent.timers[0].0, out));
+    let freed = Report::Consumed { ticket: Ticket(2), result: None };
+    assert_eq!(out.reports[1..], [freed], "nothing is there to be interrupted");
+    let turn = json!({ "id": "A" });
+    let out =
+        said(&mut codex, &json!({ "method": "turn/started", "params": { "threadId": "T", "turn": turn } }));
+    assert!(matches!(out.reports[..], [Report::TurnStarted { .. }]), "{out:?}");
+    let out = said(&mut codex, &answer_to(&sent, "turn/start", &json!({ "turn": turn })));
+    assert_eq!(out.reports, [Report::Consumed { ticket: Ticket(1), result: None }]);
+}
+
+#[test]
+fn in_another_mode_than_was_asked_for_nothing_begins_and_that_one_is_not_told() {
+    let begun = |mode: &str| {
+        let mut codex = Translate::new(Setup { mode: Some(mode.into()), ..setup() });
+        let out = turnout(|out| codex.start(out));
+        let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
+        let thread = json!({ "thread": { "id": "T" }, "model": "m", "approvalPolicy": { "granular": {} },
+            "sandbox": { "type": "dangerFullAccess" } });
+        let out = said(&mut codex, &answer_to(&out, "thread/start", &thread));
+        (codex, out)
+    };
+    let modes = |out: &crate::driver::Turnout| {
+        let mode = |event: &&Event| match event {
+            Event::AgentInfo { info } => info.mode.clone(),
+            _ => None,
+        };
+        events(out).iter().filter_map(mode).collect::<Vec<_>>()
+    };
+    let (mut codex, begins) = begun("read-only");
+    assert_eq!(modes(&begins), [""; 0], "it would be asked for at the next start");
+    assert!(!begins.reports.contains(&Report::Ready));
+    let out = said(&mut codex, &answer_to(&begins, "thread/settings/update", &json!({})));
+    assert_eq!(modes(&out), ["read-only"]);
+    assert!(out.reports.contains(&Report::Ready));
+
+    let refusal = |begins: &crate::driver::Turnout| {
+        let asked = answer_to(begins, "thread/settings/update", &json!({}));
+        json!({ "error": { "code": -32600, "message": "not today" }, "id": asked["id"] })
+    };
+    let (mut codex, begins) = begun("read-only");
+    let refused = said(&mut codex, &refusal(&begins));
+    let (mut codex, begins) = begun("read-only");
+    let last = begins.timers.iter().rfind(|(_, after)| after.is_some()).unwrap().0;
+    let silent = turnout(|out| codex.timeout(last, out));
+    let (_, unknown) = begun("yolo");
+    for (out, why) in [(refused, "not today"), (silent, "30 s"), (unknown, "no such mode")] {
+        assert!(out.fault.as_ref().is_some_and(|fault| fault.contains(why)), "{out:?}");
+        assert!(
+            events(&out).iter().any(|event| matches!(event, Event::Failure { recoverable: false, .. })),
+            "{out:?}"
+        );
+        assert!(!out.reports.contains(&Report::Ready));
+    }
+    // What the user has set himself, and has no name here, holds already.
+    let (_, out) = begun("granular, dangerFullAccess");
+    assert_eq!(modes(&out), ["granular, dangerFullAccess"]);
+    assert!(out.reports.contains(&Report::Ready));
 }
 
 #[test]
@@ -120,12 +187,12 @@ fn a_request_that_is_asked_again_is_opened_once() {
     assert_eq!(out.reports, [Report::RequestWithdrawn { key: "0".into() }]);
 }
 
-// covers: 003-038, 003-039, 003-041, 003-050
+// covers: 003-038, 003-041
 #[test]
 fn a_message_of_codex_own_protocol_is_passed_on_and_its_answer_comes_back() {
     let mut codex = ready(setup());
     for (ticket, method) in
-        [(1, "thread/list"), (2, "thread/archive"), (3, "thread/revert"), (4, "account/logout")]
+        [(1, "thread/list"), (2, "thread/unsubscribe"), (3, "thread/revert"), (4, "hooks/list")]
     {
         let out = told(&mut codex, ticket, Order::Native(json!({ "method": method, "params": { "a": 1 } })));
         let line = written(&out).remove(0);

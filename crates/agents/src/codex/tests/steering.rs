@@ -81,13 +81,27 @@ fn a_steered_prompt_whose_turn_has_ended_begins_one_and_is_told_once() {
 }
 
 #[test]
-fn a_steered_prompt_of_which_nothing_is_known_is_given_up_and_not_sent_again() {
-    let mut codex = ready(setup());
-    begins(&mut codex, "A");
-    let out = told(&mut codex, 2, steer("also"));
-    let out = turnout(|after| codex.timeout(out.timers[0].0, after));
-    assert!(matches!(&out.reports[..], [Report::Rejected { ticket: Ticket(2), .. }]), "{out:?}");
-    assert_eq!(asked(&ends(&mut codex, "A")).0, [""; 0]);
+fn a_steered_prompt_of_which_nothing_is_known_is_uncertain_and_not_sent_again_and_a_late_answer_counts() {
+    let refusal = json!({ "code": -32600, "message": "no active turn to steer" });
+    for (answer, settled) in [
+        (json!({ "result": { "turnId": "A" } }), Report::Consumed { ticket: Ticket(2), result: None }),
+        (
+            json!({ "error": refusal }),
+            Report::Rejected { ticket: Ticket(2), error: "no active turn to steer".into() },
+        ),
+    ] {
+        let mut codex = ready(setup());
+        begins(&mut codex, "A");
+        let sent = told(&mut codex, 2, steer("also"));
+        let out = turnout(|after| codex.timeout(sent.timers[0].0, after));
+        let reason = "codex did not answer within 30 s".into();
+        assert_eq!(out.reports, [Report::Uncertain { ticket: Ticket(2), reason }]);
+        assert_eq!(asked(&ends(&mut codex, "A")).0, [""; 0]);
+        let mut answer = answer;
+        answer["id"] = asked(&sent).1;
+        assert_eq!(said(&mut codex, &answer).reports, [settled]);
+        assert_eq!(said(&mut codex, &answer).reports, [], "once");
+    }
 }
 
 #[test]

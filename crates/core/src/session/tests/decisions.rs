@@ -272,6 +272,41 @@ fn a_crash_while_sending_leaves_the_prompt_uncertain_and_it_can_be_sent_again() 
 }
 
 #[test]
+fn a_prompt_that_the_agent_does_not_answer_is_uncertain_until_someone_says_what_becomes_of_it() {
+    for late in [true, false] {
+        let mut world = ready();
+        let sent = world.send(1, prompt("heard?")).unwrap().seq;
+        let next = world.send(1, prompt("next")).unwrap().seq;
+        world.report(Report::Uncertain { ticket: Ticket(sent.0), reason: "no answer in 30 s".into() });
+        let stage = |world: &World, seq| {
+            let state = world.book.state();
+            state.commands.iter().find(|open| open.seq == seq).map(|open| open.stage.clone())
+        };
+        assert_eq!(stage(&world, sent), Some(Stage::Uncertain { reason: "no answer in 30 s".into() }));
+        assert_eq!(stage(&world, next), Some(Stage::Sending), "others do not wait for it");
+        if late {
+            world.report(Report::Consumed { ticket: Ticket(sent.0), result: None });
+            assert_eq!(stage(&world, sent), None, "an answer that comes late is an answer");
+        } else {
+            world.send(1, Action::SendAgain { command: sent }).unwrap();
+            assert_eq!(stage(&world, sent), None, "it is another prompt now");
+        }
+        world.commit();
+    }
+}
+
+#[test]
+fn a_setting_that_the_agent_does_not_answer_is_not_told_as_changed() {
+    let mut world = ready();
+    let set = world.send(1, Action::SetModel { model: Some("m".into()) }).unwrap().seq;
+    world.report(Report::Uncertain { ticket: Ticket(set.0), reason: "no answer in 30 s".into() });
+    world.commit();
+    let changed = |(_, event): &(Seq, Event)| matches!(event, Event::SettingChanged { .. });
+    assert!(!world.events().iter().any(changed));
+    assert!(world.book.state().commands.is_empty(), "it can only be asked for anew");
+}
+
+#[test]
 fn a_crash_before_sending_leaves_the_prompt_in_the_queue() {
     let mut world = World::new();
     world.send(1, prompt("patient")).unwrap();

@@ -28,6 +28,7 @@ enum Step {
     Delivered(u8),
     Consumed(u8),
     Rejected(u8),
+    Uncertain(u8),
     Text(u8),
     Message(u8),
     Other(u8),
@@ -63,6 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => any::<u8>().prop_map(Step::Delivered),
         3 => any::<u8>().prop_map(Step::Consumed),
         1 => any::<u8>().prop_map(Step::Rejected),
+        1 => any::<u8>().prop_map(Step::Uncertain),
         4 => any::<u8>().prop_map(Step::Text),
         2 => any::<u8>().prop_map(Step::Message),
         6 => any::<u8>().prop_map(Step::Other),
@@ -169,6 +171,11 @@ impl World {
                     self.report(Report::Rejected { ticket, error: "no".into() });
                 }
             }
+            Step::Uncertain(which) => {
+                if let Some(ticket) = self.ticket(which) {
+                    self.report(Report::Uncertain { ticket, reason: "no answer".into() });
+                }
+            }
             Step::Text(item) => {
                 let event = Event::Delta { item: format!("{}.{}", self.started, item % 3), text: "x".into() };
                 self.report(Report::Event { event, raw: None });
@@ -242,7 +249,7 @@ impl World {
                     };
                     if stage.is_final() {
                         let before = settled.insert(*command, stage.clone());
-                        // A prompt that was uncertain may be withdrawn; nothing else ends twice.
+                        // A prompt that was uncertain may be withdrawn or answered late; nothing else ends twice.
                         assert!(
                             matches!(before, None | Some(Stage::Uncertain { .. })),
                             "{command}: {before:?}"

@@ -3,9 +3,10 @@
 use portolan_core::{
     Actor, CommandId, Millis, Refusal, RefusalCode, RequestId, Seq, TokenId,
     command::{Receipt, Stage},
+    event::Account,
     log::delivery::{Closed, Presence},
-    ports::PastSession,
-    registry::PastDescription,
+    ports::{AccountState, Login, LoginPage, PastSession, UsageLimit},
+    registry::{AccountDescription, PastDescription},
     request::{Answer, Outcome},
     session::state::{Status, Summary},
 };
@@ -52,6 +53,25 @@ fn past(session: Option<SessionId>) -> PastDescription {
         version: session.map(|_| "2.1.325".into()),
     };
     PastDescription { agent: "claude".into(), past, session }
+}
+
+fn account() -> AccountDescription {
+    let holder = Account { email: Some("ada@example.org".into()), ..Account::default() };
+    let limit = UsageLimit {
+        used_percent: 12.5,
+        window_minutes: Some(300),
+        resets_at: Some(Millis(1_900_000_000_000)),
+    };
+    AccountDescription {
+        agent: "codex".into(),
+        state: AccountState {
+            login: Some(Login::LoggedIn { how: "chatgpt, ada@example.org".into() }),
+            account: Some(holder),
+            limits: vec![limit],
+        },
+        under_way: Some(LoginPage { url: "https://login.example".into(), code: Some("AB-12".into()) }),
+        failed: Some("the login failed: declined".into()),
+    }
 }
 
 fn one_of_each() -> Vec<ServerFrame> {
@@ -131,6 +151,7 @@ fn one_of_each() -> Vec<ServerFrame> {
         ReplyBody::Raw { text: Some("raw".into()) },
         ReplyBody::Environment { variables: [("A".to_owned(), "1".to_owned())].into_iter().collect() },
         ReplyBody::Agents { agents: vec![] },
+        ReplyBody::Account { account: account() },
         ReplyBody::Token { token: info.clone(), secret: "secret".into() },
         ReplyBody::Tokens { tokens: vec![info] },
         ReplyBody::Ticket { ticket: "ticket".into(), expires_at: Millis(60_000) },

@@ -243,9 +243,30 @@ async fn past_conversations_are_asked_for_and_taken_up_by_rest() {
     assert_eq!((status, &body["error"]["code"]), (404, &json!("not_found")), "{body}");
     let (status, body) = http.post("/api/v1/past", json!({"past": "0a", "spec": {"agent": ""}})).await;
     assert_eq!((status, &body["error"]["code"]), (400, &json!("invalid")), "{body}");
+    assert_eq!(http.get("/api/v1/past?archived=true").await.0, 200);
+    let away = json!({"past": "0aaaaaaa", "agent": "obedient", "archived": true});
+    let (status, body) = http.post("/api/v1/past/archived", away).await;
+    assert_eq!((status, &body["error"]["code"]), (422, &json!("unsupported")), "{body}");
     http.secret = http.token(Role::Viewer).await;
     assert_eq!(http.get("/api/v1/past").await.0, 403);
     assert_eq!(http.post("/api/v1/past", asked).await.0, 403);
+}
+
+#[tokio::test]
+async fn an_agent_that_has_no_account_is_looked_at_and_cannot_be_logged_in() {
+    let mut http = Http::new().await;
+    let path = "/api/v1/agents/obedient/account";
+    let told = json!({"reply": "account", "account": {"agent": "obedient"}});
+    assert_eq!(http.get(path).await, (200, told));
+    let (status, body) = http.post(path, json!({"way": "browser"})).await;
+    assert_eq!((status, &body["error"]["code"]), (422, &json!("unsupported")), "{body}");
+    assert_eq!(http.delete(path).await.0, 422);
+    assert_eq!(http.post(path, json!({"way": "by_ship"})).await.0, 400);
+    assert_eq!(http.get("/api/v1/agents/nobody/account").await.0, 404);
+    http.secret = http.token(Role::Operator).await;
+    assert_eq!(http.get(path).await.0, 200);
+    assert_eq!(http.post(path, json!({"way": "browser"})).await.0, 403);
+    assert_eq!(http.delete(path).await.0, 403);
 }
 
 #[tokio::test]

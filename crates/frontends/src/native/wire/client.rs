@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use portolan_core::{Action, CommandId, Role, Seq, SessionId, SessionSpec, TokenId, log::delivery::Start};
+use portolan_core::{
+    Action, CommandId, Role, Seq, SessionId, SessionSpec, TokenId, log::delivery::Start, ports::LogIn,
+};
 use serde::{Deserialize, Serialize};
 
 /// From the client. Every frame but `hello` has an id made by the client, which the reply repeats. For
@@ -65,6 +67,9 @@ pub enum ClientFrame {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional, type = "string"))]
         cwd: Option<PathBuf>,
+        /// Those that the agent has put away, instead of the others.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        archived: bool,
         /// At most so many; 100 when absent, 1,000 at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
@@ -83,6 +88,18 @@ pub enum ClientFrame {
         /// What the session is made of beside. An empty `agent` is any that has the conversation; without `cwd` it is
         /// the folder that the conversation was held in.
         spec: Box<SessionSpec>,
+    },
+    /// Have an agent put a conversation away in its own list, or take it out again. Reply: `past`, with that one.
+    ArchivePast {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+        /// The agent's own id of the conversation, or a unique beginning of 4 characters or more.
+        past: String,
+        /// The agent that has kept it; any when empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent: String,
+        /// Away or out.
+        archived: bool,
     },
     /// Delete a session for good. Reply: `done`.
     Delete {
@@ -195,6 +212,30 @@ pub enum ClientFrame {
         #[serde(default)]
         probe: bool,
     },
+    /// Who an agent is logged in as. Reply: `account`.
+    Account {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+        /// Which agent.
+        agent: String,
+    },
+    /// Log an agent in, for everything that uses its home; owners only. Reply: `account`, once it is done or a person has to
+    /// go on, on the page that `under_way` names.
+    LogIn {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+        /// Which agent.
+        agent: String,
+        /// How.
+        with: LogIn,
+    },
+    /// Log an agent out, for everything that uses its home; owners only. Reply: `account`.
+    LogOut {
+        #[expect(missing_docs, reason = "the id of the frame")]
+        id: CommandId,
+        /// Which agent.
+        agent: String,
+    },
     /// Make a token; owners only. Reply: `token`.
     TokenCreate {
         #[expect(missing_docs, reason = "the id of the frame")]
@@ -268,13 +309,14 @@ pub enum ClientFrame {
 
 impl ClientFrame {
     /// Every frame's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 26] = [
+    pub const NAMES: [&'static str; 30] = [
         "hello",
         "list",
         "resolve",
         "create",
         "past",
         "take_up",
+        "archive_past",
         "delete",
         "attach",
         "detach",
@@ -287,6 +329,9 @@ impl ClientFrame {
         "raw",
         "environment",
         "agents",
+        "account",
+        "log_in",
+        "log_out",
         "token_create",
         "token_list",
         "token_revoke",
@@ -306,6 +351,7 @@ impl ClientFrame {
             | Self::Create { id, .. }
             | Self::Past { id, .. }
             | Self::TakeUp { id, .. }
+            | Self::ArchivePast { id, .. }
             | Self::Delete { id, .. }
             | Self::Attach { id, .. }
             | Self::Detach { id, .. }
@@ -318,6 +364,9 @@ impl ClientFrame {
             | Self::Raw { id, .. }
             | Self::Environment { id, .. }
             | Self::Agents { id, .. }
+            | Self::Account { id, .. }
+            | Self::LogIn { id, .. }
+            | Self::LogOut { id, .. }
             | Self::TokenCreate { id, .. }
             | Self::TokenList { id }
             | Self::TokenRevoke { id, .. }
@@ -347,9 +396,13 @@ impl ClientFrame {
             | Self::Create { .. }
             | Self::Past { .. }
             | Self::TakeUp { .. }
+            | Self::ArchivePast { .. }
             | Self::Subscribe { .. }
             | Self::Unsubscribe { .. }
             | Self::Agents { .. }
+            | Self::Account { .. }
+            | Self::LogIn { .. }
+            | Self::LogOut { .. }
             | Self::TokenCreate { .. }
             | Self::TokenList { .. }
             | Self::TokenRevoke { .. }
@@ -400,6 +453,19 @@ pub struct TakeUpPast {
     pub copy: bool,
     /// What the session is made of beside.
     pub spec: Box<SessionSpec>,
+}
+
+/// The body of a REST request that puts a past conversation away, or takes it out again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct ArchivePast {
+    /// The agent's own id of the conversation, or a unique beginning.
+    pub past: String,
+    /// The agent that has kept it; any when empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub agent: String,
+    /// Away or out.
+    pub archived: bool,
 }
 
 /// The body of a REST request that asks something of a session.

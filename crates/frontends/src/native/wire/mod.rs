@@ -7,7 +7,7 @@ mod client;
 mod log;
 mod server;
 
-pub use client::{ClientFrame, ClientInfo, CreateSession, CreateToken, SendCommand, TakeUpPast};
+pub use client::{ArchivePast, ClientFrame, ClientInfo, CreateSession, CreateToken, SendCommand, TakeUpPast};
 pub use log::LogFrame;
 pub use server::{BrowserInfo, ClosingReason, Limits, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You};
 

@@ -7,7 +7,7 @@ use portolan_core::{
     CommandId, Millis, Refusal, Role, Seq, SessionId, TokenId,
     command::Receipt,
     log::delivery::{Closed, Presence},
-    registry::{AgentDescription, PastDescription},
+    registry::{AccountDescription, AgentDescription, PastDescription},
     session::state::{State, Summary},
 };
 use serde::{Deserialize, Serialize};
@@ -226,6 +226,11 @@ pub enum ReplyBody {
     Agents {
         /// All of them.
         agents: Vec<AgentDescription>,
+    },
+    /// An agent's account.
+    Account {
+        /// Who is logged in, and what has become of a login.
+        account: AccountDescription,
     },
     /// A new token.
     Token {

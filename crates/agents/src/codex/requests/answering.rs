@@ -1,0 +1,146 @@
+//! What was decided, in Codex' own words. Only what was offered is given; whatever else an answer says is a no.
+
+use indexmap::IndexMap;
+use portolan_core::request::Answer;
+use serde_json::{Value, json};
+
+use super::{AMEND, CANCEL, FOR_SESSION, NETWORK};
+
+/// The rule for a host that an option stands for, where it says what is answered.
+fn host_rule_of(option: &str, network: &[Value], action: &str) -> Option<Value> {
+    let number: usize = option.strip_prefix(NETWORK)?.strip_prefix('-')?.parse().ok()?;
+    let rule = network.get(number).filter(|rule| rule["action"] == action)?;
+    Some(json!({ NETWORK: { "network_policy_amendment": rule } }))
+}
+
+/// What is decided about a command or a change: by Codex' own word where one was chosen.
+pub(super) fn decision(answer: &Answer, amendment: &Value, network: &[Value]) -> Value {
+    match answer {
+        // Codex does what it asked about and nothing else: with another input it was not allowed.
+        Answer::Allow { input: Some(_), .. } => json!("decline"),
+        Answer::Allow { option, .. } => match option.as_deref() {
+            None => json!("accept"),
+            Some(FOR_SESSION) => json!(FOR_SESSION),
+            Some(AMEND) if amendment.is_array() => json!({ AMEND: { "execpolicy_amendment": amendment } }),
+            Some(CANCEL) => json!(CANCEL),
+            // Whatever else it was to mean, it is not a plain yes.
+            Some(other) => host_rule_of(other, network, "allow").unwrap_or_else(|| json!("decline")),
+        },
+        Answer::Deny { interrupt, option, .. } if *interrupt || option.as_deref() == Some(CANCEL) => {
+            json!(CANCEL)
+        }
+        Answer::Deny { option: Some(option), .. } => {
+            host_rule_of(option, network, "deny").unwrap_or_else(|| json!("decline"))
+        }
+        _ => json!("decline"),
+    }
+}
+
+pub(super) fn permissions_answer(answer: &Answer, asked: Value) -> Value {
+    match answer {
+        Answer::Allow { input: None, option, .. } if matches!(option.as_deref(), None | Some("session")) => {
+            let scope = if option.is_some() { "session" } else { "turn" };
+            json!({ "permissions": asked, "scope": scope })
+        }
+        _ => json!({ "permissions": {}, "scope": "turn" }),
+    }
+}
+
+pub(super) fn elicitation_answer(answer: Answer) -> Value {
+    match answer {
+        Answer::Content { content } => json!({ "action": "accept", "content": content, "_meta": null }),
+        Answer::Allow { option: Some(option), .. } if option == CANCEL => {
+            json!({ "action": "cancel", "content": null, "_meta": null })
+        }
+        Answer::Allow { input: None, option, .. } => {
+            let meta = option.map(|scope| json!({ "persist": scope }));
+            json!({ "action": "accept", "content": {}, "_meta": meta })
+        }
+        Answer::Deny { interrupt, option, .. } if interrupt || option.as_deref() == Some(CANCEL) => {
+            json!({ "action": "cancel", "content": null, "_meta": null })
+        }
+        _ => json!({ "action": "decline", "content": null, "_meta": null }),
+    }
+}
+
+pub(super) fn questions_answer(answer: Answer, ids: &IndexMap<String, String>) -> Value {
+    let mut answers = serde_json::Map::new();
+    if let Answer::Choices { answers: chosen } = answer {
+        for (question, chosen) in chosen {
+            if let Some(id) = ids.get(&question) {
+                answers.insert(id.clone(), json!({ "answers": chosen }));
+            }
+        }
+    }
+    json!({ "answers": answers })
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::request::Scope;
+
+    use super::*;
+
+    fn allow(option: Option<&str>, input: Option<Value>) -> Answer {
+        Answer::Allow { input, scope: Scope::Once, mode: None, option: option.map(str::to_owned) }
+    }
+
+    fn deny(interrupt: bool) -> Answer {
+        Answer::Deny { message: None, interrupt, option: None }
+    }
+
+    #[test]
+    fn only_a_plain_yes_is_a_yes() {
+        let amendment = json!(["git", "status"]);
+        let network = [
+            json!({ "host": "a.example", "action": "allow" }),
+            json!({ "host": "a.example", "action": "deny" }),
+        ];
+        let decided = |answer: &Answer| decision(answer, &amendment, &network);
+        assert_eq!(decided(&allow(None, None)), "accept");
+        assert_eq!(decided(&allow(Some(FOR_SESSION), None)), FOR_SESSION);
+        assert_eq!(
+            decided(&allow(Some(AMEND), None)),
+            json!({ AMEND: { "execpolicy_amendment": amendment } })
+        );
+        assert_eq!(decided(&allow(Some(CANCEL), None)), CANCEL, "an option that means no");
+        assert_eq!(decided(&allow(Some("newer"), None)), "decline");
+        assert_eq!(
+            decided(&allow(None, Some(json!({ "command": "ls" })))),
+            "decline",
+            "it would run another command"
+        );
+        assert_eq!((decided(&deny(false)), decided(&deny(true))), (json!("decline"), json!(CANCEL)));
+        assert_eq!(
+            decision(&allow(Some(AMEND), None), &Value::Null, &[]),
+            "decline",
+            "there is nothing to amend"
+        );
+        let rule = |number: usize| json!({ NETWORK: { "network_policy_amendment": network[number] } });
+        let refuse =
+            |option: &str| Answer::Deny { message: None, interrupt: false, option: Some(option.into()) };
+        assert_eq!(decided(&allow(Some("applyNetworkPolicyAmendment-0"), None)), rule(0));
+        assert_eq!(decided(&refuse("applyNetworkPolicyAmendment-1")), rule(1));
+        assert_eq!(
+            decided(&allow(Some("applyNetworkPolicyAmendment-1"), None)),
+            "decline",
+            "a yes with a no"
+        );
+        assert_eq!(decided(&refuse("applyNetworkPolicyAmendment-0")), "decline", "a no with a yes");
+        assert_eq!(decided(&allow(Some("applyNetworkPolicyAmendment-7"), None)), "decline");
+    }
+
+    #[test]
+    fn permissions_and_calls_are_given_only_by_what_was_offered() {
+        let asked = json!({ "network": true });
+        let given = |option| permissions_answer(&allow(option, None), asked.clone());
+        assert_eq!(given(None), json!({ "permissions": asked, "scope": "turn" }));
+        assert_eq!(given(Some("session")), json!({ "permissions": asked, "scope": "session" }));
+        let nothing = json!({ "permissions": {}, "scope": "turn" });
+        assert_eq!((given(Some(CANCEL)), given(Some("newer"))), (nothing.clone(), nothing));
+        let action = |answer| elicitation_answer(answer)["action"].clone();
+        assert_eq!(action(allow(None, None)), "accept");
+        assert_eq!(action(allow(Some(CANCEL), None)), "cancel");
+        assert_eq!(action(allow(None, Some(json!({ "path": "/" })))), "decline");
+    }
+}

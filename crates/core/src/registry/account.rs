@@ -1,0 +1,206 @@
+//! Accounts: who agents are logged in as, and logins that go through Portolan.
+//!
+//! A login that takes a page of its own goes on while nobody waits for it; its end is written into the daemon's log, and
+//! until then only its page is told. Of one agent there is one at a time, the newest. No key is kept or written down.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{Registry, gone};
+use crate::{
+    Actor, DaemonEvent, Principal, Refusal, RefusalCode, Role,
+    ports::{Account, AccountError, AccountState, Agent, LogIn, LoginBegun, LoginPage},
+};
+
+/// How long an agent may take to tell of its account, or to change it.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How long a person may take for a page. Agents give up earlier or never.
+const PAGE_PATIENCE: Duration = Duration::from_mins(15);
+
+/// An agent's account, as frontends show it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct AccountDescription {
+    /// Whose it is.
+    pub agent: String,
+    /// Who is logged in. Nothing of it is told while a login is under way.
+    #[serde(flatten)]
+    pub state: AccountState,
+    /// The page of a login that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub under_way: Option<LoginPage>,
+    /// Why the last login through Portolan failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub failed: Option<String>,
+}
+
+/// Logins through Portolan.
+#[derive(Debug)]
+pub(super) struct Logins {
+    /// What is known of the last one, by agent.
+    last: Mutex<HashMap<String, LastLogin>>,
+    /// Whoever changes an account is alone in that.
+    turn: Semaphore,
+}
+
+impl Default for Logins {
+    fn default() -> Self {
+        Self { last: Mutex::default(), turn: Semaphore::new(1) }
+    }
+}
+
+#[derive(Debug)]
+enum LastLogin {
+    UnderWay {
+        page: LoginPage,
+        /// Cancelled to give it up.
+        give_up: CancellationToken,
+    },
+    Failed(String),
+}
+
+impl Registry {
+    /// Who an agent is logged in as. One that cannot be asked is looked at from outside.
+    pub async fn account(&self, who: &Principal, kind: &str) -> Result<AccountDescription, Refusal> {
+        who.may_daemon(Role::Operator)?;
+        let agent = Arc::clone(self.agent(kind).ok_or_else(|| self.no_agent(kind))?);
+        let (under_way, failed) = match self.logins().get(kind) {
+            Some(LastLogin::UnderWay { page, .. }) => (Some(page.clone()), None),
+            Some(LastLogin::Failed(why)) => (None, Some(why.clone())),
+            None => (None, None),
+        };
+        let state = match agent.account() {
+            _ if under_way.is_some() => AccountState::default(),
+            Some(account) => self.in_time(account.look()).await?,
+            None => AccountState { login: agent.probe().await.login, ..AccountState::default() },
+        };
+        Ok(AccountDescription { agent: kind.to_owned(), state, under_way, failed })
+    }
+
+    /// Logs an agent in, for everything that uses its home. Returns once that is done, or once a person has to go on; what
+    /// comes of it is then told by [`Registry::account`] and the daemon's log. One that was under way is given up.
+    pub async fn log_in(
+        &self,
+        who: &Principal,
+        kind: &str,
+        with: LogIn,
+    ) -> Result<AccountDescription, Refusal> {
+        who.may_daemon(Role::Owner)?;
+        let account = self.changeable(kind)?;
+        let way = with.way();
+        if !self.agent(kind).is_some_and(|agent| agent.capabilities().logins.contains(&way)) {
+            let message = format!("the agent `{kind}` cannot be logged in {}", way.words());
+            return Err(Refusal::new(RefusalCode::Unsupported, message));
+        }
+        if matches!(&with, LogIn::ApiKey { key } if key.reveal().trim().is_empty()) {
+            return Err(Refusal::new(RefusalCode::Invalid, "the key is empty"));
+        }
+        let _turn = self.shared.logins.turn.acquire().await.map_err(|_| gone())?;
+        self.give_up_login(kind);
+        let LoginBegun { page, end } = self.in_time(account.log_in(with)).await?;
+        let Some(page) = page else {
+            let state = self.in_time(end).await?;
+            return Ok(self.account_changed(who.actor(), kind, Ok(state)).await);
+        };
+        let give_up = CancellationToken::new();
+        let under_way = LastLogin::UnderWay { page: page.clone(), give_up: give_up.clone() };
+        self.logins().insert(kind.to_owned(), under_way);
+        let (registry, by, kind) = (self.clone(), who.actor(), kind.to_owned());
+        let agent = kind.clone();
+        tokio::spawn(async move {
+            let ended = tokio::select! {
+                biased;
+                // Whoever gave it up has put something else in its place.
+                () = give_up.cancelled() => return,
+                ended = tokio::time::timeout(PAGE_PATIENCE, end) => ended,
+            };
+            let in_vain = |_| AccountError("nobody has logged in on the page in time".into());
+            let ended = ended.map_err(in_vain).and_then(|ended| ended);
+            if registry.is_under_way(&agent, &give_up) {
+                registry.account_changed(by, &agent, ended).await;
+            }
+        });
+        let state = AccountState::default();
+        Ok(AccountDescription { agent: kind, state, under_way: Some(page), failed: None })
+    }
+
+    /// Logs an agent out, for everything that uses its home.
+    pub async fn log_out(&self, who: &Principal, kind: &str) -> Result<AccountDescription, Refusal> {
+        who.may_daemon(Role::Owner)?;
+        let account = self.changeable(kind)?;
+        let _turn = self.shared.logins.turn.acquire().await.map_err(|_| gone())?;
+        self.give_up_login(kind);
+        let state = self.in_time(account.log_out()).await?;
+        Ok(self.account_changed(who.actor(), kind, Ok(state)).await)
+    }
+
+    fn changeable(&self, kind: &str) -> Result<Arc<dyn Account>, Refusal> {
+        let agent = self.agent(kind).ok_or_else(|| self.no_agent(kind))?;
+        let can = |agent: &Arc<dyn Agent>| !agent.capabilities().logins.is_empty();
+        agent.account().filter(|_| can(agent)).ok_or_else(|| {
+            let message = format!(
+                "the agent `{kind}` cannot be logged in or out through Portolan; use its own program for that"
+            );
+            Refusal::new(RefusalCode::Unsupported, message)
+        })
+    }
+
+    async fn in_time<T>(&self, asked: impl Future<Output = Result<T, AccountError>>) -> Result<T, Refusal> {
+        let refused = |message: String| Refusal::new(RefusalCode::AgentRefused, message);
+        let late = |_| refused(format!("the agent took longer than {} s to answer", PATIENCE.as_secs()));
+        let told = tokio::time::timeout(PATIENCE, asked).await.map_err(late)?;
+        told.map_err(|AccountError(why)| refused(why))
+    }
+
+    /// Writes down what has become of an account.
+    async fn account_changed(
+        &self,
+        by: Actor,
+        kind: &str,
+        ended: Result<AccountState, AccountError>,
+    ) -> AccountDescription {
+        let (state, failed) = match ended {
+            Ok(state) => (state, None),
+            Err(AccountError(why)) => (AccountState::default(), Some(why)),
+        };
+        match &failed {
+            Some(why) => self.logins().insert(kind.to_owned(), LastLogin::Failed(why.clone())),
+            None => self.logins().remove(kind),
+        };
+        let (agent, login) = (kind.to_owned(), state.login.clone());
+        let event = DaemonEvent::AccountChanged { agent: agent.clone(), login, failed: failed.clone() };
+        self.shared.daemon.note(Some(by), event).await;
+        AccountDescription { agent, state, under_way: None, failed }
+    }
+
+    fn give_up_login(&self, kind: &str) {
+        let mut last = self.logins();
+        if let Some(LastLogin::UnderWay { give_up, .. }) = last.remove(kind) {
+            give_up.cancel();
+        }
+    }
+
+    /// Is it still this login that is under way? From now on it is none.
+    fn is_under_way(&self, kind: &str, login: &CancellationToken) -> bool {
+        let mut last = self.logins();
+        let is_it = !login.is_cancelled();
+        if is_it {
+            last.remove(kind);
+        }
+        is_it
+    }
+
+    fn logins(&self) -> MutexGuard<'_, HashMap<String, LastLogin>> {
+        self.shared.logins.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
