@@ -100,3 +100,17 @@ test('a file of the folder is completed after an @, and what Git ignores is not'
   assert.equal(await field.inputValue(), 'look at @chart.txt ');
   await until(async () => (await files.count()) === 0);
 });
+
+test('a conversation held without Portolan is found among the past ones and taken up where it was left', async () => {
+  assert.match(claude.talk(daemon.folder, 'just talk'), /only/);
+  const { page, faults } = await visit(browser, daemon);
+  await page.goto(`${daemon.url}/#/past`);
+  const past = page.getByRole('listitem').filter({ hasText: 'just talk' });
+  await past.getByRole('button').first().click();
+  await page.locator('[role=log] .prompt').getByText('just talk').waitFor();
+  await page.locator('.words strong').getByText('only', { exact: true }).waitFor();
+  await page.getByLabel('Message to the agent').fill('just talk');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await until(async () => (await page.locator('.words strong').getByText('only', { exact: true }).count()) === 2);
+  assert.deepEqual(faults, []);
+});

@@ -76,11 +76,16 @@ export async function startClaude(script) {
     child.once('exit', (code) => failed(new Error(`the scripted model ended with ${code}`)));
   });
   const text = JSON.stringify;
-  const config = `[agents.claude]\ncommand = [${text(CLAUDE)}]\n[agents.claude.env]\nHOME = ${text(folder)}\n`
-    + `ANTHROPIC_BASE_URL = ${text(url)}\nANTHROPIC_API_KEY = "fake"\nCLAUDE_CODE_MAX_RETRIES = "1"\n`
-    + 'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = "1"\nDISABLE_AUTOUPDATER = "1"\nDISABLE_TELEMETRY = "1"\n';
+  const env = {
+    HOME: folder, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'fake', CLAUDE_CODE_MAX_RETRIES: '1',
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1', DISABLE_TELEMETRY: '1',
+  };
+  const config = `[agents.claude]\ncommand = [${text(CLAUDE)}]\n[agents.claude.env]\n`
+    + Object.entries(env).map(([name, value]) => `${name} = ${text(value)}\n`).join('');
   return {
     config,
+    /** Talks to it without Portolan, as people do. */
+    talk: (cwd, words) => execFileSync(CLAUDE, ['-p', words], { cwd, env: { PATH: process.env.PATH, ...env }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }),
     async stop() {
       if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGTERM');
@@ -136,6 +141,30 @@ export async function visit(browser, daemon, options = {}) {
   await page.goto(daemon.ticketLink());
   await page.getByRole('link', { name: 'New session' }).or(page.getByRole('link', { name: 'New', exact: true })).first().waitFor();
   return { page, context, faults };
+}
+
+/**
+ * Starts a daemon from a terminal with a screen beside it, as people do, and gives the link that it opens by itself.
+ * The terminal is `script`'s; what would open a browser notes the link down.
+ */
+export async function startAtTerminal() {
+  const folder = mkdtempSync(join(tmpdir(), 'portolan-terminal-'));
+  const bin = join(folder, 'bin');
+  const note = join(folder, 'link');
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'xdg-open'), `#!/bin/sh\nprintf %s "$1" > '${note}.new' && mv '${note}.new' '${note}'\n`, { mode: 0o755 });
+  const env = { ...process.env, PORTOLAN_HOME: join(folder, 'home'), PATH: `${bin}:${process.env.PATH}`, DISPLAY: ':0' };
+  delete env.SSH_CONNECTION;
+  const terminal = spawn('script', ['--quiet', '--command', `'${BINARY}' up --listen 127.0.0.1:0`, '/dev/null'], { env, stdio: ['pipe', 'ignore', 'ignore'] });
+  const ended = new Promise((over) => terminal.once('exit', over));
+  return {
+    link: () => until(() => readFileSync(note, 'utf8')),
+    async stop() {
+      execFileSync(BINARY, ['down', '--now'], { env, stdio: 'ignore' });
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
 }
 
 /** A page of somebody whom the daemon does not know. */

@@ -1,4 +1,5 @@
-// What the page costs: frames a second at 1,000 deltas a second, memory over 100,000 deltas, and Lighthouse's performance score.
+// What the page costs: bytes until it can be used, frames a second at 1,000 deltas a second, memory over 100,000 deltas, and
+// Lighthouse's performance score.
 // Not a test: it tells what it saw on this machine. `cargo xtask bench --only page` runs it against the release binary;
 // `--json` prints JSON, `--smoke` takes seconds instead of minutes.
 
@@ -13,9 +14,26 @@ const JSON_WANTED = process.argv.includes('--json');
 const SECONDS = SMOKE ? 2 : 10;
 const DELTAS = SMOKE ? 5_000 : 100_000;
 
+/** What comes over the wire until someone who was never here before can use the page, and how long that takes. */
+async function opening(browser, daemon) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  const client = await context.newCDPSession(page);
+  await client.send('Network.enable');
+  let bytes = 0;
+  client.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength));
+  const link = daemon.ticketLink();
+  const began = performance.now();
+  await page.goto(link);
+  await page.getByRole('link', { name: 'New session' }).first().waitFor();
+  const found = { kb: Math.round(bytes / 102.4) / 10, ms: Math.round(performance.now() - began) };
+  await context.close();
+  return found;
+}
+
 /** How smooth a session is that streams 1,000 deltas a second. */
 async function frames(page, daemon) {
-  const session = daemon.newSession(`repeat ${(SECONDS + 30) * 1_000} 8 1000`);
+  const session = daemon.newSession(`recite ${(SECONDS + 30) * 1_000} 1000`);
   await page.goto(`${daemon.url}/#/s/${session}`);
   await page.locator('.words.open').waitFor();
   const times = await page.evaluate((milliseconds) => new Promise((done) => {
@@ -42,7 +60,7 @@ async function memory(page, daemon) {
     return Math.round(((await client.send('Runtime.getHeapUsage')).usedSize / 1_048_576) * 10) / 10;
   };
   const before = await heap();
-  const session = daemon.newSession(`repeat ${DELTAS} 8`);
+  const session = daemon.newSession(`recite ${DELTAS}`);
   await page.goto(`${daemon.url}/#/s/${session}`);
   await until(() => daemon.sessions().find((each) => each.session === session)?.status === 'idle', 600_000);
   await page.locator('.turn').first().waitFor();
@@ -73,11 +91,12 @@ const daemon = await startDaemon();
 const browser = await startBrowser();
 try {
   const { page } = await visit(browser, daemon, { viewport: { width: 1440, height: 900 } });
-  const found = { page: { streaming: await frames(page, daemon), memory: await memory(page, daemon), lighthouse_performance: await scores(daemon) } };
+  const found = { page: { opening: await opening(browser, daemon), streaming: await frames(page, daemon), memory: await memory(page, daemon), lighthouse_performance: await scores(daemon) } };
   if (JSON_WANTED) console.log(JSON.stringify(found));
   else {
-    const { streaming, memory: kept, lighthouse_performance: lights } = found.page;
+    const { opening: opened, streaming, memory: kept, lighthouse_performance: lights } = found.page;
     const { p50, p95, p99 } = streaming.gap_ms;
+    console.log(`page      until it can be used       ${opened.kb} KB over the wire, ${opened.ms} ms`);
     console.log(`page      frames at 1,000 deltas/s   ${streaming.frames_per_second} a second; gap p50 ${p50} ms, p95 ${p95} ms, p99 ${p99} ms`);
     console.log(`page      heap                       ${kept.heap_mib.before} MiB before, ${kept.heap_mib.after} MiB after ${kept.deltas.toLocaleString('en')} deltas`);
     console.log(`page      Lighthouse performance     ${lights.desktop} on a desktop, ${lights.phone} on a phone`);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { between, startBrowser, startDaemon, stranger, until, visit } from './harness.mjs';
+import { between, startAtTerminal, startBrowser, startDaemon, stranger, until, visit } from './harness.mjs';
 
 let daemon;
 let browser;
@@ -20,6 +20,17 @@ after(async () => {
 /** Keys act on the request that is chosen, once its guard is over. */
 const armed = (page) => page.locator('.card.armed').first().waitFor();
 const allow = (page) => page.getByRole('button', { name: 'Allow', exact: true });
+
+test('started from a terminal, the daemon opens the page, and who comes by that is let in', async () => {
+  const terminal = await startAtTerminal();
+  try {
+    const page = await stranger(browser);
+    await page.goto(await terminal.link());
+    await page.getByRole('link', { name: 'New session' }).first().waitFor();
+  } finally {
+    await terminal.stop();
+  }
+});
 
 test('a ticket lets in once and does not stay in the address', async () => {
   const link = daemon.ticketLink();

@@ -655,9 +655,18 @@ pub enum DaemonEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         address: Option<String>,
+        /// Which, by the public name under which it is listed; absent in what was written before it was told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        browser: Option<String>,
     },
-    /// A browser logged out.
-    LoggedOut,
+    /// A browser logged out, or was logged out by somebody.
+    LoggedOut {
+        /// Which, by the public name under which it was listed; absent in what was written before it was told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        browser: Option<String>,
+    },
     /// Someone was refused so often that it is worth a line.
     AccessRefused {
         /// From where, as the door saw it: an address, or a process at the Unix socket.

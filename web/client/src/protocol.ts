@@ -1096,7 +1096,15 @@ behind_proxy: boolean, } | { "type": "logged_in",
 /**
  * From where, as the door saw it.
  */
-address?: string, } | { "type": "logged_out" } | { "type": "access_refused",
+address?: string,
+/**
+ * Which, by the public name under which it is listed; absent in what was written before it was told.
+ */
+browser?: string, } | { "type": "logged_out",
+/**
+ * Which, by the public name under which it was listed; absent in what was written before it was told.
+ */
+browser?: string, } | { "type": "access_refused",
 /**
  * From where, as the door saw it: an address, or a process at the Unix socket.
  */

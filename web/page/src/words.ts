@@ -1,6 +1,6 @@
 /** Numbers, times and states in words, the same everywhere on the page. */
 
-import type { Status, Summary } from "@portolan/client";
+import type { Capabilities, SpecOption, Status, Summary } from "@portolan/client";
 
 /** A status in the words of the command line. */
 export function stateOf(status: Status): string {
@@ -58,3 +58,39 @@ export function program(userAgent: string | undefined): string {
   if (!browser && !system) return "A browser";
   return [browser ?? "A browser", system].filter(Boolean).join(" on ");
 }
+
+/** What an agent may be able to do: as it does it, and as it cannot. */
+const ABLE: [keyof Capabilities, does: string, cannot: string][] = [
+  ["streaming", "streams its words", "stream its words"],
+  ["interrupt", "can be interrupted", "be interrupted"],
+  ["steering", "takes prompts into a turn that runs", "take prompts into a turn that runs"],
+  ["session_resume", "resumes", "be resumed once it has ended"],
+  ["session_fork", "forks", "be forked"],
+  ["session_fork_at", "forks at any prompt", "be forked at a prompt"],
+  ["model_switching", "switches models", "change its model while it runs"],
+  ["permission_mode_switching_mid_session", "switches modes", "change its mode while it runs"],
+  ["thinking_budget", "takes a thinking budget", "take a thinking budget"],
+  ["edited_input", "takes inputs that were edited", "take an input that was edited"],
+  ["image_input", "sees pictures", "see pictures"],
+  ["slash_commands", "has commands", "take commands after a slash"],
+  ["mcp", "uses MCP servers", "use MCP servers"],
+  ["mcp_changes", "changes MCP servers while it runs", "change its MCP servers while it runs"],
+  ["environment", "takes variables while it runs", "take variables while it runs"],
+  ["cost_tracking", "tells its cost", "tell its cost"],
+  ["file_checkpointing", "takes files back", "take files back"],
+  ["background_tasks", "works in the background", "work in the background"],
+  ["structured_output", "gives structured results", "give structured results"],
+];
+export const abilities = (can: Capabilities): string[] => ABLE.filter(([name]) => can[name] === true).map(([, does]) => does);
+/** What is not offered, because the agent cannot do it. */
+export const inabilities = (can: Capabilities): string[] => ABLE.filter(([name]) => can[name] === false).map(([, , cannot]) => cannot);
+
+const OPTIONS: Record<SpecOption, string> = {
+  cwd: "folder", prompt: "first prompt", name: "name", model: "model", mode: "permission mode", env: "environment", system_prompt: "system prompt",
+  allowed_tools: "tools that need no permission", disallowed_tools: "tools it does not get", mcp_servers: "MCP servers", subagents: "subagents", hooks: "hooks",
+  setting_sources: "choice of settings files", extra_dirs: "further folders", max_turns: "limit of steps", max_budget_usd: "limit of dollars",
+  json_schema: "JSON Schema for its result", resume: "resuming", fork: "forking",
+};
+/** What a new session of this agent does not take. */
+export const untaken = (can: Capabilities): string[] =>
+  Object.entries(OPTIONS).filter(([name]) => !can.options.includes(name as SpecOption)).map(([, words]) => words);

@@ -90,7 +90,7 @@ impl Folded for DaemonState {
             | DaemonEvent::TokenRotated { .. }
             | DaemonEvent::DoorOpened { .. }
             | DaemonEvent::LoggedIn { .. }
-            | DaemonEvent::LoggedOut
+            | DaemonEvent::LoggedOut { .. }
             | DaemonEvent::AccessRefused { .. }
             | DaemonEvent::AutoApproval { .. }
             | DaemonEvent::AccountChanged { .. } => {}

@@ -133,7 +133,7 @@ impl DaemonReader {
             | DaemonEvent::TokenRotated { .. }
             | DaemonEvent::DoorOpened { .. }
             | DaemonEvent::LoggedIn { .. }
-            | DaemonEvent::LoggedOut
+            | DaemonEvent::LoggedOut { .. }
             | DaemonEvent::AccessRefused { .. }
             | DaemonEvent::AutoApproval { .. }
             | DaemonEvent::AccountChanged { .. } => self.who.may_daemon(Role::Owner).is_ok(),

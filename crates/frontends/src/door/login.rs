@@ -19,7 +19,7 @@ use super::{
     guard::Guest,
     keeper::{COOKIE, KEY_HEADER, Keeper, LOGIN_PATH, cookies},
     secret::Secret,
-    tickets::{BROWSER_IDLE_MS, Caller, Forgotten},
+    tickets::{BROWSER_IDLE_MS, Caller},
     tokens::TokenInfo,
 };
 
@@ -74,7 +74,7 @@ async fn login(
     if let Some((by, TokenInfo { token, name, role, .. })) = session.made {
         keeper.tell(Some(&by), DaemonEvent::TokenCreated { token, name, role });
     }
-    keeper.tell(who.as_ref(), DaemonEvent::LoggedIn { address });
+    keeper.tell(who.as_ref(), DaemonEvent::LoggedIn { address, browser: Some(session.browser.clone()) });
     let cookie = cookie(session.cookie.expose(), from.scheme, BROWSER_IDLE_MS / 1000)?;
     let body = LoggedIn { key: session.key.expose().to_owned(), browser: session.browser };
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
@@ -88,8 +88,8 @@ async fn logout(
 ) -> Result<Response, Denied> {
     if let Some(key) = headers.get(KEY_HEADER).and_then(|v| v.to_str().ok()).map(Secret::sent) {
         for cookie in cookies(&headers) {
-            if keeper.tickets().forget(&cookie, &key).await? == Forgotten::Yes {
-                keeper.tell(Some(&who), DaemonEvent::LoggedOut);
+            if let Some(browser) = keeper.tickets().forget(&cookie, &key).await? {
+                keeper.tell(Some(&who), DaemonEvent::LoggedOut { browser: Some(browser) });
             }
         }
     }

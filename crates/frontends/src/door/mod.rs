@@ -46,8 +46,6 @@ pub use reporter::{Notes, Reporter, opened, reporter};
 pub use secret::{Digest, Secret, SecretKind, mask};
 pub use serve::{Serving, serve};
 pub use settings::{DoorLimits, DoorSettings, FRAME_BYTES, JSON_DEPTH, ListenAddress, PeerCheck, TlsFiles};
-pub use tickets::{
-    BROWSER_IDLE_MS, BrowserSession, Caller, Forgotten, HalfGuest, PAIRING_MS, Stay, TICKET_MS, Tickets,
-};
+pub use tickets::{BROWSER_IDLE_MS, BrowserSession, Caller, HalfGuest, PAIRING_MS, Stay, TICKET_MS, Tickets};
 pub use tls::TlsError;
 pub use tokens::{Authenticator, Credential, Standing, TokenInfo, Tokens};

@@ -5,9 +5,9 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use portolan_core::{Millis, Refusal, Role, SessionId, ports::Clock};
+use portolan_core::{Millis, Refusal, RefusalCode, Role, SessionId, ports::Clock};
 
-use super::tokens::{TokenInfo, Tokens};
+use super::tokens::{TokenInfo, Tokens, opens_something};
 
 /// A device that may come.
 #[derive(Clone, Debug)]
@@ -25,6 +25,19 @@ pub struct Device {
 }
 
 impl Device {
+    /// Whether a token for it could be made now: who asks for a ticket is told, not who holds it later.
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        self.tokens.is_free(&self.name)?;
+        opens_something(self.sessions.as_ref())?;
+        if self.expires_in.is_some_and(|lasts| lasts.is_zero()) {
+            return Err(Refusal::new(
+                RefusalCode::Invalid,
+                "the device's token would end as it begins; give it a time, or leave the end out",
+            ));
+        }
+        Ok(())
+    }
+
     /// Makes its token. The name may have been taken since the ticket was made.
     pub(super) async fn admit(self, clock: &Clock) -> Result<TokenInfo, Refusal> {
         self.tokens.is_free(&self.name)?;

@@ -45,15 +45,6 @@ const USER_AGENT: usize = 200;
 /// When a browser was last seen is written down this often: it only has to be right by days.
 const SEEN_STEP_MS: i64 = 3600 * 1000;
 
-/// Whether a browser was logged out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forgotten {
-    /// It was.
-    Yes,
-    /// There was none with this cookie and key.
-    WasNotThere,
-}
-
 /// What is known of a browser that logs in.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
@@ -187,9 +178,11 @@ impl Tickets {
         self.add(principal, None, TICKET_MS)
     }
 
-    /// A ticket of `principal` for another device, which gets a token of its own when it logs in.
-    pub fn create_for(&self, principal: &Principal, device: Device) -> Result<(String, Millis), Refusal> {
-        device.tokens.is_free(&device.name)?;
+    /// A ticket of `principal` for another device, which gets a token of its own when it logs in. An older ticket for the same
+    /// name becomes useless: one device can have it, and who asks again has lost sight of the first.
+    pub fn create_for(&self, principal: &Principal, mut device: Device) -> Result<(String, Millis), Refusal> {
+        device.name = device.name.trim().to_owned();
+        device.check()?;
         self.add(principal, Some(device), PAIRING_MS)
     }
 
@@ -202,7 +195,11 @@ impl Tickets {
         let secret = Secret::random(SecretKind::Ticket)?;
         let now = self.clock.now();
         let mut tickets = lock(&self.unused);
-        tickets.retain(|ticket| is_fresh(ticket, now));
+        let is_replaced = |ticket: &Ticket| match (&ticket.device, &device) {
+            (Some(known), Some(new)) => known.name == new.name,
+            _ => false,
+        };
+        tickets.retain(|ticket| is_fresh(ticket, now) && !is_replaced(ticket));
         if tickets.iter().filter(|ticket| ticket.by.token == principal.token).count() >= TICKETS_PER_TOKEN
             && let Some(oldest) = tickets.iter().position(|ticket| ticket.by.token == principal.token)
         {
@@ -224,17 +221,36 @@ impl Tickets {
     pub async fn redeem(&self, ticket: &str, caller: Caller) -> Result<Option<BrowserSession>, Refusal> {
         let digest = Secret::sent(ticket).digest();
         let Some(ticket) = self.take_ticket(&digest, self.clock.now()) else { return Ok(None) };
-        let made = match ticket.device {
-            Some(device) => Some((ticket.by.clone(), device.admit(&self.clock).await?)),
-            None => None,
+        let Some(device) = ticket.device else {
+            return self.seat(ticket.by.token, None, caller).await.map(Some);
         };
+        let tokens = Arc::clone(&device.tokens);
+        let info = device.admit(&self.clock).await?;
+        let token = info.token.clone();
+        let seated = self.seat(token.clone(), Some((ticket.by, info)), caller).await;
+        if seated.is_err()
+            && let Err(refusal) = tokens.revoke(&token).await
+        {
+            // It is out of memory, where alone it could open something.
+            tracing::warn!(%refusal, "the token of a device that could not come in is not off the disk yet");
+        }
+        seated.map(Some)
+    }
+
+    /// Lets a browser in by a token. Where that cannot be written down it is not let in.
+    async fn seat(
+        &self,
+        token: TokenId,
+        made: Option<(Principal, TokenInfo)>,
+        caller: Caller,
+    ) -> Result<BrowserSession, Refusal> {
         let (cookie, key) = (Secret::random(SecretKind::Cookie)?, Secret::random(SecretKind::Key)?);
         // After the token: what is older than it would not count.
         let now = self.clock.now();
         let record = Record {
             cookie: cookie.digest(),
             key: key.digest(),
-            token: made.as_ref().map_or(ticket.by.token, |(_, info)| info.token.clone()),
+            token,
             made_at: now,
             seen_at: now,
             address: caller.address,
@@ -243,8 +259,11 @@ impl Tickets {
         let session = BrowserSession { browser: record.browser(), made, cookie, key };
         let mut ops = vec![record_op(BROWSERS, record.cookie.to_hex(), &record)?];
         ops.extend(self.admit(Browser::new(record)).into_iter().map(remove));
-        commit(&self.store, ops).await?;
-        Ok(Some(session))
+        if let Err(refusal) = commit(&self.store, ops).await {
+            lock(&self.browsers).retain(|known| known.record.browser() != session.browser);
+            return Err(refusal);
+        }
+        Ok(session)
     }
 
     /// Who shows this cookie with this key.
@@ -271,22 +290,19 @@ impl Tickets {
         self.open_with(&half.cookie, &key.digest()).map(|(principal, _)| principal)
     }
 
-    /// Logs a browser out. Its connections are told.
-    pub async fn forget(&self, cookie: &Secret, key: &Secret) -> Result<Forgotten, Refusal> {
+    /// Logs a browser out, and gives its public name; none where none has this cookie and key. Its connections are told.
+    pub async fn forget(&self, cookie: &Secret, key: &Secret) -> Result<Option<String>, Refusal> {
         let (cookie, key) = (cookie.digest(), key.digest());
         let gone = {
             let mut browsers = lock(&self.browsers);
             let fits = |b: &Browser| bool::from(b.record.cookie.same(&cookie) & b.record.key.same(&key));
             browsers.iter().position(fits).map(|place| browsers.swap_remove(place))
         };
-        match gone {
-            Some(browser) => {
-                browser.gone.cancel();
-                commit(&self.store, vec![remove(browser.record)]).await?;
-                Ok(Forgotten::Yes)
-            }
-            None => Ok(Forgotten::WasNotThere),
-        }
+        let Some(browser) = gone else { return Ok(None) };
+        browser.gone.cancel();
+        let name = browser.record.browser();
+        commit(&self.store, vec![remove(browser.record)]).await?;
+        Ok(Some(name))
     }
 
     /// The browsers that are logged in, the one seen last first.

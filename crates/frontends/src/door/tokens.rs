@@ -212,15 +212,10 @@ impl Tokens {
     ) -> Result<(TokenInfo, String), Refusal> {
         let name = name.trim();
         fits(name)?;
-        let invalid = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
-        if sessions.as_ref().is_some_and(BTreeSet::is_empty) {
-            return invalid(
-                "a token bound to no session opens nothing; name one, or leave the sessions out".into(),
-            );
-        }
+        opens_something(sessions.as_ref())?;
         let now = self.clock.now();
         if expires_at.is_some_and(|end| end <= now) {
-            return invalid("the token would have expired already".into());
+            return Err(Refusal::new(RefusalCode::Invalid, "the token would have expired already"));
         }
         if self.read().len() >= MAX_TOKENS {
             return Err(Refusal::new(
@@ -284,6 +279,17 @@ impl Tokens {
             held.info.used_at = Some(now);
         }
     }
+}
+
+/// A token is bound to some sessions or to none at all, never to an empty list of them.
+pub(super) fn opens_something(sessions: Option<&BTreeSet<SessionId>>) -> Result<(), Refusal> {
+    if sessions.is_some_and(BTreeSet::is_empty) {
+        return Err(Refusal::new(
+            RefusalCode::Invalid,
+            "a token bound to no session opens nothing; name one, or leave the sessions out",
+        ));
+    }
+    Ok(())
 }
 
 /// A name that people can read and type.

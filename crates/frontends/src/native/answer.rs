@@ -178,7 +178,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         ClientFrame::BrowserLogOut { browser, .. } => {
             who.may_daemon(Role::Owner)?;
             native.keeper.tickets().log_out(&browser).await?;
-            note(native, who, DaemonEvent::LoggedOut).await;
+            note(native, who, DaemonEvent::LoggedOut { browser: Some(browser) }).await;
             ReplyBody::Done
         }
         ClientFrame::Ping { .. } => ReplyBody::Pong,

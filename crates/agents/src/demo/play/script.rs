@@ -16,6 +16,11 @@ pub(super) enum Scene {
         size: usize,
         per_second: Option<u64>,
     },
+    /// So many words of Markdown, so many a second or as fast as it goes.
+    Recite {
+        count: u64,
+        per_second: Option<u64>,
+    },
     /// So many messages at once.
     Long(u32),
     Slow,
@@ -108,6 +113,12 @@ pub(super) fn scene(prompt: &str, content: &[Content]) -> Scene {
                 per_second: number(3).filter(|it| *it > 0),
             };
         }
+        "recite" => {
+            return Scene::Recite {
+                count: number(1).unwrap_or(100),
+                per_second: number(2).filter(|it| *it > 0),
+            };
+        }
         "long" => return Scene::Long(number(1).unwrap_or(100).min(1_000_000) as u32),
         "slow" => return Scene::Slow,
         "hang" => return Scene::Hang,
@@ -157,6 +168,7 @@ mod tests {
         assert_eq!(of("/compact the ports"), Scene::Compact("the ports".into()));
         assert_eq!(of("/what"), Scene::UnknownCommand("what".into()));
         assert_eq!(of("repeat 10 5 1000"), Scene::Repeat { count: 10, size: 5, per_second: Some(1000) });
+        assert_eq!(of("recite 10 1000"), Scene::Recite { count: 10, per_second: Some(1000) });
         assert_eq!(of("what is the weather"), Scene::Echo("what is the weather".into()));
     }
 

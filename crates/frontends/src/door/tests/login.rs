@@ -155,6 +155,8 @@ async fn who_came_with_cookie_and_key_must_leave_when_that_login_ends_and_no_one
 async fn logins_logouts_and_lockouts_are_told_for_the_log() {
     let stand = Stand::with(|settings| settings.limits.failures = 2).await;
     let (cookie, key) = stand.browser().await;
+    let browser = stand.keeper.tickets().browsers().first().map(|listed| listed.browser.clone());
+    assert!(browser.is_some());
     stand.post(LOGOUT_PATH, &[&cookie, &key], "").await;
     for _ in 0..3 {
         stand.ask("GET /api/v1/who", &["Authorization: Bearer wrong"]).await;
@@ -168,8 +170,8 @@ async fn logins_logouts_and_lockouts_are_told_for_the_log() {
     assert_eq!(
         stand.noted(),
         [
-            (owner(), DaemonEvent::LoggedIn { address: Some("127.0.0.1".into()) }),
-            (owner(), DaemonEvent::LoggedOut),
+            (owner(), DaemonEvent::LoggedIn { address: Some("127.0.0.1".into()), browser: browser.clone() }),
+            (owner(), DaemonEvent::LoggedOut { browser }),
             (None, refused),
         ]
     );
@@ -251,16 +253,23 @@ async fn one_browser_too_many_logs_out_the_one_not_seen_for_longest() {
 }
 
 impl Stand {
-    fn pairing(&self, name: &str) -> Result<String, portolan_core::Refusal> {
-        let owner = self.tokens.standing(&Tokens::owner_id()).unwrap().principal;
-        let device = Device {
+    fn device(&self, name: &str) -> Device {
+        Device {
             name: name.into(),
             role: portolan_core::Role::Operator,
             sessions: None,
             expires_in: None,
             tokens: self.tokens.clone(),
-        };
+        }
+    }
+
+    fn pair(&self, device: Device) -> Result<String, portolan_core::Refusal> {
+        let owner = self.tokens.standing(&Tokens::owner_id()).unwrap().principal;
         self.keeper.tickets().create_for(&owner, device).map(|(ticket, _)| ticket)
+    }
+
+    fn pairing(&self, name: &str) -> Result<String, portolan_core::Refusal> {
+        self.pair(self.device(name))
     }
 
     fn names(&self) -> Vec<String> {
@@ -300,9 +309,52 @@ async fn a_ticket_for_a_device_expires_after_five_minutes() {
 #[tokio::test]
 async fn two_devices_never_share_a_name() {
     let stand = Stand::new().await;
-    let (one, other) = (stand.pairing("phone").unwrap(), stand.pairing("phone").unwrap());
-    assert!(stand.keeper.tickets().redeem(&one, Caller::default()).await.unwrap().is_some());
-    let late = stand.keeper.tickets().redeem(&other, Caller::default()).await.unwrap_err();
+    let ticket = stand.pairing("phone").unwrap();
+    stand.tokens.create("phone", portolan_core::Role::Viewer, None, None).await.unwrap();
+    let late = stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap_err();
     assert!(late.message.contains("there is a token `phone` already"), "{late}");
     assert!(stand.pairing("phone").is_err() && stand.pairing("").is_err() && stand.pairing("a\nb").is_err());
+}
+
+#[tokio::test]
+async fn a_newer_ticket_for_a_device_makes_the_older_one_of_its_name_useless() {
+    let stand = Stand::new().await;
+    let older = stand.pairing("phone").unwrap();
+    let other = stand.pairing("tablet").unwrap();
+    let newer = stand.pairing(" phone ").unwrap();
+    assert!(stand.keeper.tickets().redeem(&older, Caller::default()).await.unwrap().is_none());
+    stand.pass(1);
+    assert!(stand.keeper.tickets().redeem(&newer, Caller::default()).await.unwrap().is_some());
+    stand.pass(1);
+    assert!(stand.keeper.tickets().redeem(&other, Caller::default()).await.unwrap().is_some());
+    assert_eq!(stand.names(), ["owner", "phone", "tablet"]);
+}
+
+#[tokio::test]
+async fn a_device_that_could_do_nothing_gets_no_ticket() {
+    let stand = Stand::new().await;
+    let bound_to_nothing =
+        Device { sessions: Some(std::collections::BTreeSet::new()), ..stand.device("phone") };
+    let over_at_once = Device { expires_in: Some(std::time::Duration::ZERO), ..stand.device("phone") };
+    let told = [bound_to_nothing, over_at_once].map(|device| stand.pair(device).unwrap_err().message);
+    assert_eq!(
+        told,
+        [
+            "a token bound to no session opens nothing; name one, or leave the sessions out",
+            "the device's token would end as it begins; give it a time, or leave the end out",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_device_that_cannot_be_let_in_leaves_neither_a_token_nor_a_browser() {
+    let stand = Stand::new().await;
+    let ticket = stand.pairing("phone").unwrap();
+    *stand.store.1.lock().unwrap() = Some("browsers");
+    let refused = stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap_err();
+    assert_eq!(refused.code, portolan_core::RefusalCode::StoreFailing);
+    assert_eq!((stand.names(), stand.keeper.tickets().browsers()), (vec!["owner".to_owned()], vec![]));
+    *stand.store.1.lock().unwrap() = None;
+    let again = stand.pairing("phone").unwrap();
+    assert!(stand.keeper.tickets().redeem(&again, Caller::default()).await.unwrap().is_some());
 }

@@ -42,12 +42,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-/// A store that keeps records only, in memory.
+/// A store that keeps records only, in memory. The second part names a collection that takes nothing new.
 #[derive(Debug, Default)]
-struct Records(Mutex<BTreeMap<(&'static str, String), Bytes>>);
+struct Records(Mutex<BTreeMap<(&'static str, String), Bytes>>, Mutex<Option<&'static str>>);
 
 impl Store for Records {
     fn write(&self, write: Write) -> Boxed<'_, Result<(), StoreError>> {
+        let full = *self.1.lock().unwrap();
+        let is_refused = |op: &Op| matches!(op, Op::Put { collection, .. } if Some(*collection) == full);
+        if write.ops.iter().any(is_refused) {
+            return Box::pin(std::future::ready(Err(StoreError::Closed)));
+        }
         let mut records = self.0.lock().unwrap();
         for op in write.ops {
             match op {

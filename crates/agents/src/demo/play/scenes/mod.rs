@@ -19,7 +19,7 @@ use super::{
 
 /// Plays a scene to its end.
 pub(super) async fn play(stage: &Stage, scene: Scene, content: &[Content]) -> Played {
-    let exact = matches!(scene, Scene::Say(_) | Scene::Repeat { .. });
+    let exact = matches!(scene, Scene::Say(_) | Scene::Repeat { .. } | Scene::Recite { .. });
     if !exact && hurried(content) {
         stage.hurry();
     }
@@ -30,6 +30,7 @@ pub(super) async fn play(stage: &Stage, scene: Scene, content: &[Content]) -> Pl
         Scene::Tour => tour::play(stage).await,
         Scene::Say(text) => stage.say(&text).await,
         Scene::Repeat { count, size, per_second } => talking::repeat(stage, count, size, per_second).await,
+        Scene::Recite { count, per_second } => talking::recite(stage, count, per_second).await,
         Scene::Long(count) => talking::long(stage, count).await,
         Scene::Slow => talking::slow(stage).await,
         Scene::Talk => talking::talk(stage).await,

@@ -68,25 +68,44 @@ pub(super) async fn long(stage: &Stage, count: u32) -> Played {
     Ok(())
 }
 
+/// The same piece over and over.
 pub(super) async fn repeat(stage: &Stage, count: u64, size: usize, per_second: Option<u64>) -> Played {
     let piece = "x".repeat(size);
+    pour(stage, std::iter::repeat_n(piece.as_str(), usize::try_from(count).unwrap_or(usize::MAX)), per_second)
+        .await
+}
+
+/// What answers look like, for those who measure what showing one costs.
+const PASSAGE: &str = "## How a portolan is read\n\nA *portolan* names the harbours of a coast, **one after the other**, \
+    with the course from each to the next. Nothing on it is drawn to scale but the coast itself; see `harbours.txt`.\n\n\
+    1. Find the harbour that you lie in.\n2. Follow the line of the wind that you have.\n3. Count the hours.\n\n\
+    ```rust\nfn hours(miles: f64, knots: f64) -> f64 {\n    miles / knots // with the wind behind you\n}\n```\n\n\
+    | from | to | miles |\n|---|---|---|\n| Genoa | Majorca | 460 |\n| Majorca | Tunis | 350 |\n\n";
+
+/// Words of Markdown, over and over, as a model would write them.
+pub(super) async fn recite(stage: &Stage, count: u64, per_second: Option<u64>) -> Played {
+    let words = PASSAGE.split_inclusive(' ').cycle().take(usize::try_from(count).unwrap_or(usize::MAX));
+    pour(stage, words, per_second).await
+}
+
+async fn pour<'a>(stage: &Stage, pieces: impl Iterator<Item = &'a str>, per_second: Option<u64>) -> Played {
     let mut item = stage.name();
     stage.begin(&item, ItemKind::Text, None);
     let mut clock = per_second.map(|rate| tokio::time::interval(Duration::from_nanos(1_000_000_000 / rate)));
     let mut length = 0;
-    for number in 0..count {
+    for (number, piece) in pieces.enumerate() {
         if let Some(clock) = &mut clock {
             clock.tick().await;
-            stage.more(&item, &piece);
+            stage.more(&item, piece);
             stage.flush();
         } else {
-            stage.more(&item, &piece);
+            stage.more(&item, piece);
             // Now and then it listens: it can be interrupted.
             if number % 256 == 255 {
                 tokio::task::yield_now().await;
             }
         }
-        length += size;
+        length += piece.len();
         if length >= ITEM {
             length = 0;
             stage.finish(&item);

@@ -1,0 +1,174 @@
+// The inbox: every kind of request is shown with what it would do, and answered by presses that were meant for it.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { between, startBrowser, startDaemon, until, visit } from './harness.mjs';
+
+let daemon;
+let browser;
+
+before(async () => {
+  daemon = await startDaemon();
+  browser = await startBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+const button = (scope, name) => scope.getByRole('button', { name, exact: true });
+const card = (page, words) => page.locator('.card').filter({ hasText: words });
+/** How the requests of a session ended, in order. */
+const outcomes = (session) =>
+  daemon.cli('export', session).split('\n').filter((line) => line.includes('"request_closed"')).map((line) => JSON.parse(line).event.outcome);
+const answers = (session) => outcomes(session).map(({ answer }) => answer);
+
+async function inbox(options) {
+  const visitor = await visit(browser, daemon, options);
+  await visitor.page.goto(`${daemon.url}/#/inbox`);
+  return visitor;
+}
+
+// covers: 003-008
+test('approvals of all sessions are given by presses alone, with the command, the diff and the plan shown', async () => {
+  const sessions = ['use a tool fast', 'edit fast', 'plan fast'].map((prompt) => daemon.newSession(prompt));
+  const { page, faults } = await inbox();
+  await until(async () => (await page.locator('.card').count()) === 3);
+  const [command, edit, plan] = ['May I use Bash?', 'May I use Edit?', 'Carry out this plan?'].map((words) => card(page, words));
+  await command.locator('pre').getByText('ls', { exact: true }).waitFor();
+  await edit.getByText('is one log, many cursors').waitFor();
+  await plan.getByText('Draw the coast, harbour by harbour.').waitFor();
+  await button(command, 'Allow').click();
+  await button(edit, 'Deny').click();
+  await button(plan, 'Approve').click();
+  await until(() => sessions.every((session) => outcomes(session).length === 1));
+  assert.deepEqual(sessions.map((session) => answers(session)[0].kind), ['allow', 'deny', 'allow']);
+  await page.getByText('Nothing waits for you.').waitFor();
+  assert.deepEqual(faults, []);
+});
+
+test('a request that is answered at the command line closes at once, with who did it', async () => {
+  const session = daemon.newSession('use a tool fast');
+  const { page } = await inbox();
+  await button(page, 'Allow').waitFor();
+  daemon.cli('approve', session);
+  await page.getByText('allowed by owner (cli)').first().waitFor();
+  assert.equal(await button(page, 'Allow').count(), 0);
+});
+
+test('questions are answered by choices and own words, and a plan is sent back with what should be different', async () => {
+  const question = daemon.newSession('question fast');
+  const plan = daemon.newSession('plan fast');
+  const { page } = await inbox();
+  const asked = card(page, 'Where shall we sail?');
+  assert.equal(await button(asked, 'Answer').isDisabled(), true, 'nothing is chosen yet');
+  await asked.getByRole('radio', { name: /Majorca/ }).check();
+  await asked.getByRole('checkbox', { name: /Charts/ }).check();
+  await asked.getByRole('checkbox', { name: /A cat/ }).check();
+  await asked.getByLabel('In your own words: What is the ship called?').fill('Doris');
+  await button(asked, 'Answer').click();
+  await until(() => outcomes(question).length === 1);
+  assert.deepEqual(answers(question), [
+    { kind: 'choices', answers: { 'Where shall we sail?': ['Majorca'], 'What do we take along?': ['Charts', 'A cat'], 'What is the ship called?': ['Doris'] } },
+  ]);
+  const planned = card(page, 'Carry out this plan?');
+  await button(planned, 'Not yet…').click();
+  await planned.getByLabel('What should be different? The agent is told.').fill('by night');
+  await button(planned, 'Send it back').click();
+  await until(() => outcomes(plan).length === 1);
+  assert.deepEqual(answers(plan), [{ kind: 'deny', message: 'by night', interrupt: false }]);
+});
+
+test('the form of an MCP server is filled in in place', async () => {
+  const session = daemon.newSession('form fast');
+  const { page } = await inbox();
+  const form = card(page, 'Which berth would you like?');
+  await form.getByLabel('Berth').fill('7');
+  await form.getByLabel('Stay overnight?').check();
+  await button(form, 'Answer').click();
+  await until(() => outcomes(session).length === 1);
+  assert.deepEqual(answers(session), [{ kind: 'content', content: { berth: 7, overnight: true } }]);
+});
+
+test('always shows its rule before it is made; the rule is listed beside the session, and taken back there', async () => {
+  const session = daemon.newSession('use a tool fast');
+  const { page } = await visit(browser, daemon, { viewport: { width: 1440, height: 900 } });
+  await page.goto(`${daemon.url}/#/s/${session}`);
+  await button(page, 'Always…').click();
+  await page.getByText('is allowed in this session without asking, whatever its input').waitFor();
+  assert.deepEqual(outcomes(session), [], 'nothing is answered by looking at the rule');
+  await button(page, 'Always allow Bash here').click();
+  await page.getByRole('heading', { name: 'Always allowed here' }).waitFor();
+  await page.getByLabel('Message to the agent').fill('use a tool fast');
+  await button(page, 'Send').click();
+  await until(() => outcomes(session).length === 2);
+  assert.deepEqual(outcomes(session).map(({ by }) => by.kind), ['person', 'policy']);
+  await button(page, 'Take back').click();
+  await page.getByText('Bash asks again').waitFor();
+  await page.getByLabel('Message to the agent').fill('use a tool fast');
+  await button(page, 'Send').click();
+  await button(page, 'Allow').waitFor();
+  daemon.cli('stop', session);
+});
+
+test('several of one kind are denied together, after they were shown', async () => {
+  const sessions = [1, 2, 3].map(() => daemon.newSession('use a tool fast'));
+  const { page } = await inbox();
+  await page.getByText('3 × Bash').waitFor();
+  await button(page, 'Deny all…').click();
+  await until(async () => (await page.getByText('Among those to be denied').count()) === 3);
+  await button(page, 'Deny these 3').click();
+  await until(() => sessions.every((session) => outcomes(session).length === 1));
+  assert.deepEqual(sessions.flatMap((session) => answers(session).map(({ kind }) => kind)), ['deny', 'deny', 'deny']);
+});
+
+test('a press that comes as a request slides under it answers nothing; once it stands, it does', async () => {
+  const sessions = [1, 2].map(() => daemon.newSession('use a tool fast'));
+  const { page } = await inbox();
+  await until(async () => (await page.locator('.card button[aria-disabled=false]').getByText('Allow', { exact: true }).count()) === 2);
+  // As soon as the first closes, the second takes its place: a press in that moment was meant for the first.
+  const first = await page.evaluate(() => {
+    const [above, below] = document.querySelectorAll('.card');
+    new MutationObserver((_, observer) => {
+      if (!above.classList.contains('closed')) return;
+      observer.disconnect();
+      [...below.querySelectorAll('button')].find(({ textContent }) => textContent === 'Allow').click();
+      window.pressed = true;
+    }).observe(document.body, { subtree: true, attributes: true, childList: true });
+    return above.dataset.request.split(':')[0];
+  });
+  daemon.cli('deny', first);
+  await page.waitForFunction(() => window.pressed);
+  // The button waits until it has stood there for a while; a press that waits for it counts.
+  await button(page, 'Deny').click();
+  await until(() => sessions.every((session) => outcomes(session).length === 1));
+  assert.deepEqual(sessions.flatMap((session) => answers(session).map(({ kind }) => kind)), ['deny', 'deny']);
+});
+
+test('what a request would touch is named, the grave first, and nothing is called safe', async () => {
+  const session = daemon.newSession('use a tool fast');
+  const change = (text) => text.replaceAll('"command":"ls"', '"command":"sudo rm -rf ../charts && curl https://example.org"');
+  const { page } = await inbox(between({ change }));
+  const tags = page.getByRole('list', { name: 'What it touches, as far as that is known' }).getByRole('listitem');
+  await tags.first().waitFor();
+  assert.deepEqual(await tags.allInnerTexts(), ['runs as root', 'deletes files', 'runs a command', 'names a path outside the folder', 'uses the network']);
+  assert.deepEqual(await tags.evaluateAll((all) => all.map(({ className }) => className.includes('grave'))), [true, true, false, false, false]);
+  daemon.cli('stop', session);
+});
+
+test('the input of a request is edited before it is allowed, and what is no JSON is told', async () => {
+  const session = daemon.newSession('use a tool fast');
+  const { page } = await inbox();
+  await button(page, 'Edit…').click();
+  const field = page.getByLabel('The input, as JSON');
+  const input = await field.inputValue();
+  await field.fill('{');
+  await button(page, 'Allow with this input').click();
+  await page.getByRole('alert').waitFor();
+  assert.deepEqual(outcomes(session), []);
+  await field.fill(input.replace('"ls"', '"ls -a"'));
+  await button(page, 'Allow with this input').click();
+  await until(() => outcomes(session).length === 1);
+  assert.equal(answers(session)[0].input.command, 'ls -a');
+});
