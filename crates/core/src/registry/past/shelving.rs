@@ -40,7 +40,7 @@ impl Registry {
         }
         let _turn = self.turn().await?;
         let moved = tokio::time::timeout(PATIENCE, found.past.put(past, place)).await;
-        moved.map_err(|_| too_slow())?.map_err(unreadable)?;
+        moved.map_err(|_| too_slow(PATIENCE))?.map_err(unreadable)?;
         Ok(PastDescription { agent, past: found.session, session })
     }
 }
