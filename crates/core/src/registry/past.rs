@@ -40,8 +40,9 @@ pub const PAST_LISTED: u32 = 1000;
 /// Lists and imports at once. Each reads many files or starts an agent; more would only wait for the same disk.
 pub(super) const PAST_AT_ONCE: usize = 4;
 
-/// How long an agent may take for its list, or for the next piece of a conversation.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long an agent may take for its list, or for the next piece of a conversation. Some are started to be asked, and a large
+/// one on a busy machine takes most of a minute for that alone.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// How long an agent may take for its list where others are asked as well: one that hangs must not hold up theirs.
 const ONE_OF_MANY: Duration = Duration::from_secs(20);
