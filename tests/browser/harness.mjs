@@ -160,7 +160,7 @@ export async function startAtTerminal() {
   return {
     link: () => until(() => readFileSync(note, 'utf8')),
     async stop() {
-      execFileSync(BINARY, ['down', '--now'], { env, stdio: 'ignore' });
+      execFileSync(BINARY, ['down', '--now'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
       await ended;
       rmSync(folder, { recursive: true, force: true });
     },

@@ -172,3 +172,13 @@ test('the input of a request is edited before it is allowed, and what is no JSON
   await until(() => outcomes(session).length === 1);
   assert.equal(answers(session)[0].input.command, 'ls -a');
 });
+
+test('who answers by the keyboard stays at the request, and screen readers are told how many wait', async () => {
+  const session = daemon.newSession('use a tool fast');
+  const { page } = await inbox();
+  await page.locator('[aria-live=polite]').getByText('1 request waits for you').waitFor({ state: 'attached' });
+  await page.locator('.card button[aria-disabled=false]').getByText('Allow', { exact: true }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByText(/allowed by owner/).first().waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.request.split(':')[0]), session);
+});

@@ -53,7 +53,8 @@ for (const [size, viewport] of Object.entries(SIZES)) {
         const at = place.startsWith('/s/') ? `main[data-session="${place.slice(3)}"]` : `main[data-at="${place.slice(1) || 'home'}"]`;
         await page.locator(`${at} h1`).first().waitFor({ state: 'attached' });
         if (place.startsWith('/s/')) await page.locator(`${at} [role=log] .prompt`).first().waitFor();
-        if (ASKING.includes(name)) await page.locator(`${at} .card .buttons`).first().waitFor();
+        // Looked at as they are once they can be pressed.
+        if (ASKING.includes(name)) await page.locator(`${at} .card .buttons button[aria-disabled=false]`).first().waitFor();
         await page.waitForFunction(() => document.fonts.status === 'loaded');
         if (PICTURES) {
           mkdirSync(PICTURES, { recursive: true });

@@ -36,6 +36,10 @@ async function frames(page, daemon) {
   const session = daemon.newSession(`recite ${(SECONDS + 30) * 1_000} 1000`);
   await page.goto(`${daemon.url}/#/s/${session}`);
   await page.locator('.words.open').waitFor();
+  const client = await page.context().newCDPSession(page);
+  await client.send('Performance.enable');
+  const worked = async () => (await client.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value;
+  const before = await worked();
   const times = await page.evaluate((milliseconds) => new Promise((done) => {
     const seen = [];
     const step = (now) => {
@@ -45,11 +49,12 @@ async function frames(page, daemon) {
     };
     requestAnimationFrame(step);
   }), SECONDS * 1_000);
+  const busy = Math.round(((await worked()) - before) / SECONDS * 100);
   daemon.cli('interrupt', session);
   await page.locator('.words.open').waitFor({ state: 'detached' });
   const gaps = times.slice(1).map((time, index) => time - times[index]).sort((a, b) => a - b);
   const at = (share) => Math.round(gaps[Math.floor(gaps.length * share)]);
-  return { deltas_per_second: 1_000, frames_per_second: Math.round((times.length / SECONDS) * 10) / 10, gap_ms: { p50: at(0.5), p95: at(0.95), p99: at(0.99) } };
+  return { deltas_per_second: 1_000, frames_per_second: Math.round((times.length / SECONDS) * 10) / 10, busy_percent: busy, gap_ms: { p50: at(0.5), p95: at(0.95), p99: at(0.99) } };
 }
 
 /** What stays in memory of a session of many deltas, after a collection. */
@@ -97,7 +102,7 @@ try {
     const { opening: opened, streaming, memory: kept, lighthouse_performance: lights } = found.page;
     const { p50, p95, p99 } = streaming.gap_ms;
     console.log(`page      until it can be used       ${opened.kb} KB over the wire, ${opened.ms} ms`);
-    console.log(`page      frames at 1,000 deltas/s   ${streaming.frames_per_second} a second; gap p50 ${p50} ms, p95 ${p95} ms, p99 ${p99} ms`);
+    console.log(`page      frames at 1,000 deltas/s   ${streaming.frames_per_second} a second; gap p50 ${p50} ms, p95 ${p95} ms, p99 ${p99} ms; main thread busy ${streaming.busy_percent} %`);
     console.log(`page      heap                       ${kept.heap_mib.before} MiB before, ${kept.heap_mib.after} MiB after ${kept.deltas.toLocaleString('en')} deltas`);
     console.log(`page      Lighthouse performance     ${lights.desktop} on a desktop, ${lights.phone} on a phone`);
   }

@@ -316,3 +316,28 @@ test('the thinking budget is set beside the session, and everyone is told', asyn
   await page.getByRole('combobox', { name: 'Thinking' }).selectOption('10000');
   await page.getByText('Thinking is now 10000 tokens').waitFor();
 });
+
+test('a token made in the page opens the door until it is revoked there', async () => {
+  const { page } = await visit(browser, daemon);
+  await page.goto(`${daemon.url}/#/devices`);
+  await page.getByLabel('Name of the new token').fill('robot');
+  await page.getByRole('button', { name: 'Make a token' }).click();
+  const secret = await page.locator('.secret code').innerText();
+  const knock = async () => (await fetch(`${daemon.url}/api/v1/sessions`, { headers: { authorization: `Bearer ${secret}` } })).status;
+  assert.equal(await knock(), 200);
+  page.on('dialog', (dialog) => dialog.accept());
+  await page.getByRole('listitem').filter({ hasText: 'robot' }).getByRole('button', { name: 'Revoke' }).click();
+  await until(async () => (await knock()) === 401);
+});
+
+test('the appearance that is chosen stays after a reload', async () => {
+  const { page } = await visit(browser, daemon, { colorScheme: 'light' });
+  await page.goto(`${daemon.url}/#/devices`);
+  const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue('--paper').trim());
+  const light = await paper();
+  await page.getByRole('combobox', { name: 'Appearance' }).selectOption('dark');
+  await until(async () => (await paper()) !== light);
+  await page.reload();
+  await page.getByRole('combobox', { name: 'Appearance' }).waitFor();
+  assert.notEqual(await paper(), light);
+});

@@ -95,6 +95,17 @@ fn a_second_signal_ends_everything_at_once() {
 }
 
 #[test]
+fn a_daemon_that_ends_before_it_is_told_a_second_time_has_ended() {
+    let home = home();
+    // It stops within a moment or two: now before the second signal, now after it.
+    for _ in 0..5 {
+        home.up();
+        home.run(["down", "--now"]).ok();
+        assert_eq!(home.record(), None);
+    }
+}
+
+#[test]
 fn a_client_that_comes_while_the_daemon_stops_gets_the_next_one() {
     let home = home();
     home.configure("[limits]\nshutdown_grace_seconds = 1");

@@ -180,8 +180,8 @@ impl Tickets {
 
     /// A ticket of `principal` for another device, which gets a token of its own when it logs in. An older ticket for the same
     /// name becomes useless: one device can have it, and who asks again has lost sight of the first.
-    pub fn create_for(&self, principal: &Principal, mut device: Device) -> Result<(String, Millis), Refusal> {
-        device.name = device.name.trim().to_owned();
+    pub fn create_for(&self, principal: &Principal, device: Device) -> Result<(String, Millis), Refusal> {
+        let device = Device { name: device.name.trim().to_owned(), ..device };
         device.check()?;
         self.add(principal, Some(device), PAIRING_MS)
     }

@@ -217,9 +217,10 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
     else {
         return Err(Failure::new("a daemon runs, but has not said which process it is; try again"));
     };
-    let signal = || {
-        rustix::process::kill_process(process, rustix::process::Signal::TERM)
-            .map_err(|error| Failure::new(format!("the daemon (pid {process:?}) cannot be told: {error}")))
+    let signal = || match rustix::process::kill_process(process, rustix::process::Signal::TERM) {
+        // It has ended meanwhile, which is what was wanted.
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(error) => Err(Failure::new(format!("the daemon (pid {process:?}) cannot be told: {error}"))),
     };
     signal()?;
     let mut second = down.now;
