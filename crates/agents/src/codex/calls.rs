@@ -22,6 +22,9 @@ use crate::driver::{Timer, Turnout};
 /// Prompts whose answer is late, of which one may still be heard: more than anyone waits for at once.
 const MAX_LATE: usize = 64;
 
+/// Why a task is not stopped.
+const NO_TASK: &str = "there is no such task, or it has ended";
+
 /// Requests that wait for their answer.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -55,6 +58,8 @@ pub(super) enum What {
     Skills,
     Account,
     McpStatus,
+    /// The commands that run, to stop one.
+    Terminals(String),
     Model(String),
     Mode,
     /// The answer is passed on as it is.
@@ -173,13 +178,15 @@ impl Translate {
             }
             Order::McpStatus => self.ask_servers(Some(ticket), out),
             Order::StopTask(task) => {
-                let Some(process) = self.items.process_of(&task) else {
-                    return out.rejected(ticket, "there is no such task, or it has ended");
-                };
-                let params = self.of_thread(json!({ "processId": process }));
-                let method = "thread/backgroundTerminals/terminate";
-                self.items.stopping(&task);
-                self.ask(Some(ticket), What::Plain, method, Some(params), out);
+                if !self.items.is_task(&task) {
+                    return out.rejected(ticket, NO_TASK);
+                }
+                if let Some(process) = self.items.process_of(&task) {
+                    return self.stop_task(ticket, &task, &process, out);
+                }
+                let (what, method) = (What::Terminals(task), "thread/backgroundTerminals/list");
+                let params = self.of_thread(json!({}));
+                self.ask(Some(ticket), what, method, Some(params), out);
             }
             Order::Native(body) => self.native(ticket, &body, out),
             Order::McpReconnect(_)
@@ -196,6 +203,23 @@ impl Translate {
             }
             // They have ways of their own.
             Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } => {}
+        }
+    }
+
+    fn stop_task(&mut self, ticket: Ticket, task: &str, process: &str, out: &mut Turnout) {
+        let params = self.of_thread(json!({ "processId": process }));
+        self.items.stopping(task);
+        self.ask(Some(ticket), What::Plain, "thread/backgroundTerminals/terminate", Some(params), out);
+    }
+
+    /// What runs, of which one is to be stopped.
+    fn terminals_told(&mut self, ticket: Option<Ticket>, task: &str, result: &Value, out: &mut Turnout) {
+        let Some(ticket) = ticket else { return };
+        let running = result["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let process = running.iter().find(|one| one["itemId"] == task);
+        match process.and_then(|one| wire::some_text(one, "processId")) {
+            Some(process) => self.stop_task(ticket, task, &process, out),
+            None => out.rejected(ticket, NO_TASK),
         }
     }
 
@@ -283,6 +307,7 @@ impl Translate {
                 let info = AgentInfo { model: Some(model), ..AgentInfo::default() };
                 return out.event(Event::AgentInfo { info: Box::new(info) });
             }
+            What::Terminals(task) => return self.terminals_told(ticket, &task, &result, out),
             What::Plain => return settled(ticket, Some(result), out),
             What::Mode | What::Steer(_) | What::Interrupt | What::Quiet => {}
         }

@@ -41,6 +41,11 @@ impl Translate {
 
     pub(super) fn item_started(&mut self, told: &Told, line: &str, out: &mut Turnout) {
         let (item, id) = (&told.item, text(&told.item, "id"));
+        if self.threads.waits(&told.thread_id) {
+            // Whatever its first item is, it waits no longer.
+            let words = text(&item["content"][0], "text");
+            self.subagent_begins(&told.thread_id, Some(&words), out);
+        }
         let parent = self.whose(told).parent();
         let key = Self::key(told, &id);
         match item["type"].as_str().unwrap_or_default() {
@@ -103,6 +108,9 @@ impl Translate {
         open.tool_name = if kind == Kind::Command { text(item, "command") } else { tool.name.clone() };
         open.changes.clone_from(&tool.changes);
         open.process = some_text(item, "processId");
+        if item["type"] == "collabAgentToolCall" {
+            self.threads.spawns(&id, parent.clone(), item);
+        }
         out.event(tool.called(id, parent));
     }
 

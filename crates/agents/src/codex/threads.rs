@@ -26,6 +26,9 @@ const LOST: &str = "Codex had written nothing of the conversation to disk when i
 /// Threads of one process. A subagent more than this is shown without its parent.
 const MAX_THREADS: usize = 1024;
 
+/// Calls that may be starting subagents at once. One more than this is shown without its prompt.
+const MAX_SPAWNING: usize = 64;
+
 /// MCP servers of a session that are listed.
 const MAX_SERVERS: usize = 512;
 
@@ -37,6 +40,7 @@ const MAX_SKILLS: usize = 1024;
 pub(super) struct Threads {
     main: Option<String>,
     children: HashMap<String, Child>,
+    spawning: Vec<Spawning>,
     model: Option<String>,
     mode: Option<String>,
     unarchived: bool,
@@ -58,7 +62,18 @@ pub(super) struct Child {
     pub(super) model: Option<String>,
     pub(super) nickname: Option<String>,
     pub(super) runs: bool,
+    /// It has begun and waits for the first words to it, to be known by.
+    waits: bool,
     pub(super) said: Option<String>,
+}
+
+/// A call that starts a subagent and has not told yet which thread that is.
+#[derive(Clone, Debug)]
+struct Spawning {
+    call: String,
+    parent: Option<String>,
+    prompt: Option<String>,
+    model: Option<String>,
 }
 
 /// Whose thread something belongs to.
@@ -118,8 +133,51 @@ impl Threads {
             model: None,
             nickname: None,
             runs: false,
+            waits: false,
             said: None,
         }))
+    }
+
+    /// A call in one thread begins to start another.
+    pub(super) fn spawns(&mut self, call: &str, parent: Option<String>, item: &Value) {
+        if item["tool"] == "spawnAgent" && self.spawning.len() < MAX_SPAWNING {
+            let (prompt, model) = (some_text(item, "prompt"), some_text(item, "model"));
+            self.spawning.push(Spawning { call: call.to_owned(), parent, prompt, model });
+        }
+    }
+
+    /// A thread may begin before the call that starts it has told which it is. It is then known by being the only one that
+    /// can be meant, else by the first words to it, for which it waits: then this is false.
+    pub(super) fn is_named(&mut self, thread: &str, first_words: Option<&str>) -> bool {
+        let is_clear = self.spawning.is_empty();
+        if let Some(child) = self.children.get_mut(thread)
+            && (is_clear || child.subagent != thread || child.runs)
+        {
+            child.waits = false;
+            return true;
+        }
+        let place = match (first_words, self.spawning.len()) {
+            (_, 0) => return true,
+            (None, 1) => Some(0),
+            (None, _) => None,
+            (Some(words), _) => {
+                self.spawning.iter().position(|spawning| spawning.prompt.as_deref() == Some(words))
+            }
+        };
+        let spawning = place.map(|place| self.spawning.remove(place));
+        let Some(child) = self.child(thread) else { return true };
+        child.waits = spawning.is_none() && first_words.is_none();
+        if let Some(spawning) = spawning {
+            child.subagent = spawning.call;
+            child.parent = spawning.parent;
+            child.prompt = spawning.prompt;
+            child.model = spawning.model;
+        }
+        !child.waits
+    }
+
+    pub(super) fn waits(&self, thread: &str) -> bool {
+        self.children.get(thread).is_some_and(|child| child.waits)
     }
 
     /// A call in one thread has started these others.
@@ -128,6 +186,7 @@ impl Threads {
             .as_array()
             .map(|ids| ids.iter().filter_map(Value::as_str).map(str::to_owned).collect())
             .unwrap_or_default();
+        self.spawning.retain(|spawning| spawning.call != call);
         for thread in &threads {
             if self.is_main(thread) {
                 continue;

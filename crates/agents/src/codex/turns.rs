@@ -130,7 +130,7 @@ impl Translate {
 
     pub(super) fn turn_started(&mut self, told: &Told, out: &mut Turnout) {
         if !self.threads.is_main(&told.thread_id) {
-            return self.subagent_begins(&told.thread_id, out);
+            return self.subagent_begins(&told.thread_id, None, out);
         }
         let origin = if self.calls.is_beginning_a_turn() { TurnOrigin::Prompt } else { TurnOrigin::Agent };
         let begun = self.turns.current.is_none();
@@ -189,7 +189,11 @@ impl Translate {
 
     // -------------------------------------------------------------------------------------- subagents
 
-    fn subagent_begins(&mut self, thread: &str, out: &mut Turnout) {
+    /// With the first words to it, where it has waited for them to be known by.
+    pub(super) fn subagent_begins(&mut self, thread: &str, first_words: Option<&str>, out: &mut Turnout) {
+        if !self.threads.is_named(thread, first_words) {
+            return;
+        }
         let Some(child) = self.threads.child(thread).filter(|child| !child.runs) else { return };
         child.runs = true;
         let child = child.clone();
@@ -212,6 +216,9 @@ impl Translate {
             "interrupted" => ToolOutcome::Interrupted,
             _ => ToolOutcome::Failed,
         };
+        if self.threads.waits(thread) {
+            self.subagent_begins(thread, Some(""), out);
+        }
         self.items.subagent_ends(thread, out);
         let Some(child) = self.threads.child(thread).filter(|child| child.runs) else { return };
         child.runs = false;

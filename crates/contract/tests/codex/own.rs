@@ -10,7 +10,7 @@ use portolan_core::{
     registry::{PastListing, PastMove, TakeUp},
     request::{Answer, Ask, Choice, Question},
 };
-use portolan_scripted::{Script, call, contains, conversation_contains, text, tools};
+use portolan_scripted::{Script, call, contains, note_contains, text, tools};
 use serde_json::json;
 
 /// How long a process may take to begin or to be gone.
@@ -220,8 +220,9 @@ async fn archive(bench: &Bench) -> Result<(), Fault> {
     }
     session.carry_out(Action::Stop).await?;
     let titles = async |place| {
-        let listed = registry.past(&someone(), PastListing { limit: 10, place, ..PastListing::default() });
-        let listed = listed.await?.into_iter().filter(|row| row.past.past == kept);
+        let listing = PastListing { limit: 10, place, ..PastListing::default() };
+        let listed = registry.past(&someone(), listing).await?;
+        let listed = listed.into_iter().filter(|row| row.past.past == kept);
         Ok::<_, Fault>(listed.map(|row| row.past.title).collect::<Vec<_>>())
     };
     let mut told = vec![titles(PastPlace::Listed).await?, titles(PastPlace::Archived).await?];
@@ -273,7 +274,7 @@ async fn skill(bench: &Bench) -> Result<(), Fault> {
     std::fs::create_dir_all(&folder)?;
     let words = "---\nname: sail\ndescription: How to sail.\n---\nHoist the topsail first.\n";
     std::fs::write(folder.join("SKILL.md"), words)?;
-    let script = Script::new().on(conversation_contains("Hoist the topsail first")).reply(text("Hoisted."));
+    let script = Script::new().on(note_contains("Hoist the topsail first")).reply(text("Hoisted."));
     bench.play(script.otherwise(text("No skill came along.")));
     let mut session = bench.session().await?;
     session

@@ -132,7 +132,12 @@ impl Items {
         }
     }
 
-    /// What names a task to Codex.
+    /// Is it a task that goes on?
+    pub(in crate::codex) fn is_task(&self, task: &str) -> bool {
+        self.open.values().any(|open| open.name == task && open.state != State::Runs)
+    }
+
+    /// What names a task to Codex, where it has told. Of a command that had to be allowed first it has not.
     pub(in crate::codex) fn process_of(&self, task: &str) -> Option<String> {
         let open = self.open.values().find(|open| open.name == task && open.state != State::Runs)?;
         open.process.clone()

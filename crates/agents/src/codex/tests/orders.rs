@@ -268,6 +268,56 @@ fn models_skills_and_servers_are_told() {
 }
 
 #[test]
+fn a_task_whose_process_was_never_told_is_looked_up_and_stopped() {
+    let mut codex = ready(setup());
+    let told_of = |method: &str, more: serde_json::Value| {
+        let mut params =
+            json!({ "threadId": "T", "turnId": "A", "turn": { "id": "A", "status": "completed" } });
+        params["item"] = more;
+        json!({ "method": method, "params": params })
+    };
+    said(&mut codex, &told_of("turn/started", json!(null)));
+    let command = json!({ "type": "commandExecution", "id": "c", "command": "sail", "processId": null });
+    said(&mut codex, &told_of("item/started", command));
+    assert!(matches!(
+        told(&mut codex, 1, Order::StopTask("c".into())).reports[..],
+        [Report::Rejected { .. }]
+    ));
+    said(&mut codex, &told_of("turn/completed", json!(null)));
+    for (ticket, running, stops) in [(2, "another", false), (3, "c", true)] {
+        let out = told(&mut codex, ticket, Order::StopTask("c".into()));
+        let running = json!({ "data": [{ "itemId": running, "processId": "90125" }] });
+        let out = said(&mut codex, &answer_to(&out, "thread/backgroundTerminals/list", &running));
+        let process = written(&out).first().map(|line| line["params"]["processId"].clone());
+        assert_eq!((process.is_some(), out.reports.is_empty()), (stops, stops), "{out:?}");
+        assert!(process.is_none_or(|process| process == "90125"));
+    }
+}
+
+#[test]
+fn a_subagent_that_begins_before_its_call_has_told_its_thread_has_its_name_and_prompt() {
+    for calls in [&["dig"][..], &["sail", "dig"][..]] {
+        let mut codex = ready(setup());
+        let tells = |codex: &mut Translate, method: &str, thread: &str, item: serde_json::Value| {
+            let params = json!({ "threadId": thread, "turn": { "id": thread }, "item": item });
+            said(codex, &json!({ "method": method, "params": params }))
+        };
+        for prompt in calls {
+            let call = json!({ "type": "collabAgentToolCall", "tool": "spawnAgent", "id": format!("call-{prompt}"),
+                "receiverThreadIds": [], "prompt": prompt, "status": "inProgress" });
+            tells(&mut codex, "item/started", "T", call);
+        }
+        let began = tells(&mut codex, "turn/started", "child", json!(null));
+        let words =
+            json!({ "type": "userMessage", "id": "u", "content": [{ "type": "text", "text": "dig" }] });
+        let spoken = tells(&mut codex, "item/started", "child", words);
+        let all: Vec<_> = events(&began).into_iter().chain(events(&spoken)).collect();
+        let [Event::SubagentStarted { subagent, prompt, .. }] = all[..] else { panic!("{all:?}") };
+        assert_eq!((subagent.as_str(), prompt.as_deref()), ("call-dig", Some("dig")), "{calls:?}");
+    }
+}
+
+#[test]
 fn hostile_lines_break_nothing_and_are_kept() {
     let lines = [
         "",
