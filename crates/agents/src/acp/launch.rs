@@ -18,8 +18,8 @@ use super::{
 use crate::{
     Environment, Supervision,
     child::{Program, environment as variables},
-    claude::prices::Prices,
     driver,
+    prices::Prices,
 };
 
 /// How long an agent may take to begin. The slowest took 43 s for its first start, on a busy machine.

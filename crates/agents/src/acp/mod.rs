@@ -37,7 +37,7 @@ use portolan_core::{
 };
 
 use self::{catalogue::Known, past::Kept, probe::Prober};
-use crate::{Supervision, child::Ladder, claude::prices::Price, driver};
+use crate::{Supervision, child::Ladder, driver, prices::Price};
 
 /// An agent that does not end with its input is not given long to think about it.
 const DEAF: Duration = Duration::from_millis(500);

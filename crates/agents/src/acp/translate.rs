@@ -29,8 +29,8 @@ use super::{
     wire,
 };
 use crate::{
-    claude::prices::Prices,
     driver::{Done, Timer, Translator, Turnout},
+    prices::Prices,
 };
 
 /// As the standard has it.

@@ -37,7 +37,6 @@ use serde::Deserialize;
 
 use self::probe::{Found, Prober};
 pub use self::version::Version;
-pub use crate::prices;
 use crate::{Supervision, dial_in::DialIn, driver, prices::Price};
 
 /// Its name.

@@ -2,19 +2,10 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use portolan_core::SessionId;
-use portolan_wire::{
-    jsonrpc::{self, Id, Message},
-    ndjson::{Line, Lines, MAX_LINE},
-};
 use serde_json::{Value, json};
-use tokio::{
-    io::AsyncWriteExt as _,
-    process::{ChildStdin, ChildStdout},
-};
 
-use super::{probe::Prober, translate::DIALECT, wire};
-use crate::child::{Child, Pipes};
+use super::{probe::Prober, translate::DIALECT};
+use crate::driver::asking::{self, Heard, Trouble};
 
 /// How long one question may take. A cold start reads a large program from disk.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,13 +27,19 @@ pub(super) enum Unanswered {
     Lost(String),
 }
 
+impl From<Trouble> for Unanswered {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Refused(error) => Self::Refused(error.message),
+            Trouble::Silent(why) => Self::Lost(why),
+        }
+    }
+}
+
 /// A process that is asked. Dropped without [`Asking::end`] it is killed.
 #[derive(Debug)]
 pub(super) struct Asking {
-    child: Child,
-    input: ChildStdin,
-    output: Lines<ChildStdout>,
-    asked: i64,
+    codex: asking::Asking,
     /// The notification that may be waited for, and what it told before anyone did.
     listens_for: &'static str,
     heard: VecDeque<Value>,
@@ -60,11 +57,8 @@ impl Asking {
     ) -> Result<Self, Unanswered> {
         prober.program().map_err(Unanswered::NotInstalled)?;
         let (program, home_key) = prober.app_server().await.map_err(Unanswered::Lost)?;
-        let started = Child::start(program, &home_key, SessionId::new()).await;
-        let (child, Pipes { input, output }) =
-            started.map_err(|error| Unanswered::Lost(error.to_string()))?;
-        let (output, heard) = (Lines::new(output, MAX_LINE), VecDeque::new());
-        let mut asking = Self { child, input, output, asked: 0, listens_for, heard };
+        let codex = asking::Asking::begin(program, &home_key, DIALECT).await?;
+        let mut asking = Self { codex, listens_for, heard: VecDeque::new() };
         let client = json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") });
         let params = json!({ "clientInfo": client, "capabilities": { "experimentalApi": true } });
         let begun = asking.ask("initialize", Some(params)).await;
@@ -72,21 +66,12 @@ impl Asking {
             asking.end().await;
             return Err(error);
         }
-        asking.write(&DIALECT.notification("initialized", None)).await?;
+        asking.codex.write(&DIALECT.notification("initialized", None)).await?;
         Ok(asking)
     }
 
     pub(super) async fn end(self) {
-        drop(self.input);
-        // It ends with its input; what does not is killed with all it started.
-        let _ = tokio::time::timeout(GOODBYE, self.child.ended()).await;
-        let _ = self.child.end(vec![]).await;
-    }
-
-    async fn write(&mut self, message: &Value) -> Result<(), Unanswered> {
-        let lost = |error| Unanswered::Lost(format!("codex takes no question: {error}"));
-        self.input.write_all(format!("{message}\n").as_bytes()).await.map_err(lost)?;
-        self.input.flush().await.map_err(lost)
+        self.codex.end(GOODBYE).await;
     }
 
     /// Asks, and passes over everything that is not the answer, but for what is listened for.
@@ -96,13 +81,17 @@ impl Asking {
     }
 
     async fn answer_to(&mut self, method: &str, params: Option<Value>) -> Result<Value, Unanswered> {
-        self.asked += 1;
-        let wanted = Id::Number(self.asked);
-        self.write(&DIALECT.request(&wanted, method, params)).await?;
+        let wanted = self.codex.send(method, params).await?;
         loop {
-            match self.next(method).await? {
-                Said::Answer(id, result) if id == wanted => return result.map_err(Unanswered::Refused),
-                Said::Heard(told) if self.heard.len() < MAX_HEARD => self.heard.push_back(told),
+            match self.codex.next().await? {
+                Heard::Answer(id, result) if id == wanted => {
+                    return result.map_err(|error| Unanswered::Refused(error.message));
+                }
+                Heard::Told { method, params, .. }
+                    if method == self.listens_for && self.heard.len() < MAX_HEARD =>
+                {
+                    self.heard.push_back(params);
+                }
                 _ => {}
             }
         }
@@ -114,34 +103,11 @@ impl Asking {
             if let Some(told) = self.heard.pop_front() {
                 return Ok(told);
             }
-            if let Said::Heard(told) = self.next(self.listens_for).await? {
-                self.heard.push_back(told);
+            if let Heard::Told { method, params, .. } = self.codex.next().await?
+                && method == self.listens_for
+            {
+                self.heard.push_back(params);
             }
         }
     }
-
-    async fn next(&mut self, waits_for: &str) -> Result<Said, Unanswered> {
-        let line = self.output.next_line().await;
-        let Ok(Some(line)) = line else {
-            return Err(Unanswered::Lost(format!("codex ended before it told `{waits_for}`")));
-        };
-        let Line::Text(line) = line else { return Ok(Said::Else) };
-        Ok(match jsonrpc::read(line) {
-            Ok(Message::Response { id, result }) => {
-                let result = result.map(|result| wire::open(result).unwrap_or_default());
-                Said::Answer(id, result.map_err(|error| error.message))
-            }
-            Ok(Message::Notification { method, params }) if method == self.listens_for => {
-                Said::Heard(wire::open(params).unwrap_or_default())
-            }
-            _ => Said::Else,
-        })
-    }
-}
-
-/// A line of Codex.
-enum Said {
-    Answer(Id, Result<Value, String>),
-    Heard(Value),
-    Else,
 }

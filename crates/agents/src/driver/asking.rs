@@ -84,10 +84,10 @@ impl Asking {
     }
 
     /// Asks; gives the id that the answer will have.
-    pub(crate) async fn send(&mut self, method: &str, params: Value) -> Result<Id, Trouble> {
+    pub(crate) async fn send(&mut self, method: &str, params: Option<Value>) -> Result<Id, Trouble> {
         self.asked += 1;
         let id = Id::Number(self.asked);
-        let message = self.dialect.request(&id, method, Some(params));
+        let message = self.dialect.request(&id, method, params);
         self.write(&message).await?;
         Ok(id)
     }
@@ -101,7 +101,7 @@ impl Asking {
     ) -> Result<Value, Trouble> {
         let agent = self.agent.clone();
         let answered = async {
-            let wanted = self.send(method, params).await?;
+            let wanted = self.send(method, Some(params)).await?;
             loop {
                 if let Heard::Answer(id, answer) = self.next().await?
                     && id == wanted

@@ -282,7 +282,7 @@ impl Kept {
         let setup = Setup::bare(&self.kind, &self.title, self.known);
         let mut telling = Telling::new(setup, past);
         let params = json!({ "sessionId": past, "cwd": row.cwd, "mcpServers": [] });
-        let wanted = asking.send("session/load", params).await;
+        let wanted = asking.send("session/load", Some(params)).await;
         let wanted = wanted.map_err(|trouble| self.unreadable(&trouble))?;
         loop {
             // Whoever wants the pieces does not wait for ever for the next.

@@ -21,11 +21,11 @@ use serde_json::{Value, json};
 use super::lines::{self, Told};
 use crate::{
     claude::{
-        prices::Prices,
         translate::{Repeats, Setup, Translate},
         wire,
     },
     driver::{Translator as _, Turnout},
+    prices::Prices,
 };
 
 /// Subagents start subagents, but not this deep.
