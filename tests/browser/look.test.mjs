@@ -45,6 +45,7 @@ const ASKING = ['inbox', 'tour', 'edit', 'question', 'plan'];
 
 for (const [size, viewport] of Object.entries(SIZES)) {
   for (const colorScheme of ['light', 'dark']) {
+    // covers: 003-007
     test(`every view on a ${size}, ${colorScheme}, has nothing that axe objects to`, async () => {
       const { page, faults } = await visit(browser, daemon, { viewport, colorScheme, reducedMotion: 'reduce', bypassCSP: true });
       const found = [];
