@@ -225,7 +225,7 @@ async fn a_conversation_is_put_away_and_taken_out_again_but_not_from_under_a_run
 
     let taken = registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken");
     world.prompt(taken.session.session, "go on").await;
-    world.puppet().await.ready().await;
+    let _starting = world.puppet().await;
     let refused = registry.move_past(&owner(), to(FIRST, PastPlace::Archived)).await.expect_err("it runs");
     assert_eq!(refused.code, RefusalCode::Invalid);
     assert!(refused.message.contains("portolan stop"), "{refused}");
