@@ -1,7 +1,8 @@
 /**
  * A command line as the commands in it: enough of a shell's grammar to tell programs from words in quotes.
  *
- * Linear in the length of the line, and never wrong in a way that hides a command: what it cannot place it takes for one.
+ * Reads quotes, substitutions and here-documents; what it cannot place it takes for a command rather than for text. It is no
+ * shell, and someone who wants to hide a command from it can.
  */
 
 export interface Command {
@@ -9,6 +10,12 @@ export interface Command {
   words: string[];
   /** It reads what the command before it writes. */
   piped: boolean;
+  /** The here-documents it reads. */
+  documents: Document[];
+}
+
+interface Document {
+  text: string;
 }
 
 /** Substitutions inside of substitutions are followed so far. */
@@ -21,16 +28,47 @@ export function commandsOf(line: string, depth = 0): Command[] {
   let words: string[] = [];
   let word: string | null = null;
   let piped = false;
+  let documents: Document[] = [];
+  /** Here-documents that begin with the next line. */
+  let awaited: { document: Document; end: string; literal: boolean }[] = [];
   const endWord = () => {
     // Braces of a group and the words of a loop begin commands, and are none.
-    if (word !== null && !(words.length === 0 && /^([{}!]|then|do|else|if|while|until|done|fi)$/.test(word))) words.push(word);
+    if (word !== null && !(words.length === 0 && /^([{}!]|then|do|else|elif|if|while|until|done|fi|coproc)$/.test(word))) words.push(word);
     word = null;
   };
   const endCommand = (next: boolean) => {
     endWord();
-    if (words.length) found.push({ words, piped });
+    if (words.length) found.push({ words, piped, documents });
     words = [];
+    documents = [];
     piped = next;
+  };
+  /** Reads the here-documents that are awaited; gives where the last one ends. */
+  const read = (at: number): number => {
+    for (const { document, end, literal } of awaited) {
+      const lines: string[] = [];
+      while (at < line.length) {
+        const stop = line.indexOf("\n", at + 1);
+        const text = line.slice(at + 1, stop < 0 ? line.length : stop);
+        at = stop < 0 ? line.length : stop;
+        if (text.replace(/^\t+/, "") === end) break;
+        lines.push(text);
+      }
+      document.text = lines.join("\n");
+      // What is substituted in it runs, whoever reads the rest.
+      if (!literal && depth < DEPTH) found.push(...commandsOf(`"${document.text.replaceAll('"', '\\"')}"`, depth + 1).slice(1));
+    }
+    awaited = [];
+    return at;
+  };
+  /** Where the quote at `at` ends; where it does not, it is a character like any other. */
+  const closing = (at: number): number => {
+    const quote = line[at] as string;
+    for (let end = at + 1; end < line.length; end += 1) {
+      if (line[end] === "\\" && quote === '"') end += 1;
+      else if (line[end] === quote) return end;
+    }
+    return -1;
   };
   /** What stands in `$(…)` or in backticks at `at`; gives where it ends. */
   const substitute = (at: number): number => {
@@ -40,6 +78,7 @@ export function commandsOf(line: string, depth = 0): Command[] {
     for (; end < line.length; end += 1) {
       const char = line[end];
       if (char === "\\") end += 1;
+      else if (!ticks && (char === "'" || char === '"') && closing(end) > 0) end = closing(end);
       else if (ticks ? char === "`" : char === ")" && (open -= 1) === 0) break;
       else if (!ticks && char === "(") open += 1;
     }
@@ -54,10 +93,14 @@ export function commandsOf(line: string, depth = 0): Command[] {
     if (char === "\\") {
       if (next !== "\n") word = (word ?? "") + (next ?? "");
       at += 1;
+    } else if ((char === "'" || char === '"') && closing(at) < 0) word = (word ?? "") + char;
+    else if (char === "$" && next === "'") {
+      word ??= "";
+      for (at += 2; at < line.length && line[at] !== "'"; at += 1) word += line[at] === "\\" ? (line[(at += 1)] ?? "") : line[at];
     } else if (char === "'") {
-      const end = line.indexOf("'", at + 1);
-      word = (word ?? "") + line.slice(at + 1, end < 0 ? line.length : end);
-      at = end < 0 ? line.length : end;
+      const end = closing(at);
+      word = (word ?? "") + line.slice(at + 1, end);
+      at = end;
     } else if (char === '"') {
       word ??= "";
       for (at += 1; at < line.length && line[at] !== '"'; at += 1) {
@@ -78,6 +121,14 @@ export function commandsOf(line: string, depth = 0): Command[] {
       while (line[at + 1] === ">" || line[at + 1] === "|") at += 1;
       if (line[at + 1] === "&" && /[\d-]/.test(line[at + 2] ?? "")) at += 2;
       else words.push(">");
+    } else if (char === "<" && next === "<" && line[at + 2] !== "<") {
+      endWord();
+      const [whole, , quoted, bare] = /^<<-?[ \t]*(?:(['"])(.*?)\1|\\?([^\s;|&()<>]+))/s.exec(line.slice(at, at + 200)) ?? [];
+      if (whole === undefined) continue;
+      const document = { text: "" };
+      documents.push(document);
+      awaited.push({ document, end: quoted ?? bare ?? "", literal: quoted !== undefined || whole.includes("\\") });
+      at += whole.length - 1;
     } else if (char === "<") {
       endWord();
       while (line[at + 1] === "<" || line[at + 1] === "-") at += 1;
@@ -85,6 +136,7 @@ export function commandsOf(line: string, depth = 0): Command[] {
     } else if (ENDS.has(char)) {
       const both = char === "|" && next === "|";
       endCommand(char === "|" && !both);
+      if (char === "\n" && awaited.length) at = read(at) - 1;
       if (both || (char === "|" && next === "&")) at += 1;
     } else if (/\s/.test(char)) endWord();
     else word = (word ?? "") + char;

@@ -65,6 +65,21 @@ function ofChanges({ changes = [] }: Permission, place: Place, touch: Touching):
 
 /** Programs that run the command that follows them. */
 const RUNS_ANOTHER = new Set(["sudo", "doas", "pkexec", "env", "nohup", "time", "nice", "ionice", "command", "exec", "xargs", "timeout", "stdbuf", "setsid", "builtin"]);
+const AS_ANOTHER = new Set(["sudo", "doas", "pkexec"]);
+/** Their options that take the word after them. */
+const TAKES_A_VALUE: Record<string, RegExp> = {
+  sudo: /^(-[ughprtCDRT]|--(user|group|host|prompt|chdir|chroot))$/,
+  doas: /^-[uC]$/,
+  pkexec: /^--user$/,
+  env: /^(-[uC]|--(unset|chdir))$/,
+  xargs: /^-[ILnPdEas]$/,
+  timeout: /^(-[ks]|--(kill-after|signal))$/,
+  nice: /^-n$/,
+  ionice: /^-[cn]$/,
+  stdbuf: /^-[ioe]$/,
+  time: /^-[fo]$/,
+  exec: /^-a$/,
+};
 const SHELLS = new Set(["sh", "bash", "zsh", "dash", "ksh", "fish"]);
 const READS_CODE = new Set([...SHELLS, "python", "python3", "node", "perl", "ruby"]);
 const DOWNLOADS = new Set(["curl", "wget"]);
@@ -121,9 +136,11 @@ function ofLine(line: string, place: Place, touch: Touching, depth: number): voi
     if (SHELLS.has(program) && args.some((word) => word.includes("$(…)")) && commands.some(({ words }) => DOWNLOADS.has(baseOf(words[0])))) {
       touch("runs what it downloads", true);
     }
-    const code = args.indexOf("-c");
+    // `-lc` is how many agents ask.
+    const code = args.findIndex((word) => /^-[A-Za-z]*c$/.test(word));
     const inner = args[code + 1];
     if (depth < 3 && ((SHELLS.has(program) && code >= 0) || program === "eval")) ofLine(program === "eval" ? args.join(" ") : (inner ?? ""), place, touch, depth + 1);
+    if (depth < 3 && SHELLS.has(program)) for (const { text } of command.documents) ofLine(text, place, touch, depth + 1);
   }
 }
 
@@ -133,14 +150,15 @@ function ofOne({ words }: Command, place: Place, touch: Touching): { program: st
     while (/^\w+=/.test(words[at] ?? "")) at += 1;
     const name = baseOf(words[at]);
     if (!RUNS_ANOTHER.has(name)) break;
-    if (name === "sudo" || name === "doas" || name === "pkexec") {
-      const other = /^(-u|--user)/.test(words[at + 1] ?? "");
-      touch(other ? "runs as another user" : "runs as root", true);
-      if (words[at + 1] === "-u" || words[at + 1] === "--user") at += 2;
-    }
     at += 1;
-    // Options of the one that runs the other, and a time or a number they take.
-    while (/^(-|\d+[smhd]?$)/.test(words[at] ?? "")) at += 1;
+    let user = false;
+    // Its options, with the values that some take, and a time or a number.
+    while (/^(-|\d+[smhd]?$)/.test(words[at] ?? "")) {
+      const option = words[at] as string;
+      user ||= /^(-u|--user)/.test(option);
+      at += TAKES_A_VALUE[name]?.test(option) ? 2 : 1;
+    }
+    if (AS_ANOTHER.has(name)) touch(user ? "runs as another user" : "runs as root", true);
   }
   const program = baseOf(words[at]);
   // What stands before Git's own command says where, not what.

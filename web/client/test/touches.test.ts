@@ -33,6 +33,27 @@ test("words in quotes are no commands, those given to a shell are", () => {
   expect(run("echo `sudo id`")).toEqual(["! runs as root"]);
   expect(run("if true; then rm a; fi")).toEqual(["! deletes files"]);
   expect(run("ls # rm -rf /")).toEqual([]);
+  expect(run("/bin/bash -lc 'sudo rm -rf build'")).toEqual(["! runs as root", "! deletes files"]);
+  expect(said({ input: { command: ["bash", "-lc", "rm -rf build"] } })).toEqual(["! deletes files", "runs a command"]);
+  expect(run("if false; then ls; elif rm a; then ls; fi")).toEqual(["! deletes files"]);
+  expect(run('echo $(echo ")"; rm -rf x)')).toEqual(["! deletes files"]);
+  expect(run("echo $'it\\'s'; rm a")).toEqual(["! deletes files"]);
+  expect(run("echo don't; rm a")).toEqual(["! deletes files"]);
+});
+
+test("whoever runs another is looked through, with the values of its options", () => {
+  for (const before of ["xargs -I {}", "env -u HOME A=1", "timeout -s KILL 5", "nice -n 5"]) expect(run(`${before} rm x`)).toEqual(["! deletes files"]);
+  expect(run("sudo -g staff rm x")).toEqual(["! runs as root", "! deletes files"]);
+});
+
+test("a here-document is text for most, and code for a shell; what follows it is read", () => {
+  expect(run("cat > n.md <<'EOF'\nDon't rm -rf it\nrm x\nEOF\nls")).toEqual([]);
+  expect(run("cat > n.md <<'EOF'\nDon't\nEOF\nrm -rf build")).toEqual(["! deletes files"]);
+  expect(run("cat <<-EOF | tee n.md\n\tsay \"$(rm -rf build)\"\n\tEOF\nls")).toEqual(["! deletes files"]);
+  expect(run("cat <<'EOF'\n$(rm -rf build)\nEOF")).toEqual([]);
+  expect(run("bash <<'EOF'\nrm -rf build\nEOF")).toEqual(["! deletes files"]);
+  expect(run("cat <<EOF; rm a\nno end")).toEqual(["! deletes files"]);
+  expect(run("cat <<< 'rm a'; ls")).toEqual([]);
 });
 
 test("what is downloaded and run is named as that", () => {
@@ -80,9 +101,9 @@ test("a command that is too long to be looked at says so, and takes no time", ()
 
 test("a line is read as the commands in it", () => {
   expect(commandsOf("a 'b c' \"d $(e f)\" | g >h 2>&1 && i\\ j")).toEqual([
-    { words: ["a", "b c", "d $(…)"], piped: false },
-    { words: ["g", ">", "h"], piped: true },
-    { words: ["i j"], piped: false },
-    { words: ["e", "f"], piped: false },
+    { words: ["a", "b c", "d $(…)"], piped: false, documents: [] },
+    { words: ["g", ">", "h"], piped: true, documents: [] },
+    { words: ["i j"], piped: false, documents: [] },
+    { words: ["e", "f"], piped: false, documents: [] },
   ]);
 });
