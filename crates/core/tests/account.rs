@@ -155,6 +155,35 @@ async fn a_login_by_a_page_goes_on_while_nobody_waits_and_a_newer_one_takes_its_
 }
 
 #[tokio::test]
+async fn the_page_of_a_login_is_for_owners_and_a_logout_takes_its_place() {
+    let purse = Arc::new(Purse::default());
+    let world = World::with_account(Arc::clone(&purse) as Arc<dyn Account>).await;
+    let registry = &world.registry;
+    registry.log_in(&owner(), "fake", LogIn::Browser).await.expect("begun");
+    // Whoever logs in on the page first is whom the agent works for.
+    let operator = principal("operator", Role::Operator);
+    let refused = registry.account(&operator, "fake").await.expect_err("not for operators");
+    assert_eq!(refused.code, RefusalCode::Busy);
+    let told = registry.log_out(&owner(), "fake").await.expect("logged out");
+    assert_eq!((told.under_way, told.state), (None, state(None)));
+    assert_eq!(registry.account(&operator, "fake").await.expect("told").under_way, None);
+    assert_eq!(noted_times(&world, 1).await, [changed(state(None).login, None)]);
+}
+
+#[tokio::test]
+async fn a_change_is_written_down_though_whoever_asked_for_it_has_gone() {
+    let world = World::with_account(Arc::new(Purse::default())).await;
+    let who = owner();
+    // It is begun, and nobody waits for it any more.
+    tokio::select! {
+        biased;
+        told = world.registry.log_in(&who, "fake", key(KEY)) => panic!("{told:?}"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!(noted_times(&world, 1).await, [changed(state(Some("a key")).login, None)]);
+}
+
+#[tokio::test]
 async fn only_owners_change_an_account_and_only_by_ways_that_the_agent_has() {
     let world = World::with_account(Arc::new(Purse::default())).await;
     let registry = &world.registry;

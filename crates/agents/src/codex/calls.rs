@@ -340,10 +340,11 @@ impl Translate {
         let error = format!("codex did not answer within {within} s");
         let Some(ticket) = ticket else { return self.refused(None, what, &error, out) };
         // It was written: whether Codex does it is not known.
-        out.report(Report::Uncertain { ticket, reason: error });
+        out.report(Report::Uncertain { ticket, reason: error.clone() });
         match what {
             What::Turn(_) => {
                 self.calls.is_late(id, ticket);
+                self.interrupts_in_doubt(&error, out);
                 self.turn_in_doubt(out);
             }
             What::Steer(_) => self.calls.is_late(id, ticket),

@@ -372,6 +372,13 @@ impl Translate {
         }
     }
 
+    /// What was to stop a turn that may yet come.
+    pub(super) fn interrupts_in_doubt(&mut self, reason: &str, out: &mut Turnout) {
+        for ticket in std::mem::take(&mut self.turns.interrupts).into_iter().flatten() {
+            out.report(Report::Uncertain { ticket, reason: reason.to_owned() });
+        }
+    }
+
     fn let_interrupts_go(&mut self, out: &mut Turnout) {
         for ticket in std::mem::take(&mut self.turns.interrupts).into_iter().flatten() {
             out.consumed(ticket, None);

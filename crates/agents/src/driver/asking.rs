@@ -76,10 +76,13 @@ impl Asking {
     /// Ends it: it is given this long to go by itself once its input is closed, and then all of it is killed.
     pub(crate) async fn end(mut self, within: Duration) {
         drop(self.input.take());
-        if let Some(child) = self.child.take() {
-            // Whether it went by itself, and how, does not matter.
+        if let Some(child) = &self.child {
+            // Whether it goes by itself, and how, does not matter. Let go of meanwhile, it is ended by the drop below.
             let _ = timeout(within, child.ended()).await;
-            let _ = child.end(vec![]).await;
+        }
+        if let Some(child) = self.child.take() {
+            // On a task of its own, which ends what the agent started even where nobody waits for it.
+            let _ = tokio::spawn(async move { child.end(vec![]).await }).await;
         }
     }
 

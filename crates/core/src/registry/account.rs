@@ -22,6 +22,12 @@ use crate::{
 /// How long an agent may take to tell of its account, or to change it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Agents that are looked at at once: each look may start a program.
+const LOOKS_AT_ONCE: usize = 2;
+
+/// When to ask again who is logged in, while a login is under way.
+const RETRY_AFTER_MS: u32 = 1000;
+
 /// How long a person may take for a page. Agents give up earlier or never.
 const PAGE_PATIENCE: Duration = Duration::from_mins(15);
 
@@ -51,11 +57,13 @@ pub(super) struct Logins {
     last: Mutex<HashMap<String, LastLogin>>,
     /// Whoever changes an account is alone in that.
     turn: Semaphore,
+    /// See [`LOOKS_AT_ONCE`].
+    looks: Semaphore,
 }
 
 impl Default for Logins {
     fn default() -> Self {
-        Self { last: Mutex::default(), turn: Semaphore::new(1) }
+        Self { last: Mutex::default(), turn: Semaphore::new(1), looks: Semaphore::new(LOOKS_AT_ONCE) }
     }
 }
 
@@ -70,7 +78,8 @@ enum LastLogin {
 }
 
 impl Registry {
-    /// Who an agent is logged in as. One that cannot be asked is looked at from outside.
+    /// Who an agent is logged in as. One that cannot be asked is looked at from outside. The page of a login is only for who
+    /// may begin one: whoever logs in there is whom the agent works for.
     pub async fn account(&self, who: &Principal, kind: &str) -> Result<AccountDescription, Refusal> {
         who.may_daemon(Role::Operator)?;
         let agent = Arc::clone(self.agent(kind).ok_or_else(|| self.no_agent(kind))?);
@@ -79,11 +88,20 @@ impl Registry {
             Some(LastLogin::Failed(why)) => (None, Some(why.clone())),
             None => (None, None),
         };
-        let state = match agent.account() {
-            _ if under_way.is_some() => AccountState::default(),
-            Some(account) => self.in_time(account.look()).await?,
-            None => AccountState { login: agent.probe().await.login, ..AccountState::default() },
+        if under_way.is_some() {
+            let busy = |_| Refusal::busy(format!("an owner is just logging `{kind}` in"), RETRY_AFTER_MS);
+            who.may_daemon(Role::Owner).map_err(busy)?;
+            let state = AccountState::default();
+            return Ok(AccountDescription { agent: kind.to_owned(), state, under_way, failed });
+        }
+        let look = async {
+            let _turn = self.shared.logins.looks.acquire().await.map_err(|_| AccountError("gone".into()))?;
+            match agent.account() {
+                Some(account) => account.look().await,
+                None => Ok(AccountState { login: agent.probe().await.login, ..AccountState::default() }),
+            }
         };
+        let state = self.in_time(look).await?;
         Ok(AccountDescription { agent: kind.to_owned(), state, under_way, failed })
     }
 
@@ -105,18 +123,28 @@ impl Registry {
         if matches!(&with, LogIn::ApiKey { key } if key.reveal().trim().is_empty()) {
             return Err(Refusal::new(RefusalCode::Invalid, "the key is empty"));
         }
+        let (registry, by, kind) = (self.clone(), who.actor(), kind.to_owned());
+        to_its_end(async move { registry.log_in_now(by, kind, &*account, with).await }).await
+    }
+
+    async fn log_in_now(
+        &self,
+        by: Actor,
+        kind: String,
+        account: &dyn Account,
+        with: LogIn,
+    ) -> Result<AccountDescription, Refusal> {
         let _turn = self.shared.logins.turn.acquire().await.map_err(|_| gone())?;
-        self.give_up_login(kind);
+        self.give_up_login(&kind);
         let LoginBegun { page, end } = self.in_time(account.log_in(with)).await?;
         let Some(page) = page else {
             let state = self.in_time(end).await?;
-            return Ok(self.account_changed(who.actor(), kind, Ok(state)).await);
+            return Ok(self.account_changed(by, &kind, Ok(state)).await);
         };
         let give_up = CancellationToken::new();
         let under_way = LastLogin::UnderWay { page: page.clone(), give_up: give_up.clone() };
-        self.logins().insert(kind.to_owned(), under_way);
-        let (registry, by, kind) = (self.clone(), who.actor(), kind.to_owned());
-        let agent = kind.clone();
+        self.logins().insert(kind.clone(), under_way);
+        let (registry, agent) = (self.clone(), kind.clone());
         tokio::spawn(async move {
             let ended = tokio::select! {
                 biased;
@@ -138,10 +166,14 @@ impl Registry {
     pub async fn log_out(&self, who: &Principal, kind: &str) -> Result<AccountDescription, Refusal> {
         who.may_daemon(Role::Owner)?;
         let account = self.changeable(kind)?;
-        let _turn = self.shared.logins.turn.acquire().await.map_err(|_| gone())?;
-        self.give_up_login(kind);
-        let state = self.in_time(account.log_out()).await?;
-        Ok(self.account_changed(who.actor(), kind, Ok(state)).await)
+        let (registry, by, kind) = (self.clone(), who.actor(), kind.to_owned());
+        to_its_end(async move {
+            let _turn = registry.shared.logins.turn.acquire().await.map_err(|_| gone())?;
+            registry.give_up_login(&kind);
+            let state = registry.in_time(account.log_out()).await?;
+            Ok(registry.account_changed(by, &kind, Ok(state)).await)
+        })
+        .await
     }
 
     fn changeable(&self, kind: &str) -> Result<Arc<dyn Account>, Refusal> {
@@ -203,4 +235,12 @@ impl Registry {
     fn logins(&self) -> MutexGuard<'_, HashMap<String, LastLogin>> {
         self.shared.logins.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// On a task of its own: whoever asked may go, but what was begun is brought to an end and written down.
+async fn to_its_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+) -> Result<T, Refusal> {
+    let fault = |_| Err(Refusal::new(RefusalCode::Internal, "a fault of ours while an account was changed"));
+    tokio::spawn(change).await.unwrap_or_else(fault)
 }

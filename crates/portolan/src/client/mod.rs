@@ -28,6 +28,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 /// How long the daemon may take to answer a frame. Creating a session may have to wait for a busy disk.
 const REPLY: Duration = Duration::from_mins(1);
 
+/// How long it may take where agents are asked for it, one after the other: each has minutes.
+const AGENT_REPLY: Duration = Duration::from_mins(6);
+
 /// How long the greeting may take.
 const GREETING: Duration = Duration::from_secs(10);
 
@@ -140,14 +143,15 @@ impl Client {
 
     async fn call_once(&mut self, frame: &ClientFrame, id: &CommandId) -> Result<Outcome<Reply>, Lost> {
         write(&mut self.socket, frame).await?;
-        let deadline = tokio::time::Instant::now() + REPLY;
+        let patience = patience(frame);
+        let deadline = tokio::time::Instant::now() + patience;
         loop {
             let inbound = match tokio::time::timeout_at(deadline, read(&mut self.socket)).await {
                 Ok(inbound) => inbound?,
                 Err(_) => {
                     return Ok(Err(Failure::unreachable(format!(
                         "the daemon did not answer within {} s; `portolan logs` may tell why",
-                        REPLY.as_secs()
+                        patience.as_secs()
                     ))));
                 }
             };
@@ -177,6 +181,18 @@ impl Client {
     /// Says goodbye, so that the daemon need not find out by itself.
     pub(crate) async fn close(mut self) {
         let _ = tokio::time::timeout(Duration::from_millis(500), self.socket.close(None)).await;
+    }
+}
+
+fn patience(frame: &ClientFrame) -> Duration {
+    match frame {
+        ClientFrame::Past { .. }
+        | ClientFrame::TakeUp { .. }
+        | ClientFrame::ArchivePast { .. }
+        | ClientFrame::Account { .. }
+        | ClientFrame::LogIn { .. }
+        | ClientFrame::LogOut { .. } => AGENT_REPLY,
+        _ => REPLY,
     }
 }
 

@@ -108,8 +108,9 @@ fn a_turn_that_begins_though_its_answer_is_late_is_a_turn() {
     let sent = told(&mut codex, 1, prompt("hello"));
     told(&mut codex, 2, Order::Interrupt);
     let out = turnout(|out| codex.timeout(sent.timers[0].0, out));
-    let freed = Report::Consumed { ticket: Ticket(2), result: None };
-    assert_eq!(out.reports[1..], [freed], "nothing is there to be interrupted");
+    let reason = "codex did not answer within 30 s".into();
+    let doubted = Report::Uncertain { ticket: Ticket(2), reason };
+    assert_eq!(out.reports[1..], [doubted], "the turn may yet come, and would go on");
     let turn = json!({ "id": "A" });
     let out =
         said(&mut codex, &json!({ "method": "turn/started", "params": { "threadId": "T", "turn": turn } }));

@@ -74,6 +74,10 @@ impl Import<'_> {
                     let PastEntry { at: told, event } = *entry;
                     if entries >= IMPORTED_ENTRIES || !is_past(&event) {
                         left_out = left_out.saturating_add(1);
+                        // An agent that never stops telling is let go of.
+                        if left_out >= IMPORTED_ENTRIES {
+                            break;
+                        }
                         continue;
                     }
                     at = told.unwrap_or(at);

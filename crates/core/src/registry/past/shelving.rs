@@ -31,6 +31,8 @@ impl Registry {
         let (agent, past) = (found.agent.kind().to_owned(), found.session.past.clone());
         let able = found.agent.capabilities().past_archive;
         Capabilities::require(able, &agent, "put a past conversation away")?;
+        // Before the look whether it is used: waiting for a turn may take long.
+        let _turn = self.turn().await?;
         let session = self.living().await?.get(&(agent.clone(), past.clone())).copied();
         if let Some(session) = session
             && self.wake(session).await?.log.book().state().summary.is_live()
@@ -38,7 +40,6 @@ impl Registry {
             let message = format!("the session {session} goes on with it; `portolan stop {session}` first");
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
-        let _turn = self.turn().await?;
         let moved = tokio::time::timeout(PATIENCE, found.past.put(past, place)).await;
         moved.map_err(|_| too_slow(PATIENCE))?.map_err(unreadable)?;
         Ok(PastDescription { agent, past: found.session, session })

@@ -19,7 +19,7 @@ pub(crate) enum Lane {
     Session(SessionId),
     /// The daemon: lists, new sessions, tokens, its log.
     Daemon,
-    /// Looking at agents, at what they have kept and at files, which can take seconds.
+    /// Looking at agents, their accounts, what they have kept and files: it can take minutes.
     Agents,
 }
 
@@ -30,9 +30,16 @@ impl Lane {
             // A walk through a large folder must not hold up an approval.
             (_, ClientFrame::Files { .. }) => Self::Agents,
             (Some(session), _) => Self::Session(session),
-            (None, ClientFrame::Agents { .. } | ClientFrame::Past { .. } | ClientFrame::TakeUp { .. }) => {
-                Self::Agents
-            }
+            (
+                None,
+                ClientFrame::Agents { .. }
+                | ClientFrame::Past { .. }
+                | ClientFrame::ArchivePast { .. }
+                | ClientFrame::TakeUp { .. }
+                | ClientFrame::Account { .. }
+                | ClientFrame::LogIn { .. }
+                | ClientFrame::LogOut { .. },
+            ) => Self::Agents,
             (None, _) => Self::Daemon,
         }
     }
@@ -110,6 +117,16 @@ mod tests {
         let files = ClientFrame::Files { id: "f".parse().unwrap(), session, query, limit: None };
         assert_eq!(lanes.enter(files).map(|(lane, _)| lane), Some(Lane::Agents));
         assert_eq!(id(lanes.enter(state("a1", 1))), Some("a1".into()));
+    }
+
+    #[test]
+    fn an_account_that_takes_long_holds_up_neither_lists_nor_signs_of_life() {
+        let mut lanes = Lanes::default();
+        let (id, agent) = ("a".parse().unwrap(), "codex".to_owned());
+        let entered = lanes.enter(ClientFrame::Account { id, agent });
+        assert_eq!(entered.map(|(lane, _)| lane), Some(Lane::Agents));
+        let entered = lanes.enter(ClientFrame::Ping { id: "p".parse().unwrap() });
+        assert_eq!(entered.map(|(lane, _)| lane), Some(Lane::Daemon));
     }
 
     #[test]
