@@ -98,7 +98,12 @@ impl Registry {
             let _turn = self.shared.logins.looks.acquire().await.map_err(|_| AccountError("gone".into()))?;
             match agent.account() {
                 Some(account) => account.look().await,
-                None => Ok(AccountState { login: agent.probe().await.login, ..AccountState::default() }),
+                None => match agent.probe().await {
+                    probe if probe.available => {
+                        Ok(AccountState { login: probe.login, ..AccountState::default() })
+                    }
+                    probe => Err(AccountError(probe.message)),
+                },
             }
         };
         let state = self.in_time(look).await?;
