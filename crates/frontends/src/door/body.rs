@@ -149,22 +149,22 @@ pub(crate) async fn collect(body: Body) -> Result<Bytes, Denied> {
     Err(Denied::new(StatusCode::BAD_REQUEST, RefusalCode::Invalid, "the request's body broke off"))
 }
 
-/// How much of a reader's error is repeated, in characters: it quotes what was sent, which may be of any length.
+/// How much of a reader's error is repeated, in bytes: it quotes what was sent, which may be of any length and hard to print.
 const REASON: usize = 400;
 
 /// Why JSON cannot be read, fit to be repeated in a message.
 pub(crate) fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let mut told = String::with_capacity(text.len().min(REASON));
-    for character in text.chars().take(REASON) {
+    let mut told = String::new();
+    for character in error.to_string().chars() {
+        if told.len() >= REASON {
+            told.push('…');
+            break;
+        }
         if character.is_control() {
             told.extend(character.escape_debug());
         } else {
             told.push(character);
         }
-    }
-    if text.chars().nth(REASON).is_some() {
-        told.push('…');
     }
     told
 }
