@@ -1,7 +1,7 @@
 // One session in the page: its stream and cards, what is said to it, and what can be done with it.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { startBrowser, startDaemon, until, visit } from './harness.mjs';
@@ -154,6 +154,16 @@ test('a command that ran shows its output on a press, and who allowed it', async
   await page.locator('.turn').getByText('done').waitFor();
   await page.getByRole('button', { name: /Bash\s*ls/ }).click();
   await page.locator('.tool .inside pre').first().getByText('ls', { exact: true }).waitFor();
+});
+
+test('a search is a card that tells what was looked for, and what was found on a press', async () => {
+  writeFileSync(join(daemon.folder, 'coast.txt'), '');
+  const { page, faults } = await at(daemon.newSession('search'));
+  await page.locator('.turn').getByText('done').waitFor();
+  assert.equal(await page.getByText('coast.txt').count(), 0, 'it is folded');
+  await page.getByRole('button', { name: /Glob\s*\*\.txt/ }).click();
+  await page.locator('.tool .inside').getByText('coast.txt').first().waitFor();
+  assert.deepEqual(faults, []);
 });
 
 test('retries and failures are told with the way out of them', async () => {

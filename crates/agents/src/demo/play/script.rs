@@ -27,6 +27,8 @@ pub(super) enum Scene {
     Talk,
     Think,
     Tool,
+    /// Looks for names in the folder.
+    Search,
     Edit,
     Two,
     Subagents,
@@ -77,6 +79,7 @@ const WORDS: &[(&[&str], Scene)] = &[
     (&["elicit", "form"], Scene::Elicit),
     (&["signals", "hook", "hooks", "notice"], Scene::Signals),
     (&["json", "structured"], Scene::Structured),
+    (&["search"], Scene::Search),
     (&["hello", "hi", "hey", "talk", "stream"], Scene::Talk),
 ];
 

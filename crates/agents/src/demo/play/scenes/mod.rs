@@ -38,6 +38,7 @@ pub(super) async fn play(stage: &Stage, scene: Scene, content: &[Content]) -> Pl
         Scene::Image => talking::image(stage, content).await,
         Scene::Echo(text) => talking::echo(stage, &text).await,
         Scene::Tool => tools::list_folder(stage).await,
+        Scene::Search => tools::search(stage).await,
         Scene::Edit => tools::edit(stage).await,
         Scene::Todo => tools::todo(stage).await,
         Scene::Background => tools::background(stage).await,

@@ -33,6 +33,18 @@ pub(super) async fn list_folder(stage: &Stage) -> Played {
     }
 }
 
+/// Looks for texts in the folder, by their names: that needs nobody's permission.
+pub(super) async fn search(stage: &Stage) -> Played {
+    let input = json!({ "pattern": "*.txt" });
+    let tool = stage.call(None, "Glob", ToolKind::Search, "*.txt", &input, &[]).await;
+    let mut names = names_of_folder(stage);
+    names.retain(|name| name.ends_with(".txt"));
+    names.truncate(SHOWN);
+    let found = if names.is_empty() { "nothing".to_owned() } else { names.join("\n") };
+    stage.result(&tool, ToolOutcome::Done, vec![Content::text(found)], vec![]);
+    stage.say("I have searched the folder for texts. What I found is in the card.").await
+}
+
 /// Asks for `ls` and runs it; how many names there were, or nothing where it was denied.
 pub(super) async fn run_ls(stage: &Stage, parent: Option<&str>, command: &str) -> Option<usize> {
     let input = command_input(command, "List the folder");
