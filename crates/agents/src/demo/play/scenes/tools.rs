@@ -38,7 +38,7 @@ pub(super) async fn search(stage: &Stage) -> Played {
     let input = json!({ "pattern": "*.txt" });
     let tool = stage.call(None, "Glob", ToolKind::Search, "*.txt", &input, &[]).await;
     let mut names = names_of_folder(stage);
-    names.retain(|name| name.ends_with(".txt"));
+    names.retain(|name| name.rsplit_once('.').is_some_and(|(_, ending)| ending == "txt"));
     names.truncate(SHOWN);
     let found = if names.is_empty() { "nothing".to_owned() } else { names.join("\n") };
     stage.result(&tool, ToolOutcome::Done, vec![Content::text(found)], vec![]);
