@@ -11,8 +11,9 @@ import { chromium } from 'playwright-core';
 
 const BINARY = process.env.PORTOLAN_BIN ?? new URL('../../target/debug/portolan', import.meta.url).pathname;
 const MODEL = process.env.PORTOLAN_SCRIPTED ?? new URL('../../target/debug/examples/serve', import.meta.url).pathname;
-/** The pinned Claude Code; `cargo xtask test --stage browser` names it. */
-export const CLAUDE = process.env.PORTOLAN_CLAUDE;
+/** The pinned Claude Code and Codex; `cargo xtask test --stage browser` names them. */
+const CLAUDE = process.env.PORTOLAN_CLAUDE;
+const CODEX = process.env.PORTOLAN_CODEX;
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 /** How long anything may take before a test gives up on it. Far longer than it should: machines are busy. */
@@ -62,9 +63,8 @@ export async function startDaemon({ config = '' } = {}) {
   };
 }
 
-/** Starts a scripted model, and gives the part of a configuration with which the real Claude Code talks to it and to nobody else. */
-export async function startClaude(script) {
-  if (!CLAUDE) throw new Error('PORTOLAN_CLAUDE does not name Claude Code; `cargo xtask test --stage browser` does');
+/** Starts a scripted model, with a folder that is the home of whoever talks to it. */
+async function startModel(script) {
   const folder = mkdtempSync(join(tmpdir(), 'portolan-model-'));
   const file = join(folder, 'script.json');
   writeFileSync(file, JSON.stringify({ aside: { text: 'scripted' }, ...script }));
@@ -75,17 +75,9 @@ export async function startClaude(script) {
     child.once('error', failed);
     child.once('exit', (code) => failed(new Error(`the scripted model ended with ${code}`)));
   });
-  const text = JSON.stringify;
-  const env = {
-    HOME: folder, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'fake', CLAUDE_CODE_MAX_RETRIES: '1',
-    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1', DISABLE_TELEMETRY: '1',
-  };
-  const config = `[agents.claude]\ncommand = [${text(CLAUDE)}]\n[agents.claude.env]\n`
-    + Object.entries(env).map(([name, value]) => `${name} = ${text(value)}\n`).join('');
   return {
-    config,
-    /** Talks to it without Portolan, as people do. */
-    talk: (cwd, words) => execFileSync(CLAUDE, ['-p', words], { cwd, env: { PATH: process.env.PATH, ...env }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }),
+    url,
+    folder,
     async stop() {
       if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGTERM');
@@ -93,6 +85,49 @@ export async function startClaude(script) {
       }
       rmSync(folder, { recursive: true, force: true });
     },
+  };
+}
+
+/** The part of a configuration that says how an agent is started. */
+function agentConfig(name, program, env) {
+  const text = JSON.stringify;
+  return `[agents.${name}]\ncommand = [${text(program)}]\n[agents.${name}.env]\n`
+    + Object.entries(env).map(([variable, value]) => `${variable} = ${text(value)}\n`).join('');
+}
+
+/** The real Claude Code, which talks to a scripted model and to nobody else. */
+export async function startClaude(script) {
+  if (!CLAUDE) throw new Error('PORTOLAN_CLAUDE does not name Claude Code; `cargo xtask test --stage browser` does');
+  const { url, folder, stop } = await startModel(script);
+  const env = {
+    HOME: folder, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'fake', CLAUDE_CODE_MAX_RETRIES: '1',
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1', DISABLE_TELEMETRY: '1',
+  };
+  return {
+    config: agentConfig('claude', CLAUDE, env),
+    /** Talks to it without Portolan, as people do. */
+    talk: (cwd, words) => execFileSync(CLAUDE, ['-p', words], { cwd, env: { PATH: process.env.PATH, ...env }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }),
+    stop,
+  };
+}
+
+/** The real Codex, which talks to a scripted model and to nobody else. */
+export async function startCodex(script) {
+  if (!CODEX) throw new Error('PORTOLAN_CODEX does not name Codex; `cargo xtask test --stage browser` does');
+  const { url, folder, stop } = await startModel(script);
+  const home = join(folder, '.codex');
+  mkdirSync(home);
+  const rest = `check_for_update_on_startup = false\n[analytics]\nenabled = false\n[features]\nplugins = false\napps = false\n`
+    + `unbounded_connection_retries = false\n[model_providers.scripted]\nname = "Scripted"\nbase_url = "${url}/v1"\n`
+    + `wire_api = "responses"\nenv_key = "SCRIPTED_KEY"\nrequest_max_retries = 0\nstream_max_retries = 0\n`;
+  const chosen = 'model = "gpt-5.5"\nmodel_provider = "scripted"\n';
+  const write = (text) => writeFileSync(join(home, 'config.toml'), text);
+  write(chosen + rest);
+  return {
+    config: agentConfig('codex', CODEX, { HOME: folder, CODEX_HOME: home, SCRIPTED_KEY: 'fake' }),
+    /** From now on its model is the maker's own, which asks for a login. */
+    needLogin: () => write(rest),
+    stop,
   };
 }
 

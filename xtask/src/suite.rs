@@ -112,24 +112,30 @@ fn tests(scope: &[&str], profile: &str) -> Result<()> {
 /// The page and hostile pages, in a real browser against the binary that was just built.
 fn browser() -> Result<()> {
     let folder = root().join("tests/browser");
-    let claude = installed_claude()?;
+    let (claude, codex) = (installed("claude", CLAUDE)?, installed("codex", CODEX)?);
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
-    run(Command::new("npm").arg("test").env("PORTOLAN_CLAUDE", claude).current_dir(&folder))
+    run(Command::new("npm")
+        .arg("test")
+        .envs([("PORTOLAN_CLAUDE", claude), ("PORTOLAN_CODEX", codex)])
+        .current_dir(&folder))
 }
 
 /// The Claude Code that pages and AG-UI clients talk to; the newest that the contract suite runs.
 const CLAUDE: &str = "2.1.325";
 
-/// Where that Claude Code is, once it is installed.
-fn installed_claude() -> Result<String> {
-    let installed = ["--package", "portolan-testkit", "--example", "installed", "--", "claude", CLAUDE];
+/// The Codex that pages talk to; the newest that the contract suite runs.
+const CODEX: &str = "0.166.0";
+
+/// Where a pinned agent is, once it is installed.
+fn installed(agent: &str, version: &str) -> Result<String> {
+    let installed = ["--package", "portolan-testkit", "--example", "installed", "--", agent, version];
     output(cargo(["run", "--quiet"]).args(installed))
 }
 
 /// Real AG-UI clients and a CopilotKit app in a real browser, against the binary that was just built.
 fn agui() -> Result<()> {
     let folder = root().join("tests/agui");
-    let claude = installed_claude()?;
+    let claude = installed("claude", CLAUDE)?;
     // Nothing here needs what install scripts do.
     run(Command::new("npm")
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])

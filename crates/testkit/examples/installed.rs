@@ -1,9 +1,9 @@
-//! Prints where the pinned Claude Code is, once it is installed: `cargo run -p portolan-testkit --example installed --
-//! claude 2.1.325`. For tests that are not written in Rust.
+//! Prints where a pinned agent is, once it is installed: `cargo run -p portolan-testkit --example installed -- claude
+//! 2.1.325`. For tests that are not written in Rust.
 
 use std::{io::Write as _, process::ExitCode};
 
-use portolan_testkit::npm::claude;
+use portolan_testkit::npm::{claude, codex};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -11,7 +11,8 @@ fn main() -> ExitCode {
     let found = match agent.as_str() {
         // For the few moments that this program runs.
         "claude" => claude(version.leak()).program(),
-        other => Err(format!("no pinned agent `{other}`; there is claude")),
+        "codex" => codex(version.leak()).program(),
+        other => Err(format!("no pinned agent `{other}`; there are claude and codex")),
     };
     match found {
         Ok(program) => match writeln!(std::io::stdout(), "{}", program.display()) {

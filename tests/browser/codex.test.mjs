@@ -1,0 +1,74 @@
+// The real Codex through the page: made by the form, asked, allowed, put away among the past ones, and its account.
+
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { startBrowser, startCodex, startDaemon, visit } from './harness.mjs';
+
+const COMMAND = { cmd: 'touch allowed.txt', sandbox_permissions: 'require_escalated', justification: 'makes a file' };
+const SCRIPT = {
+  rules: [{
+    when: { prompt_contains: 'use the shell' },
+    steps: [{ say: [{ type: 'tool', name: 'exec_command', input: COMMAND }] }, { say: [{ type: 'text', text: 'It is **done**.' }] }],
+  }],
+};
+
+let codex;
+let daemon;
+let browser;
+
+before(async () => {
+  codex = await startCodex(SCRIPT);
+  daemon = await startDaemon({ config: codex.config });
+  browser = await startBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+  await codex?.stop();
+});
+
+test('Codex is started from the form and allowed; what it kept is put away and taken out again', async () => {
+  const { page, faults } = await visit(browser, daemon);
+  await page.goto(`${daemon.url}/#/new`);
+  await page.getByRole('combobox', { name: 'Agent' }).selectOption('codex');
+  await page.getByRole('combobox', { name: 'Folder' }).fill(daemon.folder);
+  await page.getByLabel('What should be done?').fill('use the shell');
+  await page.getByRole('button', { name: 'Start' }).click();
+  await page.getByText('touch allowed.txt').first().waitFor();
+  await page.getByRole('button', { name: 'Allow', exact: true }).click();
+  await page.locator('.words strong').getByText('done', { exact: true }).waitFor();
+  assert.ok(existsSync(join(daemon.folder, 'allowed.txt')), 'it was allowed, so it ran');
+  daemon.cli('stop', daemon.sessions()[0].session);
+
+  await page.goto(`${daemon.url}/#/past`);
+  const kept = page.locator('main li').filter({ hasText: 'use the shell' });
+  await kept.getByRole('button', { name: 'Put away' }).click();
+  await kept.waitFor({ state: 'detached' });
+  await page.getByLabel('Those that agents have put away').check();
+  await kept.getByRole('button', { name: 'Take out' }).click();
+  await page.getByText('None is put away.').waitFor();
+  await page.getByLabel('Those that agents have put away').uncheck();
+  await kept.waitFor();
+  assert.deepEqual(faults, []);
+});
+
+test('an owner logs Codex in with a key and out again, and the key is not kept on the page', async () => {
+  codex.needLogin();
+  const { page, faults } = await visit(browser, daemon);
+  await page.goto(`${daemon.url}/#/agents`);
+  const section = page.locator('section').filter({ has: page.getByRole('heading', { name: /Codex/ }) });
+  await section.getByRole('button', { name: 'Account' }).click();
+  await section.getByText('Not logged in').waitFor();
+  await section.getByLabel('How to log codex in').selectOption('api_key');
+  await section.getByLabel('Key for codex').fill('sk-of-a-test');
+  await section.getByRole('button', { name: 'Log in', exact: true }).click();
+  await section.getByText('Logged in: apiKey').waitFor();
+  assert.equal(await section.getByLabel('Key for codex').inputValue(), '');
+  assert.doesNotMatch(await page.content(), /sk-of-a-test/);
+  await section.getByRole('button', { name: 'Log out' }).click();
+  await section.getByText('Not logged in').waitFor();
+  assert.deepEqual(faults, []);
+});
