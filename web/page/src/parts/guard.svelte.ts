@@ -95,6 +95,11 @@ export class Footing {
     return this.#guard.lets(event);
   }
 
+  /** What a button does when it is pressed, if the press may act. */
+  press(act: () => void): (event: MouseEvent) => void {
+    return (event) => void (this.lets(event) && act());
+  }
+
   #begin(): void {
     this.#place = this.#element && placeOf(this.#element);
     this.#guard.watch(this.#seen && document.visibilityState === "visible");
