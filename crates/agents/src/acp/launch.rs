@@ -34,7 +34,7 @@ const MINUTE: i64 = 60_000;
 pub(super) const YOUNG: Duration = Duration::from_secs(61);
 
 /// How long no more of the past must have been told before it counts as told. It comes in one go.
-const QUIET: Duration = Duration::from_millis(500);
+pub(super) const QUIET: Duration = Duration::from_millis(500);
 
 /// The program and its arguments.
 pub(super) fn command(config: &Config, known: &Known) -> Vec<OsString> {

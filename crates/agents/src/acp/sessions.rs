@@ -14,15 +14,10 @@ use super::{
     translate::{Begin, OLD_ENOUGH, QUIET_SINCE, Translate, notice},
     wire::{self, Takes, list, some_text, text},
 };
-use crate::driver::Turnout;
+use crate::driver::{self, Turnout};
 
 /// The version of ACP that we speak. Agents that are offered more really switch, to something else.
 pub(super) const VERSION: u64 = 1;
-
-/// Who we are.
-pub(super) fn client() -> Value {
-    json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") })
-}
 
 /// Lines that came before the session had a name. An agent that says more than this first is not believed.
 const EARLY: usize = 256;
@@ -102,7 +97,7 @@ impl Translate {
                 "elicitation": { "form": {}, "url": {} },
                 "session": { "compaction": {}, "notices": {} },
             },
-            "clientInfo": client(),
+            "clientInfo": driver::client(),
         });
         self.ask(None, What::Initialize, "initialize", params, out);
     }

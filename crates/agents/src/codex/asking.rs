@@ -2,9 +2,12 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{probe::Prober, translate::DIALECT};
+use super::{
+    probe::Prober,
+    translate::{DIALECT, hello},
+};
 use crate::driver::asking::{self, Heard, Trouble};
 
 /// How long one question may take. A cold start reads a large program from disk.
@@ -59,9 +62,7 @@ impl Asking {
         let (program, home_key) = prober.app_server().await.map_err(Unanswered::Lost)?;
         let codex = asking::Asking::begin(program, &home_key, DIALECT).await?;
         let mut asking = Self { codex, listens_for, heard: VecDeque::new() };
-        let client = json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") });
-        let params = json!({ "clientInfo": client, "capabilities": { "experimentalApi": true } });
-        let begun = asking.ask("initialize", Some(params)).await;
+        let begun = asking.ask("initialize", Some(hello())).await;
         if let Err(error) = begun {
             asking.end().await;
             return Err(error);

@@ -14,7 +14,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::{
     modes,
     prompts::Turning,
-    translate::{DIALECT, Translate},
+    translate::{DIALECT, Translate, hello},
     wire,
 };
 use crate::driver::{Timer, Turnout};
@@ -131,9 +131,7 @@ impl Translate {
     }
 
     pub(super) fn initialize(&mut self, out: &mut Turnout) {
-        let client = json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") });
-        let params = json!({ "clientInfo": client, "capabilities": { "experimentalApi": true } });
-        self.ask(None, What::Initialize, "initialize", Some(params), out);
+        self.ask(None, What::Initialize, "initialize", Some(hello()), out);
     }
 
     /// What there is beside the thread.

@@ -13,18 +13,23 @@ use portolan_core::{
     ports::{Instruction, Order},
 };
 use portolan_wire::jsonrpc::{self, Dialect, Message};
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
     KIND, calls::Calls, items::Items, requests::Requests, threads::Threads, turns::Turns, wire, wire::Told,
 };
 use crate::{
-    driver::{Timer, Translator, Turnout},
+    driver::{self, Timer, Translator, Turnout},
     prices::Prices,
 };
 
 /// Codex leaves the member `jsonrpc` out, and so do we.
 pub(super) const DIALECT: Dialect = Dialect::Bare;
+
+/// What the first request says.
+pub(super) fn hello() -> Value {
+    json!({ "clientInfo": driver::client(), "capabilities": { "experimentalApi": true } })
+}
 
 /// What a conversation begins with.
 #[derive(Clone, Debug)]

@@ -25,6 +25,7 @@ use portolan_core::{
 };
 use portolan_wire::ndjson;
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -42,6 +43,11 @@ use crate::{
 /// Lines of one agent that cannot be read are kept up to this many; further ones are only counted. An agent that
 /// prints garbage must not fill the disk with it.
 const UNREADABLE_KEPT: u64 = 1000;
+
+/// Who we are, for an agent that asks its client that.
+pub(crate) fn client() -> Value {
+    json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") })
+}
 
 /// One agent's protocol, as a pure state machine: the same calls give the same turnout.
 pub trait Translator: Send {

@@ -35,7 +35,10 @@ use super::{
 use crate::{
     Supervision,
     child::Program,
-    driver::asking::{Asking, Heard, Trouble},
+    driver::{
+        self,
+        asking::{Asking, Heard, Trouble},
+    },
 };
 
 /// How long a page of the list may take.
@@ -58,9 +61,6 @@ const TITLE: usize = 80;
 
 /// Folders that are remembered, for agents that tell of one folder at a time.
 const FOLDERS: usize = 16;
-
-/// How long nothing more must have been told of a conversation before it counts as told, where an agent tells it late.
-const QUIET: Duration = Duration::from_millis(500);
 
 /// Said of a conversation that the agent knows and does not tell.
 const UNTOLD: &str = "knows what was said in this conversation, and does not tell it";
@@ -192,7 +192,7 @@ impl Kept {
     }
 
     async fn greet(&self, asking: &mut Asking) -> Result<Offers, PastError> {
-        let params = json!({ "protocolVersion": sessions::VERSION, "clientCapabilities": {}, "clientInfo": sessions::client() });
+        let params = json!({ "protocolVersion": sessions::VERSION, "clientCapabilities": {}, "clientInfo": driver::client() });
         let told = asking.ask("initialize", params, self.supervision.ready).await;
         let told = told.map_err(|trouble| self.unreadable(&trouble))?;
         let can = &told["agentCapabilities"];
@@ -296,7 +296,7 @@ impl Kept {
         }
         // What comes late comes in one go.
         while self.known.replays_late
-            && let Ok(Ok(heard)) = tokio::time::timeout(QUIET, asking.next()).await
+            && let Ok(Ok(heard)) = tokio::time::timeout(launch::QUIET, asking.next()).await
         {
             send(pieces, told(&mut telling, heard)).await?;
         }
