@@ -1,5 +1,7 @@
 //! A late joiner: a new reader of a long history gets all of it, and a long history is not in memory.
 
+use std::slice;
+
 use anyhow::Result;
 
 use super::{Lab, PATIENCE, crowd, name};
@@ -18,8 +20,13 @@ const SIZE: usize = 200;
 /// keeps of a busy time.
 const LEFT: f64 = 4.0;
 
+/// What as many again may add: nothing, but for the chances of an allocator. By then every piece of code has run, every
+/// cache is full, and the allocator has what a busy time needs: what still grew would be the history.
+const ADDED: f64 = 1.0;
+
 pub(super) async fn take(lab: &mut Lab) -> Result<()> {
-    let (mut times, mut growths) = ([vec![], vec![]], [vec![], vec![]]);
+    let (mut times, mut growths, mut additions) = ([vec![], vec![]], [vec![], vec![]], [vec![], vec![]]);
+    let mebibytes = |before: u64, after: u64| (after as f64 - before as f64) / 1_048_576.0;
     for _ in 0..lab.rounds {
         for (index, kind) in Kind::BOTH.into_iter().enumerate() {
             let (server, session, all) = crowd(lab, kind, 1).await?;
@@ -29,14 +36,21 @@ pub(super) async fn take(lab: &mut Lab) -> Result<()> {
             lab.perform(&all, play, &what).await?;
             drop(all);
             tokio::time::sleep(lab.settled()).await;
-            growths[index].push((server.memory() as f64 - before as f64) / 1_048_576.0);
+            growths[index].push(mebibytes(before, server.memory()));
 
             let began = marker::now();
             let ledger = Ledger::new(play.run, play.count);
             let joiner = Reader::attach_for(Entrance::new(&server, &session), ledger).await?;
             joiner.until("the history", PATIENCE, |seen| seen.ledger.is_whole()).await?;
             times[index].push(joiner.seen().ledger.last_read.saturating_sub(began) as f64 / 1e6);
-            lab.check(&[joiner], play, &format!("late joiner, {}", name(kind))).await?;
+            lab.check(slice::from_ref(&joiner), play, &format!("late joiner, {}", name(kind))).await?;
+
+            tokio::time::sleep(lab.settled()).await;
+            let before = server.memory();
+            let again = lab.play(What::Messages, play.count, 0, SIZE);
+            lab.perform(slice::from_ref(&joiner), again, &what).await?;
+            tokio::time::sleep(lab.settled()).await;
+            additions[index].push(mebibytes(before, server.memory()));
         }
     }
     let messages = lab.count(100_000, 2000);
@@ -46,5 +60,8 @@ pub(super) async fn take(lab: &mut Lab) -> Result<()> {
     let [beside, ours] = growths;
     let name = format!("memory for {messages} messages");
     lab.add(Row { name, unit: "MiB", beside, ours, target: Some(Target::AtMost(LEFT)) });
+    let [beside, ours] = additions;
+    let name = format!("memory for {messages} more of them");
+    lab.add(Row { name, unit: "MiB", beside, ours, target: Some(Target::AtMost(ADDED)) });
     Ok(())
 }
