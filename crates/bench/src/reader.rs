@@ -7,6 +7,7 @@ use std::{
     cell::{Ref, RefCell, RefMut},
     collections::VecDeque,
     rc::Rc,
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -39,6 +40,9 @@ const NUMBER: usize = ENTRY.len() + 36 + br#"","seq":"#.len();
 /// What an entry is stands within so many bytes.
 const HEAD: usize = 200;
 
+/// How many things all readers have asked.
+static ASKED: AtomicU32 = AtomicU32::new(1);
+
 /// What a reader does about permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permissions {
@@ -63,7 +67,6 @@ pub(crate) struct Seen {
     pub(crate) backwards: u64,
     replies: VecDeque<Value>,
     paused: bool,
-    asked: u32,
     /// The server is gone, or sent what nobody can read.
     pub(crate) ended: bool,
 }
@@ -141,7 +144,6 @@ impl Reader {
             backwards: 0,
             replies: VecDeque::new(),
             paused: false,
-            asked: 0,
             ended: false,
         }));
         let news: Rc<Notify> = Rc::default();
@@ -181,11 +183,8 @@ impl Reader {
 
     /// Asks Portolan something and gives its reply.
     async fn ask(&self, mut frame: Value) -> Result<Value> {
-        let id = {
-            let mut seen = self.change();
-            seen.asked += 1;
-            format!("ask-{}", seen.asked)
-        };
+        // What one reader asked is not asked again by the next: a command under an id that was there is done once.
+        let id = format!("ask-{}", ASKED.fetch_add(1, Ordering::Relaxed));
         frame["id"] = json!(id);
         self.send(&frame)?;
         let is_it = |reply: &Value| reply["id"] == id.as_str();
