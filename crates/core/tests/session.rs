@@ -439,7 +439,7 @@ async fn fifty_answers_at_once_reach_the_agent_as_one_and_the_others_learn_who_w
 }
 
 #[tokio::test]
-async fn the_same_command_id_is_answered_from_the_log_even_after_a_restart() {
+async fn the_same_command_id_is_answered_from_the_log_even_after_a_restart_and_takes_no_other_command() {
     let store = Arc::new(MemoryStore::new());
     let id: CommandId = "my-prompt".parse().unwrap();
     let action = Action::Prompt { content: vec![Content::text("once")] };
@@ -452,6 +452,10 @@ async fn the_same_command_id_is_answered_from_the_log_even_after_a_restart() {
         reader.until(|event| matches!(event, Event::Receipt { stage: Stage::Consumed { .. }, .. })).await;
         let again = world.registry.submit(&owner(), session, id.clone(), action.clone()).await.unwrap();
         assert_eq!(again.seq, first.seq);
+        let other = Action::Prompt { content: vec![Content::text("something else")] };
+        let refused = world.registry.submit(&owner(), session, id.clone(), other).await.unwrap_err();
+        assert_eq!(refused.code, RefusalCode::Invalid);
+        assert!(refused.message.contains("`my-prompt` was used for another command"), "{}", refused.message);
         world.registry.shutdown(Duration::ZERO).await;
         (session, first)
     };

@@ -31,16 +31,16 @@ pub use self::{
 };
 pub(crate) use self::{asked::Asked, daemon::Daemon, shelf::ShelfRef};
 use crate::{
-    Action, Capabilities, CommandId, DaemonEvent, LogId, Millis, Principal, Refusal, RefusalCode, Role, Seq,
-    SessionId, Stored,
+    Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode,
+    Role, Seq, SessionId, Stored,
     command::{Command, CommandKey, Receipt},
     log::{
         cursor::Cursor,
         delivery::{Mode, Presence, Snapshot, Start},
     },
-    ports::{Agent, Clock, Page, Probe, SessionQuery, Store, StoreError},
+    ports::{Agent, Clock, CommandRow, Page, Probe, SessionQuery, Store, StoreError},
     session::{
-        machine::Policy,
+        machine::{Policy, masked},
         state::{State, Summary},
         task::{BIRTHS, Birth, Handle, Mail},
     },
@@ -240,7 +240,8 @@ impl Registry {
     }
 
     /// Asks something of a session. Returns once the command is in the log, with its number and how far it has
-    /// come; everything after that arrives as entries. The same id again gives the same receipt.
+    /// come; everything after that arrives as entries. The same id again gives the same receipt; another command
+    /// under it is refused.
     pub async fn submit(
         &self,
         who: &Principal,
@@ -259,6 +260,7 @@ impl Registry {
         if let Some(row) = known
             && let Ok(stage) = serde_json::from_slice(&row.stage)
         {
+            self.require_same(session, &row, &action).await?;
             return Ok(Receipt { seq: row.seq, stage });
         }
         let command = Command { key, by: who.actor(), action };
@@ -274,6 +276,31 @@ impl Registry {
                     reason = self.store_stays_failing() => Err(failing::waits(&reason)),
                 }
             }
+        }
+    }
+
+    /// Refuses a command that came under the id of another one: its sender would else take it for done.
+    async fn require_same(
+        &self,
+        session: SessionId,
+        row: &CommandRow,
+        action: &Action,
+    ) -> Result<(), Refusal> {
+        let only = Page { entries: 1, bytes: HISTORY_BYTES };
+        let read = self.shared.store.read(LogId::Session(session), row.seq.previous(), row.seq, only).await;
+        let recorded = read.map_err(broken)?.first().and_then(|entry| entry.decode::<Event>().ok());
+        match recorded.map(|entry| entry.event) {
+            Some(Event::CommandAccepted { action: recorded, .. }) if *recorded != masked(action) => {
+                let Seq(entry) = row.seq;
+                let message = format!(
+                    "the id `{}` was used for another command (entry {entry}), so this one is not done; send it under a \
+                     new id",
+                    row.key.id
+                );
+                Err(Refusal::new(RefusalCode::Invalid, message))
+            }
+            // The same; or it is no longer there to be compared with.
+            _ => Ok(()),
         }
     }
 

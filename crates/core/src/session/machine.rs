@@ -580,7 +580,7 @@ fn take_event(book: &mut Book<State>, now: Millis, event: Event, raw: Option<byt
 }
 
 /// The action as the log shows it to everyone.
-fn masked(action: &Action) -> Action {
+pub(crate) fn masked(action: &Action) -> Action {
     match action {
         Action::SetEnvironment { variables } => {
             let hidden = variables.keys().map(|name| (name.clone(), MASK.to_owned())).collect();
