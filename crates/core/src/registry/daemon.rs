@@ -168,16 +168,7 @@ impl Daemon {
 
 async fn write_notes(log: Arc<Log<DaemonState>>, clock: Clock, mut inbox: mpsc::Receiver<Note>) {
     let mut notes = Vec::with_capacity(NOTE_BATCH);
-    while let Some(first) = inbox.recv().await {
-        notes.push(first);
-        // Who noted this has just woken others, the readers of a request or the agent it was answered for, on the same
-        // thread: they go first, and do not wait for this commit or for another thread to take them over.
-        tokio::task::yield_now().await;
-        while notes.len() < NOTE_BATCH
-            && let Ok(note) = inbox.try_recv()
-        {
-            notes.push(note);
-        }
+    while inbox.recv_many(&mut notes, NOTE_BATCH).await > 0 {
         {
             let mut book = log.book();
             for Note { by, event, reply } in notes.drain(..) {
