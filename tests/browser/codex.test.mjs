@@ -30,6 +30,7 @@ after(async () => {
   await codex?.stop();
 });
 
+// covers: 003-115
 test('Codex is started from the form and allowed; what it kept is put away and taken out again', async () => {
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/new`);
@@ -41,6 +42,12 @@ test('Codex is started from the form and allowed; what it kept is put away and t
   await page.getByRole('button', { name: 'Allow', exact: true }).click();
   await page.locator('.words strong').getByText('done', { exact: true }).waitFor();
   assert.ok(existsSync(join(daemon.folder, 'allowed.txt')), 'it was allowed, so it ran');
+  // Codex takes no thinking budget and keeps no checkpoints: neither is offered, and the page says so.
+  await page.getByRole('combobox', { name: 'Mode' }).waitFor();
+  assert.equal(await page.getByRole('combobox', { name: 'Thinking' }).count(), 0);
+  assert.equal(await page.getByRole('button', { name: /rewind|files back/i }).count(), 0);
+  await page.getByText('What it cannot do').click();
+  await page.getByText(/^codex cannot .*thinking.*None of it is offered here\.$/).waitFor();
   daemon.cli('stop', daemon.sessions()[0].session);
 
   await page.goto(`${daemon.url}/#/past`);

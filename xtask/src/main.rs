@@ -37,8 +37,8 @@ enum Command {
     Check,
     /// Everything that CI runs, with the minutes of each stage
     Test(suite::Options),
-    /// Licences, banned crates, duplicates and sources of all dependencies (cargo-deny)
-    Audit,
+    /// Licences, banned crates, duplicates, sources and known vulnerabilities of all dependencies (cargo-deny)
+    Audit(audit::Options),
     /// Measure the release binary beside a floor that does nothing but copy
     Bench(bench::Options),
     /// Which rows of coverage/seeds.tsv no test names
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Command::Up(options) => up::run(&options),
         Command::Check => suite::check(),
         Command::Test(options) => suite::test(&options),
-        Command::Audit => audit::run(),
+        Command::Audit(options) => audit::command(&options),
         Command::Bench(options) => bench::bench(&options),
         Command::Coverage(options) => coverage::run(&options),
         Command::Fuzz(options) => fuzz::command(&options),

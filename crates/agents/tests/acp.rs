@@ -204,7 +204,6 @@ fn missing_claude() -> Claude {
     Claude::new(config, Arc::new(supervision()), DialIn::new())
 }
 
-// covers: 003-170
 #[tokio::test]
 async fn an_agent_without_its_own_program_is_reached_over_acp_and_says_so() {
     let place = place();
@@ -226,7 +225,6 @@ async fn an_agent_without_its_own_program_is_reached_over_acp_and_says_so() {
     assert!(exit.message.contains("system_prompt"), "{}", exit.message);
 }
 
-// covers: 003-170
 #[tokio::test]
 async fn without_any_road_the_first_says_what_is_missing() {
     let nothing = || acp(vec!["no-such-adapter".into()]);

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use portolan_agents::{KINDS, Settings, Supervision, acp, catalogue, claude, codex, dial_in::DialIn};
 
-// covers: 003-017, 003-090, 003-141
+// covers: 003-017, 003-141
 #[test]
 fn every_agent_has_a_kind_that_no_other_has() {
     assert_eq!(KINDS.iter().collect::<BTreeSet<_>>().len(), KINDS.len(), "{KINDS:?}");

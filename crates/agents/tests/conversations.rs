@@ -241,7 +241,6 @@ async fn edited_input_is_what_the_tool_is_called_with() {
     session.stop().await;
 }
 
-// covers: 002-074
 #[tokio::test]
 async fn a_denial_reaches_the_agent_and_the_turn_goes_on() {
     let mut session = Session::demo(spec()).await;
@@ -256,7 +255,6 @@ async fn a_denial_reaches_the_agent_and_the_turn_goes_on() {
     session.stop().await;
 }
 
-// covers: 002-075
 #[tokio::test]
 async fn a_denial_with_interrupt_ends_the_turn() {
     let mut session = Session::demo(spec()).await;
@@ -633,7 +631,6 @@ async fn the_context_is_told_and_the_agents_own_messages_pass_through() {
     session.stop().await;
 }
 
-// covers: 002-001
 #[tokio::test]
 async fn slash_commands_work() {
     let mut session = Session::demo(spec()).await;

@@ -71,7 +71,7 @@ async fn installed(version: &'static str) -> PathBuf {
     install.await.unwrap_or_else(|error| panic!("{error}")).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-// covers: 000-002
+// covers: 000-002, 002-001, 002-075, 003-099
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_roads_of_claude_code_do_what_the_page_says() {
     let dial_in = Listener::listen().await.expect("a free port").dial_in;

@@ -94,7 +94,7 @@ fn what_doctor_tells_to_install_is_what_runs_here() {
     assert!(profile::CODEX.install.ends_with(&format!("@{PINNED}")), "{}", profile::CODEX.install);
 }
 
-// covers: 003-025, 003-035, 003-038, 003-039, 003-040, 003-044, 003-050, 003-052
+// covers: 003-025, 003-035, 003-038, 003-039, 003-044, 003-050, 003-052
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn codex_does_what_only_codex_does_and_leaves_the_users_configuration_alone() {
     let subject = subject(installed().await);

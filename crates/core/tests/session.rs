@@ -399,7 +399,7 @@ async fn an_interrupt_on_its_way_when_the_disk_fills_up_still_reaches_the_agent(
     assert_eq!(agent.told().await.order, Order::Interrupt);
 }
 
-// covers: 003-104, 000-040, 002-064
+// covers: 003-104, 000-040
 #[tokio::test]
 async fn fifty_answers_at_once_reach_the_agent_as_one_and_the_others_learn_who_was_first() {
     let world = World::new().await;
@@ -464,7 +464,7 @@ async fn the_same_command_id_is_answered_from_the_log_even_after_a_restart_and_t
     assert_eq!((again.seq, again.stage), (first.seq, Stage::Consumed { result: None }));
 }
 
-// covers: 002-038, 002-044
+// covers: 002-038
 #[tokio::test]
 async fn the_same_create_id_makes_one_session() {
     let world = World::new().await;
@@ -657,7 +657,7 @@ async fn what_a_principal_may_not_do_is_refused_by_core() {
     assert!(refusal.message.contains(&nowhere.to_string()));
 }
 
-// covers: 002-041, 002-045
+// covers: 002-041
 #[tokio::test]
 async fn deleting_ends_the_agent_and_tells_the_readers() {
     let world = World::new().await;

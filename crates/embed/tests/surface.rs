@@ -156,7 +156,6 @@ async fn everything_else_reaches_the_agent_as_what_it_means() {
     assert_eq!((refusal.code, refusal.message.as_str()), (RefusalCode::AgentRefused, "as you wish"));
 }
 
-// covers: 003-113
 #[tokio::test]
 async fn a_slash_command_is_the_agents_own_or_told_by_us_or_refused() {
     let (_portolan, session) = opened().await;

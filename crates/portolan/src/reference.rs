@@ -242,6 +242,32 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
+    /// Every verb with the verbs below it, each as one would type it.
+    fn verbs(command: &clap::Command, typed: &[String], all: &mut Vec<Vec<String>>) {
+        for verb in command.get_subcommands() {
+            let typed = [typed, &[verb.get_name().to_owned()]].concat();
+            verbs(verb, &typed, all);
+            all.push(typed);
+        }
+    }
+
+    // covers: 000-099
+    #[test]
+    fn every_verb_says_what_it_does_when_it_is_asked_for_help() {
+        let mut all = vec![vec![]];
+        verbs(&Arguments::command(), &[], &mut all);
+        let typed: Vec<String> = all.iter().map(|verb| verb.join(" ")).collect();
+        assert!(typed.contains(&"up".to_owned()) && typed.contains(&"past resume".to_owned()), "{typed:?}");
+        for verb in all {
+            let words = [&["portolan".to_owned()], verb.as_slice(), &["--help".to_owned()]].concat();
+            let said = Arguments::command().try_get_matches_from(&words).unwrap_err();
+            assert_eq!(said.kind(), clap::error::ErrorKind::DisplayHelp, "{words:?}: {said}");
+            let said = said.to_string();
+            let usage = said.find("Usage: portolan").unwrap_or_else(|| panic!("{words:?}: {said}"));
+            assert!(!said[..usage].trim().is_empty(), "{words:?} does not say what it is for: {said}");
+        }
+    }
+
     #[test]
     fn every_shell_gets_a_script() {
         use clap::ValueEnum as _;

@@ -98,7 +98,6 @@ fn a_command_in_the_configuration_is_all_that_an_agent_takes() {
     assert_eq!(place.home.run(["down"]).code, 0);
 }
 
-// covers: 003-170
 #[test]
 fn a_road_that_cannot_be_used_falls_to_the_next_and_both_doctor_and_the_session_say_so() {
     let place = place(

@@ -214,15 +214,21 @@ fn a_home_that_cannot_be_written_is_told_with_a_way_out() {
     }
 }
 
+// covers: 002-035
 #[test]
-fn a_mistake_in_the_configuration_stops_the_start_with_its_line() {
+fn mistakes_in_the_configuration_stop_the_start_and_each_is_named_with_its_line() {
     let home = home();
-    home.configure("[log]\nlevl = \"info\"");
+    home.configure("[log]\nlevl = \"info\"\nformat = \"loud\"\n[limits]\nline_bytes = \"big\"");
     for verb in [vec!["up", "--no-open"], vec!["config", "check"], vec!["config"]] {
         let ran = home.run(&verb);
         assert_eq!(
             (ran.code, ran.stderr.as_str()),
-            (2, "portolan: portolan.toml:5: unknown key `log.levl`; did you mean `level`?\n")
+            (
+                2,
+                "portolan: portolan.toml:5: unknown key `log.levl`; did you mean `level`?\n\
+                 portolan.toml:6: `log.format`: unknown variant `loud`, expected `text` or `json`\n\
+                 portolan.toml:8: `limits.line_bytes`: invalid type: string \"big\", expected u32\n"
+            )
         );
     }
     let ran = home.run(["ls"]);

@@ -86,6 +86,7 @@ fn keep(agent_home: &Path, cwd: &Path) {
     write(project.join(PAST).join("subagents/agent-a1.jsonl"), &[line("assistant", "s1", 8, true, aside)]);
 }
 
+// covers: 002-141, 003-084
 #[test]
 fn a_conversation_with_a_subagent_is_listed_and_taken_up_once_and_left_as_it_was() {
     let (agent_home, cwd) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -2,7 +2,9 @@
 //!
 //! It reads lines, not syntax: good for Rust, TypeScript and Svelte alike. Between the comment and its test
 //! only other comments and attributes may stand; a comment that names rows above anything else is reported,
-//! since it would count for nothing while looking as if it did.
+//! since it would count for nothing while looking as if it did. A test that is ignored, skipped, left for later or
+//! that keeps the tests beside it from running is reported too, whether it names rows or not: such a test shows
+//! nothing, and a run that passes hides it.
 
 use std::path::Path;
 
@@ -35,6 +37,10 @@ pub(super) fn tree(root: &Path) -> Result<Scan> {
 fn text(file: &str, source: &str, scan: &mut Scan) {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     for (index, line) in lines.iter().enumerate() {
+        if let Some(mark) = never_runs(line) {
+            scan.strays
+                .push(format!("{file}:{}: `{mark}`: a test that does not run shows nothing", index + 1));
+        }
         let Some(ids) = comment(line).and_then(|words| words.trim_start().strip_prefix(MARK)) else {
             continue;
         };
@@ -92,6 +98,29 @@ fn is_rust_function(line: &str) -> bool {
     line.strip_prefix("async ").unwrap_or(line).starts_with("fn ")
 }
 
+/// What keeps a test from running: `#[ignore]` in Rust; in scripts `.skip`, `.todo`, `.only` and their conditional
+/// forms, and the `skip` and `todo` options of Node's runner.
+fn never_runs(line: &str) -> Option<&'static str> {
+    if line.starts_with("#[ignore") || (line.starts_with("#[cfg_attr(") && line.contains("ignore")) {
+        return Some("#[ignore]");
+    }
+    let runner = ["test", "it", "describe", "suite", "t", "context"]
+        .iter()
+        .find_map(|name| line.strip_prefix(name))
+        .or_else(|| {
+            line.strip_prefix('x').filter(|rest| rest.starts_with("it(") || rest.starts_with("test("))
+        });
+    let rest = runner?;
+    if line.starts_with('x') {
+        return Some("xit");
+    }
+    let forms = [".skip(", ".skip.", ".skipIf(", ".runIf(", ".todo(", ".only(", ".fails("];
+    forms.into_iter().find(|form| rest.starts_with(form)).or_else(|| {
+        let options = ["{ skip:", "{ skip }", "{ todo:", "{ only:", "{skip:", "{todo:", "{only:"];
+        options.into_iter().find(|option| rest.starts_with('(') && rest.contains(option))
+    })
+}
+
 /// `test("...")`, `it("...")` and their `.each` forms; one that is skipped shows nothing.
 fn is_script_test(line: &str) -> bool {
     ["test(", "it(", "test.each(", "it.each(", "test.each`", "it.each`"]
@@ -138,7 +167,6 @@ mod tests {
         for source in [
             "// MARK 000-001\nfn not_a_test() {}",
             "// MARK 000-001\n\n#[test]\nfn a() {}",
-            "// MARK 000-001\nit.skip(\"works\", () => {",
             "// MARK 000-001",
         ] {
             assert_eq!(
@@ -146,6 +174,33 @@ mod tests {
                 Scan { named: vec![], strays: vec![format!("a:1: `{MARK}` stands above no test")] },
                 "{source}"
             );
+        }
+    }
+
+    #[test]
+    fn a_test_that_does_not_run_is_reported_whether_it_names_rows_or_not() {
+        // Put together here, so that this file has none that the scanner would find.
+        for (source, mark) in [
+            ("#[test]\nIGNORE]\nfn a() {}", "#[ignore]"),
+            ("#[test]\nIGNORE = \"slow\"]\nfn a() {}", "#[ignore]"),
+            ("#[test]\n#[cfg_attr(not(feature = \"x\"), ignore)]\nfn a() {}", "#[ignore]"),
+            ("// why\ntest.skip(\"a\", () => {", ".skip("),
+            ("// why\nit.skip.each([1])(\"a\", () => {", ".skip."),
+            ("// why\ndescribe.skipIf(ci)(\"a\", () => {", ".skipIf("),
+            ("// why\nit.runIf(ci)(\"a\", () => {", ".runIf("),
+            ("// why\ntest.todo(\"a\");", ".todo("),
+            ("// why\nit.only(\"a\", () => {", ".only("),
+            ("// why\nit.fails(\"a\", () => {", ".fails("),
+            ("// why\nxit(\"a\", () => {", "xit"),
+            ("// why\nt.skip(\"not here\");", ".skip("),
+            ("// why\ntest(\"a\", { skip: !claude }, () => {", "{ skip:"),
+        ] {
+            let expected = format!("a:2: `{mark}`: a test that does not run shows nothing");
+            assert_eq!(scanned(&source.replace("IGNORE", "#[ignore")).strays, [expected], "{source}");
+        }
+        for runs in ["item.skip(1)", "let skipped = a.iter().skip(1);", "it(\"skips a blank line\", () => {"]
+        {
+            assert_eq!(scanned(runs), Scan::default(), "{runs}");
         }
     }
 

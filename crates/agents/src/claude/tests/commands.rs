@@ -123,7 +123,7 @@ fn an_approved_plan_can_set_the_mode_and_may_have_no_text() {
     assert_eq!(response, json!({ "behavior": "allow", "updatedInput": {}, "updatedPermissions": set }));
 }
 
-// covers: 003-032, 003-086, 003-087, 004-051
+// covers: 003-032, 004-051
 #[test]
 fn a_hook_is_asked_and_its_output_goes_back_as_it_is() {
     let request = |event: &str| {

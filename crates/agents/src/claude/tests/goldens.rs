@@ -140,7 +140,7 @@ fn a_turn_that_starts_by_itself_is_the_agents_own() {
     }
 }
 
-// covers: 000-040, 003-078, 003-079, 003-081, 003-082
+// covers: 000-040, 003-078, 003-081, 003-082
 #[test]
 fn two_subagents_ask_at_once_and_each_is_known_by_its_call() {
     let player = Player::play(NEW, "b14-concurrent-permissions");

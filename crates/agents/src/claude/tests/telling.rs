@@ -307,7 +307,6 @@ fn message_of_failure() -> Value {
     failed
 }
 
-// covers: 003-120
 #[test]
 fn how_an_agent_is_spoken_to_has_the_names_that_clients_know() {
     let name = |protocol: NativeProtocol| serde_json::to_value(protocol).unwrap();

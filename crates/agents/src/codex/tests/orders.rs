@@ -188,7 +188,7 @@ fn a_request_that_is_asked_again_is_opened_once() {
     assert_eq!(out.reports, [Report::RequestWithdrawn { key: "0".into() }]);
 }
 
-// covers: 003-038, 003-041
+// covers: 003-038
 #[test]
 fn a_message_of_codex_own_protocol_is_passed_on_and_its_answer_comes_back() {
     let mut codex = ready(setup());

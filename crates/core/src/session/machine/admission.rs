@@ -51,7 +51,10 @@ impl Machine {
             {
                 refuse(RefusalCode::Invalid, "a name has 1 to 200 characters")
             }
-            Action::Rename { .. } | Action::Stop | Action::Archive { .. } => Ok(()),
+            Action::Archive { archived: true } => {
+                Capabilities::require(can.session_archive, agent, "have its sessions archived")
+            }
+            Action::Rename { .. } | Action::Stop | Action::Archive { archived: false } => Ok(()),
             Action::SetModel { .. } => {
                 Capabilities::require(can.model_switching, agent, "change its model while it runs")
             }

@@ -138,7 +138,6 @@ fn an_unanswered_request_is_denied_at_its_deadline_and_everyone_is_told() {
     assert_eq!(world.send(1, yes(request)).unwrap_err().code, RefusalCode::AlreadyClosed);
 }
 
-// covers: 002-077
 #[test]
 fn an_interrupt_closes_what_waits_for_everybody() {
     let mut world = ready();

@@ -98,7 +98,7 @@ fn ten_subagents_at_once_form_a_tree_each_with_its_own_stream() {
     }
 }
 
-// covers: 002-037, 002-050
+// covers: 002-050
 #[test]
 fn every_message_of_the_agent_moves_the_time_of_last_activity() {
     let mut world = ready();
@@ -111,7 +111,7 @@ fn every_message_of_the_agent_moves_the_time_of_last_activity() {
     assert_eq!(summary.created_at, Millis(1_000));
 }
 
-// covers: 003-118, 003-119, 003-121
+// covers: 003-118, 003-121
 #[test]
 fn what_the_agent_cannot_do_is_refused_and_what_it_tells_of_itself_is_known() {
     let mut world = ready();
@@ -128,8 +128,23 @@ fn what_the_agent_cannot_do_is_refused_and_what_it_tells_of_itself_is_known() {
     let known = &world.book.state().capabilities;
     assert_eq!(known.supported_commands, Some(commands));
     assert_eq!(known.supported_permission_modes, Some(vec!["default".into()]));
-    assert!(known.session_archive);
+}
+
+// covers: 003-119
+#[test]
+fn a_session_is_archived_exactly_where_the_flag_of_its_agent_says_so() {
+    let mut world = ready();
+    let cannot = Capabilities { session_archive: false, ..world.book.state().capabilities.clone() };
+    world.machine.starting(&mut world.book, world.now, cannot, None);
+    let refusal = world.send(1, Action::Archive { archived: true }).unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Unsupported);
+    assert_eq!(refusal.message, "the agent `fake` cannot have its sessions archived");
+    assert!(!world.book.state().summary.archived);
+
+    let mut world = ready();
+    assert!(world.book.state().capabilities.session_archive);
     world.send(1, Action::Archive { archived: true }).unwrap();
+    assert!(world.book.state().summary.archived);
 }
 
 #[test]

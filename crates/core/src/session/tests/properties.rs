@@ -366,7 +366,6 @@ impl Book<State> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // covers: 002-060
     #[test]
     fn any_interleaving_gives_each_request_at_most_one_answer_and_each_command_an_end(
         steps in prop::collection::vec(step(), 1..120)

@@ -42,6 +42,7 @@ async fn a_client_that_never_says_hello_is_closed() {
     );
 }
 
+// covers: 003-173
 #[tokio::test]
 async fn a_newer_client_is_answered_in_the_version_that_both_speak() {
     let stand = Stand::new().await;
