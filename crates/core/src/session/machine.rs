@@ -406,8 +406,9 @@ impl Machine {
             Report::Event { event, raw } => {
                 let for_good = matches!(event, Event::Failure { recoverable: false, .. });
                 self.hopeless |= for_good && self.running == Running::Starting;
-                let event = self.parts.rename(book, now, event);
-                take_event(book, now, event, raw);
+                if let Some(event) = self.parts.rename(book, now, event) {
+                    take_event(book, now, event, raw);
+                }
             }
             Report::CutOff { item, model } => self.cut_off(book, now, &item, model),
             Report::TurnStarted { origin } => Self::turn_started(book, now, origin),

@@ -1,25 +1,37 @@
 //! Parts: an item that grows without end is kept in parts, so that what is open of it stays small.
 //!
-//! All of an open item is in memory, for readers that join or fall behind. No model writes [`PART_BYTES`] in one piece; a
-//! command that prints for hours does, and so does an agent gone wild. What there is of such an item becomes durable
-//! under its name, and the rest goes on as a new item. Readers need not know: to them these are items like any others.
+//! All of an open item is in memory, for readers that join or fall behind. No model writes [`PART_BYTES`] in one piece; an
+//! agent gone wild does. What there is of such an item becomes durable under its name, and the rest goes on as a new item.
+//! Readers need not know: to them these are items like any others.
+//!
+//! The output of a tool has no parts: its result tells it. What a command prints past [`PART_BYTES`] is not shown while the
+//! command runs.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hasher as _},
 };
 
 use super::{settle, state::State};
-use crate::{Event, Millis, event::Content, log::Book};
+use crate::{
+    Event, Millis,
+    event::{Content, ItemKind},
+    log::Book,
+};
 
 /// So much of an item is open at most. Twice what the largest models write in one message.
 pub(super) const PART_BYTES: usize = 1024 * 1024;
+
+/// The last that is shown of a tool's output while the tool runs.
+const MORE: &str = "\n… more than 1 MiB was printed; the rest is not shown until the result comes\n";
 
 /// The items that go on under another name.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     /// By the agent's own name. Empty but for items longer than one part.
     items: HashMap<String, Part>,
+    /// Outputs of tools of which no more is shown. As many at most as items are open.
+    full: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -32,20 +44,28 @@ struct Part {
 }
 
 impl Parts {
-    /// The event with the names that its items go by now. Called for every event of an agent before it is appended; ends
-    /// a part, where the event would make it too long.
-    pub(super) fn rename(&mut self, book: &mut Book<State>, now: Millis, mut event: Event) -> Event {
+    /// The event with the names that its items go by now; nothing where it is more of an output than is shown. Called for
+    /// every event of an agent before it is appended; ends a part, where the event would make it too long.
+    pub(super) fn rename(&mut self, book: &mut Book<State>, now: Millis, mut event: Event) -> Option<Event> {
         match &mut event {
             Event::Delta { item, text } => {
+                if self.full.contains(item.as_str()) {
+                    return None;
+                }
                 if let Some(part) = self.items.get(item.as_str()) {
                     item.clone_from(&part.name);
                 }
                 let open = book.state().items.iter().rev().find(|open| open.item == *item);
-                if let Some(open) = open
-                    && open.text.len() + text.len() > PART_BYTES
-                    && !open.text.is_empty()
-                {
-                    *item = self.next_part(book, now, item);
+                match open {
+                    Some(open) if open.text.len() + text.len() <= PART_BYTES => {}
+                    Some(open) if open.kind == ItemKind::ToolOutput => {
+                        self.full.insert(item.clone());
+                        let room = text.floor_char_boundary(PART_BYTES.saturating_sub(open.text.len()));
+                        text.truncate(room);
+                        text.push_str(MORE);
+                    }
+                    Some(open) if !open.text.is_empty() => *item = self.next_part(book, now, item),
+                    Some(_) | None => {}
                 }
             }
             Event::Message { item, content, .. } => {
@@ -60,17 +80,11 @@ impl Parts {
                 }
             }
             Event::ToolResult { tool, .. } => {
-                // The result ends the call; the output that streamed last has a name of its own.
-                if let Some(part) = self.items.remove(tool.as_str())
-                    && let Some(open) = book.state().items.iter().find(|open| open.item == part.name)
-                {
-                    let last = settle::finished(open, settle::Ended::Whole);
-                    book.append(now, None, last);
-                }
+                self.full.remove(tool.as_str());
             }
             _ => {}
         }
-        event
+        Some(event)
     }
 
     /// The name that an item goes by now.
@@ -81,6 +95,7 @@ impl Parts {
     /// Forgets the items that were closed with the turn.
     pub(super) fn forget_closed(&mut self, state: &State) {
         self.items.retain(|_, part| state.items.iter().any(|open| open.item == part.name));
+        self.full.retain(|item| state.items.iter().any(|open| open.item == *item));
     }
 
     fn next_part(&mut self, book: &mut Book<State>, now: Millis, current: &str) -> String {

@@ -40,17 +40,13 @@ pub(super) fn close_work(book: &mut Book<State>, now: Millis, reach: Reach) {
         .map(|subagent| subagent.subagent.clone())
         .collect();
     let tasks = if reach == Reach::All { state.tasks.clone() } else { Vec::new() };
-    for item in items {
-        // A tool's output ends with its result, below.
-        if item.kind != ItemKind::ToolOutput || !tools.iter().any(|tool| tool.tool == item.item) {
-            book.append(now, None, finished(&item, Ended::CutOff));
-        }
+    let ended_with_output =
+        |tool: &str| items.iter().any(|item| item.kind == ItemKind::ToolOutput && item.item == tool);
+    for item in &items {
+        book.append(now, None, finished(item, Ended::CutOff));
     }
-    for tool in tools {
-        let output =
-            book.state().items.iter().find(|item| item.item == tool.tool).map(|item| item.text.clone());
-        let content = output.into_iter().map(Content::text).collect();
-        let outcome = ToolOutcome::Interrupted;
+    for tool in tools.into_iter().filter(|tool| !ended_with_output(&tool.tool)) {
+        let (outcome, content) = (ToolOutcome::Interrupted, Vec::new());
         let (tool, parent) = (tool.tool, tool.parent);
         book.append(now, None, Event::ToolResult { tool, parent, outcome, content, changes: Vec::new() });
     }
@@ -91,14 +87,23 @@ pub(super) enum Ended {
     CutOff,
 }
 
-/// The durable end of an item that its agent did not finish: what there was of it.
+/// The durable end of an item that its agent did not finish: what there was of it. The output of a tool is its result.
 pub(super) fn finished(item: &OpenItem, ended: Ended) -> Event {
     let text = item.text.clone();
     let content = match item.kind {
         ItemKind::Text => Content::Text { text },
         ItemKind::Thinking => Content::Thinking { text },
         ItemKind::ToolInput => Content::Other { body: serde_json::json!({ "tool_input": text }) },
-        ItemKind::ToolOutput => Content::Other { body: serde_json::json!({ "tool_output": text }) },
+        ItemKind::ToolOutput => {
+            return Event::ToolResult {
+                // The item's name is the call's.
+                tool: item.item.clone(),
+                parent: item.parent.clone(),
+                outcome: ToolOutcome::Interrupted,
+                content: vec![Content::text(text)],
+                changes: Vec::new(),
+            };
+        }
     };
     Event::Message {
         item: item.item.clone(),
@@ -181,7 +186,6 @@ pub(super) fn recover(book: &mut Book<State>, now: Millis, open_items: &[ports::
         if let Some(Event::ItemStarted { item, kind, message, parent }) = started {
             let text = open.text.clone();
             let item = OpenItem { item, kind, message, parent, text, started: Seq::ZERO, marks: Vec::new() };
-            // A tool's output belongs to its result, which is given below from the state.
             book.append(now, None, finished(&item, Ended::CutOff));
         }
         book.also(ports::Op::CloseItem { item: open.item.clone() });

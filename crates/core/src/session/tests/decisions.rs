@@ -1,7 +1,10 @@
 //! What the machine decides, one case each.
 
 use super::*;
-use crate::request::{AskOption, Verdict};
+use crate::{
+    event::ToolOutcome,
+    request::{AskOption, Verdict},
+};
 
 #[test]
 fn nothing_is_told_to_the_agent_before_it_is_committed() {
@@ -421,6 +424,17 @@ fn messages(world: &World) -> Vec<(String, String, bool)> {
     decoded.filter_map(|entry| message(entry.event)).collect()
 }
 
+/// What became durable: how each tool ended and what its result says.
+fn results(world: &World) -> Vec<(ToolOutcome, String)> {
+    let decoded =
+        world.committed.iter().chain(&world.fresh).filter_map(|stored| stored.decode::<Event>().ok());
+    let result = |event| match event {
+        Event::ToolResult { outcome, content, .. } => Some((outcome, crate::event::plain_text(&content))),
+        _ => None,
+    };
+    decoded.filter_map(|entry| result(entry.event)).collect()
+}
+
 #[test]
 fn an_item_without_end_is_kept_in_parts_and_told_once() {
     use super::super::parts::PART_BYTES;
@@ -477,28 +491,68 @@ fn a_finished_text_that_is_not_what_streamed_is_kept_whole() {
     assert!(messages(&world).last().unwrap().1 == other);
 }
 
+// issue 15, item 29: what streamed past 1 MiB was kept as messages beside the result.
 #[test]
-fn output_without_end_is_closed_by_its_result_or_with_its_turn() {
+fn output_without_end_belongs_to_its_tool_and_is_closed_by_its_result_or_with_its_turn() {
     use super::super::parts::PART_BYTES;
     let mut world = ready();
     for ends in [true, false] {
         world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
         let (item, kind) = ("tool".to_owned(), ItemKind::ToolOutput);
         streams(&mut world, Event::ItemStarted { item: item.clone(), kind, message: None, parent: None });
-        for _ in 0..2 {
-            streams(&mut world, Event::Delta { item: item.clone(), text: "x".repeat(PART_BYTES) });
+        for _ in 0..4 {
+            streams(&mut world, Event::Delta { item: item.clone(), text: "ä".repeat(PART_BYTES / 3) });
         }
-        assert_eq!(world.book.state().items[0].item, "tool~2");
+        let [open] = &world.book.state().items[..] else { panic!("one item is open") };
+        assert_eq!(open.item, "tool");
+        assert!(open.text.len() < PART_BYTES + 200, "{} bytes are open", open.text.len());
+        assert!(open.text.ends_with("the rest is not shown until the result comes\n"));
+        let before = messages(&world).len();
         if ends {
-            let outcome = crate::event::ToolOutcome::Done;
-            let (content, changes) = (Vec::new(), Vec::new());
+            let outcome = ToolOutcome::Done;
+            let (content, changes) = (vec![Content::text("all of it")], Vec::new());
             streams(&mut world, Event::ToolResult { tool: item, parent: None, outcome, content, changes });
             assert_eq!(world.book.state().items, []);
         }
         let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
         world.report(Report::TurnEnded { result, raw: None });
         assert_eq!(world.book.state().items, []);
+        assert_eq!(messages(&world).len(), before, "no message holds output of a tool");
     }
+    let results = results(&world);
+    let outcomes: Vec<_> = results.iter().map(|(outcome, _)| *outcome).collect();
+    assert_eq!(outcomes, [ToolOutcome::Done, ToolOutcome::Interrupted]);
+    assert!(results[1].1.starts_with('ä'), "what there was of it is kept");
+}
+
+// issue 15, item 29: after a crash the output stood in a message beside an empty result.
+#[test]
+fn output_that_a_crash_left_open_is_its_tools_result() {
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    streams(
+        &mut world,
+        Event::ToolCall {
+            tool: "tool".into(),
+            item: None,
+            message: None,
+            parent: None,
+            name: "exec_command".into(),
+            kind: crate::event::ToolKind::Execute,
+            title: None,
+            input: serde_json::Value::Null,
+            changes: Vec::new(),
+        },
+    );
+    world.commit();
+    let (item, kind) = ("tool".to_owned(), ItemKind::ToolOutput);
+    let started = Event::ItemStarted { item: item.clone(), kind, message: None, parent: None };
+    let log = crate::LogId::Session(SESSION);
+    let started = crate::Entry::new(log, crate::Seq(1), Millis(0), None, started).frame().clone();
+    world.chunks.push(OpenItem { item, started, text: "half of it".into() });
+    world.crash();
+    assert_eq!(results(&world), [(ToolOutcome::Interrupted, "half of it".to_owned())]);
+    assert_eq!(messages(&world), []);
 }
 
 #[test]
