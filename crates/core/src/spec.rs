@@ -287,23 +287,76 @@ impl SessionSpec {
     }
 }
 
-/// Masks what an MCP server's configuration may hold of secrets: the values of its environment and headers, and a
-/// query in its address. Its name, command and arguments stay.
+/// Settings of an MCP server whose text anyone may read, in the words of every agent: what sort of server it is, which
+/// program runs it, and names of tools and variables. Arguments are not among them: they often hold a key.
+const SHOWN: &[&str] = &[
+    "type",
+    "transport",
+    "name",
+    "command",
+    "cwd",
+    "timeout",
+    "startup_timeout_sec",
+    "startup_timeout_ms",
+    "tool_timeout_sec",
+    "enabled",
+    "disabled",
+    "required",
+    "trust",
+    "bearer_token_env_var",
+    "env_http_headers",
+    "env_vars",
+    "enabled_tools",
+    "disabled_tools",
+    "includeTools",
+    "excludeTools",
+];
+
+/// Settings of an MCP server that are addresses.
+const ADDRESSES: &[&str] = &["url", "httpUrl", "serverUrl"];
+
+/// Masks every value of an MCP server's configuration that is not known to be harmless. Names of settings, variables and
+/// headers stay, and so do the host and the path of an address.
 pub fn mask_server(config: &mut Value) {
-    let Value::Object(config) = config else { return };
-    for (name, value) in config {
-        match (name.as_str(), value) {
-            ("env" | "headers", Value::Object(secrets)) => {
-                secrets.values_mut().for_each(|secret| *secret = Value::from(MASK));
-            }
-            ("url", Value::String(url)) => {
-                if let Some(query) = url.find('?') {
-                    url.replace_range(query + 1.., MASK);
-                }
-            }
-            _ => {}
+    let Value::Object(settings) = config else { return mask_all(config) };
+    for (name, value) in settings {
+        match value {
+            // A command with its arguments: the program is shown.
+            Value::Array(words) if name == "command" => words.iter_mut().skip(1).for_each(mask_all),
+            Value::String(address) if ADDRESSES.contains(&name.as_str()) => mask_address(address),
+            _ if SHOWN.contains(&name.as_str()) => {}
+            value => mask_all(value),
         }
     }
+}
+
+/// Masks every value, and leaves the structure and the names in it. A list of variables or headers, as some agents want
+/// it, has the name as a value.
+fn mask_all(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let named = fields.contains_key("value");
+            fields
+                .iter_mut()
+                .filter(|(name, _)| !(named && *name == "name"))
+                .for_each(|(_, it)| mask_all(it));
+        }
+        Value::Array(values) => values.iter_mut().for_each(mask_all),
+        Value::Null => {}
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => *value = Value::from(MASK),
+    }
+}
+
+/// Leaves scheme, host and path of an address.
+fn mask_address(address: &mut String) {
+    let Some((scheme, rest)) = address.split_once("://") else { return MASK.clone_into(address) };
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (place, parameters) = rest.split_at(end);
+    let (authority, path) = place.split_at(place.find(['/', '\\']).unwrap_or(place.len()));
+    let (user, host) = authority.rsplit_once('@').map_or(("", authority), |(_, host)| (MASK, host));
+    let user_end = if user.is_empty() { "" } else { "@" };
+    let parameters = parameters.chars().next().map(|sign| format!("{sign}{MASK}")).unwrap_or_default();
+    *address = format!("{scheme}://{user}{user_end}{host}{path}{parameters}");
 }
 
 #[cfg(test)]
@@ -321,6 +374,46 @@ mod tests {
         let shown = serde_json::to_string(&spec.masked()).unwrap();
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.contains("API_KEY") && shown.contains("run"), "{shown}");
+    }
+
+    // issue 15, item 6: secrets in a list, in other headers and in an address were shown to viewers.
+    #[test]
+    fn every_setting_of_an_mcp_server_that_is_not_known_to_be_harmless_is_masked() {
+        use serde_json::json;
+        for (written, shown) in [
+            (
+                json!({"type": "http", "url": "https://u:hunter2@h.example:8/p/q?k=hunter2#hunter2"}),
+                json!({"type": "http", "url": format!("https://{MASK}@h.example:8/p/q?{MASK}")}),
+            ),
+            (
+                json!({"url": "https://a@hunter2@h.example/p", "http_headers": {"X-Key": "hunter2"},
+                       "bearer_token_env_var": "TOKEN", "env_http_headers": {"X-Org": "ORG"}, "tool_timeout_sec": 5}),
+                json!({"url": format!("https://{MASK}@h.example/p"), "http_headers": {"X-Key": MASK},
+                       "bearer_token_env_var": "TOKEN", "env_http_headers": {"X-Org": "ORG"}, "tool_timeout_sec": 5}),
+            ),
+            (
+                json!({"command": "run", "args": ["--key", "hunter2"], "env": [{"name": "TOKEN", "value": "hunter2"}]}),
+                json!({"command": "run", "args": [MASK, MASK], "env": [{"name": "TOKEN", "value": MASK}]}),
+            ),
+            (
+                json!({"type": "local", "command": ["run", "hunter2"], "environment": {"PIN": 1234}}),
+                json!({"type": "local", "command": ["run", MASK], "environment": {"PIN": MASK}}),
+            ),
+            (
+                json!({"oauth": {"client": {"secret": "hunter2", "name": "hunter2"}}, "env": ["TOKEN=hunter2"]}),
+                json!({"oauth": {"client": {"secret": MASK, "name": MASK}}, "env": [MASK]}),
+            ),
+            (json!({"url": "hunter2"}), json!({"url": MASK})),
+            (
+                json!({"url": "https://h.example#hunter2"}),
+                json!({"url": format!("https://h.example#{MASK}")}),
+            ),
+            (json!("hunter2"), json!(MASK)),
+        ] {
+            let mut masked = written;
+            mask_server(&mut masked);
+            assert_eq!(masked, shown);
+        }
     }
 
     fn everything() -> Capabilities {
