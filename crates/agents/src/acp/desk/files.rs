@@ -1,16 +1,16 @@
 //! Files of a session, as text, whole or by lines.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    ffi::OsString,
+    fs::File,
     io::{Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::{Component, Path, PathBuf},
 };
 
 use portolan_wire::jsonrpc::Error;
 use rustix::fs::OFlags;
 
-use super::{Rooms, failed, invalid};
+use super::{Rooms, failed, invalid, walk};
 
 /// The largest file that is read or written for an agent. It goes through memory, and over a line.
 pub(super) const LARGEST: u64 = 8 * 1024 * 1024;
@@ -26,12 +26,9 @@ pub(super) struct Window {
 
 /// What a file holds.
 pub(super) fn read(rooms: &Rooms, path: &Path, window: Window) -> Result<String, Error> {
-    let real = rooms.resolve(path)?;
-    plain_file(&real)?;
-    let failed = |error: std::io::Error| failed(path, &error);
-    let file = open(OpenOptions::new().read(true), &real).map_err(failed)?;
+    let file = open(&rooms.resolve(path)?, path, OFlags::RDONLY)?;
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| failed(path, &error))?;
     if bytes.len() as u64 > LARGEST {
         return Err(invalid(format!("`{}` is larger than {} MiB", path.display(), LARGEST >> 20)));
     }
@@ -49,59 +46,79 @@ pub(super) fn write(rooms: &Rooms, path: &Path, content: &str) -> Result<(), Err
     if content.len() as u64 > LARGEST {
         return Err(invalid(format!("more than {} MiB are not written at once", LARGEST >> 20)));
     }
-    let failed = |error: std::io::Error| failed(path, &error);
-    let real = match rooms.resolve(path) {
-        Ok(real) => {
-            plain_file(&real)?;
-            real
-        }
-        Err(error) if error.code == super::NOT_FOUND => {
-            let real = new_place(rooms, path)?;
-            if let Some(folder) = real.parent() {
-                fs::create_dir_all(folder).map_err(failed)?;
-            }
-            real
-        }
+    let file = match rooms.resolve(path) {
+        Ok(real) => open(&real, path, OFlags::WRONLY)?,
+        Err(error) if error.code == super::NOT_FOUND => NewPlace::find(rooms, path)?.create(path)?,
         Err(error) => return Err(error),
     };
-    let mut file = open(OpenOptions::new().write(true).create(true).truncate(true), &real).map_err(failed)?;
-    file.write_all(content.as_bytes()).map_err(failed)
+    fill(file, content).map_err(|error| failed(path, &error))
+}
+
+/// Emptied only now that it is known to be a plain file.
+fn fill(mut file: File, content: &str) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.write_all(content.as_bytes())
+}
+
+/// Opens a plain file by its real path; `path` is what the agent calls it.
+fn open(real: &Path, path: &Path, how: OFlags) -> Result<File, Error> {
+    let (Some(folder), Some(name)) = (real.parent(), real.file_name()) else { return Err(no_file(path)) };
+    let opened = walk::folder(folder).and_then(|folder| walk::file(&folder, name, how));
+    opened.map_err(|error| failed(path, &error))?.ok_or_else(|| no_file(path))
+}
+
+fn no_file(path: &Path) -> Error {
+    invalid(format!("`{}` is not a file", path.display()))
 }
 
 /// Where a file will be that is not there yet: below the nearest folder that is.
-fn new_place(rooms: &Rooms, path: &Path) -> Result<PathBuf, Error> {
-    if path.components().any(|part| part == Component::ParentDir) {
-        return Err(invalid(format!("`{}` goes up again on its way", path.display())));
-    }
-    if path.symlink_metadata().is_ok() {
-        // A link to nowhere: what it would become is not for the agent to choose.
-        return Err(rooms.outside(path));
-    }
-    let there = path.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok());
-    let there = there.ok_or_else(|| rooms.outside(path))?;
-    let real = rooms.resolve(there)?;
-    let rest = path.strip_prefix(there).map_err(|_| rooms.outside(path))?;
-    Ok(real.join(rest))
+struct NewPlace {
+    /// The real path of that folder.
+    there: PathBuf,
+    /// The folders to make below it.
+    folders: Vec<OsString>,
+    name: OsString,
 }
 
-/// Links were followed already: one that is there now was put there meanwhile.
-fn open(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    options.custom_flags(flags.bits().cast_signed()).open(path)
-}
+impl NewPlace {
+    fn find(rooms: &Rooms, path: &Path) -> Result<Self, Error> {
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err(invalid(format!("`{}` goes up again on its way", path.display())));
+        }
+        if path.symlink_metadata().is_ok() {
+            // A link to nowhere: what it would become is not for the agent to choose.
+            return Err(rooms.outside(path));
+        }
+        let there = path.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok());
+        let there = there.ok_or_else(|| rooms.outside(path))?;
+        let rest = path.strip_prefix(there).map_err(|_| rooms.outside(path))?;
+        let mut folders: Vec<OsString> = rest.iter().map(OsString::from).collect();
+        let name = folders.pop().ok_or_else(|| no_file(path))?;
+        Ok(Self { there: rooms.resolve(there)?, folders, name })
+    }
 
-/// A pipe or a device would make us wait, or worse.
-fn plain_file(path: &Path) -> Result<(), Error> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => Ok(()),
-        Ok(_) => Err(invalid(format!("`{}` is not a file", path.display()))),
-        Err(error) => Err(failed(path, &error)),
+    /// Makes the folders one by one, each beneath the one before it, and the file in the last.
+    fn create(self, path: &Path) -> Result<File, Error> {
+        let create = || {
+            let mut here = walk::folder(&self.there)?;
+            for folder in &self.folders {
+                here = walk::folder_or_new(&here, folder)?;
+            }
+            walk::file(&here, &self.name, OFlags::WRONLY | OFlags::CREATE)
+        };
+        create().map_err(|error| failed(path, &error))?.ok_or_else(|| no_file(path))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::{
+        fs,
+        os::unix::fs::symlink,
+        sync::atomic::{AtomicBool, Ordering},
+    };
+
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
 
     use super::*;
 
@@ -189,5 +206,71 @@ mod tests {
         }
         let much = "x".repeat(usize::try_from(LARGEST).unwrap() + 1);
         assert!(write(rooms, &inside.join("much"), &much).is_err());
+    }
+
+    // Issue 15, item 7: the path was looked at, then opened by its name; a link that was put there between the two led out.
+    #[test]
+    fn a_link_that_is_put_there_after_the_look_leads_nowhere() {
+        let Place { inside, outside, rooms, .. } = &place();
+        let folder = inside.join("folder");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("secret"), "harmless").unwrap();
+        let old = rooms.resolve(&folder.join("secret")).unwrap();
+        let new = NewPlace::find(rooms, &folder.join("new")).unwrap();
+        let below = NewPlace::find(rooms, &folder.join("a/b/new")).unwrap();
+        let top = NewPlace::find(rooms, &inside.join("later/new")).unwrap();
+
+        fs::rename(&folder, inside.join("moved")).unwrap();
+        symlink(outside, &folder).unwrap();
+        symlink(outside, inside.join("later")).unwrap();
+
+        for how in [OFlags::RDONLY, OFlags::WRONLY] {
+            let error = open(&old, &old, how).unwrap_err();
+            assert!(error.message.contains("link"), "{}", error.message);
+        }
+        for place in [new, below, top] {
+            let error = place.create(&folder).unwrap_err();
+            assert!(error.message.contains("link"), "{}", error.message);
+        }
+        let left: Vec<_> = fs::read_dir(outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["secret"]);
+        assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret");
+    }
+
+    // Issue 15, item 7: 157 of 6,000 tries got out.
+    #[test]
+    fn nobody_gets_out_by_swapping_a_folder_for_a_link_again_and_again() {
+        const ROUNDS: usize = 2000;
+        let Place { inside, outside, rooms, .. } = &place();
+        let (door, other) = (inside.join("door"), inside.join("other"));
+        fs::create_dir(&door).unwrap();
+        fs::write(door.join("secret"), "harmless").unwrap();
+        symlink(outside, &other).unwrap();
+        let swap = || renameat_with(CWD, &door, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+        let over = AtomicBool::new(false);
+        let [mut read_well, mut made, mut refused] = [0; 3];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    swap();
+                }
+            });
+            for round in 0..ROUNDS {
+                match read(rooms, &door.join("secret"), ALL) {
+                    Ok(text) => {
+                        assert_eq!(text, "harmless");
+                        read_well += 1;
+                    }
+                    Err(_) => refused += 1,
+                }
+                made += usize::from(write(rooms, &door.join(format!("new-{round}/new")), "new").is_ok());
+                let _ = write(rooms, &door.join("written"), "written");
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        assert!(read_well > 0 && made > 0 && refused > 0, "not a race: {read_well}, {made}, {refused}");
+        let left: Vec<_> = fs::read_dir(outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["secret"]);
+        assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret");
     }
 }

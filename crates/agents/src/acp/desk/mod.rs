@@ -1,12 +1,15 @@
-//! The desk: what agents may have done by us. Files are read and written inside the folders of the session and nowhere else,
-//! links followed first. Commands begin in one of them, and may then do what the agent itself may.
+//! The desk: what agents may have done by us. Files are read and written inside the folders of the session and nowhere else:
+//! links are followed first, and what that gave is then opened without following any ([`walk`]), so that a link which is
+//! put there meanwhile leads nowhere. Commands begin in one of the folders, and may then do what the agent itself may.
 //!
 //! Knows nothing of the conversation, and asks nobody: it is for the agent to ask before.
 
 mod files;
 mod terminals;
+mod walk;
 
 use std::{
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -48,13 +51,20 @@ impl Rooms {
         self.roots.iter().any(|root| path.starts_with(root))
     }
 
-    /// Where a path really leads, if that is inside.
+    /// Where a path really leads, if that is inside. True when it was looked at: what is to be touched is opened by
+    /// [`walk`], which follows no link that is there since.
     fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
         if !path.is_absolute() {
             return Err(invalid(format!("`{}` is not an absolute path", path.display())));
         }
         let real = path.canonicalize().map_err(|error| failed(path, &error))?;
         if self.hold(&real) { Ok(real) } else { Err(self.outside(path)) }
+    }
+
+    /// Opens a folder that is inside.
+    fn open_folder(&self, path: &Path) -> Result<OwnedFd, Error> {
+        let real = self.resolve(path)?;
+        walk::folder(&real).map_err(|error| failed(path, &error))
     }
 
     fn outside(&self, path: &Path) -> Error {
@@ -77,6 +87,11 @@ fn failed(path: &Path, error: &std::io::Error) -> Error {
     if error.kind() == std::io::ErrorKind::NotFound {
         let message = format!("Resource not found: `{path}`: No such file or directory (ENOENT)");
         return Error { code: NOT_FOUND, message, data: None };
+    }
+    if walk::is_blocked(error) {
+        return invalid(format!(
+            "`{path}` does not lead through folders alone, or a link was just put on its way"
+        ));
     }
     Error { code: Error::INTERNAL, message: format!("`{path}`: {error}"), data: None }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
+    os::fd::{AsRawFd as _, OwnedFd},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -135,7 +136,7 @@ impl Terminals {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return ready(Err(invalid(format!("{MAX_TERMINALS} terminals are open; release one first"))));
         };
-        let program = match self.program(&wanted) {
+        let (program, folder) = match self.program(&wanted) {
             Ok(program) => program,
             Err(error) => return ready(Err(error)),
         };
@@ -145,6 +146,7 @@ impl Terminals {
         let most = wanted.kept.map_or(KEPT, |kept| usize::try_from(kept).unwrap_or(KEPT).min(KEPT));
         Box::pin(async move {
             let started = Child::start(program, &house.home_key, house.session).await;
+            drop(folder);
             let (child, pipes) = started.map_err(|error| Error {
                 code: Error::INTERNAL,
                 message: error.to_string(),
@@ -164,14 +166,17 @@ impl Terminals {
         })
     }
 
-    /// What to start: the command by its arguments, or by a shell where it is a line for one. Both streams are one.
-    fn program(&self, wanted: &Wanted) -> Result<Program, Error> {
+    /// What to start: the command by its arguments, or by a shell where it is a line for one. Both streams are one. The
+    /// folder is opened, and named by what it was opened as: its path may lead elsewhere by the time the command begins.
+    /// Whoever starts the program holds the folder until then.
+    fn program(&self, wanted: &Wanted) -> Result<(Program, OwnedFd), Error> {
         if wanted.command.trim().is_empty() {
             return Err(invalid("there is no `command` to run".into()));
         }
         let rooms = &self.house.rooms;
-        let folder =
-            wanted.folder.as_ref().map_or_else(|| rooms.resolve(&rooms.folder), |it| rooms.resolve(it))?;
+        let opened = rooms.open_folder(wanted.folder.as_ref().unwrap_or(&rooms.folder))?;
+        // The child has it open as well, until its own program begins.
+        let folder = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
         let mut environment = self.house.environment.clone();
         for (name, value) in &wanted.env {
             environment::admit(name, value).map_err(|refused| invalid(refused.to_string()))?;
@@ -183,7 +188,7 @@ impl Terminals {
         let mut command: Vec<OsString> =
             vec!["sh".into(), "-c".into(), script.into(), (&wanted.command).into()];
         command.extend(wanted.args.iter().map(OsString::from));
-        Ok(Program { agent: self.house.agent.clone(), command, folder, environment })
+        Ok((Program { agent: self.house.agent.clone(), command, folder, environment }, opened))
     }
 
     pub(super) fn output(&self, terminal: &str) -> Boxed<'static, Done> {
@@ -325,6 +330,27 @@ mod tests {
         terminals.wait(&line).await.unwrap();
         assert_eq!(terminals.release(&line).await.unwrap()["output"], "one\ntwo\n");
         assert_eq!(terminals.output(&line).await.unwrap_err().code, NOT_FOUND);
+        terminals.close().await;
+    }
+
+    // Issue 15, item 7: the command began wherever the path led by then.
+    #[tokio::test]
+    async fn a_command_begins_in_the_folder_that_was_looked_at_whatever_is_put_in_its_place() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path().canonicalize().unwrap();
+        let (inside, outside, folder) = (top.join("inside"), top.join("outside"), top.join("inside/folder"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        let mut terminals = terminals(&inside);
+        let pwd = Wanted { folder: Some(folder.clone()), ..wanted("pwd", &[]) };
+        // Begun, and not started before it is waited for.
+        let begun = terminals.create(pwd);
+        std::fs::rename(&folder, inside.join("moved")).unwrap();
+        std::os::unix::fs::symlink(&outside, &folder).unwrap();
+        let name = begun.await.unwrap()["terminalId"].as_str().unwrap().to_owned();
+        terminals.wait(&name).await.unwrap();
+        let told = terminals.output(&name).await.unwrap();
+        assert_eq!(told["output"], format!("{}\n", inside.join("moved").display()));
         terminals.close().await;
     }
 
