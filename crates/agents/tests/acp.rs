@@ -153,6 +153,7 @@ async fn a_conversation_is_taken_up_again_without_telling_it_twice() {
         fork: false,
         at_message: None,
         last_message: None,
+        exchanges: 0,
     };
     let launch = portolan_core::ports::Launch { resume: Some(point), ..launch(spec(place.folder.path())) };
     let mut session = Session::of(acp(place.command.clone()).start(launch));

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use portolan_agents::{KINDS, Settings, Supervision, acp, catalogue, claude, codex, dial_in::DialIn};
+use portolan_core::ports::Agent;
 
 // covers: 003-017, 003-141
 #[test]
@@ -11,6 +12,13 @@ fn every_agent_has_a_kind_that_no_other_has() {
     // The kind is what a session is made from and what its summary shows: one plain word.
     let plain = |kind: &str| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     assert!(KINDS.iter().all(|kind| plain(kind)), "{KINDS:?}");
+    let all = everyone();
+    let kinds: Vec<&str> = all.iter().map(|agent| agent.kind()).collect();
+    assert_eq!(kinds, KINDS.iter().copied().chain(["harbour"]).collect::<Vec<_>>());
+}
+
+/// All of them, and one that only the configuration knows.
+fn everyone() -> Vec<Arc<dyn Agent>> {
     let settings = Settings {
         supervision: Arc::new(Supervision::new("test", vec![])),
         demo: vec![],
@@ -23,7 +31,18 @@ fn every_agent_has_a_kind_that_no_other_has() {
         }],
         dial_in: DialIn::new(),
     };
-    let all = catalogue(&settings);
-    let kinds: Vec<&str> = all.iter().map(|agent| agent.kind()).collect();
-    assert_eq!(kinds, KINDS.iter().copied().chain(["harbour"]).collect::<Vec<_>>());
+    catalogue(&settings)
+}
+
+// That Claude Code does it is shown by its suite, scenario `rewind`; that core refuses it for the others by core's own tests.
+// covers: 003-027
+#[test]
+fn only_claude_code_and_the_demo_take_files_back() {
+    let all = everyone();
+    let can: Vec<&str> = all
+        .iter()
+        .filter(|agent| agent.capabilities().file_checkpointing)
+        .map(|agent| agent.kind())
+        .collect();
+    assert_eq!(can.iter().collect::<BTreeSet<_>>(), BTreeSet::from([&"claude", &"demo"]));
 }

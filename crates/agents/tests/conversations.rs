@@ -710,6 +710,7 @@ async fn a_conversation_is_taken_up_under_its_own_id_or_as_a_copy() {
             fork,
             at_message: fork.then(|| "m1.1".into()),
             last_message: None,
+            exchanges: 0,
         };
         let mut session = Session::demo_with(spec(), supervision(), Some(resume)).await;
         let id = events(&session.seen).into_iter().find_map(|event| match event {

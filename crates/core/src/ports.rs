@@ -166,6 +166,9 @@ pub struct ResumePoint {
     /// The last message a conversation to fork holds, as far as its log knows. An agent may write its conversation
     /// down a little later than it speaks: a copy made before that would lack its end.
     pub last_message: Option<String>,
+    /// Prompts of this conversation that the agent has answered, as far as the log knows: since it began, or since the
+    /// agent last forgot it or made it smaller. Commands of the agent's own are not counted.
+    pub exchanges: u64,
 }
 
 /// A running agent, as its session sees it.

@@ -300,8 +300,13 @@ async fn the_next_prompt_resumes_the_conversation_by_its_id() {
     world.registry.submit(&owner(), session, CommandId::random(), set).await.expect("taken in");
     world.prompt(session, "and the sail").await;
     let mut agent = world.puppet().await;
-    let expected =
-        ResumePoint { agent_session: FIRST.into(), fork: false, at_message: None, last_message: None };
+    let expected = ResumePoint {
+        agent_session: FIRST.into(),
+        fork: false,
+        at_message: None,
+        last_message: None,
+        exchanges: 0,
+    };
     assert_eq!(agent.launch.resume, Some(expected));
     assert_eq!(
         agent.launch.spec.model.as_deref(),

@@ -223,7 +223,29 @@ pub fn known(kind: &str) -> &'static Known {
 mod tests {
     use super::*;
 
+    // What runs is shown by the suite against real agents, as far as they install without an account.
     // covers: 003-012, 003-013, 003-014, 003-015, 003-016
+    #[test]
+    fn every_agent_is_started_by_its_own_command() {
+        let commands: Vec<(&str, &[&str])> = KNOWN.iter().map(|known| (known.kind, known.command)).collect();
+        let expected: [(&str, &[&str]); 10] = [
+            ("claude-agent-acp", &["claude-agent-acp"]),
+            ("codex-acp", &["codex-acp"]),
+            ("gemini", &["gemini", "--acp"]),
+            ("qwen", &["qwen", "--acp"]),
+            ("opencode", &["opencode", "acp"]),
+            ("kilo", &["kilo", "acp"]),
+            ("copilot", &["copilot", "--acp"]),
+            ("goose", &["goose", "acp", "--with-builtin", "developer"]),
+            ("cline", &["cline", "--acp"]),
+            ("kiro", &["kiro-cli", "acp"]),
+        ];
+        assert_eq!(commands, expected);
+        // What is known to be wrong, or not known at all, is said.
+        assert!(known("cline").tested.is_none() && known("cline").remark.contains("leaves a daemon"));
+        assert!(known("kiro").tested.is_none() && known("kiro").remark.contains("nobody has run it"));
+    }
+
     #[test]
     fn every_agent_of_the_catalogue_can_be_started_installed_and_logged_in_to() {
         for known in KNOWN {

@@ -75,6 +75,15 @@ fn kind(error: &Error) -> ErrorKind {
         "network",
         "fetch failed",
         "error sending request",
+        "cannot connect",
+        "could not connect",
+        "unable to connect",
+        "econnreset",
+        "etimedout",
+        "eai_again",
+        "ehostunreach",
+        "enetunreach",
+        "socket hang up",
         "timed out",
     ]) {
         ErrorKind::Network
@@ -102,7 +111,9 @@ pub(super) fn info(error: &Error, login: &str) -> ErrorInfo {
             Some("make the context smaller with the agent's own command, or start anew".into())
         }
         ErrorKind::ModelNotFound => Some("change the model; the list of models shows what there is".into()),
-        _ => None,
+        ErrorKind::InvalidRequest => Some("change what is asked, or the model".into()),
+        // Nobody here knows better.
+        _ => Some("send it again; if that does not help, stop the session and resume it".into()),
     };
     ErrorInfo { kind, message: words(error), way_out }
 }
@@ -137,6 +148,17 @@ mod tests {
             (error(AUTH_REQUIRED, "Authentication required", json!(null)), ErrorKind::Auth),
             (error(-32603, "Internal error", json!({ "details": "HTTP 429" })), ErrorKind::RateLimit),
             (error(-32603, "fetch failed", json!(null)), ErrorKind::Network),
+            // OpenCode 1.18.33, without a network.
+            (
+                error(
+                    -32603,
+                    "Internal error: Cannot connect to API: Unable to connect. Is the computer able to access the url?",
+                    json!({ "service": "session", "errorName": "APIError" }),
+                ),
+                ErrorKind::Network,
+            ),
+            (error(-32603, "getaddrinfo EAI_AGAIN api.harbour.example", json!(null)), ErrorKind::Network),
+            (error(-32603, "read ECONNRESET", json!(null)), ErrorKind::Network),
             (
                 error(429, "Resource has been exhausted (e.g. check quota).", json!(null)),
                 ErrorKind::RateLimit,
@@ -152,6 +174,7 @@ mod tests {
             assert_eq!(info.kind, expected, "{error:?}");
             assert!(!info.message.is_empty());
             assert_eq!(info.way_out.as_deref() == Some("log in"), expected == ErrorKind::Auth);
+            assert!(info.way_out.is_some(), "no way out of {error:?}");
         }
     }
 }

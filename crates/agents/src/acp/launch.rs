@@ -101,6 +101,7 @@ impl Plan<'_> {
             start_patience: self.supervision.ready.max(START),
             quiet: QUIET,
             too_young: self.too_young(Millis::now()),
+            exchanges: self.launch.resume.as_ref().map_or(0, |point| point.exchanges),
         }
     }
 
@@ -166,8 +167,13 @@ mod tests {
     const MADE: i64 = 1_767_355_250_000;
 
     fn waits(kind: &str, generation: u32, resume: bool, now: i64) -> Option<Duration> {
-        let point =
-            ResumePoint { agent_session: "S".into(), fork: false, at_message: None, last_message: None };
+        let point = ResumePoint {
+            agent_session: "S".into(),
+            fork: false,
+            at_message: None,
+            last_message: None,
+            exchanges: 0,
+        };
         let millis = u128::from(MADE.unsigned_abs());
         let launch = Launch {
             // Of the version that tells when it was made.

@@ -8,6 +8,7 @@
 use bytes::Bytes;
 use indexmap::IndexMap;
 use portolan_core::{
+    event::Level,
     ports::{Report, Ticket},
     request::{Answer, Ask, AskOption, Verdict},
 };
@@ -16,7 +17,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     desk, tools,
-    translate::{DIALECT, Translate},
+    translate::{DIALECT, Translate, notice},
     wire::{self, list, some_text, text},
 };
 use crate::driver::{Done, Errand, Turnout};
@@ -31,6 +32,20 @@ pub(super) struct Requests(IndexMap<String, Open>);
 /// What is being done for the agent, by the key of its request.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay(IndexMap<String, Doing>);
+
+impl Requests {
+    /// Something waits for an answer.
+    pub(super) fn any(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
+
+impl UnderWay {
+    /// Something is being done.
+    pub(super) fn any(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
 
 #[derive(Debug)]
 struct Doing {
@@ -287,6 +302,10 @@ impl Translate {
             return out.rejected(ticket, "the agent does not wait for this any more");
         };
         let stops = matches!(answer, Answer::Deny { interrupt: true, .. });
+        let reason = match &answer {
+            Answer::Deny { message: Some(reason), .. } if !reason.trim().is_empty() => Some(reason.clone()),
+            _ => None,
+        };
         let result = match what {
             Asked::Permission { tool, choices } => {
                 let chosen = choices.chosen(&answer);
@@ -306,6 +325,15 @@ impl Translate {
             },
         };
         out.write_and_consume(ticket, &DIALECT.result(&id, result));
+        if let Some(reason) = reason {
+            // Not sent as a prompt: that would be a turn which nobody asked for, after the agent has gone on without it.
+            let text = format!(
+                "{} was told no, without the reason (\u{201c}{reason}\u{201d}): ACP has no place for one. Send it as a prompt \
+                 if the agent is to know it",
+                self.setup.title
+            );
+            notice(Level::Warning, text, out);
+        }
         if stops {
             self.interrupt(None, out);
         }

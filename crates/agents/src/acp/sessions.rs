@@ -34,11 +34,33 @@ pub(super) struct Session {
     early: Vec<String>,
     /// What is told is the past, which the log has already.
     replays: bool,
+    past: PastTold,
     takes: Takes,
     offers: Offers,
     ways_to_log_in: Vec<String>,
     /// It has told what a turn cost.
     tells_cost: bool,
+}
+
+/// What an agent has told of the past of a conversation that it was given to load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct PastTold {
+    /// What the user said without a word of the agent between. Not the messages: some agents put words of their own
+    /// before the user's, or tell a prompt in pieces.
+    prompts: u64,
+    /// The last that was told is the user's.
+    user_spoke: bool,
+    /// The agent spoke, or did something.
+    agent_spoke: bool,
+}
+
+impl PastTold {
+    fn add(&mut self, kind: &str) {
+        let user = kind == "user_message_chunk";
+        self.prompts += u64::from(user && !self.user_spoke);
+        self.agent_spoke |= !user;
+        self.user_spoke = user;
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,6 +91,11 @@ impl Session {
     /// Is this the past?
     pub(super) fn replays(&self) -> bool {
         self.replays
+    }
+
+    /// A piece of the past was told.
+    pub(super) fn past_told(&mut self, kind: &str) {
+        self.past.add(kind);
     }
 
     /// From now on what is told is new.
@@ -222,7 +249,7 @@ impl Translate {
     }
 
     fn begin_anew(&mut self, out: &mut Turnout) {
-        notice(Level::Warning, format!("{} {LOST}", self.setup.title), out);
+        forgotten(format!("{} {LOST}", self.setup.title), out);
         self.setup.begin = Begin::New;
         self.session.id = None;
         self.session.replays = false;
@@ -299,9 +326,31 @@ impl Translate {
         }
     }
 
+    /// Compares what the agent told of a conversation that it has loaded with what the log knows of it. That it was
+    /// loaded proves nothing: Gemini 0.44.0 says so of one that it has lost.
+    fn judge_past(&mut self, out: &mut Turnout) {
+        let (past, known, title) = (self.session.past, self.setup.exchanges, &self.setup.title);
+        let loaded = self.session.replays && !self.session.offers.resume;
+        let Begin::Resume { own: true, .. } = self.setup.begin else { return };
+        if !loaded || known == 0 {
+            return;
+        }
+        if !past.agent_spoke {
+            forgotten(format!("{title} took up the conversation and has forgotten what was said in it"), out);
+        } else if past.prompts < known {
+            let text = format!(
+                "{title} took up the conversation and told {} of {known} prompts in it; what it did not tell it may have \
+                 forgotten",
+                past.prompts
+            );
+            notice(Level::Warning, text, out);
+        }
+    }
+
     pub(super) fn become_ready(&mut self, out: &mut Turnout) {
         if !self.is_ready {
             self.is_ready = true;
+            self.judge_past(out);
             out.ready();
         }
     }
@@ -367,4 +416,10 @@ impl Translate {
             out.event(Event::AgentInfo { info: Box::new(info) });
         }
     }
+}
+
+/// What was said before is not known to the agent any more.
+fn forgotten(why: String, out: &mut Turnout) {
+    notice(Level::Warning, why, out);
+    out.event(Event::ConversationReset { agent_session: None });
 }

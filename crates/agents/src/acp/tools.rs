@@ -50,6 +50,13 @@ pub(super) struct Tools {
     printed: IndexMap<String, String>,
 }
 
+impl Tools {
+    /// A call goes on, as far as is known.
+    pub(super) fn any_open(&self) -> bool {
+        self.open.values().any(|call| !call.denied)
+    }
+}
+
 /// What is known of a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Call {

@@ -45,6 +45,9 @@ pub(super) const QUIET_SINCE: Timer = Timer(u64::MAX - 1);
 /// The conversation can be taken up now without harm.
 pub(super) const OLD_ENOUGH: Timer = Timer(u64::MAX - 2);
 
+/// Has the agent said anything since the last look?
+pub(super) const HEARD_SINCE: Timer = Timer(u64::MAX - 3);
+
 /// What a conversation begins with.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
@@ -86,6 +89,8 @@ pub(super) struct Setup {
     pub(super) quiet: Duration,
     /// How long to wait before the conversation is taken up, where that would harm it now.
     pub(super) too_young: Option<Duration>,
+    /// Prompts of the conversation to take up that were answered, as far as the log knows.
+    pub(super) exchanges: u64,
 }
 
 impl Setup {
@@ -111,6 +116,7 @@ impl Setup {
             start_patience: Duration::ZERO,
             quiet: Duration::ZERO,
             too_young: None,
+            exchanges: 0,
         }
     }
 }
@@ -197,6 +203,7 @@ impl Translator for Translate {
     }
 
     fn line(&mut self, line: &str, out: &mut Turnout) {
+        self.turns.heard();
         match jsonrpc::read(line) {
             Ok(Message::Notification { method, params }) => self.told(&method, params, line, out),
             Ok(Message::Request { id, method, params }) => self.asked(id, &method, params, line, out),
@@ -225,6 +232,7 @@ impl Translator for Translate {
             CANCELLED_BY => self.never_cancelled(out),
             QUIET_SINCE => self.become_ready(out),
             OLD_ENOUGH => self.begin(out),
+            HEARD_SINCE => self.look_for_silence(out),
             timer => self.overdue(timer, out),
         }
     }

@@ -1,6 +1,11 @@
 //! Turns: a prompt begins one, and its answer ends it, however long that takes. What it used is told in four ways.
 //!
 //! Once the agent is told to stop, its answer has a time limit; whatever it then answers, the turn was stopped.
+//!
+//! An agent may be silent for minutes: ACP has no word for a request to the model that failed and is tried again, and Gemini
+//! keeps even its stderr to itself until it ends. That it is silent is all that can be known, and that is said.
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use portolan_core::{
@@ -16,10 +21,17 @@ use super::{
     calls::What,
     errors,
     messages::Ending,
-    translate::{CANCELLED_BY, DIALECT, Translate, notice},
+    translate::{CANCELLED_BY, DIALECT, HEARD_SINCE, Translate, notice},
     wire,
 };
 use crate::driver::Turnout;
+
+/// How often a turn is looked at for silence.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// After so many looks without a word the silence is told; again each time it has lasted twice as long. A model may well
+/// think for half a minute.
+const SILENT_LOOKS: u32 = 3;
 
 /// The turn that runs, and what the session has cost so far.
 #[derive(Debug, Default)]
@@ -40,6 +52,9 @@ struct Turn {
     failed: bool,
     /// What requests to the model used, where each tells.
     usage: Option<TokenUsage>,
+    /// Looks in a row at which the agent had said nothing since the one before.
+    silent_looks: u32,
+    heard: bool,
 }
 
 impl Turns {
@@ -50,6 +65,26 @@ impl Turns {
     /// The turn that runs was told to stop.
     pub(super) fn is_cancelled(&self) -> bool {
         self.current.as_ref().is_some_and(|turn| turn.cancelled)
+    }
+
+    /// The agent has said something.
+    pub(super) fn heard(&mut self) {
+        if let Some(turn) = &mut self.current {
+            turn.heard = true;
+        }
+    }
+
+    /// Counts a look at a turn; gives for how long the agent has been silent where that is to be told.
+    fn look(&mut self, waits: Waits) -> Option<Duration> {
+        let turn = self.current.as_mut()?;
+        if std::mem::take(&mut turn.heard) || waits == Waits::ForUs {
+            turn.silent_looks = 0;
+            return None;
+        }
+        turn.silent_looks = turn.silent_looks.saturating_add(1);
+        let told = turn.silent_looks.is_multiple_of(SILENT_LOOKS)
+            && (turn.silent_looks / SILENT_LOOKS).is_power_of_two();
+        told.then(|| LOOK * turn.silent_looks)
     }
 
     /// The agent tells that it has failed, before it says that it has ended.
@@ -95,7 +130,35 @@ impl Turns {
     }
 }
 
+/// What a silent agent waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// An answer, a command or a file of ours, or a tool of its own, which may take long.
+    ForUs,
+    /// Nobody knows.
+    Unknown,
+}
+
 impl Translate {
+    /// A turn runs: it is said when the agent has been silent for long, and nothing else explains that.
+    pub(super) fn look_for_silence(&mut self, out: &mut Turnout) {
+        if !self.turns.running() {
+            return;
+        }
+        let busy = self.tools.any_open() || self.requests.any() || self.under_way.any();
+        let waits = if busy { Waits::ForUs } else { Waits::Unknown };
+        if let Some(silence) = self.turns.look(waits) {
+            let text = format!(
+                "{} has said nothing for {} s; it may be waiting for its model, or trying that again, which it does not \
+                 tell. An interrupt stops the turn",
+                self.setup.title,
+                silence.as_secs()
+            );
+            notice(Level::Warning, text, out);
+        }
+        out.set_timer(HEARD_SINCE, LOOK);
+    }
+
     pub(super) fn prompt(&mut self, ticket: Ticket, content: &[Content], out: &mut Turnout) {
         if self.turns.running() {
             // The session holds prompts back; agents do very different things with a second one.
@@ -112,6 +175,7 @@ impl Translate {
         let params = self.of_session(json!({ "prompt": blocks }));
         if self.ask(Some(ticket), What::Prompt, "session/prompt", params, out) {
             self.turns.current = Some(Turn { ticket: Some(ticket), ..Turn::default() });
+            out.set_timer(HEARD_SINCE, LOOK);
             out.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
         }
     }
@@ -125,6 +189,7 @@ impl Translate {
 
     pub(super) fn prompt_undelivered(&mut self, ticket: Ticket, out: &mut Turnout) {
         if self.turns.current.take_if(|turn| turn.ticket == Some(ticket)).is_some() {
+            out.clear_timer(HEARD_SINCE);
             let result = TurnResult::bare(TurnOutcome::Interrupted);
             out.report(Report::TurnEnded { result: Box::new(result), raw: None });
         }
@@ -172,6 +237,7 @@ impl Translate {
     fn end_turn(&mut self, mut result: TurnResult, line: Option<&str>, out: &mut Turnout) {
         self.sign_of_life(out);
         out.clear_timer(CANCELLED_BY);
+        out.clear_timer(HEARD_SINCE);
         let Some(turn) = self.turns.current.take() else { return };
         let cut = result.outcome == TurnOutcome::Interrupted;
         self.end_all_words(if cut { Ending::CutOff } else { Ending::Whole }, out);

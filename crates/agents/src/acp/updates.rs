@@ -43,6 +43,7 @@ impl Translate {
             Some(_) => {}
         }
         if self.session.replays() && CONVERSATION.contains(&kind.as_str()) {
+            self.session.past_told(&kind);
             return self.more_past(out);
         }
         self.told_update(&kind, &params["update"], line, out);

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Action, Actor, Capabilities, Event, Generation, Millis, Seq, SessionId, SessionSpec,
     command::Stage,
-    event::{AgentInfo, Durability, Setting, TaskStatus, TurnResult, plain_text},
+    event::{AgentInfo, Durability, Setting, TaskStatus, TurnOrigin, TurnOutcome, TurnResult, plain_text},
     log::Folded,
     usage::{DEFAULT_CONTEXT_WINDOW, TokenUsage},
 };
@@ -70,6 +70,8 @@ impl State {
             context_window: DEFAULT_CONTEXT_WINDOW,
             activity_since: Seq::ZERO,
             item_ended: Seq::ZERO,
+            exchanges: 0,
+            asked_by_command: false,
         }
     }
 
@@ -119,6 +121,9 @@ impl State {
     }
 
     fn end_turn(&mut self, result: &TurnResult) {
+        let answered = result.outcome == TurnOutcome::Completed && result.text.is_some();
+        let prompted = self.turn.as_ref().is_some_and(|turn| turn.origin == TurnOrigin::Prompt);
+        self.exchanges += u64::from(answered && prompted && !self.asked_by_command);
         self.turn = None;
         self.activity = None;
         if !matches!(self.summary.status, Status::Terminated | Status::Error) {
@@ -275,6 +280,7 @@ impl Folded for State {
                 self.activity_since = seq;
             }
             Event::Prompt { content, .. } => {
+                self.asked_by_command = plain_text(content).trim_start().starts_with('/');
                 if self.summary.name.is_empty() {
                     self.summary.name = name_of(&plain_text(content));
                 }
@@ -315,9 +321,11 @@ impl Folded for State {
             }
             Event::Compacted { tokens_after, .. } => {
                 self.context_used = tokens_after.or(self.context_used);
+                self.exchanges = 0;
             }
             Event::ConversationReset { agent_session } => {
                 self.context_used = None;
+                self.exchanges = 0;
                 if agent_session.is_some() {
                     self.agent.agent_session.clone_from(agent_session);
                     self.summary.agent_session.clone_from(agent_session);

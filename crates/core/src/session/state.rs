@@ -286,4 +286,10 @@ pub struct State {
     /// The newest entry that ended an item.
     #[serde(skip)]
     pub(crate) item_ended: Seq,
+    /// See [`crate::ports::ResumePoint::exchanges`].
+    #[serde(skip)]
+    pub(crate) exchanges: u64,
+    /// The last prompt is a command of the agent's own.
+    #[serde(skip)]
+    pub(crate) asked_by_command: bool,
 }

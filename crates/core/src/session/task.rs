@@ -467,13 +467,14 @@ impl Task {
                 fork: false,
                 at_message: None,
                 last_message: None,
+                exchanges: state.exchanges,
             });
         }
         let spec = &self.birth.spec;
         let agent_session = spec.resume.clone()?;
         let fork = spec.fork.is_some() || self.birth.copy;
         let (at_message, last_message) = (self.birth.at_message.clone(), self.birth.last_message.clone());
-        Some(ResumePoint { agent_session, fork, at_message, last_message })
+        Some(ResumePoint { agent_session, fork, at_message, last_message, exchanges: state.exchanges })
     }
 
     fn next_due(&self, working: &Working) -> Option<Instant> {

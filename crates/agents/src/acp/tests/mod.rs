@@ -10,6 +10,7 @@ mod orders;
 mod sdk;
 mod subagents;
 mod suite;
+mod unsaid;
 
 use std::{collections::HashMap, path::PathBuf};
 

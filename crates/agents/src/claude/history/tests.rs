@@ -113,6 +113,7 @@ fn told(home: &Home) -> Vec<String> {
         .collect()
 }
 
+// covers: 003-084
 #[test]
 fn a_conversation_is_read_in_order_with_the_words_of_its_subagents() {
     for note in [json!({ "toolUseId": "tool_1" }), json!({ "agentType": "x" })] {

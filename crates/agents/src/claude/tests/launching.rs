@@ -125,8 +125,13 @@ async fn a_value_is_never_read_as_a_flag() {
 // covers: 000-068, 003-093
 #[tokio::test]
 async fn a_conversation_is_taken_up_or_copied() {
-    let point =
-        |fork| ResumePoint { agent_session: "old".into(), fork, at_message: None, last_message: None };
+    let point = |fork| ResumePoint {
+        agent_session: "old".into(),
+        fork,
+        at_message: None,
+        last_message: None,
+        exchanges: 0,
+    };
     let words = started(json!({}), Some(point(false))).await;
     assert!(has(&words, "--resume", "old") && !words.contains(&"--session-id".into()));
     let words = started(json!({}), Some(point(true))).await;
@@ -208,8 +213,13 @@ fn root_bypasses_permissions_only_in_a_sandbox() {
 async fn a_conversation_that_was_never_written_to_disk_begins_anew_with_a_word_about_it() {
     let home = tempfile::tempdir().unwrap();
     let supervision = supervision(&[("HOME", home.path().to_str().unwrap())]);
-    let point =
-        ResumePoint { agent_session: "lost".into(), fork: false, at_message: None, last_message: None };
+    let point = ResumePoint {
+        agent_session: "lost".into(),
+        fork: false,
+        at_message: None,
+        last_message: None,
+        exchanges: 0,
+    };
     let again = Launch { generation: Generation(2), ..launch_of(json!({ "cwd": "/" }), Some(point.clone())) };
     let (launch, notice) = launch::without_lost_conversation(again.clone(), &supervision).await;
     assert_eq!(launch.resume, None);
@@ -243,6 +253,7 @@ async fn a_fork_waits_until_its_source_has_written_down_what_it_said() {
         fork: true,
         at_message: Some(message.into()),
         last_message: Some(message.into()),
+        exchanges: 0,
     };
     let arguments = async |message: &str| {
         let launch = launch_of(json!({ "cwd": "/" }), Some(point(message)));

@@ -10,6 +10,7 @@ use crate::native::connection::ATTACHMENTS;
 
 const ALL: fn() -> Value = || json!({"after": 0});
 
+// covers: 003-179
 #[tokio::test]
 async fn nothing_is_answered_before_hello_and_nothing_readable_costs_the_connection() {
     let stand = Stand::new().await;

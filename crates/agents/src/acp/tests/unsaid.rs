@@ -1,0 +1,182 @@
+//! What an agent does not say, and we say for it: that it is silent, that it has forgotten, that it did not get a reason.
+
+use portolan_core::{
+    Event,
+    event::Level,
+    ports::{Order, Report},
+    request::{Answer, Ask},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Begin, Setup, Translate, answer_to, asked, events, everything, initialized, prompt, ready, refusal_of,
+    said, setup, told, turnout, update, words,
+};
+use crate::{
+    acp::translate::{HEARD_SINCE, QUIET_SINCE},
+    driver::{Translator as _, Turnout},
+};
+
+fn warnings(out: &Turnout) -> Vec<String> {
+    let warning = |event: &Event| match event {
+        Event::Notice { level: Level::Warning, text } => Some(text.clone()),
+        _ => None,
+    };
+    events(out).into_iter().filter_map(warning).collect()
+}
+
+// ------------------------------------------------------------------------------------------------ silence
+
+/// Looks once; what is said, and whether there will be another look.
+fn look(acp: &mut Translate) -> (Vec<String>, bool) {
+    let out = turnout(|out| acp.timeout(HEARD_SINCE, out));
+    let again = out.timers.iter().any(|(timer, after)| *timer == HEARD_SINCE && after.is_some());
+    (warnings(&out), again)
+}
+
+fn looks(acp: &mut Translate, count: usize) -> Vec<String> {
+    (0..count).flat_map(|_| look(acp).0).collect()
+}
+
+// Issue 15, item 31. Witness: gemini 0.61.0 asked its model ten times in 206 s, for which it got 429, without a word.
+#[test]
+fn an_agent_that_says_nothing_for_long_is_said_to_be_silent() {
+    let mut acp = ready(setup());
+    let out = told(&mut acp, 1, prompt("are you there"));
+    assert!(out.timers.iter().any(|(timer, after)| *timer == HEARD_SINCE && after.is_some()), "{out:?}");
+    assert_eq!(looks(&mut acp, 2), [] as [&str; 0], "it may be thinking");
+    let said_so = looks(&mut acp, 1);
+    assert!(said_so[0].contains("Harbour has said nothing for 30 s"), "{said_so:?}");
+    assert!(said_so[0].contains("interrupt"), "and what can be done: {said_so:?}");
+    assert_eq!(looks(&mut acp, 2), [] as [&str; 0], "not again and again");
+    let later = looks(&mut acp, 30).join("\n");
+    for after in ["60 s", "120 s", "240 s"] {
+        assert_eq!(later.matches(after).count(), 1, "{later}");
+    }
+
+    said(&mut acp, &words("Here I am."));
+    assert_eq!(looks(&mut acp, 3), [] as [&str; 0], "it spoke, and is silent anew");
+    assert_eq!(looks(&mut acp, 1).len(), 1);
+    said(&mut acp, &json!({ "id": 3, "result": { "stopReason": "end_turn" } }));
+    assert_eq!(look(&mut acp), (vec![], false), "nobody waits for it");
+}
+
+#[test]
+fn an_agent_that_waits_for_a_tool_or_an_answer_is_not_called_silent() {
+    let mut acp = ready(setup());
+    told(&mut acp, 1, prompt("do it"));
+    let call = |status: &str| {
+        update(&json!({ "sessionUpdate": "tool_call", "toolCallId": "t1", "kind": "execute", "title": "make",
+            "rawInput": { "command": "make" }, "status": status }))
+    };
+    said(&mut acp, &call("in_progress"));
+    assert_eq!(looks(&mut acp, 9), [] as [&str; 0], "a tool may take long");
+    said(&mut acp, &call("completed"));
+    said(&mut acp, &permission(json!(0)));
+    assert_eq!(looks(&mut acp, 9), [] as [&str; 0], "it waits for us");
+    told(&mut acp, 2, denial(Some("no")));
+    assert_eq!(looks(&mut acp, 3).len(), 1, "now it does not");
+}
+
+// --------------------------------------------------------------------------------------------- forgotten
+
+fn loading(exchanges: u64) -> (Translate, Turnout) {
+    let begin = Begin::Resume { session: "S".into(), own: true };
+    let mut told = everything();
+    told["agentCapabilities"]["sessionCapabilities"] = json!({});
+    initialized(Setup { begin, exchanges, ..setup() }, &told)
+}
+
+fn piece(kind: &str, text: &str) -> Value {
+    update(&json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } }))
+}
+
+/// What is told of the past, before and after the conversation is said to be loaded.
+fn loaded(exchanges: u64, past: &[Value]) -> Turnout {
+    let (mut acp, out) = loading(exchanges);
+    let (before, after) = past.split_at(past.len() / 2);
+    for line in before {
+        assert_eq!(said(&mut acp, line).reports, []);
+    }
+    said(&mut acp, &answer_to(&out, "session/load", &json!({})));
+    for line in after {
+        assert_eq!(said(&mut acp, line).reports, []);
+    }
+    turnout(|out| acp.timeout(QUIET_SINCE, out))
+}
+
+fn is_reset(out: &Turnout) -> bool {
+    events(out).iter().any(|event| matches!(event, Event::ConversationReset { .. }))
+}
+
+// Issue 15, item 27. Witness: gemini 0.44.0 says of a conversation that it is loaded, and tells nothing of it but words of its own.
+#[test]
+fn a_conversation_that_was_loaded_and_is_empty_is_said_to_be_forgotten_before_anything_else() {
+    let context = piece("user_message_chunk", "<session_context>This is the CLI.</session_context>");
+    for past in [vec![], vec![context]] {
+        let out = loaded(1, &past);
+        assert!(is_reset(&out) && warnings(&out)[0].contains("forgotten"), "{past:?}: {out:?}");
+        assert_eq!(out.reports.last(), Some(&Report::Ready), "said first: {out:?}");
+    }
+}
+
+#[test]
+fn a_conversation_that_was_loaded_whole_is_not_said_to_be_forgotten() {
+    let past = [
+        piece("user_message_chunk", "<session_context>This is the CLI.</session_context>"),
+        piece("user_message_chunk", "first words"),
+        piece("agent_message_chunk", "I will remember."),
+        piece("user_message_chunk", "second words, "),
+        piece("user_message_chunk", "in two pieces"),
+        piece("agent_thought_chunk", "Hm."),
+        piece("agent_message_chunk", "I remember."),
+        piece("user_message_chunk", "stopped before there was a word"),
+    ];
+    assert_eq!(loaded(2, &past).reports, [Report::Ready]);
+    assert_eq!(loaded(0, &[]).reports, [Report::Ready], "nothing was ever answered in it");
+    let part = loaded(4, &past);
+    assert!(warnings(&part)[0].contains("told 3 of 4 prompts") && !is_reset(&part), "{part:?}");
+}
+
+#[test]
+fn a_conversation_that_the_agent_does_not_have_any_more_is_said_to_be_forgotten() {
+    let (mut acp, out) = loading(1);
+    // Witness: gemini 0.61.0, when a conversation is taken up for the second time.
+    let lost = refusal_of(&out, "session/load", -32603, "No previous sessions found for this project.");
+    let out = said(&mut acp, &lost);
+    assert!(is_reset(&out) && warnings(&out)[0].contains("begins anew"), "{out:?}");
+    assert_eq!(asked(&out, "session/new")["params"]["cwd"], "/harbour");
+}
+
+// ----------------------------------------------------------------------------------------------- reasons
+
+fn permission(id: Value) -> Value {
+    let options = json!([{ "optionId": "once", "name": "Once", "kind": "allow_once" },
+        { "optionId": "no", "name": "No", "kind": "reject_once" }]);
+    json!({ "id": id, "method": "session/request_permission", "params": { "sessionId": "S", "options": options,
+        "toolCall": { "toolCallId": "t2", "kind": "execute", "title": "touch x" } } })
+}
+
+fn denial(reason: Option<&str>) -> Order {
+    let answer = Answer::deny(reason.map(str::to_owned));
+    Order::Answer { key: "0".into(), ask: Box::new(Ask::Plan { plan: None, input: Value::Null }), answer }
+}
+
+// Issue 15, item 31: it was dropped, and whoever had given it was told nothing.
+#[test]
+fn a_reason_that_the_agent_is_not_given_is_said_to_be_unsaid() {
+    for (reason, said_so) in [(Some("use the harbour's own tool"), true), (Some(" "), false), (None, false)] {
+        let mut acp = ready(setup());
+        told(&mut acp, 1, prompt("do it"));
+        said(&mut acp, &permission(json!(0)));
+        let out = told(&mut acp, 2, denial(reason));
+        assert_eq!(out.writes.len(), 1, "the no itself: {out:?}");
+        let warnings = warnings(&out);
+        assert_eq!(warnings.len(), usize::from(said_so), "{warnings:?}");
+        assert!(
+            warnings
+                .iter()
+                .all(|text| text.contains("use the harbour's own tool") && text.contains("prompt"))
+        );
+    }
+}
