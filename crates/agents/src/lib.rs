@@ -17,6 +17,7 @@ pub mod driver;
 mod mutations;
 pub mod prices;
 pub mod roads;
+mod unasking;
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 

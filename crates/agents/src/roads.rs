@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    ports::{Account, Agent, AgentLink, Boxed, Launch, Past, Probe, Road},
+    ports::{Account, Agent, AgentLink, Boxed, Launch, Means, Past, Probe, Road},
 };
 
 use crate::{Supervision, acp::Acp, driver};
@@ -69,6 +69,10 @@ impl<A: OwnProtocol> Agent for Roads<A> {
 
     fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
         self.own.environment(spec)
+    }
+
+    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
+        self.own.asks_nothing(means).or_else(|| self.acp.asks_nothing(means))
     }
 
     fn probe(&self) -> Boxed<'_, Probe> {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Refusal, RefusalCode, SessionId, TokenId};
+use crate::{Refusal, RefusalCode, SessionId, TokenId, capabilities::Asks};
 
 /// What a token may do; each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -41,6 +41,16 @@ impl FromStr for Role {
     }
 }
 
+/// Whether agents may work in modes in which they ask nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bypass {
+    /// No, whoever asks for it.
+    #[default]
+    Refused,
+    /// Owners may switch to such a mode.
+    ForOwners,
+}
+
 /// Someone the door let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
@@ -72,6 +82,33 @@ impl Principal {
             return Err(Refusal::new(RefusalCode::Forbidden, "this token is bound to certain sessions"));
         }
         self.has(role)
+    }
+
+    /// May this principal have an agent work in `mode`, in which it asks so much? Whoever switches asking off decides for
+    /// everybody who would have been asked.
+    pub fn may_use_mode(&self, mode: &str, asks: Asks, bypass: Bypass) -> Result<(), Refusal> {
+        let shown = crate::capabilities::shown(mode);
+        let refuse = |why: String| Err(Refusal::new(RefusalCode::Forbidden, why));
+        let is_owner = self.role >= Role::Owner;
+        let (name, role) = (&self.name, self.role);
+        match asks {
+            Asks::Everything | Asks::Some => Ok(()),
+            Asks::Unknown | Asks::Nothing if !is_owner => {
+                let why = if asks == Asks::Nothing {
+                    "the agent asks nobody before it acts"
+                } else {
+                    "the agent may ask nobody before it acts"
+                };
+                refuse(format!(
+                    "with `{shown}` {why}, so it needs the role owner; the token `{name}` has {role}. Use a mode that asks"
+                ))
+            }
+            Asks::Nothing if bypass == Bypass::Refused => refuse(format!(
+                "with `{shown}` the agent asks nobody before it acts, which is switched off here; use a mode that asks, or \
+                 set `allow_bypass = true` under [sessions] in portolan.toml and start Portolan again"
+            )),
+            Asks::Unknown | Asks::Nothing => Ok(()),
+        }
     }
 
     /// Is this session within what the token is bound to?
@@ -159,6 +196,25 @@ mod tests {
         assert!(viewer.may(Role::Viewer, session).is_ok());
         assert_eq!(viewer.may(Role::Operator, session).unwrap_err().code, RefusalCode::Forbidden);
         assert_eq!(viewer.may_daemon(Role::Owner).unwrap_err().code, RefusalCode::Forbidden);
+    }
+
+    // covers: 002-067, 004-042
+    #[test]
+    fn who_switches_asking_off_is_an_owner_and_portolan_allows_it() {
+        let may = |role, asks, bypass| principal(role, None).may_use_mode("m", asks, bypass).is_ok();
+        for bypass in [Bypass::Refused, Bypass::ForOwners] {
+            for asks in [Asks::Everything, Asks::Some] {
+                assert!(may(Role::Operator, asks, bypass), "{asks:?} {bypass:?}");
+            }
+            assert!(!may(Role::Operator, Asks::Unknown, bypass));
+            assert!(!may(Role::Operator, Asks::Nothing, bypass));
+            assert!(may(Role::Owner, Asks::Unknown, bypass));
+        }
+        assert!(!may(Role::Owner, Asks::Nothing, Bypass::Refused), "not even an owner");
+        assert!(may(Role::Owner, Asks::Nothing, Bypass::ForOwners));
+        let why = principal(Role::Owner, None).may_use_mode("yo\u{1b}lo", Asks::Nothing, Bypass::Refused);
+        let why = why.unwrap_err().message;
+        assert!(why.contains("`yolo`") && why.contains("`allow_bypass = true`"), "{why}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What an agent can do. Frontends offer only what is true here; core refuses the rest by name.
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{Refusal, RefusalCode, ports::LoginWay, spec::SpecOption};
@@ -37,6 +38,24 @@ pub enum PromptQueue {
     Held,
     /// The agent takes it at once and queues or merges it itself.
     Agent,
+}
+
+/// How much an agent asks in one of its modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Asks {
+    /// A person is asked before anything changes; or nothing changes, because the agent only plans, or denies by itself.
+    Everything,
+    /// Some things are done unasked: edits in the working folder, or commands inside the agent's own sandbox. A person is
+    /// asked about the rest.
+    Some,
+    /// Commands run and files change, and no person is asked. At most a model decides.
+    Nothing,
+    /// Nobody has marked this mode, or it depends on the agent's own configuration.
+    #[default]
+    #[serde(other)]
+    Unknown,
 }
 
 /// A model the agent offers.
@@ -142,10 +161,22 @@ pub struct Capabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub supported_permission_modes: Option<Vec<String>>,
+    /// How much the agent asks in each of its modes. A mode that is not named here is `unknown`. The first mode that asks
+    /// everything is the one that the agent works in where nobody names another.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub mode_asks: IndexMap<String, Asks>,
     /// The slash commands, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub supported_commands: Option<Vec<CommandInfo>>,
+}
+
+/// How much of a mode's name a refusal repeats, in characters.
+const SHOWN_MODE: usize = 64;
+
+/// A mode's name as a refusal repeats it.
+pub(crate) fn shown(mode: &str) -> String {
+    mode.chars().filter(|c| !c.is_control()).take(SHOWN_MODE).collect()
 }
 
 impl Default for Capabilities {
@@ -182,12 +213,34 @@ impl Default for Capabilities {
             past_archive: false,
             supported_models: None,
             supported_permission_modes: None,
+            mode_asks: IndexMap::new(),
             supported_commands: None,
         }
     }
 }
 
 impl Capabilities {
+    /// How much the agent asks in this mode.
+    pub fn asks(&self, mode: &str) -> Asks {
+        self.mode_asks.get(mode).copied().unwrap_or_default()
+    }
+
+    /// Is there no such mode, as far as is known? The refusal names those there are.
+    pub(crate) fn has_mode(&self, mode: &str) -> Result<(), Refusal> {
+        match &self.supported_permission_modes {
+            Some(known) if !known.iter().any(|known| known == mode) => {
+                let message = format!("unknown mode `{}`; this agent has {}", shown(mode), known.join(", "));
+                Err(Refusal::new(RefusalCode::Invalid, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The mode in which the agent asks everything, where one is marked so.
+    pub fn asking_mode(&self) -> Option<&str> {
+        self.mode_asks.iter().find(|(_, asks)| **asks == Asks::Everything).map(|(mode, _)| mode.as_str())
+    }
+
     /// `Ok` where `flag` is true, else a refusal that names the agent and what it cannot do.
     pub fn require(flag: bool, agent: &str, what: &str) -> Result<(), Refusal> {
         if flag {

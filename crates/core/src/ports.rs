@@ -70,6 +70,13 @@ pub trait Agent: fmt::Debug + Send + Sync {
         Ok(spec.env.clone())
     }
 
+    /// What of this makes the agent ask nobody, whatever its mode is; nothing where it goes on asking. What somebody may not
+    /// set as a mode they may not set past the modes either.
+    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
+        let _ = means;
+        None
+    }
+
     /// Looks whether it is installed and usable, without starting a turn.
     fn probe(&self) -> Boxed<'_, Probe>;
 
@@ -86,6 +93,15 @@ pub trait Agent: fmt::Debug + Send + Sync {
     /// Starts it. Returns at once: what comes of it arrives as reports, the last of which is always
     /// [`Report::Exited`]. Dropping the link ends the agent.
     fn start(&self, launch: Launch) -> AgentLink;
+}
+
+/// Something that can change an agent's mode without naming one.
+#[derive(Clone, Copy, Debug)]
+pub enum Means<'a> {
+    /// A message of its own protocol.
+    Message(&'a Value),
+    /// Variables that it is started with, or given while it runs.
+    Variables(&'a indexmap::IndexMap<String, String>),
 }
 
 /// What a look at an agent found.

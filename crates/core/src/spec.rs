@@ -266,11 +266,7 @@ impl SessionSpec {
         if self.max_budget_usd.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
             return invalid("max_budget_usd must be above zero".into());
         }
-        if let (Some(mode), Some(known)) = (&self.mode, &capabilities.supported_permission_modes)
-            && !known.contains(mode)
-        {
-            return invalid(format!("unknown mode `{mode}`; this agent has {}", known.join(", ")));
-        }
+        self.mode.as_ref().map_or(Ok(()), |mode| capabilities.has_mode(mode))?;
         for name in self.env.keys() {
             if name.is_empty() || name.contains(['=', '\0']) {
                 return invalid(format!(

@@ -439,6 +439,11 @@ name: string,
 body: JsonValue, };
 
 /**
+ * How much an agent asks in one of its modes.
+ */
+export type Asks = "everything" | "some" | "nothing" | "unknown";
+
+/**
  * A decision an agent offers by its own name.
  */
 export type AskOption = {
@@ -621,6 +626,11 @@ supported_models?: Array<ModelInfo>,
  * The permission modes, where known.
  */
 supported_permission_modes?: Array<string>,
+/**
+ * How much the agent asks in each of its modes. A mode that is not named here is `unknown`. The first mode that asks
+ * everything is the one that the agent works in where nobody names another.
+ */
+mode_asks?: { [key in string]: Asks },
 /**
  * The slash commands, where known.
  */

@@ -94,3 +94,15 @@ const OPTIONS: Record<SpecOption, string> = {
 /** What a new session of this agent does not take. */
 export const untaken = (can: Capabilities): string[] =>
   Object.entries(OPTIONS).filter(([name]) => !can.options.includes(name as SpecOption)).map(([, words]) => words);
+
+/** A mode in a list of modes. */
+export function modeLabel(capabilities: Capabilities, mode: string): string {
+  return capabilities.mode_asks?.[mode] === "nothing" ? `${mode} (asks nobody)` : mode;
+}
+
+/** What somebody should know before a session begins in this mode; nothing where the agent asks in it. */
+export function modeWarning(capabilities: Capabilities, mode: string): string {
+  const asks = capabilities.mode_asks?.[mode] ?? "unknown";
+  if (asks === "nothing") return "In this mode the agent asks nobody before it acts. It takes an owner, and allow_bypass = true under [sessions] in the configuration.";
+  return asks === "unknown" ? "Nobody has marked how much the agent asks in this mode. It takes an owner." : "";
+}

@@ -2,6 +2,8 @@
 //!
 //! An agent that is not here needs nothing but its command in the configuration; it then counts as [`UNKNOWN`].
 
+use portolan_core::capabilities::Asks;
+
 /// What is known of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
@@ -19,6 +21,12 @@ pub struct Known {
     pub tested: Option<&'static str>,
     /// The mode in which it asks before it acts, where it does not begin in it.
     pub asking_mode: Option<&'static str>,
+    /// How much it asks in each of its modes, by the mode's word. One that is missing here is unknown.
+    pub mode_asks: &'static [(&'static str, Asks)],
+    /// Options of its configuration that make it ask nothing, whatever its mode is: an option and its value.
+    pub unasking_options: &'static [(&'static str, &'static str)],
+    /// Variables that make it ask nothing, whatever its mode is.
+    pub unasking_variables: &'static [&'static str],
     /// It ends when its input is closed. One that does not is told so by a signal, without a long wait.
     pub ends_with_input: bool,
     /// It goes on telling the past after it has said that a conversation is loaded.
@@ -61,6 +69,9 @@ pub const UNKNOWN: Known = Known {
     login: "log in with the agent's own program",
     tested: None,
     asking_mode: None,
+    mode_asks: &[],
+    unasking_options: &[],
+    unasking_variables: &[],
     ends_with_input: true,
     replays_late: true,
     forks: false,
@@ -83,6 +94,14 @@ pub const KNOWN: &[Known] = &[
         install: "npm install -g @agentclientprotocol/claude-agent-acp",
         login: "run `claude` and log in, or set `ANTHROPIC_API_KEY`",
         tested: Some("0.99.0"),
+        mode_asks: &[
+            ("default", Asks::Everything),
+            ("acceptEdits", Asks::Some),
+            ("plan", Asks::Everything),
+            ("dontAsk", Asks::Everything),
+            ("auto", Asks::Nothing),
+            ("bypassPermissions", Asks::Nothing),
+        ],
         replays_late: false,
         forks: true,
         extra_folders: true,
@@ -98,6 +117,15 @@ pub const KNOWN: &[Known] = &[
         login: "run `codex login`, or set the key of your model provider",
         tested: Some("2.6.0"),
         asking_mode: Some("read-only"),
+        // `agent` lets a model decide. The last two are those of the adapter before this one.
+        mode_asks: &[
+            ("read-only", Asks::Everything),
+            ("workspace-write", Asks::Some),
+            ("agent", Asks::Nothing),
+            ("agent-full-access", Asks::Nothing),
+            ("auto", Asks::Some),
+            ("full-access", Asks::Nothing),
+        ],
         replays_late: false,
         forks: true,
         extra_folders: true,
@@ -112,6 +140,12 @@ pub const KNOWN: &[Known] = &[
         install: "npm install -g @google/gemini-cli",
         login: "run `gemini` once and choose how to log in, or set `GEMINI_API_KEY`",
         tested: Some("0.61.0"),
+        mode_asks: &[
+            ("default", Asks::Everything),
+            ("autoEdit", Asks::Some),
+            ("plan", Asks::Everything),
+            ("yolo", Asks::Nothing),
+        ],
         // It cannot tell a file that is not there from any other trouble with a client, and then creates none: what we
         // answer reaches it as an object without words (0.61.0).
         uses_files: false,
@@ -130,6 +164,14 @@ pub const KNOWN: &[Known] = &[
         login: "run `qwen` once and choose how to log in, or set `OPENAI_API_KEY`",
         tested: Some("0.24.4"),
         asking_mode: Some("default"),
+        // In `auto` it decides itself: it wrote a file unasked (0.24.4).
+        mode_asks: &[
+            ("default", Asks::Everything),
+            ("plan", Asks::Everything),
+            ("auto-edit", Asks::Some),
+            ("auto", Asks::Nothing),
+            ("yolo", Asks::Nothing),
+        ],
         ends_with_input: false,
         replays_late: false,
         lists: Lists::ByFolder,
@@ -142,6 +184,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         kind: "opencode",
         title: "OpenCode",
+        // Its modes are agents of its own configuration, and so is what they ask: none is marked.
         command: &["opencode", "acp"],
         install: "npm install -g opencode-ai",
         login: "run `opencode auth login`",
@@ -153,6 +196,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         kind: "kilo",
         title: "Kilo Code",
+        // As with OpenCode, what its modes ask is a matter of its own configuration.
         command: &["kilo", "acp"],
         install: "npm install -g @kilocode/cli",
         login: "run `kilo auth login`",
@@ -169,6 +213,10 @@ pub const KNOWN: &[Known] = &[
         install: "npm install -g @github/copilot",
         login: "run `copilot login`",
         tested: Some("1.0.102"),
+        // Whether `autopilot` asks nobody has seen.
+        mode_asks: &[("agent", Asks::Everything), ("plan", Asks::Everything)],
+        unasking_options: &[("allow_all", "on")],
+        unasking_variables: &["COPILOT_ALLOW_ALL"],
         replays_late: false,
         uses_files: false,
         ..UNKNOWN
@@ -186,6 +234,12 @@ pub const KNOWN: &[Known] = &[
         login: "run `goose configure`",
         tested: Some("1.34.0"),
         asking_mode: Some("approve"),
+        mode_asks: &[
+            ("approve", Asks::Everything),
+            ("chat", Asks::Everything),
+            ("smart_approve", Asks::Some),
+            ("auto", Asks::Nothing),
+        ],
         ends_with_input: false,
         replays_late: false,
         uses_files: false,

@@ -31,13 +31,13 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{NativeProtocol, PromptQueue},
-    ports::{Agent, AgentLink, Boxed, Launch, Past, Probe},
+    capabilities::{Asks, NativeProtocol, PromptQueue},
+    ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
 
 use self::{catalogue::Known, past::Kept, probe::Prober};
-use crate::{Supervision, child::Ladder, driver, prices::Price};
+use crate::{Supervision, child::Ladder, driver, prices::Price, unasking};
 
 /// An agent that does not end with its input is not given long to think about it.
 const DEAF: Duration = Duration::from_millis(500);
@@ -165,6 +165,26 @@ impl Agent for Acp {
         self.supervision.shown_environment(&spec.env)
     }
 
+    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
+        match means {
+            Means::Message(body) => {
+                let (option, value) = (&body["params"]["configId"], &body["params"]["value"]);
+                let switch = |(name, on): &&(&str, &str)| option == *name && value == *on;
+                if let Some((name, on)) = self.known.unasking_options.iter().find(switch) {
+                    return Some(format!("{name}={on}"));
+                }
+                let unasked = |word: &str| self.known.mode_asks.contains(&(word, Asks::Nothing));
+                unasking::find(body, |name, text| {
+                    matches!(name, "modeId" | "value") && unasked(settings::word(text))
+                })
+            }
+            Means::Variables(variables) => {
+                let set = |name: &&&str| variables.contains_key(**name);
+                self.known.unasking_variables.iter().find(set).map(|name| (*name).to_owned())
+            }
+        }
+    }
+
     fn probe(&self) -> Boxed<'_, Probe> {
         Box::pin(async {
             match self.prober.look().await {
@@ -239,6 +259,7 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         past_archive: false,
         supported_models: None,
         supported_permission_modes: None,
+        mode_asks: known.mode_asks.iter().map(|(mode, asks)| ((*mode).to_owned(), *asks)).collect(),
         supported_commands: None,
     }
 }

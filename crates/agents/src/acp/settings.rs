@@ -117,9 +117,12 @@ fn choices(option: &Value) -> impl Iterator<Item = &Value> {
 
 fn named(told: &Value, key: &str) -> Option<Named> {
     let id = some_text(told, key)?;
-    // Copilot names its modes by the address of a page.
-    let word = id.rsplit('#').next().filter(|word| !word.is_empty()).unwrap_or(&id).to_owned();
-    Some(Named { id, word })
+    Some(Named { word: word(&id).to_owned(), id })
+}
+
+/// A mode's word for people. Copilot names its modes by the address of a page.
+pub(super) fn word(id: &str) -> &str {
+    id.rsplit('#').next().filter(|word| !word.is_empty()).unwrap_or(id)
 }
 
 fn model_info(told: &Value, key: &str) -> Option<ModelInfo> {

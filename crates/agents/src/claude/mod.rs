@@ -29,15 +29,15 @@ use std::{ffi::OsString, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{NativeProtocol, PromptQueue},
-    ports::{Agent, AgentLink, Boxed, Launch, Past, Probe},
+    capabilities::{Asks, NativeProtocol, PromptQueue},
+    ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
 use serde::Deserialize;
 
 use self::probe::{Found, Prober};
 pub use self::version::Version;
-use crate::{Supervision, dial_in::DialIn, driver, prices::Price};
+use crate::{Supervision, dial_in::DialIn, driver, prices::Price, unasking};
 
 /// Its name.
 pub const KIND: &str = "claude";
@@ -127,6 +127,13 @@ impl Agent for Claude {
     fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
         launch::may_bypass(spec.mode.as_deref(), &spec.env, &self.supervision)?;
         self.supervision.shown_environment(&spec.env)
+    }
+
+    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
+        let Means::Message(body) = means else { return None };
+        let names_mode =
+            |name: &str| matches!(name, "mode" | "permissionMode" | "permission_mode" | "defaultMode");
+        unasking::find(body, |name, text| names_mode(name) && version::asks(text) == Asks::Nothing)
     }
 
     fn probe(&self) -> Boxed<'_, Probe> {
@@ -221,6 +228,7 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         past_archive: false,
         supported_models: None,
         supported_permission_modes: Some(version::modes(version)),
+        mode_asks: version::mode_asks(),
         supported_commands: None,
     }
 }

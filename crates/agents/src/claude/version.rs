@@ -2,6 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
+use indexmap::IndexMap;
+use portolan_core::capabilities::Asks;
+
 /// A version such as `2.1.325`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u32, pub u32, pub u32);
@@ -52,6 +55,28 @@ pub(super) fn modes(version: Option<Version>) -> Vec<String> {
         modes.push("auto");
     }
     modes.into_iter().map(Into::into).collect()
+}
+
+/// How much Claude Code asks in each of its modes.
+const ASKS: [(&str, Asks); 6] = [
+    ("default", Asks::Everything),
+    ("acceptEdits", Asks::Some),
+    ("plan", Asks::Everything),
+    // What it would ask about it denies.
+    ("dontAsk", Asks::Everything),
+    // A model decides what it may do.
+    ("auto", Asks::Nothing),
+    ("bypassPermissions", Asks::Nothing),
+];
+
+/// How much each mode asks. A version without a mode refuses it by name, so that the marks are the same for all.
+pub(super) fn mode_asks() -> IndexMap<String, Asks> {
+    ASKS.map(|(mode, asks)| (mode.into(), asks)).into()
+}
+
+/// How much this mode asks.
+pub(super) fn asks(mode: &str) -> Asks {
+    ASKS.iter().find(|(known, _)| *known == mode).map_or(Asks::Unknown, |(_, asks)| *asks)
 }
 
 impl fmt::Display for Version {

@@ -30,12 +30,12 @@ use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
     capabilities::{NativeProtocol, PromptQueue},
-    ports::{Account, Agent, AgentLink, Boxed, Launch, Past, Probe},
+    ports::{Account, Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
 
 use self::probe::Prober;
-use crate::{Supervision, driver, prices::Price};
+use crate::{Supervision, driver, prices::Price, unasking};
 
 /// Its name.
 pub const KIND: &str = "codex";
@@ -103,6 +103,11 @@ impl Agent for Codex {
 
     fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
         self.supervision.shown_environment(&spec.env)
+    }
+
+    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
+        let Means::Message(body) = means else { return None };
+        unasking::find(body, modes::switches_asking_off)
     }
 
     fn probe(&self) -> Boxed<'_, Probe> {
@@ -180,6 +185,7 @@ fn capabilities(config: &Config) -> Capabilities {
         past_archive: true,
         supported_models: None,
         supported_permission_modes: Some(modes::names()),
+        mode_asks: modes::mode_asks(),
         supported_commands: None,
     }
 }

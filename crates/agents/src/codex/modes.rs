@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use indexmap::IndexMap;
+use portolan_core::capabilities::Asks;
 use serde_json::{Value, json};
 
 /// The mode in which it plans, asks questions and changes nothing.
@@ -21,6 +23,34 @@ const MODES: &[(&str, &str, &str)] = &[
 /// All of them.
 pub(super) fn names() -> Vec<String> {
     MODES.iter().map(|(name, ..)| (*name).to_owned()).collect()
+}
+
+/// How much it asks in each of them.
+pub(super) fn mode_asks() -> IndexMap<String, Asks> {
+    MODES.iter().map(|(name, policy, sandbox)| ((*name).to_owned(), asks(policy, sandbox))).collect()
+}
+
+/// How much it asks under a policy and a sandbox.
+fn asks(policy: &str, sandbox: &str) -> Asks {
+    match (policy, sandbox) {
+        // What it may not do by itself fails where it never asks, and is asked where it does.
+        ("never" | "on-request" | "untrusted", "readOnly") | ("untrusted", _) => Asks::Everything,
+        // What the sandbox holds is done unasked.
+        ("on-request", "workspaceWrite") => Asks::Some,
+        // It asks only where it wants to leave a sandbox, and here is none; or never.
+        ("on-request", "dangerFullAccess") | ("never", _) => Asks::Nothing,
+        _ => Asks::Unknown,
+    }
+}
+
+/// Does this text, under this name in a message or in the configuration, switch asking off?
+pub(super) fn switches_asking_off(name: &str, text: &str) -> bool {
+    match name {
+        "approvalPolicy" | "approval_policy" | "value" if text == "never" => true,
+        // Somebody else than the user decides: a model.
+        "approvalsReviewer" | "approvals_reviewer" => text != "user",
+        _ => matches!(text, "dangerFullAccess" | "danger-full-access" | "externalSandbox"),
+    }
 }
 
 /// What `thread/settings/update` is told for a mode; nothing where there is no such mode.

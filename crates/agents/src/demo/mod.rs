@@ -15,7 +15,7 @@ use std::{ffi::OsString, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{CommandInfo, ModelInfo, NativeProtocol, PromptQueue},
+    capabilities::{Asks, CommandInfo, ModelInfo, NativeProtocol, PromptQueue},
     ports::{Agent, AgentLink, Boxed, Launch, Probe},
     spec::SpecOption,
 };
@@ -28,6 +28,14 @@ pub const KIND: &str = "demo";
 
 /// Its permission modes.
 const MODES: [&str; 4] = ["default", "acceptEdits", "plan", "bypassPermissions"];
+
+/// How much it asks in each of them.
+const ASKS: [(&str, Asks); 4] = [
+    ("default", Asks::Everything),
+    ("acceptEdits", Asks::Some),
+    ("plan", Asks::Everything),
+    ("bypassPermissions", Asks::Nothing),
+];
 
 /// The demo agent.
 #[derive(Clone, Debug)]
@@ -120,6 +128,7 @@ fn capabilities() -> Capabilities {
         past_archive: false,
         supported_models: Some(models()),
         supported_permission_modes: Some(MODES.map(Into::into).to_vec()),
+        mode_asks: ASKS.map(|(mode, asks)| (mode.into(), asks)).into(),
         supported_commands: Some(commands()),
     }
 }

@@ -78,6 +78,9 @@ impl Registry {
             model = now.model.filter(|_| takes(SpecOption::Model)).or(model);
             let can_be = |mode: &String| known.is_none_or(|known| known.contains(mode));
             mode = now.mode.filter(|mode| takes(SpecOption::Mode) && can_be(mode)).or(mode);
+            // Whoever may not switch asking off gets one that asks.
+            let bypass = self.shared.policy.bypass;
+            mode = mode.filter(|mode| who.may_use_mode(mode, capabilities.asks(mode), bypass).is_ok());
         }
         let spec = SessionSpec { model, mode, prompt: Vec::new(), resume: None, fork: None, ..born };
         let (spec, fork) = self.admit(who, spec).await?;
@@ -145,6 +148,7 @@ impl Registry {
             return Err(Refusal::new(RefusalCode::Invalid, "name the folder to work in (`cwd`)"));
         }
         let mut spec = spec.admit(&capabilities)?;
+        self.guard_spec(who, agent, &capabilities, &spec)?;
         let roots = &self.shared.policy.roots;
         spec.cwd = folder(&spec.cwd, roots)?;
         for extra in &mut spec.extra_dirs {

@@ -8,6 +8,7 @@ mod asked;
 mod create;
 mod daemon;
 mod failing;
+mod modes;
 mod past;
 mod reader;
 mod shelf;
@@ -252,6 +253,7 @@ impl Registry {
         who.may(action.needs(), session)?;
         let key = CommandKey { token: who.token.clone(), id };
         let handle = self.wake(session).await?;
+        self.guard_action(who, &handle, &action)?;
         let known = if handle.asked.is_new(&key) {
             None
         } else {

@@ -23,7 +23,8 @@ use super::{
 };
 use crate::{
     Action, Actor, Capabilities, Event, Generation, Millis, Refusal, RefusalCode, RequestId, Seq,
-    capabilities::PromptQueue,
+    access::Bypass,
+    capabilities::{Asks, PromptQueue},
     command::{Command, CommandKey, Receipt, Stage},
     event::{Content, Exit, Level, Setting, TurnOrigin, TurnOutcome, TurnResult},
     log::Book,
@@ -51,6 +52,8 @@ pub struct Policy {
     pub request_deadline: Option<Duration>,
     /// The folders that sessions may work in, and all below them; empty is any.
     pub roots: std::sync::Arc<[std::path::PathBuf]>,
+    /// Whether agents may work in modes in which they ask nobody.
+    pub bypass: Bypass,
 }
 
 /// Something for the task to do that is neither an entry nor an instruction.
@@ -358,6 +361,32 @@ impl Machine {
         let capabilities = Box::new(capabilities);
         book.append(now, Some(Actor::Daemon), Event::AgentStarting { generation, capabilities, resume });
         generation
+    }
+
+    /// The mode to start in. One in which the agent asks nobody is not taken up again where that was switched off since: the
+    /// agent then starts in the mode that asks, and the session says so.
+    pub fn starting_mode(
+        &self,
+        book: &mut Book<State>,
+        now: Millis,
+        capabilities: &Capabilities,
+    ) -> Option<String> {
+        let mode = book.state().summary.mode.clone()?;
+        let before = &book.state().capabilities;
+        let unasked = [before, capabilities].iter().any(|known| known.asks(&mode) == Asks::Nothing);
+        if !unasked || self.policy.bypass == Bypass::ForOwners {
+            return Some(mode);
+        }
+        let asking = capabilities.asking_mode().map(str::to_owned);
+        let text = format!(
+            "the agent does not start in the mode `{mode}`, in which it asks nobody: `sessions.allow_bypass` is off"
+        );
+        book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
+        if let Some(mode) = asking.clone() {
+            let setting = Setting::Mode { mode };
+            book.append(now, Some(Actor::Daemon), Event::SettingChanged { setting });
+        }
+        asking
     }
 
     /// Sends queued prompts for which it is time.

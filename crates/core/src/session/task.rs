@@ -435,6 +435,7 @@ impl Task {
         let resume = self.resume_point(book.state());
         let named = resume.as_ref().map(|point| point.agent_session.clone());
         let capabilities = self.agent.as_ref().map(|agent| agent.capabilities()).unwrap_or_default();
+        let mode = self.machine.starting_mode(&mut book, now, &capabilities);
         let generation = self.machine.starting(&mut book, now, capabilities, named);
         let Some(agent) = &self.agent else {
             let kind = &self.birth.spec.agent;
@@ -443,7 +444,7 @@ impl Task {
             self.machine.report(&mut book, now, Report::Exited(exit));
             return;
         };
-        let spec = Arc::new(self.effective_spec(book.state()));
+        let spec = Arc::new(SessionSpec { mode, ..self.effective_spec(book.state()) });
         drop(book);
         tracing::info!(agent = agent.kind(), %generation, "agent starts");
         let link = agent.start(Launch { session: self.id, generation, spec, resume });
@@ -452,11 +453,10 @@ impl Task {
         working.blocked = false;
     }
 
-    /// What was asked for, with the settings that have changed since.
+    /// What was asked for, with the model that it has since.
     fn effective_spec(&self, state: &State) -> SessionSpec {
         let mut spec = self.birth.spec.clone();
         spec.model.clone_from(&state.summary.model);
-        spec.mode.clone_from(&state.summary.mode);
         spec
     }
 

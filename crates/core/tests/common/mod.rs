@@ -8,12 +8,12 @@ use std::{
 
 use portolan_core::{
     Action, Capabilities, CommandId, Event, Principal, Role, Seq, SessionId, SessionSpec, TokenId,
-    capabilities::NativeProtocol,
+    capabilities::{Asks, NativeProtocol},
     event::{AgentInfo, Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
     log::delivery::{Delivery, Mode, Start},
     ports::{
-        Account, Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, LoginWay, Order, Past,
-        Probe, REPORTS, Report, Store, Ticket,
+        Account, Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, LoginWay, Means, Order,
+        Past, Probe, REPORTS, Report, Store, Ticket,
     },
     registry::{Registry, SessionReader},
     request::Ask,
@@ -139,6 +139,12 @@ pub(crate) fn capabilities() -> Capabilities {
         model_switching: true,
         environment: true,
         past_archive: true,
+        permission_modes: true,
+        permission_mode_switching_mid_session: true,
+        passthrough: true,
+        mode_asks: [("ask", Asks::Everything), ("edit", Asks::Some), ("off", Asks::Nothing)]
+            .map(|(mode, asks)| (mode.to_owned(), asks))
+            .into(),
         options: SpecOption::ALL.to_vec(),
         ..Capabilities::default()
     }
@@ -160,6 +166,12 @@ impl Agent for Fake {
             return Err("`LD_PRELOAD` is refused".into());
         }
         Ok(spec.env.clone())
+    }
+    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
+        match means {
+            Means::Message(body) => body["off"].as_str().map(str::to_owned),
+            Means::Variables(variables) => variables.get_key_value("OFF").map(|(name, _)| name.clone()),
+        }
     }
     fn probe(&self) -> Boxed<'_, Probe> {
         Box::pin(async {

@@ -1,10 +1,10 @@
-//! What a message asks for, done. Roles are checked by core; here only what the protocol adds: which error is whose,
-//! and who may switch off asking.
+//! What a message asks for, done. Roles and modes are checked by core; here only what the protocol adds: which error is
+//! whose.
 
 use std::sync::Arc;
 
 use portolan_core::{
-    Action, CommandId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, SessionSpec,
+    Action, CommandId, Principal, Refusal, RefusalCode, Seq, SessionId, SessionSpec,
     command::Stage,
     event::Content,
     log::delivery::{Mode, Start},
@@ -16,21 +16,14 @@ use portolan_core::{
 use serde_json::json;
 
 use super::{
-    Bypass, Insights,
+    Insights,
     parse::Parsed,
     project::{Detail, MAIN, Past, Sort, sort},
     questions::{Partial, Step},
     wire::{
-        ClientMessage, ErrorCode, ErrorPayload, ListedSession, PermissionModeChange, PermissionResponse,
-        SessionCreate, UserInput,
+        ClientMessage, ErrorCode, ErrorPayload, ListedSession, PermissionResponse, SessionCreate, UserInput,
     },
 };
-
-/// The mode in which an agent asks for nothing.
-const BYPASS: &str = "bypassPermissions";
-
-/// The modes of the protocol; what an agent that tells none of its own is taken to have.
-const MODES: [&str; 4] = ["default", "acceptEdits", BYPASS, "plan"];
 
 /// Sessions in a list.
 const LISTED: u32 = 200;
@@ -151,7 +144,9 @@ impl Task {
                 }
                 Action::Interrupt
             }
-            ClientMessage::PermissionModeChange(change) => self.mode(state, change)?,
+            ClientMessage::PermissionModeChange(change) => {
+                Action::SetMode { mode: change.permission_mode.clone() }
+            }
             ClientMessage::PermissionResponse(response) => permission(state, response)?,
             ClientMessage::SessionCreate(_)
             | ClientMessage::Auth(_)
@@ -173,7 +168,7 @@ impl Task {
         let registry = &self.insights.registry;
         match &self.parsed.message {
             ClientMessage::SessionCreate(create) => {
-                let spec = self.spec(create)?;
+                let spec = self.spec(create);
                 let made = registry.create(&self.who, self.id.clone(), spec).await;
                 let session = made.map_err(|refusal| why(code, &refusal))?.session;
                 let detail = detail(create.stream);
@@ -222,17 +217,10 @@ impl Task {
         Ok((session, state))
     }
 
-    fn spec(&self, create: &SessionCreate) -> Doing<SessionSpec> {
+    fn spec(&self, create: &SessionCreate) -> SessionSpec {
         let agent = create.agent.clone().unwrap_or_else(|| self.insights.settings.agent.clone());
-        if let Some(mode) = &create.permission_mode {
-            let agents = self.insights.registry.agents();
-            let known = agents.iter().find(|known| known.kind == agent);
-            let modes = known.and_then(|known| known.capabilities.supported_permission_modes.clone());
-            self.may_use(mode, modes.as_deref())
-                .map_err(|message| Why { code: ErrorCode::SessionCreateFailed, message })?;
-        }
         let prompt = Some(&create.prompt).filter(|prompt| !prompt.is_empty());
-        Ok(SessionSpec {
+        SessionSpec {
             agent,
             cwd: create.cwd.clone().into(),
             prompt: prompt.map(Content::text).into_iter().collect(),
@@ -240,33 +228,7 @@ impl Task {
             mode: create.permission_mode.clone(),
             model: create.model.clone().filter(|model| !model.is_empty()),
             ..SessionSpec::default()
-        })
-    }
-
-    /// May this client put an agent with these modes into that one? The reason when not.
-    fn may_use(&self, mode: &str, modes: Option<&[String]>) -> Result<(), String> {
-        let known: Vec<&str> =
-            modes.map_or_else(|| MODES.to_vec(), |modes| modes.iter().map(String::as_str).collect());
-        if !known.contains(&mode) {
-            let short: String = mode.chars().filter(|c| !c.is_control()).take(40).collect();
-            return Err(format!("unknown mode `{short}`; this agent has {}", known.join(", ")));
         }
-        if mode != BYPASS {
-            return Ok(());
-        }
-        if self.insights.settings.bypass == Bypass::Refused {
-            return Err(format!(
-                "the mode `{BYPASS}` is off; `allow_bypass = true` under [insights] allows it"
-            ));
-        }
-        self.who.may_daemon(Role::Owner).map_err(|refusal| refusal.message)
-    }
-
-    fn mode(&self, state: &State, change: &PermissionModeChange) -> Doing<Action> {
-        let mode = &change.permission_mode;
-        self.may_use(mode, state.capabilities.supported_permission_modes.as_deref())
-            .map_err(|message| Why { code: ErrorCode::PermissionModeChangeFailed, message })?;
-        Ok(Action::SetMode { mode: mode.clone() })
     }
 
     /// What an input means: the answer to a question, the next prompt, or nothing yet.

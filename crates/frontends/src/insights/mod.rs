@@ -52,8 +52,6 @@ pub struct Settings {
     pub agent: String,
     /// Clients of this machine that show no token may come in, as operators. For a listener of its own only.
     pub anonymous_loopback: Anonymous,
-    /// Owners may use the mode in which agents ask for nothing.
-    pub bypass: Bypass,
 }
 
 /// Whether clients without a token may come in.
@@ -66,19 +64,9 @@ pub enum Anonymous {
     FromLoopback,
 }
 
-/// Whether agents may be told to ask for nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Bypass {
-    /// By nobody.
-    #[default]
-    Refused,
-    /// By owners.
-    ForOwners,
-}
-
 impl Default for Settings {
     fn default() -> Self {
-        Self { agent: "claude".into(), anonymous_loopback: Anonymous::Refused, bypass: Bypass::Refused }
+        Self { agent: "claude".into(), anonymous_loopback: Anonymous::Refused }
     }
 }
 

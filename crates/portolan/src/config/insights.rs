@@ -11,12 +11,11 @@ pub(crate) struct Insights {
     #[serde(deserialize_with = "super::optional_address")]
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) allow_anonymous_loopback: bool,
-    pub(crate) allow_bypass: bool,
     pub(crate) agent: String,
 }
 
 impl Default for Insights {
     fn default() -> Self {
-        Self { listen: None, allow_anonymous_loopback: false, allow_bypass: false, agent: "claude".into() }
+        Self { listen: None, allow_anonymous_loopback: false, agent: "claude".into() }
     }
 }

@@ -49,6 +49,9 @@ const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'stati
     Key { path, kind, default, doc }
 }
 
+/// Keys of an earlier version, and what they are called now.
+pub(crate) const MOVED: &[(&str, &str)] = &[("insights.allow_bypass", "sessions.allow_bypass")];
+
 /// Every key there is, in the order of the reference.
 pub(crate) const KEYS: &[Key] = &[
     key(
@@ -148,6 +151,13 @@ pub(crate) const KEYS: &[Key] = &[
         "Folders that sessions may work in, with all below them; links are followed first. Empty allows any folder.",
     ),
     key(
+        "sessions.allow_bypass",
+        Kind::Switch,
+        "false",
+        "Let owners use modes in which an agent asks nobody before it acts, such as `bypassPermissions`, `full-access` or \
+         `yolo`. Nobody else may, by whichever frontend.",
+    ),
+    key(
         "requests.deadline_seconds",
         Kind::Number,
         "",
@@ -173,12 +183,6 @@ pub(crate) const KEYS: &[Key] = &[
         "false",
         "Let clients of this machine into `insights.listen` that show no token, as operators. Every program on this \
          machine can then prompt and approve, agents included.",
-    ),
-    key(
-        "insights.allow_bypass",
-        Kind::Switch,
-        "false",
-        "Let dashboards with an owner's token use the mode `bypassPermissions`, in which agents ask for nothing.",
     ),
     key(
         "insights.agent",
@@ -302,10 +306,15 @@ pub(crate) const KEYS: &[Key] = &[
     ),
 ];
 
+/// The environment variable of a key.
+pub(crate) fn variable(path: &str) -> String {
+    format!("PORTOLAN_{}", path.replace('.', "_").to_uppercase())
+}
+
 impl Key {
     /// The environment variable that sets it. Keys of agents have none: their names are not ours.
     pub(crate) fn variable(&self) -> Option<String> {
-        (!self.path.contains('*')).then(|| format!("PORTOLAN_{}", self.path.replace('.', "_").to_uppercase()))
+        (!self.path.contains('*')).then(|| variable(self.path))
     }
 
     /// Is this the key with that full name?

@@ -98,6 +98,10 @@ pub(crate) fn assemble(
     let mut warnings = Vec::new();
     let variables: BTreeMap<String, String> = variables.into_iter().collect();
     for (name, value) in &variables {
+        if let Some((_, to)) = keys::MOVED.iter().find(|(old, _)| keys::variable(old) == *name) {
+            problems.push(format!("environment {name}: {}", moved(to)));
+            continue;
+        }
         match KEYS.iter().find(|key| key.variable().as_ref() == Some(name)) {
             Some(key) => {
                 let origin = Origin::Environment(name.clone());
@@ -314,6 +318,9 @@ impl Walk<'_> {
                 let text = format!("`{}` is a table, not a {}", path.join("."), value.get_ref().type_str());
                 self.problem(at_name, &text);
             }
+        } else if let Some((_, to)) = keys::MOVED.iter().find(|(old, _)| *old == path.join(".")) {
+            let text = moved(to);
+            self.problem(at_name, &text);
         } else {
             let last = names.last().copied().unwrap_or_default();
             let meant = keys::similar(last, keys::siblings(&names));
@@ -321,6 +328,11 @@ impl Walk<'_> {
             self.problem(at_name, &text);
         }
     }
+}
+
+/// A setting that holds for more than it did is not taken over in silence.
+fn moved(to: &str) -> String {
+    format!("this key is now `{to}`, and holds for every frontend; set that one instead")
 }
 
 fn did_you_mean(meant: Option<&str>) -> String {
@@ -376,6 +388,18 @@ mod tests {
             file("[agents.claude]\nzzz = 1\n").unwrap_err(),
             ["portolan.toml:2: unknown key `agents.claude.zzz`; `portolan config` shows what there is"]
         );
+    }
+
+    #[test]
+    fn a_key_that_has_moved_says_where_it_is_now() {
+        let why =
+            "this key is now `sessions.allow_bypass`, and holds for every frontend; set that one instead";
+        let old = "[insights]\nallow_bypass = true\n";
+        assert_eq!(file(old).unwrap_err(), [format!("portolan.toml:2: {why}")]);
+        let variable = "PORTOLAN_INSIGHTS_ALLOW_BYPASS";
+        let told = assemble("", [(variable.to_owned(), "true".to_owned())], &[]).unwrap_err();
+        assert_eq!(told, [format!("environment {variable}: {why}")]);
+        assert!(file("[sessions]\nallow_bypass = true\n").unwrap().settings.sessions.allow_bypass);
     }
 
     #[test]

@@ -156,6 +156,7 @@ impl Limits {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Sessions {
     pub(crate) roots: Vec<PathBuf>,
+    pub(crate) allow_bypass: bool,
 }
 
 /// What an agent waits for.

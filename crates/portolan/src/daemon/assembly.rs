@@ -5,7 +5,8 @@ use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::DialIn, prices};
 use portolan_core::{
     Capabilities, Principal, Role, SessionSpec,
-    ports::{Account, Agent, AgentLink, Boxed, Clock, Launch, Past, Probe, Store},
+    access::Bypass,
+    ports::{Account, Agent, AgentLink, Boxed, Clock, Launch, Means, Past, Probe, Store},
     registry::Registry,
     session::machine::Policy,
 };
@@ -114,6 +115,7 @@ pub(crate) async fn build(
     let policy = Policy {
         request_deadline: settings.requests.deadline_seconds.map(seconds),
         roots: settings.sessions.roots.clone().into(),
+        bypass: if settings.sessions.allow_bypass { Bypass::ForOwners } else { Bypass::Refused },
     };
     let dial_in = DialIn::new();
     let agents = agents(settings, home, &dial_in)?;
@@ -282,6 +284,9 @@ impl Agent for Configured {
     fn capabilities(&self) -> Capabilities {
         self.agent.capabilities()
     }
+    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
+        self.agent.asks_nothing(means)
+    }
     fn probe(&self) -> Boxed<'_, Probe> {
         self.agent.probe()
     }
@@ -336,6 +341,57 @@ mod tests {
         let environment = demo.environment(&asks("FINE")).unwrap();
         assert_eq!((&*environment["FINE"], &*environment["HARBOUR"]), ("x", "1"));
         assert!(demo.environment(&asks("LD_PRELOAD")).is_err());
+    }
+
+    // covers: 002-067, 004-042
+    #[tokio::test]
+    async fn no_agent_begins_in_a_mode_that_asks_nobody_unless_that_is_allowed() {
+        use portolan_core::{CommandId, RefusalCode, capabilities::Asks};
+
+        let folder = tempfile::tempdir().unwrap();
+        let settings: Settings = toml::from_str("[agents.mine]\ncommand = [\"mine\"]\n").unwrap();
+        let all = agents(&settings, &Home::at(folder.path()), &DialIn::new()).unwrap();
+        let store = Arc::new(portolan_store::MemoryStore::new());
+        let registry = Registry::open(store, all.clone(), Clock::system(), Policy::default()).await.unwrap();
+        let operator = Principal { role: Role::Operator, ..owner() };
+        let mut unasking = Vec::new();
+        for agent in &all {
+            let kind = agent.kind();
+            let create = async |who: &Principal, mode: &str| {
+                let cwd = folder.path().to_path_buf();
+                let spec = SessionSpec {
+                    agent: kind.into(),
+                    cwd,
+                    mode: Some(mode.into()),
+                    ..SessionSpec::default()
+                };
+                registry.create(who, CommandId::random(), spec).await.map_err(|refusal| refusal.code)
+            };
+            for (mode, asks) in agent.capabilities().mode_asks {
+                if asks == Asks::Nothing {
+                    unasking.push(format!("{kind} {mode}"));
+                    for who in [&operator, &owner()] {
+                        assert_eq!(create(who, &mode).await, Err(RefusalCode::Forbidden), "{kind} {mode}");
+                    }
+                }
+            }
+            // One that nobody has marked is for owners, where the agent may have it at all.
+            let unmarked = create(&operator, "unheard-of").await;
+            let may_have_it = agent.capabilities().supported_permission_modes.is_none();
+            assert_eq!(unmarked == Err(RefusalCode::Forbidden), may_have_it, "{kind}: {unmarked:?}");
+        }
+        for named in [
+            "claude auto",
+            "codex never-ask",
+            "claude-agent-acp bypassPermissions",
+            "codex-acp agent",
+            "gemini yolo",
+            "qwen yolo",
+            "goose auto",
+            "demo bypassPermissions",
+        ] {
+            assert!(unasking.iter().any(|known| known == named), "{named} is not among {unasking:?}");
+        }
     }
 
     #[test]

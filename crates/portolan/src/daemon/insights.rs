@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portolan_core::{DaemonEvent, ports::Clock};
 use portolan_frontends::{
     door::{self, Door, DoorSettings, Keeper, ListenAddress, Listening, Reporter, Serving},
-    insights::{self, Anonymous, Bypass, Insights},
+    insights::{self, Anonymous, Insights},
     native::Native,
 };
 use tokio_util::sync::CancellationToken;
@@ -37,11 +37,10 @@ pub(super) fn build(
             .with_late_paths(insights::is_late_on_own);
     let anonymous_loopback =
         if wanted.allow_anonymous_loopback { Anonymous::FromLoopback } else { Anonymous::Refused };
-    let bypass = if wanted.allow_bypass { Bypass::ForOwners } else { Bypass::Refused };
     let of = |keeper: Arc<Keeper>, anonymous_loopback| Insights {
         registry: native.registry.clone(),
         keeper,
-        settings: Arc::new(insights::Settings { agent: wanted.agent.clone(), anonymous_loopback, bypass }),
+        settings: Arc::new(insights::Settings { agent: wanted.agent.clone(), anonymous_loopback }),
         // They end with the native protocol's, and are waited for with them.
         stopping: native.stopping.clone(),
         connections: native.connections.clone(),

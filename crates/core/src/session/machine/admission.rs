@@ -64,13 +64,7 @@ impl Machine {
                     agent,
                     "change its mode while it runs",
                 )?;
-                match &can.supported_permission_modes {
-                    Some(known) if !known.contains(mode) => refuse(
-                        RefusalCode::Invalid,
-                        &format!("unknown mode `{mode}`; this agent has {}", known.join(", ")),
-                    ),
-                    _ => Ok(()),
-                }
+                can.has_mode(mode)
             }
             Action::SetThinking { .. } => {
                 Capabilities::require(can.thinking_budget, agent, "set a thinking budget")

@@ -1,9 +1,8 @@
 //! What messages do, against a session that really runs.
 
-use portolan_core::{Action, CommandId, Role, request::Answer};
+use portolan_core::{Action, CommandId, Role, access::Bypass, request::Answer};
 
 use super::*;
-use crate::insights::Bypass;
 
 async fn stand() -> (Stand, Client<DuplexStream>) {
     let stand = Stand::new().await;
@@ -276,7 +275,7 @@ async fn a_mode_changes_where_the_agent_takes_it() {
         ("plan", "a puppet has no plan"),
         ("anarchy", "unknown mode `anarchy`"),
         ("", "unknown mode ``"),
-        ("bypassPermissions", "`allow_bypass = true` under [insights]"),
+        ("bypassPermissions", "it needs the role owner"),
     ] {
         client.send("permission_mode.change", change(mode)).await;
         let (code, told) = client.error().await;
@@ -292,8 +291,16 @@ async fn a_mode_changes_where_the_agent_takes_it() {
 // covers: 001-006
 #[tokio::test]
 async fn asking_is_switched_off_by_owners_alone_and_only_where_that_is_allowed() {
-    let agent = "puppet".to_owned();
-    let stand = Stand::with(Settings { agent, bypass: Bypass::ForOwners, ..Settings::default() }).await;
+    let off = Stand::new().await;
+    let mut owner = off.client("own", Role::Owner).await;
+    owner
+        .send("session.create", json!({"prompt": "x", "cwd": "/", "permission_mode": "bypassPermissions"}))
+        .await;
+    let (code, why) = owner.error().await;
+    assert_eq!(code, "SESSION_CREATE_FAILED");
+    assert!(why.contains("`allow_bypass = true` under [sessions]"), "{why}");
+    let policy = Policy { bypass: Bypass::ForOwners, ..Policy::default() };
+    let stand = Stand::under(Settings { agent: "puppet".into(), ..Settings::default() }, policy).await;
     let create = json!({"prompt": "say:one", "cwd": "/", "permission_mode": "bypassPermissions"});
     let mut operator = stand.client("ada", Role::Operator).await;
     operator.send("session.create", create.clone()).await;

@@ -27,7 +27,7 @@ struct Open {
 impl Open {
     async fn new(anonymous_loopback: Anonymous) -> Self {
         let agent = "puppet".to_owned();
-        let stand = Stand::with(Settings { agent, anonymous_loopback, ..Settings::default() }).await;
+        let stand = Stand::with(Settings { agent, anonymous_loopback }).await;
         let closing = CancellationToken::new();
         let door = Door::bind(&stand.door).await.unwrap();
         let serving =

@@ -68,11 +68,13 @@ impl Stand {
     }
 
     async fn with(settings: Settings) -> Self {
+        Self::under(settings, Policy::default()).await
+    }
+
+    async fn under(settings: Settings, policy: Policy) -> Self {
         let (store, clock) = (Arc::new(MemoryStore::new()), Clock::system());
         let registry =
-            Registry::open(store.clone(), vec![Arc::new(Puppet)], clock.clone(), Policy::default())
-                .await
-                .unwrap();
+            Registry::open(store.clone(), vec![Arc::new(Puppet)], clock.clone(), policy).await.unwrap();
         let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
         let tickets = Tickets::open(store.clone(), clock.clone(), tokens.clone()).await.unwrap();
         let door = DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };

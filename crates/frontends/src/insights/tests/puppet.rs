@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities,
-    capabilities::NativeProtocol,
+    capabilities::{Asks, NativeProtocol},
     event::{
         AgentInfo, Content, ErrorInfo, ErrorKind, Event, Exit, ExitReason, ItemKind, ToolKind, ToolOutcome,
         TurnOrigin, TurnOutcome, TurnResult, plain_text,
@@ -41,6 +41,11 @@ impl Agent for Puppet {
             native_protocol: NativeProtocol::Demo,
             options: vec![O::Cwd, O::Prompt, O::Name, O::Model, O::Mode, O::AllowedTools],
             supported_permission_modes: Some(MODES.map(Into::into).to_vec()),
+            mode_asks: [Asks::Everything, Asks::Some, Asks::Nothing, Asks::Everything]
+                .into_iter()
+                .zip(MODES)
+                .map(|(asks, mode)| (mode.into(), asks))
+                .collect(),
             ..Capabilities::default()
         }
     }

@@ -1,0 +1,91 @@
+//! The guard of modes: nobody switches asking off who may not, by whichever way and through whichever frontend.
+//!
+//! What a mode asks its agent marks in its capabilities; who may use it [`Principal::may_use_mode`] decides. Here is only
+//! where a mode can hide: in a new session, in a command, in an answer, in variables and in the agent's own protocol.
+
+use std::sync::Arc;
+
+use super::Registry;
+use crate::{
+    Action, Capabilities, Principal, Refusal, SessionSpec,
+    capabilities::Asks,
+    ports::{Agent, Means},
+    request::Answer,
+    session::task::Handle,
+};
+
+impl Registry {
+    /// May this principal make a session with this mode and these variables?
+    pub(super) fn guard_spec(
+        &self,
+        who: &Principal,
+        agent: &Arc<dyn Agent>,
+        capabilities: &Capabilities,
+        spec: &SessionSpec,
+    ) -> Result<(), Refusal> {
+        let bypass = self.shared.policy.bypass;
+        if let Some(mode) = &spec.mode {
+            let asks = capabilities.asks(mode);
+            // One that does not exist is refused by that name, whoever asks for it.
+            if asks != Asks::Unknown || capabilities.has_mode(mode).is_ok() {
+                who.may_use_mode(mode, asks, bypass)?;
+            }
+        }
+        match agent.asks_nothing(Means::Variables(&spec.env)) {
+            Some(variable) => who.may_use_mode(&variable, Asks::Nothing, bypass),
+            None => Ok(()),
+        }
+    }
+
+    /// May this principal have the agent work in whatever mode this leads to?
+    pub(super) fn guard_action(
+        &self,
+        who: &Principal,
+        handle: &Handle,
+        action: &Action,
+    ) -> Result<(), Refusal> {
+        let bypass = self.shared.policy.bypass;
+        let guard = |mode: &str, asks| who.may_use_mode(mode, asks, bypass);
+        let means = match action {
+            Action::SetMode { mode } => {
+                let asks = self.asks(handle, mode);
+                // One that does not exist is refused by that name, whoever asks for it.
+                let missing =
+                    asks == Asks::Unknown && handle.log.book().state().capabilities.has_mode(mode).is_err();
+                return if missing { Ok(()) } else { guard(mode, asks) };
+            }
+            Action::Answer { answer: Answer::Allow { mode, option, .. }, .. } => {
+                if let Some(mode) = mode {
+                    guard(mode, self.asks(handle, mode))?;
+                }
+                // Some agents offer to go on in another mode as one more way to say yes, under the mode's name.
+                return match option {
+                    Some(option) if self.asks(handle, option) == Asks::Nothing => {
+                        guard(option, Asks::Nothing)
+                    }
+                    _ => Ok(()),
+                };
+            }
+            Action::Native { body } => Means::Message(body),
+            Action::SetEnvironment { variables } => Means::Variables(variables),
+            _ => return Ok(()),
+        };
+        let agent = self.agent(&handle.log.book().state().summary.agent);
+        match agent.and_then(|agent| agent.asks_nothing(means)) {
+            Some(hidden) => guard(&hidden, Asks::Nothing),
+            None => Ok(()),
+        }
+    }
+
+    /// How much the agent of this session asks in a mode. A session of an older Portolan has no marks in its log; its agent
+    /// has.
+    fn asks(&self, handle: &Handle, mode: &str) -> Asks {
+        let (marked, agent) = {
+            let book = handle.log.book();
+            let state = book.state();
+            (state.capabilities.mode_asks.get(mode).copied(), state.summary.agent.clone())
+        };
+        let by_agent = || self.agent(&agent).map_or(Asks::Unknown, |agent| agent.capabilities().asks(mode));
+        marked.unwrap_or_else(by_agent)
+    }
+}

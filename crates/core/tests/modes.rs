@@ -1,0 +1,167 @@
+//! Modes in which an agent asks nobody: who may use them, by every way that leads there. Issue 15, item 4.
+
+#![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{World, owner, principal, spec};
+use portolan_core::{
+    Action, CommandId, Event, Principal, RefusalCode, Role, Seq, SessionSpec,
+    access::Bypass,
+    event::{Level, Setting},
+    log::delivery::Start,
+    ports::{Order, Report},
+    request::{Answer, Ask, AskOption, Scope, Verdict},
+    session::machine::Policy,
+};
+use portolan_store::MemoryStore;
+use serde_json::json;
+
+fn allowing() -> Policy {
+    Policy { bypass: Bypass::ForOwners, ..Policy::default() }
+}
+
+fn operator() -> Principal {
+    principal("operator", Role::Operator)
+}
+
+fn with_mode(mode: &str) -> SessionSpec {
+    SessionSpec { mode: Some(mode.into()), ..spec() }
+}
+
+async fn create(world: &World, who: &Principal, spec: SessionSpec) -> Result<(), RefusalCode> {
+    let made = world.registry.create(who, CommandId::random(), spec).await;
+    if made.is_ok() {
+        world.puppet().await.ready().await;
+    }
+    made.map(drop).map_err(|refusal| refusal.code)
+}
+
+// covers: 002-067
+#[tokio::test]
+async fn a_session_begins_in_a_mode_that_asks_nobody_by_an_owner_alone_and_where_that_is_allowed() {
+    let forbidden = Err(RefusalCode::Forbidden);
+    let strict = World::new().await;
+    let open = World::over(Arc::new(MemoryStore::new()), allowing()).await;
+    for (mode, who, when_off, when_allowed) in [
+        ("ask", operator(), Ok(()), Ok(())),
+        ("edit", operator(), Ok(()), Ok(())),
+        ("off", operator(), forbidden, forbidden),
+        ("off", owner(), forbidden, Ok(())),
+        ("never heard of", operator(), forbidden, forbidden),
+        ("never heard of", owner(), Ok(()), Ok(())),
+    ] {
+        assert_eq!(create(&strict, &who, with_mode(mode)).await, when_off, "{mode} {}", who.name);
+        assert_eq!(create(&open, &who, with_mode(mode)).await, when_allowed, "{mode} {}", who.name);
+    }
+    let variables = SessionSpec { env: [("OFF".to_owned(), "1".to_owned())].into(), ..spec() };
+    assert_eq!(create(&strict, &owner(), variables.clone()).await, forbidden);
+    assert_eq!(create(&open, &owner(), variables).await, Ok(()));
+}
+
+// covers: 004-042
+#[tokio::test]
+async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guard() {
+    let plan = Ask::Plan { plan: None, input: json!({}) };
+    let option =
+        AskOption { id: "off".into(), label: "Yes, and ask no more".into(), verdict: Verdict::Allow };
+    let permission = Ask::Permission {
+        tool_name: "ExitPlanMode".into(),
+        input: json!({}),
+        description: None,
+        changes: vec![],
+        reason: None,
+        blocked_path: None,
+        suggestions: vec![],
+        options: vec![option],
+    };
+    let forbidden = Some(RefusalCode::Forbidden);
+    for (policy, for_owner) in [(Policy::default(), forbidden), (allowing(), None)] {
+        let world = World::over(Arc::new(MemoryStore::new()), policy).await;
+        let (session, puppet) = world.session().await;
+        let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+        let submit = async |who: &Principal, action| {
+            let done = world.registry.submit(who, session, CommandId::random(), action).await;
+            done.err().map(|refusal| refusal.code)
+        };
+        let set = |mode: &str| Action::SetMode { mode: mode.into() };
+        assert_eq!(submit(&operator(), set("edit")).await, None);
+        assert_eq!(submit(&operator(), set("never heard of")).await, forbidden);
+        for action in [
+            set("off"),
+            Action::Native { body: json!({ "off": "its own word" }) },
+            Action::SetEnvironment { variables: [("OFF".to_owned(), "1".to_owned())].into() },
+        ] {
+            assert_eq!(submit(&operator(), action.clone()).await, forbidden, "{action:?}");
+            assert_eq!(submit(&owner(), action.clone()).await, for_owner, "{action:?}");
+        }
+        assert_eq!(submit(&owner(), Action::Native { body: json!({}) }).await, None);
+        for (number, ask) in [plan.clone(), permission.clone()].into_iter().enumerate() {
+            let (mode, option) = match &ask {
+                Ask::Plan { .. } => (Some("off".to_owned()), None),
+                _ => (None, Some("off".to_owned())),
+            };
+            let key = number.to_string();
+            let report =
+                Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool: None, raw: None };
+            puppet.say(report).await;
+            let opened = reader.until(|event| matches!(event, Event::RequestOpened { .. })).await;
+            let Event::RequestOpened { request } = opened else { unreachable!("just found") };
+            let answer = Answer::Allow { input: None, scope: Scope::Once, mode, option };
+            let answer = Action::Answer { request: request.request, digest: None, answer };
+            assert_eq!(submit(&operator(), answer.clone()).await, forbidden);
+            assert_eq!(submit(&owner(), answer).await, for_owner);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_of_a_session_that_asks_nobody_asks_again_for_whoever_may_not_switch_it_off() {
+    let world = World::over(Arc::new(MemoryStore::new()), allowing()).await;
+    let made = world.registry.create(&owner(), CommandId::random(), with_mode("off")).await.unwrap();
+    world.puppet().await.ready().await;
+    let like = async |who: &Principal| {
+        world.registry.create_like(who, CommandId::random(), made.session).await.unwrap().mode
+    };
+    assert_eq!(like(&operator()).await, None);
+    world.puppet().await.ready().await;
+    assert_eq!(like(&owner()).await.as_deref(), Some("off"));
+    let fork = portolan_core::spec::ForkPoint { session: made.session, at: None };
+    let fork = |mode: Option<&str>| SessionSpec {
+        fork: Some(fork.clone()),
+        mode: mode.map(Into::into),
+        ..SessionSpec::default()
+    };
+    let forked = world.registry.create(&operator(), CommandId::random(), fork(None)).await;
+    assert_eq!(forked.unwrap_err().code, RefusalCode::Forbidden);
+    assert!(world.registry.create(&operator(), CommandId::random(), fork(Some("ask"))).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_session_that_asked_nobody_asks_again_once_that_is_switched_off() {
+    let store = Arc::new(MemoryStore::new());
+    let world = World::over(Arc::clone(&store), allowing()).await;
+    let made = world.registry.create(&owner(), CommandId::random(), with_mode("off")).await.unwrap();
+    let puppet = world.puppet().await;
+    assert_eq!(puppet.launch.spec.mode.as_deref(), Some("off"));
+    puppet.ready().await;
+    world.registry.shutdown(std::time::Duration::ZERO).await;
+    let later = World::over(store, Policy::default()).await;
+    let mut reader = later.attach(made.session, Start::After(Seq::ZERO)).await;
+    later.prompt(made.session, "go on").await;
+    let mut puppet = later.puppet().await;
+    assert_eq!(puppet.launch.spec.mode.as_deref(), Some("ask"));
+    puppet.ready().await;
+    assert!(matches!(puppet.told().await.order, Order::Prompt { .. }));
+    reader.until(|event| matches!(event, Event::Prompt { .. })).await;
+    let told = reader.seen.iter().find_map(|(_, event)| match event {
+        Event::Notice { level: Level::Warning, text } => Some(text.as_str()),
+        _ => None,
+    });
+    let told = told.unwrap();
+    assert!(told.contains("`off`") && told.contains("sessions.allow_bypass"), "{told}");
+    let set = Event::SettingChanged { setting: Setting::Mode { mode: "ask".into() } };
+    assert!(reader.seen.iter().any(|(_, event)| *event == set));
+}
