@@ -12,6 +12,7 @@ pub mod event;
 pub mod ids;
 pub mod log;
 pub mod ports;
+mod prompt;
 pub mod registry;
 pub mod request;
 pub mod session;

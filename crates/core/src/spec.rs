@@ -266,6 +266,9 @@ impl SessionSpec {
         if self.max_budget_usd.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
             return invalid("max_budget_usd must be above zero".into());
         }
+        if !self.prompt.is_empty() {
+            crate::prompt::check(&self.prompt)?;
+        }
         self.mode.as_ref().map_or(Ok(()), |mode| capabilities.has_mode(mode))?;
         for name in self.env.keys() {
             if name.is_empty() || name.contains(['=', '\0']) {

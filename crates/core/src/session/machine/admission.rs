@@ -23,11 +23,7 @@ impl Machine {
         };
         match action {
             Action::Prompt { content } => {
-                if content.is_empty()
-                    || content.iter().all(|c| matches!(c, Content::Text { text } if text.is_empty()))
-                {
-                    return refuse(RefusalCode::Invalid, "a prompt needs words, or a picture");
-                }
+                crate::prompt::check(content)?;
                 let picture = content.iter().any(|piece| matches!(piece, Content::Image { .. }));
                 Capabilities::require(
                     !picture || can.image_input || self.running == Running::No,

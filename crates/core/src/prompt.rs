@@ -1,0 +1,109 @@
+//! What a prompt may hold. One check for every way to make one: a command, a new session, whichever frontend. Pure.
+
+use crate::{Refusal, RefusalCode, event::Content};
+
+/// Refuses content that no agent could be told, and content that says nothing.
+pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
+    let refuse = |why: String| Err(Refusal::new(RefusalCode::Invalid, why));
+    let mut says_something = false;
+    for piece in content {
+        says_something |= match piece {
+            Content::Text { text } => !text.trim().is_empty(),
+            Content::Image { media_type, data } => {
+                if !is_image(media_type) {
+                    let shown: String = media_type.chars().filter(|c| !c.is_control()).take(64).collect();
+                    return refuse(format!("an image has a type such as `image/png`, not `{shown}`"));
+                }
+                if !is_base64(data) {
+                    return refuse(
+                        "the `data` of an image is base64 with its padding, without line ends".into(),
+                    );
+                }
+                true
+            }
+            Content::Resource { uri, text, .. } => {
+                !uri.trim().is_empty() || text.as_ref().is_some_and(|text| !text.trim().is_empty())
+            }
+            Content::Thinking { .. } => return refuse(not_for_prompts("thinking")),
+            Content::RedactedThinking => return refuse(not_for_prompts("redacted_thinking")),
+            Content::Data { .. } => return refuse(not_for_prompts("data")),
+            Content::Other { .. } => return refuse(not_for_prompts("other")),
+        };
+    }
+    if says_something { Ok(()) } else { refuse("a prompt needs words, an image or a resource".into()) }
+}
+
+fn not_for_prompts(kind: &str) -> String {
+    format!("a prompt holds pieces of the type `text`, `image` or `resource`, not `{kind}`")
+}
+
+/// A media type of an image, without parameters.
+fn is_image(media_type: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".+-".contains(&byte);
+    media_type.strip_prefix("image/").is_some_and(|kind| !kind.is_empty() && kind.bytes().all(plain))
+}
+
+/// Base64 in its usual alphabet, padded, and of at least one byte.
+fn is_base64(data: &str) -> bool {
+    let body = data.trim_end_matches('=');
+    let padding = data.len() - body.len();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
+    !body.is_empty() && padding <= 2 && data.len().is_multiple_of(4) && body.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn judged(content: serde_json::Value) -> Result<(), String> {
+        let content: Vec<Content> = serde_json::from_value(content).unwrap();
+        check(&content).map_err(|refusal| {
+            assert_eq!(refusal.code, RefusalCode::Invalid);
+            refusal.message
+        })
+    }
+
+    // Issue 15, item 13.
+    #[test]
+    fn a_prompt_holds_what_an_agent_can_be_told_and_says_something() {
+        let image =
+            |media_type: &str, data: &str| json!([{"type": "image", "media_type": media_type, "data": data}]);
+        for good in [
+            json!([{"type": "text", "text": "hello"}]),
+            json!([{"type": "text", "text": " "}, {"type": "text", "text": "x"}]),
+            image("image/png", "iVBORw0KGgo="),
+            image("image/svg+xml", "AA=="),
+            json!([{"type": "resource", "uri": "file:///a.txt"}]),
+            json!([{"type": "resource", "uri": "", "text": "told"}]),
+        ] {
+            assert_eq!(judged(good.clone()), Ok(()), "{good}");
+        }
+        let words = json!({"type": "text", "text": "hello"});
+        for (bad, why) in [
+            (json!([]), "needs words"),
+            (json!([{"type": "text", "text": ""}]), "needs words"),
+            (json!([{"type": "text", "text": " \n\t\u{a0}"}]), "needs words"),
+            (json!([{"type": "resource", "uri": " "}]), "needs words"),
+            (json!([{"type": "thinking", "text": "hm"}]), "`thinking`"),
+            (json!([words, {"type": "thinking", "text": "hm"}]), "`thinking`"),
+            (json!([{"type": "redacted_thinking"}]), "`redacted_thinking`"),
+            (json!([{"type": "data", "data": {"a": 1}}]), "`data`"),
+            (json!([words, {"type": "other", "body": {}}]), "`other`"),
+            (image("text/html", "AAAA"), "`text/html`"),
+            (image("image/", "AAAA"), "`image/`"),
+            (image("image/png; a=\"\u{1b}", "AAAA"), "a type such as"),
+            (image("image/png", ""), "base64"),
+            (image("image/png", "===="), "base64"),
+            (image("image/png", "AAA"), "base64"),
+            (image("image/png", "A==="), "base64"),
+            (image("image/png", "AA\nA"), "base64"),
+            (image("image/png", "AA-_"), "base64"),
+            (image("image/png", "not base64 at all"), "base64"),
+        ] {
+            let told = judged(bad.clone()).unwrap_err();
+            assert!(told.contains(why), "{bad}: {told}");
+        }
+    }
+}
