@@ -351,6 +351,14 @@ impl Refusal {
         Self::new(RefusalCode::NotFound, format!("no session `{session}`; `portolan ls` shows what there is"))
     }
 
+    /// The id was used for another command.
+    pub(crate) fn id_used(id: &CommandId, seq: Seq) -> Self {
+        let message = format!(
+            "the id `{id}` was used for another command (entry {seq}), so this one is not done; send it under a new id"
+        );
+        Self::new(RefusalCode::Invalid, message)
+    }
+
     /// Try again after so long.
     pub fn busy(message: impl Into<String>, retry_after_ms: u32) -> Self {
         Self { retry_after_ms: Some(retry_after_ms), ..Self::new(RefusalCode::Busy, message) }

@@ -805,3 +805,70 @@ async fn pruning_deletes_what_is_old_and_ended_and_nothing_else() {
     assert_eq!(world.registry.prune(Some(Duration::from_mins(30)), None).await.unwrap(), 2);
     assert_eq!(world.registry.snapshot(&owner(), running).await.unwrap_err().code, RefusalCode::NotFound);
 }
+
+// Issue 15, item 12.
+#[tokio::test]
+async fn the_id_of_a_deleted_session_makes_no_second_one() {
+    let world = World::new().await;
+    let id = CommandId::random();
+    let made = world.registry.create(&owner(), id.clone(), spec()).await.expect("a session");
+    let again = world.registry.create(&owner(), id.clone(), spec()).await.expect("the same session");
+    assert_eq!(again.session, made.session);
+    world.registry.delete(&owner(), made.session).await.expect("deleted");
+    let refusal = world.registry.create(&owner(), id.clone(), spec()).await.expect_err("it is used up");
+    assert_eq!(refusal.code, RefusalCode::Ended);
+    // A daemon that starts later knows it too.
+    let later = World::over(Arc::clone(&world.store), Policy::default()).await;
+    let refusal = later.registry.create(&owner(), id, spec()).await.expect_err("it is used up");
+    assert_eq!(refusal.code, RefusalCode::Ended);
+    let other = later.registry.create(&owner(), CommandId::random(), spec()).await.expect("a session");
+    assert_ne!(other.session, made.session);
+}
+
+// Issue 15, item 12.
+#[tokio::test]
+async fn another_spec_under_the_id_of_a_session_is_refused() {
+    let world = World::new().await;
+    let with = |secret: &str| SessionSpec {
+        env: [("KEY".to_owned(), secret.to_owned()), ("B".to_owned(), "b".to_owned())].into(),
+        ..spec()
+    };
+    let id = CommandId::random();
+    let made = world.registry.create(&owner(), id.clone(), with("one")).await.expect("a session").session;
+    let again = world.registry.create(&owner(), id.clone(), with("one")).await.expect("the same");
+    assert_eq!(again.session, made);
+    let turned = SessionSpec { env: with("one").env.into_iter().rev().collect(), ..spec() };
+    let again = world.registry.create(&owner(), id.clone(), turned).await.expect("the same in another order");
+    assert_eq!(again.session, made);
+    let named = SessionSpec { name: Some("other".into()), ..with("one") };
+    for other in [named, with("another secret")] {
+        let refusal = world.registry.create(&owner(), id.clone(), other).await.expect_err("another");
+        assert_eq!(refusal.code, RefusalCode::Invalid);
+        assert!(refusal.message.contains("under a new id"), "{}", refusal.message);
+    }
+    let refusal = world.registry.create_like(&owner(), id.clone(), made).await.expect_err("another way");
+    assert_eq!(refusal.code, RefusalCode::Invalid);
+    // It is kept as a digest: nobody reads the secret there.
+    let key = portolan_core::command::CommandKey { token: owner().token, id };
+    let row = world.store.command(LogId::Daemon, key).await.expect("readable").expect("kept");
+    assert!(!String::from_utf8_lossy(&row.stage).contains("one"), "{:?}", row.stage);
+}
+
+// Issue 15, item 12.
+#[tokio::test]
+async fn two_commands_under_one_id_in_the_same_moment_are_not_taken_for_each_other() {
+    let world = World::new().await;
+    let (session, _puppet) = world.session().await;
+    let owner = owner();
+    for _ in 0..20 {
+        let id = CommandId::random();
+        let rename = |title: &str| {
+            let action = Action::Rename { title: title.into() };
+            world.registry.submit(&owner, session, id.clone(), action)
+        };
+        let (one, other, same) = tokio::join!(rename("one"), rename("other"), rename("one"));
+        let (one, same) = (one.expect("taken in"), same.expect("the same command"));
+        assert_eq!(one.seq, same.seq);
+        assert_eq!(other.expect_err("another command").code, RefusalCode::Invalid);
+    }
+}

@@ -5,6 +5,9 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
 use super::{Registry, broken, gone};
 use crate::{
     Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId,
@@ -13,9 +16,9 @@ use crate::{
     log::Book,
     ports::{Agent, CommandRow, Op, Page, Write},
     session::{
-        machine::Machine,
+        machine::{Machine, hex},
         state::{State, Summary},
-        task::{Birth, Mail},
+        task::{Birth, DELETED, Mail},
     },
     spec::{ForkPoint, SpecOption},
 };
@@ -24,7 +27,8 @@ use crate::{
 const MESSAGE_SEARCH: u64 = 1000;
 
 impl Registry {
-    /// Makes a session. The same id of the same token again gives the same session.
+    /// Makes a session. The same id of the same token again gives the same session; with another spec it is refused, and so
+    /// it is once that session was deleted.
     pub async fn create(
         &self,
         who: &Principal,
@@ -39,14 +43,14 @@ impl Registry {
         self.store_takes_writes()?;
         let key = CommandKey { token: who.token.clone(), id };
         let _under_way = UnderWay::enter(self, &key)?;
-        let session = self.session_for(&key).await?;
-        let session = match session {
+        let asked = Wanted::new("create", &spec);
+        let session = match self.session_for(&key, &asked).await? {
             Known::Made(summary) => return Ok(*summary),
             Known::Promised(session) => session,
             Known::Nothing => SessionId::new(),
         };
         let (spec, fork) = self.admit(who, spec).await?;
-        self.promise(&key, session).await?;
+        self.promise(&key, session, &asked).await?;
         self.make(who, session, spec, fork).await
     }
 
@@ -63,7 +67,8 @@ impl Registry {
         self.store_takes_writes()?;
         let key = CommandKey { token: who.token.clone(), id };
         let _under_way = UnderWay::enter(self, &key)?;
-        let session = match self.session_for(&key).await? {
+        let asked = Wanted::new("like", &like);
+        let session = match self.session_for(&key, &asked).await? {
             Known::Made(summary) => return Ok(*summary),
             Known::Promised(session) => session,
             Known::Nothing => SessionId::new(),
@@ -84,24 +89,49 @@ impl Registry {
         }
         let spec = SessionSpec { model, mode, prompt: Vec::new(), resume: None, fork: None, ..born };
         let (spec, fork) = self.admit(who, spec).await?;
-        self.promise(&key, session).await?;
+        self.promise(&key, session, &asked).await?;
         self.make(who, session, spec, fork).await
     }
 
-    /// Has this id made a session before?
-    pub(super) async fn session_for(&self, key: &CommandKey) -> Result<Known, Refusal> {
+    /// Has this id made a session before? Refused where it was for something else, or where that session was deleted.
+    pub(super) async fn session_for(&self, key: &CommandKey, asked: &Wanted) -> Result<Known, Refusal> {
         let row = self.shared.store.command(LogId::Daemon, key.clone()).await.map_err(broken)?;
-        let Some(session) = row.as_ref().and_then(promised) else { return Ok(Known::Nothing) };
+        let Some(promised) = row.as_ref().and_then(promised) else { return Ok(Known::Nothing) };
+        let session = promised.session;
+        if promised.digest.is_some_and(|digest| digest != asked.digest(session)) {
+            let message = format!(
+                "the id `{}` was used for another session (`{session}`), so this one is not made; send it under a new id",
+                key.id
+            );
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
         match self.wake(session).await {
             Ok(handle) => Ok(Known::Made(Box::new(handle.log.book().state().summary.clone()))),
-            Err(refusal) if refusal.code == RefusalCode::NotFound => Ok(Known::Promised(session)),
+            Err(refusal) if refusal.code == RefusalCode::NotFound => {
+                let deleted = self.shared.store.record(DELETED, session.to_string()).await.map_err(broken)?;
+                if deleted.is_none() {
+                    return Ok(Known::Promised(session));
+                }
+                let message = format!(
+                    "the session that the id `{}` has made was deleted; send this under a new id to make another",
+                    key.id
+                );
+                Err(Refusal::new(RefusalCode::Ended, message))
+            }
             Err(refusal) => Err(refusal),
         }
     }
 
     /// Keeps which session this id makes, before it is made: a crash in between makes no second one.
-    pub(super) async fn promise(&self, key: &CommandKey, session: SessionId) -> Result<(), Refusal> {
-        let stage = Stage::Consumed { result: Some(serde_json::json!({ "session": session })) };
+    pub(super) async fn promise(
+        &self,
+        key: &CommandKey,
+        session: SessionId,
+        asked: &Wanted,
+    ) -> Result<(), Refusal> {
+        let digest = Some(asked.digest(session));
+        let result = serde_json::to_value(Promised { session, digest }).ok();
+        let stage = Stage::Consumed { result };
         // Our own types serialise.
         let stage = serde_json::to_vec(&stage).unwrap_or_default().into();
         let row = CommandRow { key: key.clone(), seq: Seq::ZERO, stage };
@@ -133,6 +163,8 @@ impl Registry {
             fork.fill(&mut spec)?;
         }
         let agent = self.agent(&spec.agent).ok_or_else(|| self.no_agent(&spec.agent))?;
+        // Before anything is started to look for the program.
+        self.guard_spec(who, agent, &agent.capabilities(), &spec)?;
         self.is_here(agent).await?;
         let capabilities = agent.capabilities();
         if let Some(fork) = &fork {
@@ -148,7 +180,6 @@ impl Registry {
             return Err(Refusal::new(RefusalCode::Invalid, "name the folder to work in (`cwd`)"));
         }
         let mut spec = spec.admit(&capabilities)?;
-        self.guard_spec(who, agent, &capabilities, &spec)?;
         let roots = &self.shared.policy.roots;
         spec.cwd = folder(&spec.cwd, roots)?;
         for extra in &mut spec.extra_dirs {
@@ -268,10 +299,38 @@ pub(super) enum Known {
     Nothing,
 }
 
-fn promised(row: &CommandRow) -> Option<SessionId> {
+/// What is kept of an id that makes a session.
+#[derive(Serialize, Deserialize)]
+struct Promised {
+    session: SessionId,
+    /// What was asked for; absent where an older Portolan kept it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
+fn promised(row: &CommandRow) -> Option<Promised> {
     let stage: Stage = serde_json::from_slice(&row.stage).ok()?;
     let Stage::Consumed { result: Some(result) } = stage else { return None };
-    result.get("session")?.as_str()?.parse().ok()
+    serde_json::from_value(result).ok()
+}
+
+/// What somebody asked a session to be made from, all of it, as text that is the same for the same.
+pub(super) struct Wanted(Vec<u8>);
+
+impl Wanted {
+    /// `way` tells apart what leads to a session.
+    pub(super) fn new(way: &str, what: &impl Serialize) -> Self {
+        // Our own types serialise. Names are sorted: a client may send the same in another order.
+        let mut what = serde_json::to_value(what).unwrap_or_default();
+        what.sort_all_objects();
+        Self(serde_json::to_vec(&(way, what)).unwrap_or_default())
+    }
+
+    /// Secrets count, and cannot be read back: each session has a digest of its own.
+    fn digest(&self, session: SessionId) -> String {
+        let digest = Sha256::new().chain_update(session.to_string()).chain_update(&self.0).finalize();
+        hex(&digest)
+    }
 }
 
 /// A fork whose point was found.

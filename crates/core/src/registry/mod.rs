@@ -293,13 +293,7 @@ impl Registry {
         let recorded = read.map_err(broken)?.first().and_then(|entry| entry.decode::<Event>().ok());
         match recorded.map(|entry| entry.event) {
             Some(Event::CommandAccepted { action: recorded, .. }) if *recorded != masked(action) => {
-                let Seq(entry) = row.seq;
-                let message = format!(
-                    "the id `{}` was used for another command (entry {entry}), so this one is not done; send it under a \
-                     new id",
-                    row.key.id
-                );
-                Err(Refusal::new(RefusalCode::Invalid, message))
+                Err(Refusal::id_used(&row.key.id, row.seq))
             }
             // The same; or it is no longer there to be compared with.
             _ => Ok(()),

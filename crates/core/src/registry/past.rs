@@ -23,7 +23,7 @@ use self::import::Import;
 pub use self::shelving::PastMove;
 use super::{
     LIST_PAGE, Registry, SHORTEST_PREFIX, broken,
-    create::{Known, UnderWay, folder},
+    create::{Known, UnderWay, Wanted, folder},
     gone,
 };
 use crate::{
@@ -169,7 +169,8 @@ impl Registry {
     async fn take_up_now(&self, who: &Principal, id: CommandId, asked: TakeUp) -> Result<TakenUp, Refusal> {
         let key = CommandKey { token: who.token.clone(), id };
         let _under_way = UnderWay::enter(self, &key)?;
-        if let Known::Made(session) = self.session_for(&key).await? {
+        let what = Wanted::new("take_up", &(&asked.past, asked.copy, &asked.spec));
+        if let Known::Made(session) = self.session_for(&key, &what).await? {
             return Ok(TakenUp { session: *session, already: false });
         }
         let found = self.find_past(&asked, PastPlace::Listed).await?;
@@ -190,7 +191,7 @@ impl Registry {
         let (spec, _) = self.admit(who, spec).await?;
         // Never the session that an earlier try was promised: what that one wrote may be just about to be deleted.
         let session = SessionId::new();
-        self.promise(&key, session).await?;
+        self.promise(&key, session, &what).await?;
         let note =
             Op::Put { collection: IMPORTS, key: session.to_string(), value: Bytes::from_static(b"{}") };
         self.commit(LogId::Session(session), vec![note]).await?;

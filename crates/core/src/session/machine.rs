@@ -14,6 +14,7 @@ use std::{
 
 use indexmap::IndexMap;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use self::requests::Opened;
 use super::{
@@ -78,6 +79,15 @@ enum Running {
     Stopping,
 }
 
+/// A command that was taken in not long ago.
+#[derive(Debug)]
+struct Recent {
+    key: CommandKey,
+    seq: Seq,
+    stage: Stage,
+    asked: [u8; 32],
+}
+
 /// What a session decides.
 #[derive(Debug)]
 pub struct Machine {
@@ -92,7 +102,7 @@ pub struct Machine {
     settings: HashMap<Seq, Setting>,
     /// The MCP servers that were set since the agent started. It takes all of them or none.
     servers: IndexMap<String, Value>,
-    recent: VecDeque<(CommandKey, Seq, Stage)>,
+    recent: VecDeque<Recent>,
     /// How the command that is being carried out was settled at once, where that has a result.
     settled: Option<Stage>,
     parts: Parts,
@@ -168,10 +178,13 @@ impl Machine {
 
     // ------------------------------------------------------------------------------------ commands
 
-    /// A receipt that this machine has given and the store may not have yet.
-    pub fn remembered(&self, key: &CommandKey) -> Option<Receipt> {
-        let (_, seq, stage) = self.recent.iter().rev().find(|(known, ..)| known == key)?;
-        Some(Receipt { seq: *seq, stage: stage.clone() })
+    /// A receipt that this machine has given and the store may not have yet. Refused where that was for another command.
+    fn remembered(&self, key: &CommandKey, asked: [u8; 32]) -> Result<Option<Receipt>, Refusal> {
+        let Some(known) = self.recent.iter().rev().find(|known| known.key == *key) else { return Ok(None) };
+        if known.asked != asked {
+            return Err(Refusal::id_used(&key.id, known.seq));
+        }
+        Ok(Some(Receipt { seq: known.seq, stage: known.stage.clone() }))
     }
 
     /// Takes a command in, or says why not. The sender may be told once the receipt's entry is visible.
@@ -181,7 +194,8 @@ impl Machine {
         now: Millis,
         command: Command,
     ) -> Result<Receipt, Refusal> {
-        if let Some(receipt) = self.remembered(&command.key) {
+        let asked = fingerprint(&command.action);
+        if let Some(receipt) = self.remembered(&command.key, asked)? {
             return Ok(receipt);
         }
         self.admit(book.state(), &command.action)?;
@@ -196,7 +210,7 @@ impl Machine {
         if self.recent.len() == RECENT_COMMANDS {
             self.recent.pop_front();
         }
-        self.recent.push_back((key, seq, stage.clone()));
+        self.recent.push_back(Recent { key, seq, stage: stage.clone(), asked });
         Ok(Receipt { seq, stage })
     }
 
@@ -583,6 +597,22 @@ impl Machine {
             && self.outbox.is_empty()
             && matches!(state.summary.status, Status::Terminated | Status::Error | Status::Starting)
     }
+}
+
+/// Bytes as people read them.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        use std::fmt::Write as _;
+        // Writing into memory cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// What a command asks, all of it, in a form that needs little room.
+fn fingerprint(action: &Action) -> [u8; 32] {
+    // Our own types serialise.
+    Sha256::digest(serde_json::to_vec(action).unwrap_or_default()).into()
 }
 
 /// A prompt is on its way to the agent.

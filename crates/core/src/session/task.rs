@@ -59,6 +59,9 @@ const SUMMARY_EVERY: i64 = 1000;
 /// The collection of [`Birth`]s in the store.
 pub(crate) const BIRTHS: &str = "births";
 
+/// The collection of sessions that were deleted: the id under which one was made is used up with it.
+pub(crate) const DELETED: &str = "deleted";
+
 /// What a session was made from, with its secrets: never shown, kept apart from the log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Birth {
@@ -515,6 +518,8 @@ impl Task {
                     let mut book = self.log.book();
                     book.also(Op::Delete);
                     book.also(Op::Remove { collection: BIRTHS, key: self.id.to_string() });
+                    let value = Bytes::from_static(b"{}");
+                    book.also(Op::Put { collection: DELETED, key: self.id.to_string(), value });
                 }
                 self.log.publish().await?;
                 self.log.store().flush().await?;

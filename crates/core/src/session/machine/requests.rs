@@ -135,12 +135,7 @@ impl Machine {
 fn digest(ask: &Ask) -> String {
     // Our own types serialise.
     let text = serde_json::to_vec(ask).unwrap_or_default();
-    Sha256::digest(&text).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        use std::fmt::Write as _;
-        // Writing into memory cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    super::hex(&Sha256::digest(&text))
 }
 
 /// The answer as the log shows it to everyone.
