@@ -872,3 +872,25 @@ async fn two_commands_under_one_id_in_the_same_moment_are_not_taken_for_each_oth
         assert_eq!(other.expect_err("another command").code, RefusalCode::Invalid);
     }
 }
+
+// Issue 15, item 16.
+#[tokio::test]
+async fn a_receipt_says_when_there_was_nothing_to_do() {
+    let world = World::new().await;
+    let (session, puppet) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    let result = async |action| {
+        let receipt = world.registry.submit(&owner(), session, CommandId::random(), action).await;
+        match receipt.expect("taken in").stage {
+            Stage::Consumed { result: Some(result) } => result,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(result(Action::Interrupt).await, "no turn was running");
+    assert_eq!(result(Action::Resume).await, "the agent was running already");
+    puppet.exit(ExitReason::Stopped).await;
+    reader.until(|event| matches!(event, Event::AgentExited { .. })).await;
+    assert_eq!(result(Action::Stop).await, "the agent was not running");
+    assert_eq!(result(Action::Interrupt).await, "no turn was running");
+}

@@ -228,7 +228,7 @@ impl Machine {
                 let state = book.state();
                 let busy = state.turn.is_some() || !state.requests.is_empty() || prompt_underway(state);
                 if self.running != Running::Ready || !busy {
-                    return done(book);
+                    return self.had_nothing_to_do(book, now, seq, "no turn was running");
                 }
                 let open: Vec<_> = book.state().requests.iter().map(|open| open.request).collect();
                 for request in open {
@@ -238,14 +238,14 @@ impl Machine {
             }
             Action::Stop => {
                 if !self.is_running() {
-                    return done(book);
+                    return self.had_nothing_to_do(book, now, seq, "the agent was not running");
                 }
                 receipt(book, now, seq, Stage::Sending);
                 return self.stop_agent();
             }
             Action::Resume => {
                 if matches!(self.running, Running::Ready) {
-                    return done(book);
+                    return self.had_nothing_to_do(book, now, seq, "the agent was running already");
                 }
                 receipt(book, now, seq, Stage::Sending);
                 self.restarts = 0;
@@ -319,13 +319,18 @@ impl Machine {
             // It holds from the next start on.
             self.settings.remove(&seq);
             book.append(now, Some(by.clone()), Event::SettingChanged { setting });
-            let result = Some("it holds from the next start of the agent on".into());
-            let stage = Stage::Consumed { result };
-            self.settled = Some(stage.clone());
-            return receipt(book, now, seq, stage);
+            let why = "it holds from the next start of the agent on";
+            return self.had_nothing_to_do(book, now, seq, why);
         }
         receipt(book, now, seq, Stage::Sending);
         self.tell(book, Ticket(seq.0), order);
+    }
+
+    /// The command is settled at once, and its receipt says why nothing was told to the agent.
+    fn had_nothing_to_do(&mut self, book: &mut Book<State>, now: Millis, seq: Seq, why: &str) {
+        let stage = Stage::Consumed { result: Some(why.into()) };
+        self.settled = Some(stage.clone());
+        receipt(book, now, seq, stage);
     }
 
     fn tell(&mut self, book: &Book<State>, ticket: Ticket, order: Order) {
