@@ -642,7 +642,7 @@ async fn slash_commands_work() {
     assert!(said(&reports)[0].contains("the ports"));
     let (reports, _) = session.turn("/clear").await;
     let reset = events(&reports).into_iter().find_map(|event| match event {
-        Event::ConversationReset { agent_session } => agent_session,
+        Event::ConversationReset { agent_session, .. } => agent_session,
         _ => None,
     });
     assert!(reset.is_some_and(|id| id.starts_with("demo-")));

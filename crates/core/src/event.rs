@@ -357,12 +357,17 @@ pub enum Event {
         #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
         tokens_after: Option<u64>,
     },
-    /// The agent forgot the conversation; its own session id may have changed.
+    /// The agent forgot the conversation; its own session id may have changed. What was said before this is in the log,
+    /// and the agent knows nothing of it.
     ConversationReset {
         /// The new id, where told.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         agent_session: Option<String>,
+        /// Why, where nobody asked for it; absent after a command such as `/clear`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        reason: Option<ResetReason>,
     },
 
     // --- subagents and tasks -----------------------------------------------------------------------

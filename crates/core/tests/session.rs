@@ -6,13 +6,14 @@ mod common;
 
 use std::{sync::Arc, time::Duration};
 
-use common::{Reader, World, message, owner, principal, spec};
+use common::{Reader, World, capabilities, message, owner, principal, spec};
 use portolan_core::{
-    Action, CommandId, DaemonEvent, Event, LogId, Millis, RefusalCode, Role, Seq, SessionSpec,
+    Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Millis, RefusalCode, Role, Seq, SessionSpec,
+    capabilities::NativeProtocol,
     command::Stage,
-    event::{Content, ErrorInfo, ErrorKind, ExitReason},
+    event::{Content, ErrorInfo, ErrorKind, ExitReason, ResetReason},
     log::delivery::{Closed, Delivery, Mode, Start},
-    ports::{Clock, Order, SessionQuery, Store as _},
+    ports::{Clock, Order, Report, SessionQuery, Store as _},
     request::{Answer, Outcome},
     session::{machine::Policy, state::Status},
     spec::ForkPoint,
@@ -491,6 +492,59 @@ async fn a_prompt_to_an_ended_session_resumes_it_by_the_agents_own_id() {
     assert_eq!(again.launch.generation.0, 2);
     again.ready().await;
     again.take_prompt().await;
+}
+
+// issue 15, item 15
+#[tokio::test]
+async fn an_agent_that_cannot_resume_says_that_it_forgot_before_it_takes_the_next_prompt() {
+    let world = World::new().await;
+    let made = world.registry.create(&owner(), CommandId::random(), spec()).await.unwrap();
+    let session = made.session;
+    let can = Capabilities { session_resume: false, ..capabilities() };
+    let started = |can: &Capabilities| {
+        let (pid, version, protocol) = (None, None, NativeProtocol::Demo);
+        Report::Started { pid, version, protocol, capabilities: Box::new(can.clone()) }
+    };
+    // It tells no id of its own: there is nothing that could be taken up.
+    let mut agent = world.puppet().await;
+    agent.say(started(&can)).await;
+    agent.say(Report::Ready).await;
+    let forgot = Event::ConversationReset { agent_session: None, reason: Some(ResetReason::CannotResume) };
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    let is_exit = |event: &Event| matches!(event, Event::AgentExited { .. });
+    for said in ["", "hello"] {
+        if !said.is_empty() {
+            world.prompt(session, said).await;
+            agent.take_prompt().await;
+            agent.end_turn().await;
+        }
+        agent.exit(ExitReason::Finished).await;
+        reader.until(is_exit).await;
+        reader.seen.clear();
+        world.registry.submit(&owner(), session, CommandId::random(), Action::Resume).await.unwrap();
+        agent = world.puppet().await;
+        agent.say(started(&can)).await;
+        agent.say(Report::Ready).await;
+        reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+        let told = reader.seen.iter().any(|(_, event)| *event == forgot);
+        assert_eq!(told, !said.is_empty(), "only where something was said: {:?}", reader.seen);
+    }
+    // What its adapter says of a loss is passed on, and resets what was known of the context.
+    let lost = Event::ConversationReset { agent_session: None, reason: Some(ResetReason::Lost) };
+    agent.event(lost.clone()).await;
+    reader.until(|event| *event == lost).await;
+}
+
+#[tokio::test]
+async fn nothing_is_called_lost_where_nothing_was_said() {
+    let world = World::new().await;
+    let (session, agent) = world.session().await;
+    let lost = Event::ConversationReset { agent_session: None, reason: Some(ResetReason::Lost) };
+    agent.event(lost.clone()).await;
+    agent.finish_item("1.1", "after it").await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(is_message).await;
+    assert!(reader.seen.iter().all(|(_, event)| *event != lost), "{:?}", reader.seen);
 }
 
 // covers: 002-040

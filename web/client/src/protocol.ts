@@ -1486,7 +1486,11 @@ tokens_after?: number, } | { "type": "conversation_reset",
 /**
  * The new id, where told.
  */
-agent_session?: string, } | { "type": "subagent_started",
+agent_session?: string,
+/**
+ * Why, where nobody asked for it; absent after a command such as `/clear`.
+ */
+reason?: ResetReason, } | { "type": "subagent_started",
 /**
  * Its name: the tool call that started it.
  */
@@ -2416,6 +2420,11 @@ deadline?: Millis, };
  * Something the agent waits for: the number of the entry that opened it, so it is unique in its session for ever.
  */
 export type RequestId = number;
+
+/**
+ * Why an agent begins with an empty conversation although its session has a history.
+ */
+export type ResetReason = "cannot_resume" | "lost" | "other";
 
 /**
  * How an agent would be spoken to, and why so.

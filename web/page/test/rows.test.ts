@@ -110,3 +110,10 @@ test("an entry that cannot be read costs its own row and no other", () => {
   );
   expect(made.list.map((row) => (row.kind === "words" ? row.text : row.kind))).toEqual(["note", "still here"]);
 });
+
+test("an agent that begins with an empty conversation says why", () => {
+  const told = (reason?: "cannot_resume" | "lost") => rows({ type: "conversation_reset", ...(reason ? { reason } : {}) }).list[0] as NoteRow;
+  expect(told("cannot_resume").text).toContain("cannot take up a conversation");
+  expect(told("lost").text).toContain("has lost this conversation");
+  expect([told().tone, told().text]).toEqual(["warn", "The agent has forgotten what was said before this."]);
+});

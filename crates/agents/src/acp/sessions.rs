@@ -3,7 +3,7 @@
 
 use portolan_core::{
     Capabilities, Event,
-    event::{Account, AgentInfo, ErrorInfo, ErrorKind, Level},
+    event::{Account, AgentInfo, ErrorInfo, ErrorKind, Level, ResetReason},
 };
 use portolan_wire::jsonrpc::Error;
 use serde_json::{Value, json};
@@ -421,5 +421,5 @@ impl Translate {
 /// What was said before is not known to the agent any more.
 fn forgotten(why: String, out: &mut Turnout) {
     notice(Level::Warning, why, out);
-    out.event(Event::ConversationReset { agent_session: None });
+    out.event(Event::ConversationReset { agent_session: None, reason: Some(ResetReason::Lost) });
 }

@@ -65,7 +65,7 @@ fn translator(choice: u8) -> Translate {
         prices: Prices::default(),
         patience: Duration::from_secs(30),
         repeats,
-        notice: None,
+        reset: None,
     })
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 use indexmap::IndexMap;
 use portolan_core::{
+    event::ResetReason,
     ports::Launch,
     spec::{SystemPrompt, mask_server},
 };
@@ -93,22 +94,21 @@ pub(super) fn may_bypass(
     ))
 }
 
-/// What is said where a conversation begins anew.
-const LOST: &str = "Claude Code had written nothing of the conversation to disk when it ended; it begins anew and knows \
-                    nothing of what was said before";
-
-/// A session's own conversation that is to be taken up again but was never written to disk: it begins anew, with these
-/// words, since the CLI would refuse for ever. What someone asked to take up by its id is left to the CLI to refuse.
+/// A session's own conversation that is to be taken up again but was never written to disk: it begins anew, and says so,
+/// since the CLI would refuse for ever. What someone asked to take up by its id is left to the CLI to refuse.
 pub(super) async fn without_lost_conversation(
     launch: Launch,
     supervision: &Supervision,
-) -> (Launch, Option<&'static str>) {
+) -> (Launch, Option<ResetReason>) {
     let own = launch.resume.as_ref().filter(|point| !point.fork && launch.generation.0 > 1);
     let Some(session) = own.map(|point| point.agent_session.clone()) else { return (launch, None) };
     let Ok(environment) = environment(supervision, &launch.spec.env) else { return (launch, None) };
     let home = history::home(&environment.variables);
     let holds = tokio::task::spawn_blocking(move || home.is_none_or(|home| home.holds(&session)));
-    if holds.await.unwrap_or(true) { (launch, None) } else { (Launch { resume: None, ..launch }, Some(LOST)) }
+    if holds.await.unwrap_or(true) {
+        return (launch, None);
+    }
+    (Launch { resume: None, ..launch }, Some(ResetReason::Lost))
 }
 
 /// A running CLI writes its conversation down some 100 ms after it has spoken; a busy machine takes longer.
@@ -254,7 +254,7 @@ impl Plan<'_> {
                 Way::Stdio => Repeats::Never,
                 Way::Websocket => Repeats::AfterReconnect,
             },
-            notice: None,
+            reset: None,
         }
     }
 

@@ -168,14 +168,14 @@ impl Claude {
                 None => (Way::Stdio, None),
             },
         };
-        let (launch, notice) = launch::without_lost_conversation(launch, &self.supervision).await;
+        let (launch, reset) = launch::without_lost_conversation(launch, &self.supervision).await;
         let plan =
             launch::Plan { launch: &launch, version, config: &self.config, supervision: &self.supervision };
         let program = match found {
             Ok(_) => plan.program(expected.as_ref()).await,
             Err(why) => Err(why),
         };
-        let setup = translate::Setup { notice, ..plan.setup(way) };
+        let setup = translate::Setup { reset, ..plan.setup(way) };
         driver::Job {
             agent: KIND.into(),
             program,

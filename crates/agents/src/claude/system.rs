@@ -66,7 +66,7 @@ impl Translate {
             "conversation_reset" => {
                 self.was_reset = true;
                 self.tally.restart();
-                out.event(Event::ConversationReset { agent_session: None });
+                out.event(Event::ConversationReset { agent_session: None, reason: None });
             }
             "tool_progress" => tool_progress(line, out),
             "tool_use_summary" => tool_summary(line, out),

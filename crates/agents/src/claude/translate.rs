@@ -12,7 +12,7 @@ use std::{
 use indexmap::IndexMap;
 use portolan_core::{
     Event, Generation, SessionId,
-    event::{AgentInfo, Level, TurnOrigin},
+    event::{AgentInfo, ResetReason, TurnOrigin},
     ports::{Instruction, Order, Report, Ticket},
 };
 use serde_json::Value;
@@ -61,8 +61,8 @@ pub(super) struct Setup {
     pub(super) patience: Duration,
     /// Does the CLI say things again after a lost connection?
     pub(super) repeats: Repeats,
-    /// What the user is to know of this start.
-    pub(super) notice: Option<&'static str>,
+    /// Why the conversation begins anew, where it was to be taken up.
+    pub(super) reset: Option<ResetReason>,
 }
 
 /// Does the agent repeat itself?
@@ -164,8 +164,8 @@ impl Translate {
 
 impl Translator for Translate {
     fn start(&mut self, out: &mut Turnout) {
-        if let Some(text) = self.setup.notice {
-            out.event(Event::Notice { level: Level::Warning, text: text.into() });
+        if self.setup.reset.is_some() {
+            out.event(Event::ConversationReset { agent_session: None, reason: self.setup.reset });
         }
         self.initialize(out);
     }

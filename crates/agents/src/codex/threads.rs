@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use portolan_core::{
     Event,
     capabilities::{CommandInfo, ModelInfo},
-    event::{AgentInfo, ErrorInfo, ErrorKind, Level, McpServer},
+    event::{AgentInfo, ErrorInfo, ErrorKind, McpServer, ResetReason},
 };
 use serde_json::{Value, json};
 
@@ -14,14 +14,10 @@ use super::{
     calls::What,
     modes,
     probe::LOG_IN,
-    translate::{Begin, DIALECT, Translate, notice},
+    translate::{Begin, DIALECT, Translate},
     wire::{self, Told, some_text, text},
 };
 use crate::driver::Turnout;
-
-/// Said where a conversation begins anew.
-const LOST: &str = "Codex had written nothing of the conversation to disk when it ended; it begins anew and knows \
-                    nothing of what was said before";
 
 /// Threads of one process. A subagent more than this is shown without its parent.
 const MAX_THREADS: usize = 1024;
@@ -265,7 +261,9 @@ impl Translate {
     pub(super) fn not_begun(&mut self, error: &str, out: &mut Turnout) {
         match self.setup.begin.clone() {
             Begin::Resume { own: true, .. } if error.contains("no rollout found") => {
-                notice(Level::Warning, Some(LOST.into()), out);
+                // It had written nothing of the conversation to disk.
+                let reason = Some(ResetReason::Lost);
+                out.event(Event::ConversationReset { agent_session: None, reason });
                 self.setup.begin = Begin::Start;
                 self.begin(out);
             }

@@ -345,6 +345,35 @@ impl ExitReason {
     }
 }
 
+/// Why an agent begins with an empty conversation although its session has a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ResetReason {
+    /// The agent was started again, and it cannot take up a conversation.
+    CannotResume,
+    /// The agent was to take up its conversation and no longer has it.
+    Lost,
+    /// A reason of a newer version.
+    #[serde(other)]
+    Other,
+}
+
+impl ResetReason {
+    /// In words, for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::CannotResume => {
+                "the agent was started again and cannot take up a conversation: it knows nothing of what was said before"
+            }
+            Self::Lost => {
+                "the agent has lost this conversation and begins anew: it knows nothing of what was said before"
+            }
+            Self::Other => "the agent begins anew: it knows nothing of what was said before",
+        }
+    }
+}
+
 /// What set a turn off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]

@@ -323,7 +323,7 @@ impl Folded for State {
                 self.context_used = tokens_after.or(self.context_used);
                 self.exchanges = 0;
             }
-            Event::ConversationReset { agent_session } => {
+            Event::ConversationReset { agent_session, .. } => {
                 self.context_used = None;
                 self.exchanges = 0;
                 if agent_session.is_some() {

@@ -27,7 +27,7 @@ use crate::{
     access::Bypass,
     capabilities::{Asks, PromptQueue},
     command::{Command, CommandKey, Receipt, Stage},
-    event::{Content, Exit, Level, Setting, TurnOrigin, TurnOutcome, TurnResult},
+    event::{Content, Exit, Level, ResetReason, Setting, TurnOrigin, TurnOutcome, TurnResult},
     log::Book,
     ports::{Instruction, Op, OpenItem, Order, Report, Ticket},
     request::{Answer, Outcome},
@@ -378,7 +378,12 @@ impl Machine {
         self.servers.clear();
         let generation = Generation(book.state().generation.0 + 1);
         let capabilities = Box::new(capabilities);
+        let forgets = resume.is_none() && book.state().summary.turns > 0;
         book.append(now, Some(Actor::Daemon), Event::AgentStarting { generation, capabilities, resume });
+        if forgets {
+            let reason = Some(ResetReason::CannotResume);
+            book.append(now, None, Event::ConversationReset { agent_session: None, reason });
+        }
         generation
     }
 
@@ -451,6 +456,9 @@ impl Machine {
                 );
             }
             Report::Ready => self.ready(book, now),
+            // Nothing is lost where nothing was said.
+            Report::Event { event: Event::ConversationReset { reason: Some(_), .. }, .. }
+                if nothing_was_said(book.state()) => {}
             Report::Event { event, raw } => {
                 let for_good = matches!(event, Event::Failure { recoverable: false, .. });
                 self.hopeless |= for_good && self.running == Running::Starting;
@@ -618,6 +626,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 fn fingerprint(action: &Action) -> [u8; 32] {
     // Our own types serialise.
     Sha256::digest(serde_json::to_vec(action).unwrap_or_default()).into()
+}
+
+/// No turn ran, and there is no conversation that was to be taken up.
+fn nothing_was_said(state: &State) -> bool {
+    state.summary.turns == 0 && state.spec.resume.is_none() && state.spec.fork.is_none()
 }
 
 /// A prompt is on its way to the agent.

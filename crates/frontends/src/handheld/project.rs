@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::Path};
 use portolan_core::{
     Action, Event, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
     command::Stage,
-    event::{Content, TurnOutcome, TurnResult},
+    event::{Content, ResetReason, TurnOutcome, TurnResult},
     log::{Folded as _, delivery::Seen},
     request::Request,
     session::state::{State, Status},
@@ -50,6 +50,8 @@ pub struct View {
     ended: Option<(SlotState, String)>,
     /// Something went wrong since the agent last did anything.
     trouble: Option<String>,
+    /// The agent begins with an empty conversation, and has done nothing since.
+    forgot: Option<ResetReason>,
     /// Since when each open call runs.
     calls: BTreeMap<String, Millis>,
     /// Where the newest turn began.
@@ -77,6 +79,7 @@ impl View {
             interrupting: false,
             ended: None,
             trouble: None,
+            forgot: None,
             calls: BTreeMap::new(),
             turn_at: Seq::ZERO,
             exit: None,
@@ -204,6 +207,7 @@ impl View {
                 self.said = format!("Retrying ({attempt}{of}): {}", error.message);
                 self.processing = false;
             }
+            Event::ConversationReset { reason: Some(reason), .. } => self.forgot = Some(*reason),
             // What these change is in core's fold, or is nothing that four small screens could show.
             Event::SessionCreated { .. }
             | Event::SessionRenamed { .. }
@@ -219,7 +223,7 @@ impl View {
             | Event::Plan { .. }
             | Event::Usage { .. }
             | Event::Compacted { .. }
-            | Event::ConversationReset { .. }
+            | Event::ConversationReset { reason: None, .. }
             | Event::SubagentStarted { .. }
             | Event::SubagentEnded { .. }
             | Event::TaskChanged { .. }
@@ -242,6 +246,7 @@ impl View {
     /// The agent does something again.
     fn progress(&mut self) {
         self.processing = false;
+        self.forgot = None;
         self.trouble = None;
     }
 
@@ -387,12 +392,16 @@ impl View {
         if let Some(trouble) = &self.trouble {
             return (SlotState::Error, trouble.clone());
         }
+        if let Some(reason) = self.forgot {
+            let state = if self.is_busy() { SlotState::Working } else { SlotState::Idle };
+            return (state, reason.words().into());
+        }
         if self.is_starting() {
             let again = self.state.generation > Generation(1);
             let word = if again { "Starting again..." } else { "Starting..." };
             return (SlotState::Working, word.into());
         }
-        if self.state.turn.is_some() || self.prompt_underway() || self.processing {
+        if self.is_busy() {
             return (SlotState::Working, self.working_on(now));
         }
         if summary.status == Status::Disconnected {
@@ -403,6 +412,11 @@ impl View {
             None if self.said.is_empty() && summary.turns == 0 => (SlotState::Idle, "Ready".into()),
             None => (SlotState::Idle, self.said.clone()),
         }
+    }
+
+    /// The agent starts or works.
+    fn is_busy(&self) -> bool {
+        self.is_starting() || self.state.turn.is_some() || self.prompt_underway() || self.processing
     }
 
     fn working_on(&self, now: Millis) -> String {

@@ -129,7 +129,8 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
                 figure(tokens_after)
             ))
         }
-        Event::ConversationReset { .. } => dim("the agent forgot the conversation".into()),
+        Event::ConversationReset { reason: Some(reason), .. } => warn(reason.words().into()),
+        Event::ConversationReset { reason: None, .. } => dim("the agent forgot the conversation".into()),
         Event::TaskChanged { task } => {
             let word = match task.status {
                 TaskStatus::Running => "runs",

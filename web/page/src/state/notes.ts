@@ -1,6 +1,6 @@
 /** Lines about the session itself: what an event says in one sentence, where nothing else shows it. */
 
-import type { ErrorInfo, Event } from "@portolan/client";
+import type { ErrorInfo, Event, ResetReason } from "@portolan/client";
 
 export interface Note {
   text: string;
@@ -18,6 +18,17 @@ type Shown =
   | "subagent_ended" | "request_opened" | "request_closed" | "turn_ended";
 
 export type Remark = Exclude<Event, { type: Shown }>;
+
+function forgotten(reason: ResetReason | undefined): string {
+  switch (reason) {
+    case "cannot_resume":
+      return "The agent was started again and cannot take up a conversation: it knows nothing of what was said before this.";
+    case "lost":
+      return "The agent has lost this conversation and begins anew: it knows nothing of what was said before this.";
+    default:
+      return "The agent has forgotten what was said before this.";
+  }
+}
 
 export function noteOf(event: Remark): Note | null {
   switch (event.type) {
@@ -58,7 +69,7 @@ export function noteOf(event: Remark): Note | null {
       return note(`The conversation was made smaller${size ? `: ${event.tokens_before?.toLocaleString("en")} → ${event.tokens_after?.toLocaleString("en")} tokens` : ""}.`);
     }
     case "conversation_reset":
-      return note("The agent has forgotten what was said before this.", "warn");
+      return note(forgotten(event.reason), "warn");
     case "retry": {
       const of = event.max === undefined ? "" : ` of ${event.max}`;
       const wait = event.delay_ms === undefined ? "" : `, again in ${Math.round(event.delay_ms / 100) / 10} s`;

@@ -2,7 +2,7 @@
 
 use portolan_core::{
     Event,
-    event::{Content, ToolOutcome, TurnOutcome, TurnResult},
+    event::{Content, ResetReason, ToolOutcome, TurnOutcome, TurnResult},
     ports::{Order, Report, Ticket},
     request::{Answer, Ask, AskOption, Scope, Verdict},
 };
@@ -467,7 +467,8 @@ fn an_agent_that_forgets_begins_anew_and_one_that_cannot_copy_says_so() {
     let resume = |own| Setup { begin: Begin::Resume { session: "x".into(), own }, ..setup() };
     let (_, out) = initialized(resume(true), &forgetful);
     assert_eq!(asked(&out, "session/new")["params"], json!({ "cwd": "/harbour", "mcpServers": [] }));
-    assert!(events(&out).iter().any(|event| matches!(event, Event::Notice { .. })), "{out:?}");
+    let lost = Event::ConversationReset { agent_session: None, reason: Some(ResetReason::Lost) };
+    assert!(events(&out).contains(&&lost), "{out:?}");
     let (_, out) = initialized(resume(false), &forgetful);
     assert!(out.fault.is_some(), "{out:?}");
     let (_, out) = initialized(Setup { begin: Begin::Fork { session: "x".into() }, ..setup() }, &forgetful);

@@ -73,7 +73,7 @@ fn setup() -> Setup {
         prices: Prices::default(),
         patience: Duration::ZERO,
         repeats: Repeats::Never,
-        notice: None,
+        reset: None,
     }
 }
 

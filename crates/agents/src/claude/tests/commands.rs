@@ -433,7 +433,7 @@ fn a_session_id_that_changes_without_a_word_is_no_sign_that_anything_is_forgotte
     assert_eq!(info.agent_session.as_deref(), Some("second"), "what is taken up later is the new one");
     // A reset that was told is one, and is told once.
     let out = said(&mut translate, &json!({ "type": "conversation_reset", "new_conversation_id": "x" }));
-    assert_eq!(events(&out), [&Event::ConversationReset { agent_session: None }]);
+    assert_eq!(events(&out), [&Event::ConversationReset { agent_session: None, reason: None }]);
     let out = said(&mut translate, &init("third"));
     let [Event::AgentInfo { info }] = events(&out)[..] else { panic!("{out:?}") };
     assert_eq!(info.agent_session.as_deref(), Some("third"));

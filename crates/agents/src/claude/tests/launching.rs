@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use portolan_core::{
     Generation, SessionSpec,
+    event::ResetReason,
     ports::{Launch, ResumePoint},
 };
 use serde_json::{Value, json};
@@ -221,19 +222,19 @@ async fn a_conversation_that_was_never_written_to_disk_begins_anew_with_a_word_a
         exchanges: 0,
     };
     let again = Launch { generation: Generation(2), ..launch_of(json!({ "cwd": "/" }), Some(point.clone())) };
-    let (launch, notice) = launch::without_lost_conversation(again.clone(), &supervision).await;
+    let (launch, reset) = launch::without_lost_conversation(again.clone(), &supervision).await;
     assert_eq!(launch.resume, None);
-    assert!(notice.is_some_and(|notice| notice.contains("begins anew")), "{notice:?}");
+    assert_eq!(reset, Some(ResetReason::Lost));
     // What someone asks for by its id is not made up.
     let asked = Launch { generation: Generation(1), ..again.clone() };
-    let (launch, notice) = launch::without_lost_conversation(asked, &supervision).await;
-    assert_eq!((launch.resume, notice), (Some(point.clone()), None));
+    let (launch, reset) = launch::without_lost_conversation(asked, &supervision).await;
+    assert_eq!((launch.resume, reset), (Some(point.clone()), None));
     let project = home.path().join(".claude/projects/-");
     std::fs::create_dir_all(&project).unwrap();
     let line = json!({ "type": "user", "uuid": "u", "message": { "role": "user", "content": "hello" } });
     std::fs::write(project.join("lost.jsonl"), format!("{line}\n")).unwrap();
-    let (launch, notice) = launch::without_lost_conversation(again, &supervision).await;
-    assert_eq!((launch.resume, notice), (Some(point), None));
+    let (launch, reset) = launch::without_lost_conversation(again, &supervision).await;
+    assert_eq!((launch.resume, reset), (Some(point), None));
 }
 
 #[tokio::test]

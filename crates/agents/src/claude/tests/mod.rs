@@ -47,7 +47,7 @@ fn setup(version: Version, repeats: Repeats) -> Setup {
         prices: Prices::default(),
         patience: Duration::from_secs(30),
         repeats,
-        notice: None,
+        reset: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use portolan_core::{
     Event,
-    event::Content,
+    event::{Content, ResetReason},
     ports::{Order, Report, Ticket},
 };
 use serde_json::json;
@@ -71,6 +71,9 @@ fn a_conversation_that_was_never_written_begins_anew_and_one_that_is_held_elsewh
         let out = said(&mut codex, &json!({ "error": { "code": -32600, "message": error }, "id": id }));
         let begins = written(&out).iter().any(|line| line["method"] == "thread/start");
         assert_eq!((begins, out.fault.is_some()), (anew, !anew), "{error}");
+        let (agent_session, reason) = (None, Some(ResetReason::Lost));
+        let told = Event::ConversationReset { agent_session, reason };
+        assert_eq!(events(&out).contains(&&told), anew, "{error}");
     }
 }
 

@@ -332,7 +332,7 @@ fn other_event(which: u8, generation: u32) -> Event {
             parent: None,
             context_window: None,
         },
-        6 => Event::ConversationReset { agent_session: Some(name("conversation")) },
+        6 => Event::ConversationReset { agent_session: Some(name("conversation")), reason: None },
         7 => Event::McpServers { servers: vec![McpServer { name: name("server"), ..McpServer::default() }] },
         8 => Event::TaskChanged {
             task: Box::new(Task {

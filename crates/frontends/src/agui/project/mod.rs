@@ -17,7 +17,7 @@ use std::{collections::HashSet, fmt, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Actor, Event, RequestId, Seq, SessionId,
-    event::{HookStatus, Setting, TaskStatus},
+    event::{HookStatus, Level, Setting, TaskStatus},
     request::Request,
     session::state::State,
 };
@@ -367,7 +367,11 @@ impl Projector {
                 self.known.info.mcp_servers = Some(servers.clone());
                 self.tell_state(out);
             }
-            Event::ConversationReset { agent_session } => {
+            Event::ConversationReset { agent_session, reason } => {
+                if let Some(reason) = reason {
+                    let value = json!({"level": Level::Warning, "text": reason.words()});
+                    out.push(AguiEvent::Custom { name: "notice".into(), value });
+                }
                 if agent_session.is_some() {
                     self.known.info.agent_session.clone_from(agent_session);
                     self.tell_state(out);

@@ -1,6 +1,8 @@
 //! What entries become, event by event; and that both clients accept whatever they become.
 
-use portolan_core::{Actor, Event, Millis, Seq, SessionSpec, log::Folded as _, request::Ask};
+use portolan_core::{
+    Actor, Event, Millis, Seq, SessionSpec, event::ResetReason, log::Folded as _, request::Ask,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -160,6 +162,10 @@ fn what_has_no_event_of_its_own_goes_by_its_old_name() {
         (
             json!({"type": "notice", "level": "warning", "text": "careful"}),
             Some(("notice", json!({"level": "warning", "text": "careful"}))),
+        ),
+        (
+            json!({"type": "conversation_reset", "reason": "lost"}),
+            Some(("notice", json!({"level": "warning", "text": ResetReason::Lost.words()}))),
         ),
     ];
     for (event, expected) in cases {

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use portolan_core::{
-    Capabilities, Event, Millis, RequestId, Seq, SessionId, log::delivery::Seen, session::state::State,
+    Capabilities, Event, Millis, RequestId, Seq, SessionId, event::ResetReason, log::delivery::Seen,
+    session::state::State,
 };
 use serde_json::{Value, json};
 
@@ -362,4 +363,22 @@ fn what_only_this_devices_user_must_know_lasts_until_something_happens() {
     assert_eq!(played.shows(), shown(SlotState::Idle, "the session has more to do than it can; try again"));
     played.turn();
     assert_eq!(played.shows().1, "Processing prompt...");
+}
+
+// issue 15, item 15
+#[test]
+fn an_agent_that_begins_with_an_empty_conversation_says_so_until_it_does_something() {
+    let mut played = Played::ready();
+    played.turn().says("First.").ends(json!({ "outcome": "completed" }));
+    played
+        .prompt()
+        .then(starting(2, None))
+        .then(json!({ "type": "conversation_reset", "reason": "cannot_resume" }));
+    let words = ResetReason::CannotResume.words().to_owned();
+    assert_eq!(played.shows(), (SlotState::Working, words.clone()));
+    played.then(json!({ "type": "agent_ready", "generation": 2 }));
+    played.then(json!({ "type": "turn_started", "turn": 2, "origin": "prompt" }));
+    assert_eq!(played.shows(), (SlotState::Working, words));
+    played.says("Second.");
+    assert_eq!(played.shows(), (SlotState::Working, "Second.".into()));
 }

@@ -341,6 +341,9 @@ impl View {
             Event::Failure { error, .. } => {
                 self.tell_error(ErrorCode::HandlerError, MAIN, &error.message, out);
             }
+            Event::ConversationReset { reason: Some(reason), .. } => {
+                self.tell_error(ErrorCode::HandlerError, MAIN, reason.words(), out);
+            }
             // The protocol has no words for these; none of them changes what it has words for.
             Event::SessionRenamed { .. }
             | Event::Imported { .. }
@@ -353,7 +356,7 @@ impl View {
             | Event::ToolSummary { .. }
             | Event::Plan { .. }
             | Event::Compacted { .. }
-            | Event::ConversationReset { .. }
+            | Event::ConversationReset { reason: None, .. }
             | Event::TaskChanged { .. }
             | Event::RuleAdded { .. }
             | Event::RuleRemoved { .. }

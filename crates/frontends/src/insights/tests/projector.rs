@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use portolan_core::{
     Generation, Millis, RequestId, Seq, SessionSpec,
     event::{
-        AgentInfo, Content, Event, Exit, ExitReason, ItemKind, Setting, ToolKind, ToolOutcome, TurnOrigin,
-        TurnOutcome, TurnResult,
+        AgentInfo, Content, Event, Exit, ExitReason, ItemKind, ResetReason, Setting, ToolKind, ToolOutcome,
+        TurnOrigin, TurnOutcome, TurnResult,
     },
     request::{Answer, Ask, Choice, Outcome, Question, Request},
     session::state::State,
@@ -658,4 +658,19 @@ fn every_field_is_snake_case_and_none_is_left_out() {
         assert!(!is_servers || left_out.is_empty() || left_out == ["item"], "{name} may lack {left_out:?}");
     }
     assert!(fields > 60, "{fields}");
+}
+
+// issue 15, item 15
+#[test]
+fn an_agent_that_forgot_by_itself_is_told_as_an_error_and_one_that_was_told_to_is_not() {
+    let mut scene = Scene::begun();
+    scene.play(vec![Event::ConversationReset { agent_session: None, reason: None }]);
+    assert_eq!(scene.all("error"), Vec::<Value>::new());
+    scene.play(vec![Event::ConversationReset {
+        agent_session: None,
+        reason: Some(ResetReason::CannotResume),
+    }]);
+    let told = scene.all("error");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["message"], ResetReason::CannotResume.words());
 }

@@ -47,7 +47,7 @@ pub(super) async fn clear(stage: &Stage) -> Played {
         inner.session.clone_from(&session);
         inner.ledger.clear();
     });
-    stage.event(Event::ConversationReset { agent_session: Some(session.clone()) });
+    stage.event(Event::ConversationReset { agent_session: Some(session.clone()), reason: None });
     stage.event(Event::AgentInfo {
         info: Box::new(AgentInfo { agent_session: Some(session), ..AgentInfo::default() }),
     });
