@@ -948,3 +948,29 @@ async fn a_receipt_says_when_there_was_nothing_to_do() {
     assert_eq!(result(Action::Stop).await, "the agent was not running");
     assert_eq!(result(Action::Interrupt).await, "no turn was running");
 }
+
+// Issue 15, item 18.
+#[tokio::test]
+async fn a_prompt_that_is_kept_back_is_recorded_at_once_and_sent_when_it_is_let_go() {
+    let world = World::new().await;
+    let session = world.registry.create(&owner(), CommandId::random(), spec()).await.unwrap().session;
+    let mut agent = world.puppet().await;
+    let id: CommandId = "prepared".parse().unwrap();
+    let held = world.registry.hold_prompt(&owner(), session, id.clone()).await.unwrap();
+    let prompt = Action::Prompt { content: vec![Content::text("first")] };
+    let receipt = world.registry.submit(&owner(), session, id, prompt).await.unwrap();
+    assert_eq!(receipt.stage, Stage::Accepted);
+    let behind = world.prompt(session, "second").await;
+    agent.ready().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    // What is told in order comes after whatever was told before it: no prompt was.
+    let model = Action::SetModel { model: Some("oak".into()) };
+    world.registry.submit(&owner(), session, CommandId::random(), model).await.unwrap();
+    let told = agent.told().await;
+    assert!(matches!(told.order, Order::SetModel(_)), "{told:?}");
+    drop(held);
+    assert_eq!(agent.take_prompt().await.0, receipt.seq.0);
+    agent.end_turn().await;
+    assert_eq!(agent.take_prompt().await.0, behind.0, "what waits behind it keeps its place");
+}

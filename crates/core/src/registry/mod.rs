@@ -8,6 +8,7 @@ mod asked;
 mod create;
 mod daemon;
 mod failing;
+mod held;
 mod modes;
 mod past;
 mod reader;
@@ -27,6 +28,7 @@ use self::shelf::Shelf;
 pub use self::{
     account::AccountDescription,
     daemon::{DaemonState, Waiting},
+    held::HeldPrompt,
     past::{PAST_LISTED, PastDescription, PastListing, PastMove, TakeUp, TakenUp},
     reader::{DaemonReader, SessionReader},
 };

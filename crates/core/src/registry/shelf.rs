@@ -181,6 +181,7 @@ impl Registry {
         let log = Log::new(self.store(), book);
         let (mailbox, inbox) = tokio::sync::mpsc::channel(MAILBOX);
         let reins = Reins::default();
+        let (held, held_back) = tokio::sync::watch::channel(HashMap::new());
         let task = Task {
             id,
             log: Arc::clone(&log),
@@ -192,6 +193,7 @@ impl Registry {
             daemon: self.shared.daemon.clone(),
             shelf: self.shared.shelf.reference(),
             reins: reins.clone(),
+            held: held_back,
             published,
         };
         let shelf = self.shared.shelf.reference();
@@ -211,6 +213,6 @@ impl Registry {
             span,
         ));
         let (presence, _) = tokio::sync::watch::channel(Arc::default());
-        Arc::new(Handle { id, log, mailbox, presence, reins, asked })
+        Arc::new(Handle { id, log, mailbox, presence, held, reins, asked })
     }
 }

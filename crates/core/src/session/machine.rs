@@ -8,7 +8,7 @@ mod admission;
 mod requests;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     time::Duration,
 };
 
@@ -106,6 +106,8 @@ pub struct Machine {
     /// How the command that is being carried out was settled at once, where that has a result.
     settled: Option<Stage>,
     parts: Parts,
+    /// Prompts that are kept back from the agent, until whoever sent them has prepared it.
+    held: HashSet<CommandKey>,
     restarts: u32,
     /// The start that is under way has failed for a reason that another one would meet too.
     hopeless: bool,
@@ -126,6 +128,7 @@ impl Machine {
             recent: VecDeque::new(),
             settled: None,
             parts: Parts::default(),
+            held: HashSet::new(),
             restarts: 0,
             hopeless: false,
             shutting_down: false,
@@ -413,6 +416,12 @@ impl Machine {
         asking
     }
 
+    /// From now on these prompts are kept back, with all that wait behind them.
+    pub fn hold(&mut self, book: &mut Book<State>, now: Millis, held: HashSet<CommandKey>) {
+        self.held = held;
+        self.pump(book, now);
+    }
+
     /// Sends queued prompts for which it is time.
     fn pump(&mut self, book: &mut Book<State>, now: Millis) {
         while self.running == Running::Ready {
@@ -424,6 +433,9 @@ impl Machine {
             let Some(next) = state.commands.iter().find(|open| open.is_queued_prompt()).cloned() else {
                 return;
             };
+            if self.held.contains(&next.key) {
+                return;
+            }
             self.hand_over(book, now, next, |content| Order::Prompt { content });
         }
     }

@@ -3,7 +3,7 @@
 //! It waits for mail, for its agent's reports and for time, lets the [`Machine`] decide, publishes what was appended,
 //! and tells the agent what has become visible. Everything with a decision in it is in the machine.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Action, DaemonEvent, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId, SessionSpec,
-    command::{Command, Receipt},
+    command::{Command, CommandKey, Receipt},
     event::{Exit, ExitReason},
     log::{
         Log, Tip,
@@ -105,6 +105,8 @@ pub(crate) struct Handle {
     pub(crate) log: Arc<Log<State>>,
     pub(crate) mailbox: mpsc::Sender<Mail>,
     pub(crate) presence: watch::Sender<Arc<Vec<Presence>>>,
+    /// Prompts that are kept back from the agent, and by how many.
+    pub(crate) held: watch::Sender<HashMap<CommandKey, u32>>,
     pub(crate) reins: Reins,
     pub(crate) asked: Asked,
 }
@@ -127,6 +129,7 @@ pub(crate) struct Task {
     pub(crate) daemon: Daemon,
     pub(crate) shelf: ShelfRef,
     pub(crate) reins: Reins,
+    pub(crate) held: watch::Receiver<HashMap<CommandKey, u32>>,
     /// The line in lists that the daemon's log and the store know.
     pub(crate) published: Summary,
 }
@@ -186,7 +189,7 @@ impl Task {
 
     async fn work(&mut self, working: &mut Working) -> Result<(), StoreError> {
         let (mut tips, mut closings) = (self.log.tips(), self.log.tips());
-        let mut health = self.log.store().health();
+        let (mut health, mut held_back) = (self.log.store().health(), self.held.clone());
         let mut reports = Vec::with_capacity(REPORT_BATCH);
         self.publish(working).await?;
         // Made once, and set anew only when it has to ring at another time: it would else be for every batch.
@@ -224,6 +227,7 @@ impl Task {
                     self.take_reports(working, &mut reports);
                 }
                 Ok(()) = health.changed(), if held => {}
+                Ok(()) = held_back.changed() => self.hold_prompts(),
                 () = tokio::time::sleep(HELD_LOOK), if held => {}
                 () = room(instructions), if *blocked => working.blocked = false,
                 () = visible(&mut tips, self.machine.has_instructions() && !*blocked) => {}
@@ -247,7 +251,17 @@ impl Task {
         stuck && working.ending.is_none() && !self.machine.is_stopping()
     }
 
+    /// Keeps back what is to be kept back now.
+    fn hold_prompts(&mut self) {
+        if self.held.has_changed().unwrap_or(true) {
+            let held = self.held.borrow_and_update().keys().cloned().collect();
+            self.machine.hold(&mut self.log.book(), self.clock.now(), held);
+        }
+    }
+
     fn open_mail(&mut self, working: &mut Working, mail: Mail) {
+        // Who holds a prompt back says so before sending it.
+        self.hold_prompts();
         match mail {
             Mail::Command { command, reply } => {
                 let now = self.clock.now();
