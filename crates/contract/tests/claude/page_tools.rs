@@ -81,8 +81,10 @@ impl Page {
     }
 
     fn answers(&self, results: &[(&str, &str)]) -> usize {
-        self.tools
-            .results(self.session, results.iter().map(|(id, text)| ((*id).to_owned(), (*text).to_owned())))
+        self.tools.results(
+            self.session,
+            results.iter().map(|(id, text)| ((*id).to_owned(), Ok((*text).to_owned()))),
+        )
     }
 }
 

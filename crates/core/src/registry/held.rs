@@ -5,11 +5,7 @@
 use std::{fmt, sync::Arc};
 
 use super::Registry;
-use crate::{
-    CommandId, Principal, Refusal, Role, SessionId,
-    command::CommandKey,
-    session::task::Handle,
-};
+use crate::{CommandId, Principal, Refusal, Role, SessionId, command::CommandKey, session::task::Handle};
 
 /// A prompt that the agent does not get while one of these exists for it, nor any prompt that waits behind it. It is not recorded that a
 /// prompt is kept back: after a crash it waits as any other does.

@@ -13,13 +13,20 @@ use super::wire::{Approval, Raw, Resume, ResumeStatus};
 /// The longest answer to an interrupt. A form, or a file's text in place of the one that was to be written.
 const PAYLOAD_BYTES: usize = 512 * 1024;
 
-/// Which request an approval is for.
-pub fn request_of(approval: &Approval) -> Option<RequestId> {
-    match &approval.request_id {
-        Value::String(text) => named(text),
-        Value::Number(number) => number.as_u64().map(RequestId),
-        _ => None,
-    }
+/// Which request an approval is for. A name that no request ever has is one of something that does not wait.
+pub fn request_of(approval: &Approval) -> Result<RequestId, NoAnswer> {
+    let name = match &approval.request_id {
+        Value::String(text) if !text.is_empty() => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => {
+            let message = "say which: `requestId`, as `tool_approval_request` told it";
+            return Err(NoAnswer::Invalid(message.into()));
+        }
+    };
+    named(&name).ok_or_else(|| {
+        let message = format!("no request `{}` waits in this session", super::parse::shown(&name, 60));
+        NoAnswer::Refused(Refusal::new(RefusalCode::NotFound, message))
+    })
 }
 
 /// Why there is no answer.
@@ -327,12 +334,17 @@ mod tests {
 
     #[test]
     fn a_request_is_named_by_text_or_by_number() {
-        assert_eq!(request_of(&said(json!({"requestId": "7"}))), Some(RequestId(7)));
-        assert_eq!(request_of(&said(json!({"requestId": 7}))), Some(RequestId(7)));
-        for body in
-            [json!({}), json!({"requestId": "x"}), json!({"requestId": -1}), json!({"requestId": [7]})]
-        {
-            assert_eq!(request_of(&said(body.clone())), None, "{body}");
+        assert_eq!(request_of(&said(json!({"requestId": "7"}))), Ok(RequestId(7)));
+        assert_eq!(request_of(&said(json!({"requestId": 7}))), Ok(RequestId(7)));
+        for body in [json!({}), json!({"requestId": ""}), json!({"requestId": [7]})] {
+            assert!(matches!(request_of(&said(body.clone())), Err(NoAnswer::Invalid(_))), "{body}");
+        }
+        for body in [json!({"requestId": "x"}), json!({"requestId": -1}), json!({"requestId": 1.5})] {
+            let refused = request_of(&said(body.clone()));
+            assert!(
+                matches!(&refused, Err(NoAnswer::Refused(refusal)) if refusal.code == RefusalCode::NotFound),
+                "{body}: {refused:?}"
+            );
         }
     }
 }

@@ -13,9 +13,9 @@ impl Agui {
         let chosen = active.map_or_else(|| self.settings.agent.clone(), |active| active.agent);
         let mut agents = Map::new();
         let default = known.iter().find(|agent| agent.kind == chosen);
-        agents.insert(DEFAULT_AGENT.into(), describe(DEFAULT_AGENT, &chosen, default));
+        agents.insert(DEFAULT_AGENT.into(), self.describe(DEFAULT_AGENT, &chosen, default));
         for agent in known.iter().filter(|agent| is_here(agent)) {
-            agents.insert(agent.kind.clone(), describe(&agent.kind, &agent.kind, Some(agent)));
+            agents.insert(agent.kind.clone(), self.describe(&agent.kind, &agent.kind, Some(agent)));
         }
         Ok(json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -28,6 +28,27 @@ impl Agui {
         }))
     }
 
+    fn describe(&self, id: &str, kind: &str, agent: Option<&AgentDescription>) -> Value {
+        let title = agent.map_or(kind, |agent| agent.title.as_str());
+        let description =
+            if id == DEFAULT_AGENT { format!("{title}, by Portolan") } else { title.to_owned() };
+        let can = agent.map(|agent| &agent.capabilities);
+        json!({
+            "name": id,
+            "description": description,
+            "className": "PortolanAgent",
+            "capabilities": {
+                "identity": {"name": title, "type": kind},
+                "transport": {"streaming": can.is_none_or(|can| can.streaming)},
+                "tools": {"supported": true, "clientProvided": can.is_some_and(|can| self.tools.can_reach(can))},
+                "state": {"snapshots": true},
+                "reasoning": {"supported": true, "streaming": true},
+                "humanInTheLoop": {"supported": true, "approvals": true, "interrupts": true},
+                "multimodal": {"input": {"image": can.is_some_and(|can| can.image_input)}},
+            },
+        })
+    }
+
     /// Can this agent be asked for?
     pub(super) fn knows(&self, agent: &str) -> bool {
         agent == DEFAULT_AGENT || self.registry.agents().iter().any(|known| known.kind == agent)
@@ -37,24 +58,4 @@ impl Agui {
 /// One that nobody has looked at yet may be there.
 fn is_here(agent: &AgentDescription) -> bool {
     agent.probe.as_ref().is_none_or(|probe| probe.available)
-}
-
-fn describe(id: &str, kind: &str, agent: Option<&AgentDescription>) -> Value {
-    let title = agent.map_or(kind, |agent| agent.title.as_str());
-    let description = if id == DEFAULT_AGENT { format!("{title}, by Portolan") } else { title.to_owned() };
-    let can = agent.map(|agent| &agent.capabilities);
-    json!({
-        "name": id,
-        "description": description,
-        "className": "PortolanAgent",
-        "capabilities": {
-            "identity": {"name": title, "type": kind},
-            "transport": {"streaming": can.is_none_or(|can| can.streaming)},
-            "tools": {"supported": true, "clientProvided": can.is_none_or(|can| can.mcp_changes)},
-            "state": {"snapshots": true},
-            "reasoning": {"supported": true, "streaming": true},
-            "humanInTheLoop": {"supported": true, "approvals": true, "interrupts": true},
-            "multimodal": {"input": {"image": can.is_some_and(|can| can.image_input)}},
-        },
-    })
 }

@@ -157,8 +157,8 @@ async fn write(registry: &Registry, ops: Vec<Op>) -> Option<()> {
     committed.await.ok()
 }
 
-/// Who reads the daemon's log here. It writes nothing there.
-fn own() -> Principal {
+/// Who reads the daemon's log here, and takes back sessions in which nothing was said.
+pub(super) fn own() -> Principal {
     Principal {
         // A constant that fits.
         token: "agui-threads".parse().unwrap_or_else(|_| TokenId::random()),

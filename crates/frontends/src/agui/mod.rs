@@ -28,7 +28,7 @@ use std::{path::PathBuf, sync::Arc};
 use portolan_core::registry::Registry;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::routes::{own_routes, routes};
+pub use self::routes::{own_routes, routes, rules};
 use self::{runs::Runs, threads::Threads, tools::FrontendTools};
 use crate::door::Keeper;
 

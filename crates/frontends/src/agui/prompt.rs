@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     context::{CONTEXT_BYTES, user_words},
     project::Approvals,
-    tools::PageTool,
+    tools::{PageResult, PageTool},
     wire::{ContextEntry, ForwardedProps, Raw, Resume, ResumeStatus, RunInput, SentMessage, SentTool},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct Brought {
     /// The user's message.
     pub said: Option<Said>,
     /// Results of the page's tools, by their call.
-    pub results: Vec<(String, String)>,
+    pub results: Vec<PageResult>,
     /// What the page has mounted.
     pub tools: Vec<PageTool>,
     /// What the page makes readable.
@@ -114,14 +114,18 @@ fn said(input: &RunInput) -> Result<Option<Said>, String> {
 }
 
 /// The results that a page brings, in their order.
-fn results(input: &RunInput) -> Vec<(String, String)> {
+fn results(input: &RunInput) -> Vec<PageResult> {
     let result = |message: &SentMessage| {
         let call = message.tool_call_id.clone().filter(|_| message.role == "tool")?;
-        let text = match &message.content {
-            Some(content) => content.words(),
-            None => message.error.as_ref().map(|error| format!("Error: {error}")).unwrap_or_default(),
+        let text = message.content.as_ref().map(Raw::words).unwrap_or_default();
+        let result = match &message.error {
+            None => Ok(text),
+            // Pages say it in both places, or in one.
+            Some(error) if text.contains(error.as_str()) => Err(text),
+            Some(error) if text.is_empty() => Err(error.clone()),
+            Some(error) => Err(format!("{error}\n{text}")),
         };
-        Some((call, text))
+        Some((call, result))
     };
     input.messages.iter().filter_map(result).collect()
 }
@@ -184,8 +188,23 @@ mod tests {
         ]);
         let input = input(messages);
         assert_eq!(said(&input), Ok(None));
-        assert_eq!(results(&input), [("call".to_owned(), "done".to_owned())]);
+        assert_eq!(results(&input), [("call".to_owned(), Ok("done".to_owned()))]);
         assert_eq!(said(&RunInput::default()), Ok(None));
+    }
+
+    // Issue 15, item 21.
+    #[test]
+    fn a_result_that_is_an_error_is_one() {
+        let of = |content: Value, error: Value| {
+            let message =
+                json!({"id": "t1", "role": "tool", "toolCallId": "c", "content": content, "error": error});
+            results(&input(json!([message]))).remove(0).1
+        };
+        assert_eq!(of(json!("done"), Value::Null), Ok("done".into()));
+        assert_eq!(of(json!(""), json!("it broke")), Err("it broke".into()));
+        assert_eq!(of(Value::Null, json!("it broke")), Err("it broke".into()));
+        assert_eq!(of(json!("Error: it broke"), json!("it broke")), Err("Error: it broke".into()));
+        assert_eq!(of(json!("half of it"), json!("it broke")), Err("it broke\nhalf of it".into()));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::{
     threads::Wanted,
     wire::{RunInput, StopBody},
 };
-use crate::door::{Denied, Guest, Stay, collect};
+use crate::door::{Denied, Guest, Rules, Stay, collect};
 
 /// What a client is told that is refused: `error` is the kind, `message` is what CopilotKit shows in its log.
 #[derive(Debug)]
@@ -65,11 +65,21 @@ impl From<Denied> for Problem {
     }
 }
 
+impl Problem {
+    fn body(&self) -> Value {
+        json!({"error": self.error, "message": self.message, "details": self.message})
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = json!({"error": self.error, "message": self.message, "details": self.message});
-        (self.status, Json(body)).into_response()
+        (self.status, Json(self.body())).into_response()
     }
+}
+
+/// What the door has to know of us: whose pages may come, and how a refusal is written, whoever refuses.
+pub fn rules(origins: &[String]) -> Rules<'_> {
+    Rules { origins, setting: "agui.origins", refusal: |denied| Problem::from(denied.clone()).body() }
 }
 
 type Answered = Result<Response, Problem>;
@@ -196,20 +206,33 @@ async fn end(agui: &Agui, who: &Principal, agent: &str, thread: &str, body: Stop
     let session = found.session;
     who.may(Role::Operator, session)?;
     let run = body.run_id.as_deref();
-    let is_begun = match agui.runs.stop(session, run) {
-        Found::Begun => true,
-        Found::Waiting if run.is_some() => false,
-        Found::Nothing if run.is_some() => return nothing("that run is not active"),
-        Found::Waiting | Found::Nothing => {
-            let state = agui.registry.snapshot(who, session).await?.state;
-            if state.turn.is_none() && state.requests.is_empty() {
-                return nothing("nothing runs on this thread");
-            }
-            true
+    let found = agui.runs.stop(session, run);
+    let submit = |action| agui.registry.submit(who, session, CommandId::random(), action);
+    match (run, found) {
+        (Some(_), Found::Nothing) => return nothing("that run is not active"),
+        // Its stream takes it back.
+        (Some(_), Found::Waiting) => {}
+        (Some(_), Found::Begun) => {
+            submit(Action::Interrupt).await?;
         }
-    };
-    if is_begun {
-        agui.registry.submit(who, session, CommandId::random(), Action::Interrupt).await?;
+        (None, found) => {
+            let state = agui.registry.snapshot(who, session).await?.state;
+            if state.turn.is_some() || !state.requests.is_empty() {
+                submit(Action::Interrupt).await?;
+            } else {
+                // What runs next on this thread is what waits for an agent that is starting.
+                let waits: Vec<_> = state.commands.iter().filter(|open| open.is_queued_prompt()).collect();
+                if waits.is_empty() && found == Found::Nothing {
+                    return nothing("nothing runs on this thread");
+                }
+                for open in waits {
+                    if let Err(refusal) = submit(Action::Withdraw { prompt: open.seq }).await {
+                        // Its own stream was faster, or the agent.
+                        tracing::debug!(%session, %refusal, "a prompt could not be taken back");
+                    }
+                }
+            }
+        }
     }
     let interrupt = json!({"type": "stop", "threadId": thread});
     Ok(Json(json!({"stopped": true, "interrupt": interrupt})).into_response())
@@ -224,9 +247,10 @@ async fn approve(
 ) -> Answered {
     let who = visitor(guest);
     let approval = parse::approval(&body_of(request).await?)?;
-    let invalid = |message: String| Problem::from(Bad::Body(message));
-    let request = answers::request_of(&approval)
-        .ok_or_else(|| invalid("say which: `requestId`, as `tool_approval_request` told it".into()))?;
+    let problem = |why: NoAnswer| match why {
+        NoAnswer::Refused(refusal) => Problem::from(refusal),
+        NoAnswer::Invalid(message) => Bad::Body(message).into(),
+    };
     parse::fits("session", &name)?;
     let session = if let Ok(session) = name.parse::<SessionId>() {
         session
@@ -237,11 +261,9 @@ async fn approve(
         found.ok_or_else(missing)?.session
     };
     who.may(Role::Operator, session)?;
+    let request = answers::request_of(&approval).map_err(problem)?;
     let state = agui.registry.snapshot(&who, session).await?.state;
-    let action = answers::action(&state, request, &approval).map_err(|why| match why {
-        NoAnswer::Refused(refusal) => refusal.into(),
-        NoAnswer::Invalid(message) => invalid(message),
-    })?;
+    let action = answers::action(&state, request, &approval).map_err(problem)?;
     agui.registry.submit(&who, session, CommandId::random(), action).await?;
     Ok(Json(json!({"ok": true, "requestId": request.to_string()})).into_response())
 }

@@ -7,8 +7,10 @@ mod connect;
 mod end;
 mod follow;
 mod heard;
+mod leave;
 mod open;
 mod over;
+mod prepare;
 
 use std::time::Duration;
 

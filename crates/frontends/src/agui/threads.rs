@@ -3,13 +3,13 @@
 //! A thread is kept as a record, so that a page finds its session again after a restart. A thread that is called as a
 //! session is that session. Who may see a session is for core to say; a thread tells nothing.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use portolan_core::{
     CommandId, Principal, Refusal, RefusalCode, Role, SessionId, SessionSpec, ports::SessionQuery,
     registry::Registry, session::state::Summary, spec::MAX_NAME,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     DEFAULT_AGENT, Settings, UnknownThreads,
@@ -33,13 +33,14 @@ struct Chosen {
 #[derive(Debug)]
 pub(super) struct Threads {
     chosen: Mutex<Option<Chosen>>,
-    /// One session is made at a time, so that two first runs on a thread make one.
-    making: Semaphore,
+    /// One session is made at a time, so that two first runs on a thread make one; and whoever connects meanwhile waits
+    /// until it is made and its message is in it.
+    making: Arc<Semaphore>,
 }
 
 impl Default for Threads {
     fn default() -> Self {
-        Self { chosen: Mutex::new(None), making: Semaphore::new(1) }
+        Self { chosen: Mutex::new(None), making: Arc::new(Semaphore::new(1)) }
     }
 }
 
@@ -52,6 +53,15 @@ pub(super) struct Wanted<'a> {
     pub agent: &'a str,
     /// The thread.
     pub thread: &'a str,
+}
+
+/// The session of a thread.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The session.
+    pub summary: Summary,
+    /// It was made just now. Until this is dropped, nobody finds the thread without what is said on it first.
+    pub making: Option<OwnedSemaphorePermit>,
 }
 
 impl Threads {
@@ -120,6 +130,20 @@ impl Threads {
         Ok(None)
     }
 
+    /// Like [`Self::find`], once whatever is being made is made.
+    pub(super) async fn find_made(
+        &self,
+        registry: &Registry,
+        wanted: Wanted<'_>,
+    ) -> Result<Option<Summary>, Refusal> {
+        if let Some(found) = self.find(registry, wanted).await? {
+            return Ok(Some(found));
+        }
+        // Never closed.
+        drop(self.making.acquire().await);
+        self.find(registry, wanted).await
+    }
+
     /// The session of a thread; a new one where it has none.
     pub(super) async fn find_or_make(
         &self,
@@ -127,16 +151,17 @@ impl Threads {
         settings: &Settings,
         wanted: Wanted<'_>,
         words: &str,
-    ) -> Result<Summary, Refusal> {
-        if let Some(found) = self.find(registry, wanted).await? {
-            return Ok(found);
+    ) -> Result<Found, Refusal> {
+        let known = |summary| Found { summary, making: None };
+        if let Some(summary) = self.find(registry, wanted).await? {
+            return Ok(known(summary));
         }
         // What a thread leads to is for everybody: a token that is bound to sessions decides nothing about it.
         wanted.who.may_daemon(Role::Operator)?;
         // Never closed.
-        let _permit = self.making.acquire().await;
-        if let Some(found) = self.find(registry, wanted).await? {
-            return Ok(found);
+        let making = Arc::clone(&self.making).acquire_owned().await.ok();
+        if let Some(summary) = self.find(registry, wanted).await? {
+            return Ok(known(summary));
         }
         let Wanted { who, agent, thread } = wanted;
         let active = match agent {
@@ -147,7 +172,7 @@ impl Threads {
             && let Some(active) = &active
         {
             kept::keep(registry, Name { thread, agent: None }, active.session).await?;
-            return Ok(active.clone());
+            return Ok(known(active.clone()));
         }
         let kind = match agent {
             DEFAULT_AGENT => active.map_or_else(|| settings.agent.clone(), |active| active.agent),
@@ -169,7 +194,14 @@ impl Threads {
             let agent = (taken && agent != DEFAULT_AGENT).then_some(agent);
             kept::keep(registry, Name { thread, agent }, made.session).await?;
         }
-        Ok(made)
+        Ok(Found { summary: made, making })
+    }
+
+    /// Takes back a session that was made for a message which the session did not take: nothing is in it.
+    pub(super) async fn unmake(&self, registry: &Registry, session: SessionId) {
+        if let Err(refusal) = registry.delete(&kept::own(), session).await {
+            tracing::warn!(%session, %refusal, "a session in which nothing was said stays");
+        }
     }
 }
 

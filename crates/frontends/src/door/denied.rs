@@ -68,6 +68,8 @@ impl IntoResponse for Denied {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // For the guard, where the frontend has a form of its own.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -113,6 +113,13 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
         },
         Err(denied) => denied.into_response(),
     };
+    // A frontend's clients read refusals in its own form, whoever refuses.
+    if let Some(denied) = response.extensions_mut().remove::<Denied>()
+        && let Some(body) = keeper.refusal_on(&path, &denied)
+    {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        *response.body_mut() = Body::from(body.to_string());
+    }
     protect(response.headers_mut());
     if let Some(origin) = configured {
         share(response.headers_mut(), origin);

@@ -18,6 +18,7 @@ use super::{
     late::Stranger,
     lockout::{Failures, Requests},
     reporter::Reporter,
+    rules::{Below, Rules},
     secret::Secret,
     settings::{DoorLimits, DoorSettings},
     tickets::{HalfGuest, Stay, Tickets},
@@ -86,8 +87,8 @@ pub struct Keeper {
     clock: Clock,
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
-    /// Origins whose pages may talk to a part of us: below a path.
-    origins_below: Vec<(&'static str, Vec<Origin>)>,
+    /// Rules of frontends for what lies below their paths.
+    below: Vec<Below>,
     behind_proxy: bool,
     proxies: Vec<IpAddr>,
     open: OpenPaths,
@@ -170,7 +171,7 @@ impl Keeper {
             clock,
             hosts: settings.hosts.iter().map(host).collect::<Result<_, _>>()?,
             origins: origins(&settings.origins)?,
-            origins_below: Vec::new(),
+            below: Vec::new(),
             behind_proxy: settings.behind_proxy,
             proxies: settings.proxies.iter().map(IpAddr::to_canonical).collect(),
             open: Arc::new(|_| false),
@@ -244,10 +245,21 @@ impl Keeper {
         self
     }
 
-    /// Lets pages of these origins come to what lies below `base`, and to nothing else.
-    pub fn with_origins_below(mut self, base: &'static str, allowed: &[String]) -> Result<Self, BadName> {
-        self.origins_below.push((base, origins(allowed)?));
+    /// What lies below `base` is a frontend with rules of its own.
+    pub fn with_rules_below(mut self, base: &'static str, rules: Rules<'_>) -> Result<Self, BadName> {
+        let origins = origins(rules.origins)?;
+        self.below.push(Below { base, origins, setting: rules.setting, refusal: rules.refusal });
         Ok(self)
+    }
+
+    /// The rules that hold for a path, where it lies below a frontend that has some.
+    fn rules_of(&self, path: &str) -> Option<&Below> {
+        self.below.iter().find(|rules| rules.covers(path))
+    }
+
+    /// The body of a refusal on this path, where its frontend has a form of its own for it.
+    pub(super) fn refusal_on(&self, path: &str, denied: &Denied) -> Option<serde_json::Value> {
+        self.rules_of(path).map(|rules| (rules.refusal)(denied))
     }
 
     pub(super) fn is_late(&self, path: &str) -> bool {
@@ -380,7 +392,8 @@ impl Keeper {
         arrival: &Arrival,
         seen: &Seen,
     ) -> Result<Option<HeaderValue>, Denied> {
-        let forbidden = |message| Err(Denied::new(StatusCode::FORBIDDEN, RefusalCode::Forbidden, message));
+        let forbidden =
+            |message: &str| Err(Denied::new(StatusCode::FORBIDDEN, RefusalCode::Forbidden, message));
         let mut lines = parts.headers.get_all(header::ORIGIN).iter();
         let configured = match (lines.next(), lines.next()) {
             (None, _) => None,
@@ -393,9 +406,12 @@ impl Keeper {
                 } else if self.is_own_origin(&origin, arrival, seen) {
                     None
                 } else {
-                    return forbidden(
-                        "pages of this origin may not talk to this server; if they should, add it to `origins` under [listen]",
-                    );
+                    // The narrowest way: what opens a frontend need not open the rest.
+                    let setting =
+                        self.rules_of(parts.uri.path()).map_or("listen.origins", |rules| rules.setting);
+                    return forbidden(&format!(
+                        "pages of this origin may not talk to this server; if they should, add it to `{setting}`"
+                    ));
                 }
             }
             (Some(_), Some(_)) => return forbidden("a request has at most one Origin header"),
@@ -408,9 +424,7 @@ impl Keeper {
 
     /// Pages of this origin may come to that path.
     fn is_welcome_below(&self, origin: &Origin, path: &str) -> bool {
-        let below =
-            |base: &str| path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        self.origins_below.iter().any(|(base, origins)| below(base) && origins.contains(origin))
+        self.rules_of(path).is_some_and(|rules| rules.origins.contains(origin))
     }
 
     fn is_own_origin(&self, origin: &Origin, arrival: &Arrival, seen: &Seen) -> bool {

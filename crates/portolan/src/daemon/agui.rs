@@ -35,7 +35,7 @@ pub(super) fn tools(registry: &Registry) -> FrontendTools {
 /// Lets the configured pages come to the frontend on the main listener, and to nothing else there.
 pub(super) fn admit(keeper: Keeper, settings: &Settings) -> Outcome<Keeper> {
     keeper
-        .with_origins_below(agui::PATH, &settings.agui.origins)
+        .with_rules_below(agui::PATH, agui::rules(&settings.agui.origins))
         .map_err(|error| Failure::usage(format!("[agui] {error}")))
 }
 
@@ -48,10 +48,9 @@ pub(super) fn build(
     reporter: Reporter,
 ) -> Outcome<Pages> {
     let wanted = &settings.agui;
-    let mut door = door.clone();
-    door.origins.extend(wanted.origins.iter().cloned());
     let keeper =
-        Keeper::new(&door, native.tokens.clone(), Arc::clone(native.keeper.tickets()), Clock::system())
+        Keeper::new(door, native.tokens.clone(), Arc::clone(native.keeper.tickets()), Clock::system())
+            .and_then(|keeper| keeper.with_rules_below("", agui::rules(&wanted.origins)))
             .map_err(|error| Failure::usage(format!("[agui] {error}")))?
             .with_reporter(reporter);
     let folder = match &wanted.folder {

@@ -82,6 +82,8 @@ pub(super) fn asked(session: SessionId, request: &Request) -> AguiEvent {
 pub(super) fn resolved(session: SessionId, request: &Request, outcome: &Outcome) -> AguiEvent {
     let (word, by) = match outcome {
         Outcome::Answered { answer: Answer::Deny { .. }, by } => ("denied", Some(by.to_string())),
+        Outcome::Answered { answer: Answer::Allow { .. }, by } => ("allowed", Some(by.to_string())),
+        // A question, a form or a hook is neither allowed nor denied.
         Outcome::Answered { by, .. } => ("answered", Some(by.to_string())),
         Outcome::Expired => ("expired", None),
         Outcome::Interrupted { by } => ("interrupted", Some(by.to_string())),

@@ -124,6 +124,8 @@ pub struct Projector {
     calls: IndexMap<String, Call>,
     subagents: Subagents,
     ids: PromptIds,
+    /// Prompts that waited when the history was made, which shows them. At most as many as may wait.
+    shown: HashSet<Seq>,
     /// Open requests, and which of them were told.
     requests: IndexMap<RequestId, (Box<Request>, bool)>,
 }
@@ -150,6 +152,7 @@ impl Projector {
             calls: IndexMap::new(),
             subagents: Subagents::of(state),
             ids: PromptIds::of(state),
+            shown: HashSet::new(),
             requests: IndexMap::new(),
             names,
         };
@@ -178,6 +181,12 @@ impl Projector {
         for (_, told) in self.requests.values_mut() {
             *told = false;
         }
+    }
+
+    /// The page was shown what waits in the queue: it is not told again when it is sent.
+    pub fn shows_queued(&mut self, state: &State) {
+        self.shown =
+            state.commands.iter().filter(|open| open.is_queued_prompt()).map(|open| open.seq).collect();
     }
 
     /// From now on so much is told.
@@ -323,7 +332,9 @@ impl Projector {
             }
             Event::Prompt { command, content } => {
                 let id = self.ids.take(*command, seq);
-                self.prompt(by, &id, &own_words(content), out);
+                if !self.shown.remove(command) {
+                    self.prompt(by, &id, &own_words(content), out);
+                }
             }
             Event::RequestOpened { request } => {
                 self.keep(request);

@@ -25,7 +25,7 @@ use crate::agui::{
 impl Task {
     pub(super) async fn connect(&mut self) -> End {
         let wanted = Wanted { who: &self.who, agent: &self.agent, thread: &self.thread };
-        let found = match self.agui.threads.find(&self.agui.registry, wanted).await {
+        let found = match self.agui.threads.find_made(&self.agui.registry, wanted).await {
             Ok(Some(found)) => found.session,
             // A thread that nobody has said anything on yet.
             Ok(None) => {
@@ -67,6 +67,7 @@ impl Task {
         let mut events = Vec::new();
         projector.tell_state(&mut events);
         events.push(AguiEvent::MessagesSnapshot { messages: history.into_messages(&state) });
+        projector.shows_queued(&state);
         projector.tell_requests(&mut events);
         if is_busy(&state) {
             projector.from_the_beginning(&state, &mut events);
@@ -96,7 +97,7 @@ impl Task {
             prompts: open_prompts(&state),
             place,
         };
-        Follow::new(self, joined, Goal::Any).run().await
+        Follow::new(self, joined, Goal::Any, None).run().await
     }
 
     /// Plain clients never connect: a thread that one did is a page's.

@@ -9,14 +9,16 @@ use tokio::{
 };
 
 use super::{
-    GRACE, Kind, NO_TURN, STOPPED, Task,
+    Kind, NO_TURN, STARTING, STOPPED, Task,
     end::End,
-    open::{Joined, is_busy, open_prompts},
+    open::{Joined, is_busy, is_ready, open_prompts},
+    over::PutOut,
+    prepare::{Preparation, Preparing},
 };
 use crate::agui::{
-    OnClose,
     project::{Ended, Voice},
     runs::Left,
+    tools::PREFIX,
     wire::AguiEvent,
 };
 use crate::sse::HEARTBEAT;
@@ -31,21 +33,27 @@ pub(super) enum Goal {
 }
 
 /// How far the own prompt is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Progress {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
     /// It is on its way to the agent.
-    sent: bool,
+    pub(super) sent: bool,
     /// The agent has taken it up.
     consumed: bool,
     /// A turn began after it was sent.
     turn_began: bool,
+    /// How the agent has ended before it could be sent, by itself or told to.
+    agent_failed: Option<String>,
+    agent_stopped: Option<String>,
 }
 
 pub(super) struct Follow<'t> {
-    task: &'t mut Task,
-    joined: Joined,
-    goal: Goal,
-    progress: Progress,
+    pub(super) task: &'t mut Task,
+    pub(super) joined: Joined,
+    pub(super) goal: Goal,
+    pub(super) progress: Progress,
+    pub(super) preparing: Preparing,
+    /// When an agent that is starting has taken too long.
+    pub(super) ready_by: Option<Instant>,
     waiting: watch::Receiver<Vec<String>>,
     /// When it ends whatever happens, and how.
     deadline: Option<(Instant, End)>,
@@ -53,9 +61,42 @@ pub(super) struct Follow<'t> {
 }
 
 impl<'t> Follow<'t> {
-    pub(super) fn new(task: &'t mut Task, joined: Joined, goal: Goal) -> Self {
+    pub(super) fn new(
+        task: &'t mut Task,
+        joined: Joined,
+        goal: Goal,
+        preparation: Option<Preparation>,
+    ) -> Self {
         let waiting = task.agui.tools.waiting(joined.session);
-        Self { task, joined, goal, progress: Progress::default(), waiting, deadline: None, is_stopped: false }
+        let mut follow = Self {
+            task,
+            joined,
+            goal,
+            progress: Progress::default(),
+            ready_by: matches!(goal, Goal::Own(_)).then(|| Instant::now() + STARTING),
+            preparing: preparation.map_or(Preparing::Done, Preparing::Waits),
+            waiting,
+            deadline: None,
+            is_stopped: false,
+        };
+        if follow.joined.is_ready {
+            follow.agent_is_ready();
+        }
+        follow
+    }
+
+    /// The agent takes prompts: it is prepared for this one.
+    fn agent_is_ready(&mut self) {
+        self.ready_by = None;
+        self.preparing.begin(&self.task.agui.tools, self.joined.session);
+    }
+
+    /// The prompt of this run, while the agent has not got it.
+    pub(super) fn unsent(&self) -> Option<Seq> {
+        match self.goal {
+            Goal::Own(prompt) if !self.progress.sent => Some(prompt),
+            Goal::Own(_) | Goal::Any => None,
+        }
     }
 
     pub(super) async fn run(mut self) -> End {
@@ -87,20 +128,25 @@ impl<'t> Follow<'t> {
             if self.task.out.is_gone {
                 return self.client_left().await;
             }
-            let deadline = self.deadline.as_ref().map(|(at, _)| *at);
+            let (deadline, ready_by) = (self.deadline.as_ref().map(|(at, _)| *at), self.ready_by);
             // Every arm can be dropped and polled again: what was begun lies in `self`.
             tokio::select! {
                 delivery = self.joined.reader.next() => {
                     if let Some(end) = self.take(delivery, events) {
                         return end;
                     }
-                }
-                Ok(()) = self.waiting.changed() => {}
-                () = stop.cancelled(), if !self.is_stopped => {
-                    if let Some(end) = self.stopped().await {
-                        return end;
+                    if let Some(why) = self.progress.agent_failed.take() {
+                        return self.never_began("agent_exited", why).await;
                     }
                 }
+                () = self.preparing.told() => {}
+                () = sleep_until(ready_by.unwrap_or_else(Instant::now)), if ready_by.is_some() => {
+                    let late = || format!("the session did not start within {} s", STARTING.as_secs());
+                    let why = self.progress.agent_stopped.take().unwrap_or_else(late);
+                    return self.never_began("session_starting", why).await;
+                }
+                Ok(()) = self.waiting.changed() => {}
+                () = stop.cancelled(), if !self.is_stopped => self.stopped().await,
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     return self.deadline.take().map_or(End::Finished, |(_, end)| end);
                 }
@@ -110,12 +156,7 @@ impl<'t> Follow<'t> {
                 }
                 () = &mut left => return self.client_left().await,
                 why = &mut put_out => {
-                    // What has not reached the agent yet is not said for who may not stay.
-                    if let Goal::Own(prompt) = self.goal
-                        && !self.progress.sent
-                    {
-                        self.withdraw(prompt).await;
-                    }
+                    self.put_out(why).await;
                     return why.into();
                 }
             }
@@ -125,10 +166,28 @@ impl<'t> Follow<'t> {
         }
     }
 
+    /// The agent did not come. Nothing was said, and the client is told so.
+    async fn never_began(&mut self, code: &str, why: String) -> End {
+        if let Some(prompt) = self.unsent() {
+            self.withdraw(prompt).await;
+        }
+        End::failed(code, why)
+    }
+
+    /// What has not reached the agent yet is not said for who may not stay. When Portolan ends, it waits for the next start.
+    pub(super) async fn put_out(&mut self, why: PutOut) {
+        if let Some(prompt) = self.unsent().filter(|_| why != PutOut::Stopping) {
+            self.withdraw(prompt).await;
+        }
+    }
+
     /// Whether there is a reason to end that lies in what is known now.
     fn look(&mut self, events: &mut Vec<AguiEvent>) -> Option<End> {
-        let speaks = self.goal == Goal::Any || self.progress.sent;
-        if speaks && let Some(asks) = self.joined.projector.asks() {
+        if self.unsent().is_some() {
+            // What is asked meanwhile, and what the page is to carry out, belongs to somebody else's turn.
+            return None;
+        }
+        if let Some(asks) = self.joined.projector.asks() {
             return Some(End::Asks(asks));
         }
         let waiting = self.waiting.borrow_and_update().clone();
@@ -150,7 +209,11 @@ impl<'t> Follow<'t> {
         Some(End::Finished)
     }
 
-    fn take(&mut self, delivery: Delivery<Event, State>, events: &mut Vec<AguiEvent>) -> Option<End> {
+    pub(super) fn take(
+        &mut self,
+        delivery: Delivery<Event, State>,
+        events: &mut Vec<AguiEvent>,
+    ) -> Option<End> {
         match delivery {
             Delivery::Entries(pieces) => {
                 for piece in &pieces {
@@ -184,14 +247,23 @@ impl<'t> Follow<'t> {
     fn caught_up(&mut self, state: &State) -> Option<End> {
         self.joined.turn_runs = state.turn.is_some();
         self.joined.prompts = open_prompts(state);
+        if is_ready(state) {
+            self.agent_is_ready();
+        }
         if let Goal::Own(command) = self.goal {
             let open = state.commands.iter().find(|open| open.seq == command);
             match open.map(|open| &open.stage) {
-                Some(Stage::Accepted) => return None,
+                Some(Stage::Accepted) => {
+                    if !is_ready(state) {
+                        self.ready_by.get_or_insert(Instant::now() + STARTING);
+                    }
+                    return None;
+                }
                 Some(Stage::Uncertain { reason }) => return Some(End::failed("uncertain", reason.clone())),
                 _ => {}
             }
-            self.progress = Progress { sent: true, consumed: open.is_none(), turn_began: true };
+            self.progress =
+                Progress { sent: true, consumed: open.is_none(), turn_began: true, ..Progress::default() };
             self.joined.place.begin();
             self.joined.projector.speak(Voice::Full);
         }
@@ -205,20 +277,43 @@ impl<'t> Follow<'t> {
             Event::CommandAccepted { action, .. } if matches!(**action, Action::Prompt { .. }) => {
                 self.joined.prompts.insert(seq);
             }
+            Event::AgentReady { .. } | Event::LinkRestored => self.agent_is_ready(),
             Event::Prompt { command, .. } if own(command) => {
                 self.progress.sent = true;
                 self.joined.place.begin();
+                if !self.joined.turn_runs && self.is_next() {
+                    self.joined.projector.speak(Voice::Full);
+                }
+            }
+            // An agent that is given a prompt while a turn runs may take it into that turn, or begin another one with it.
+            // Until it does either, what a turn says is somebody else's.
+            Event::Receipt { command, stage: Stage::Consumed { .. } } if own(command) => {
                 self.joined.projector.speak(Voice::Full);
+            }
+            // The page's tools may have come since this began.
+            Event::ToolCall { name, .. } if name.starts_with(PREFIX) => {
+                self.waiting = self.task.agui.tools.waiting(self.joined.session);
             }
             Event::TurnStarted { .. } => {
                 self.joined.turn_runs = true;
-                self.progress.turn_began |= self.progress.sent;
+                if self.progress.sent && self.is_next() {
+                    self.progress.turn_began = true;
+                    self.joined.projector.speak(Voice::Full);
+                }
                 if self.progress.consumed || self.goal == Goal::Any {
                     self.deadline = self.deadline.take().filter(|_| self.is_stopped);
                 }
             }
             Event::TurnEnded { .. } => self.joined.turn_runs = false,
             _ => {}
+        }
+    }
+
+    /// No prompt that came before this one still waits to be taken up: agents take them in their order.
+    fn is_next(&self) -> bool {
+        match self.goal {
+            Goal::Own(prompt) => self.joined.prompts.iter().all(|open| *open >= prompt),
+            Goal::Any => true,
         }
     }
 
@@ -244,11 +339,15 @@ impl<'t> Follow<'t> {
             },
             Event::Receipt { command, stage } if stage.is_final() => {
                 let was_prompt = self.joined.prompts.remove(command);
-                // The last prompt that could set off a turn was taken back, or needs none.
                 let is_idle = self.joined.prompts.is_empty() && !self.joined.turn_runs;
-                if was_prompt && is_idle && self.goal == Goal::Any && self.deadline.is_none() {
-                    self.deadline = Some((Instant::now() + NO_TURN, End::Finished));
+                if !was_prompt || !is_idle || self.goal != Goal::Any {
+                    return None;
                 }
+                // The last prompt that could set off a turn was taken back, or may need none.
+                if matches!(stage, Stage::Refused { .. }) {
+                    return Some(End::Finished);
+                }
+                self.deadline.get_or_insert((Instant::now() + NO_TURN, End::Finished));
                 None
             }
             Event::TurnEnded { result, .. } => {
@@ -258,82 +357,43 @@ impl<'t> Follow<'t> {
                 };
                 mine.then(|| Ended::of(result).into())
             }
-            Event::AgentExited { exit, .. } => Some(if self.is_stopped {
-                End::Finished
-            } else {
-                End::failed("agent_exited", exit.message.clone())
-            }),
+            Event::AgentExited { .. } if self.is_stopped => Some(End::Finished),
+            Event::AgentExited { exit, .. } if self.unsent().is_some() => {
+                let why = Some(exit.message.clone());
+                if exit.reason.is_error() {
+                    self.progress.agent_failed = why;
+                } else {
+                    // One that was told to end may be started again for what waits.
+                    self.progress.agent_stopped = why;
+                    self.ready_by.get_or_insert(Instant::now() + STARTING);
+                }
+                None
+            }
+            Event::AgentExited { exit, .. } => Some(End::failed("agent_exited", exit.message.clone())),
             _ => None,
         }
     }
 
     /// Someone stops this run. What it waits for ends soon, or is taken back.
-    async fn stopped(&mut self) -> Option<End> {
+    pub(super) async fn stopped(&mut self) {
         self.is_stopped = true;
         self.deadline = Some((Instant::now() + STOPPED, End::Finished));
-        if let Goal::Own(command) = self.goal
-            && !self.progress.sent
-        {
-            self.withdraw(command).await;
+        if let Some(prompt) = self.unsent() {
+            self.withdraw(prompt).await;
         }
-        None
     }
 
-    async fn withdraw(&self, prompt: Seq) {
+    /// The agent has ended before it got the prompt.
+    pub(super) fn has_no_agent(&self) -> bool {
+        self.progress.agent_failed.is_some()
+    }
+
+    async fn withdraw(&mut self, prompt: Seq) {
         let action = Action::Withdraw { prompt };
         let (registry, who) = (&self.task.agui.registry, &self.task.who);
         if let Err(refusal) = registry.submit(who, self.joined.session, CommandId::random(), action).await {
             // It was taken up in the same moment; the turn it sets off goes on.
             tracing::debug!(%refusal, "a prompt could not be taken back");
         }
-    }
-
-    /// The client's connection is closed. A page comes back and connects; a plain client has stopped its run.
-    async fn client_left(&mut self) -> End {
-        let client = self.task.client();
-        let is_page = self.task.agui.runs.has_connected(&client);
-        let is_stop = match (self.task.kind, self.task.agui.settings.on_close) {
-            (Kind::Connect, _) | (Kind::Run, OnClose::Continue) => false,
-            (Kind::Run, OnClose::Stop) => true,
-            (Kind::Run, OnClose::Auto) => !is_page,
-        };
-        if !is_stop {
-            return End::Finished;
-        }
-        let session = self.joined.session;
-        let prompt = match self.goal {
-            Goal::Own(prompt) => Some(prompt),
-            // It went on with a turn; that is what is stopped.
-            Goal::Any => None,
-        };
-        if let Some(grace) = self.task.agui.runs.abandon(&self.joined.place, &client, prompt) {
-            // Meanwhile the turn may end by itself, and the registry may stop.
-            let until = Instant::now() + GRACE;
-            let mut ignored = Vec::new();
-            loop {
-                tokio::select! {
-                    delivery = self.joined.reader.next() => {
-                        ignored.clear();
-                        if let Some(end) = self.take(delivery, &mut ignored) {
-                            return end;
-                        }
-                    }
-                    () = grace.overtaken.cancelled() => return End::Finished,
-                    () = sleep_until(until) => break,
-                }
-            }
-            // Someone else who watches keeps it: we are one of those who are present.
-            let others = self.task.agui.registry.presence(session).len() > 1;
-            let came_back = self.task.agui.runs.has_connected(&client);
-            if others || (came_back && self.task.agui.settings.on_close == OnClose::Auto) {
-                return End::Finished;
-            }
-        }
-        let (registry, who) = (&self.task.agui.registry, &self.task.who);
-        let action = self.joined.place.stop_of(prompt);
-        if let Err(refusal) = registry.submit(who, session, CommandId::random(), action).await {
-            tracing::debug!(%refusal, "a run that its client left could not be stopped");
-        }
-        End::Finished
     }
 }

@@ -49,6 +49,11 @@ impl Task {
         if let Some(command) = self.agui.runs.said_by(session, &self.run, &said.id) {
             return self.said_before(session, command).await.map(|()| None);
         }
+        // It waits already: for its turn, or for an agent that is to be started.
+        let waits = snapshot.state.commands.iter();
+        if waits.filter(|open| open.is_queued_prompt()).any(|open| open.key.id == said.id) {
+            return Ok(None);
+        }
         let reach = match brings_answers {
             // Answers go on with a run; whatever else its thread holds was said before, unless the log does not know it.
             BringsAnswers::Yes => Some(Reach::All),

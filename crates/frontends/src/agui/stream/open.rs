@@ -2,31 +2,30 @@
 
 use std::collections::HashSet;
 
-use portolan_core::{
-    Action, CommandId, Event, RefusalCode, RequestId, Seq, SessionId,
-    command::{CommandKey, Stage},
-    event::Content,
-    log::delivery::{Delivery, Mode, Start},
-    registry::SessionReader,
-    session::state::{State, Status},
-};
-use tokio::time::{Instant, timeout_at};
-
 use super::{
-    Kind, STARTING, Task,
+    Kind, Task,
     end::End,
     follow::{Follow, Goal},
     heard::BringsAnswers,
+    prepare::Preparation,
 };
 use crate::agui::{
     answers,
     context::{self, Action as PageAction},
+    parse,
     project::{PageNames, Projector, Prompts, Voice},
     prompt::{Brought, Said, command_id},
     runs::{Left, Place},
-    threads::Wanted,
-    tools::{OfferedTool, PageTool},
+    threads::{Found, Wanted},
+    tools::OfferedTool,
     wire::{AguiEvent, Resume},
+};
+use portolan_core::{
+    Action, Capabilities, CommandId, Event, Generation, Refusal, RefusalCode, RequestId, Seq, SessionId,
+    command::{CommandKey, Stage},
+    log::delivery::{Delivery, Mode, Start},
+    registry::SessionReader,
+    session::state::{OpenCommand, State, Status},
 };
 
 /// A session that a stream reads, at its beginning.
@@ -43,10 +42,24 @@ pub(super) struct Joined {
     pub(super) place: Place,
 }
 
-/// A run that can be carried out: the agent is there, knows the page's tools, has its results and answers.
-struct Ready {
+/// A session as a run finds it.
+struct Begun {
     joined: Joined,
-    actions: Vec<PageAction>,
+    /// What the page is shown first.
+    events: Vec<AguiEvent>,
+    /// A prompt waits for an agent that nobody has started.
+    is_parked: bool,
+    /// What the agent can do.
+    capabilities: Box<Capabilities>,
+}
+
+/// Where a run begins to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begins {
+    /// Where the client's last stream ended.
+    WhereItLeft,
+    /// With what happens from now on.
+    Here,
 }
 
 impl Task {
@@ -71,10 +84,11 @@ impl Task {
 
     async fn run(&mut self, mut brought: Brought) -> End {
         let brings_answers = if brought.answers.is_empty() { BringsAnswers::No } else { BringsAnswers::Yes };
-        let session = match self.session_of(&brought, brings_answers).await {
-            Ok(session) => session,
+        let found = match self.session_of(&brought, brings_answers).await {
+            Ok(found) => found,
             Err(end) => return end,
         };
+        let session = found.summary.session;
         let said = match brought.said.take() {
             Some(said) => match self.news(session, said, brings_answers).await {
                 Ok(said) => said,
@@ -83,45 +97,15 @@ impl Task {
             None => None,
         };
         let place = self.agui.runs.enter(session, &self.run, said.as_ref().map(|_| self.client()));
-        if said.is_none() {
-            place.begin();
+        if let Some(said) = said {
+            return self.say(found, place, said, brought).await;
         }
-        let (stop, mut put_out, mut left) = (place.stop.clone(), self.put_out(), self.left());
-        // Who has left, or may not stay, says nothing more: not even once an agent that takes its time is there. What a
-        // run brings that only goes on is facts, and its client's leaving is dealt with where it is followed.
-        let ready = tokio::select! {
-            biased;
-            why = &mut put_out => return why.into(),
-            () = stop.cancelled(), if said.is_some() => return End::Finished,
-            () = &mut left, if said.is_some() => return End::Finished,
-            ready = self.prepare(session, place, said.as_ref(), &mut brought) => ready,
-        };
-        drop((put_out, left));
-        let Ready { mut joined, actions } = match ready {
-            Ok(ready) => ready,
-            Err(end) => return end,
-        };
-        let Some(mut said) = said else {
-            if !joined.is_busy {
-                // The turn ended between two runs: what happened meanwhile was told above.
-                let mut events = Vec::new();
-                joined.projector.close(&mut events);
-                self.out.send(&mut events).await;
-                return End::Finished;
-            }
-            return Follow::new(self, joined, Goal::Any).run().await;
-        };
-        if self.out.is_gone {
-            return End::Finished;
-        }
-        let words = std::mem::take(&mut said.words);
-        let content = context::prompt(words, context::block(&brought.context, &actions));
-        drop(brought);
-        self.say(joined, said, content).await
+        place.begin();
+        self.go_on(session, place, brought).await
     }
 
     /// The session that the run is about.
-    async fn session_of(&self, brought: &Brought, brings_answers: BringsAnswers) -> Result<SessionId, End> {
+    async fn session_of(&self, brought: &Brought, brings_answers: BringsAnswers) -> Result<Found, End> {
         let wanted = Wanted { who: &self.who, agent: &self.agent, thread: &self.thread };
         let registry = &self.agui.registry;
         let refused = |refusal| End::refused(&refusal);
@@ -129,11 +113,10 @@ impl Task {
             (Some(said), BringsAnswers::No) => {
                 let words = context::own_words(&said.words);
                 let settings = &self.agui.settings;
-                let found = self.agui.threads.find_or_make(registry, settings, wanted, &words).await;
-                Ok(found.map_err(refused)?.session)
+                self.agui.threads.find_or_make(registry, settings, wanted, &words).await.map_err(refused)
             }
             (_, brings_answers) => match self.agui.threads.find(registry, wanted).await.map_err(refused)? {
-                Some(found) => Ok(found.session),
+                Some(summary) => Ok(Found { summary, making: None }),
                 None if brings_answers == BringsAnswers::Yes => {
                     Err(End::failed("not_found", "nothing waits for an answer on this thread"))
                 }
@@ -143,35 +126,81 @@ impl Task {
         }
     }
 
-    /// Everything before something is said: what may take its time, and may be broken off at any point.
-    async fn prepare(
+    /// A run that says nothing new: it brings results and answers, or looks what came of what was said.
+    async fn go_on(&mut self, session: SessionId, place: Place, mut brought: Brought) -> End {
+        let mut put_out = self.put_out();
+        // What it brings is facts; that its client leaves is dealt with where the turn is followed.
+        let ready = tokio::select! {
+            biased;
+            why = &mut put_out => return why.into(),
+            ready = self.bring(session, place, &mut brought) => ready,
+        };
+        drop(put_out);
+        let (mut joined, preparation) = match ready {
+            Ok(ready) => ready,
+            Err(end) => return end,
+        };
+        if !joined.is_busy {
+            // The turn ended between two runs: what happened meanwhile was told above.
+            let mut events = Vec::new();
+            joined.projector.close(&mut events);
+            self.out.send(&mut events).await;
+            return End::Finished;
+        }
+        Follow::new(self, joined, Goal::Any, preparation).run().await
+    }
+
+    /// Gives the agent what the run brings; what the agent cannot take yet is left.
+    async fn bring(
         &mut self,
         session: SessionId,
         place: Place,
-        said: Option<&Said>,
         brought: &mut Brought,
-    ) -> Result<Ready, End> {
-        let mut joined = self.join(session, place, said).await?;
-        if said.is_some() && !joined.is_ready {
-            self.until_ready(&mut joined).await?;
+    ) -> Result<(Joined, Option<Preparation>), End> {
+        let begun = self.join(session, place, Begins::WhereItLeft).await?;
+        let Begun { mut joined, mut events, is_parked, .. } = begun;
+        self.out.send(&mut events).await;
+        if is_parked {
+            // What was posted waits for an agent that nobody starts: its client wants it said.
+            let id = CommandId::random();
+            let resumed = self.agui.registry.submit(&self.who, session, id, Action::Resume).await;
+            resumed.map_err(|refusal| End::refused(&refusal))?;
+            joined.is_busy = true;
         }
-        let tools = std::mem::take(&mut brought.tools);
-        let actions = if joined.is_ready { self.offer(session, tools).await } else { Vec::new() };
-        self.agui.tools.results(session, std::mem::take(&mut brought.results));
-        match self.answer(session, &brought.answers).await {
-            Ok(answered) => answered.into_iter().for_each(|request| joined.projector.answered(request)),
+        let (tools, results) = (std::mem::take(&mut brought.tools), std::mem::take(&mut brought.results));
+        let left = if joined.is_ready {
+            let preparation = Preparation { tools, results, message: None };
+            preparation.tell(self.agui.tools.clone(), session).await;
+            None
+        } else {
+            // A call may wait for them, however its agent is connected.
+            self.agui.tools.results(session, results);
+            Some(Preparation { tools, results: Vec::new(), message: None })
+        };
+        Ok((self.bring_answers(joined, &brought.answers).await?, left))
+    }
+
+    /// Gives the agent the answers. Where one cannot be given, the next run goes on from here.
+    async fn bring_answers(&self, mut joined: Joined, answers: &[Resume]) -> Result<Joined, End> {
+        match self.answer(joined.session, answers).await {
+            Ok(answered) => {
+                for request in answered {
+                    joined.projector.answered(request);
+                }
+                Ok(joined)
+            }
             Err(end) => {
-                let Joined { projector, last, .. } = joined;
+                let Joined { session, projector, last, .. } = joined;
                 self.agui.runs.leave(session, &self.client(), Left { projector, last });
-                return Err(end);
+                Err(end)
             }
         }
-        Ok(Ready { joined, actions })
     }
 
     /// Begins to read the session: where the client's last stream ended, or here.
-    async fn join(&mut self, session: SessionId, place: Place, said: Option<&Said>) -> Result<Joined, End> {
-        let left = self.agui.runs.take_left(session, &self.client()).filter(|_| said.is_none());
+    async fn join(&self, session: SessionId, place: Place, begins: Begins) -> Result<Begun, End> {
+        let left = self.agui.runs.take_left(session, &self.client());
+        let left = left.filter(|_| begins == Begins::WhereItLeft);
         let start = left.as_ref().map_or(Start::Tail(0), |left| Start::After(left.last));
         let reader = self.agui.registry.attach(&self.who, session, start, Mode::Every).await;
         let mut reader = reader.map_err(|refusal| End::refused(&refusal))?;
@@ -202,8 +231,7 @@ impl Task {
                         projector.tell_state(&mut events);
                         projector
                     };
-                    self.out.send(&mut events).await;
-                    return Ok(Joined {
+                    let joined = Joined {
                         session,
                         reader,
                         projector,
@@ -213,7 +241,9 @@ impl Task {
                         turn_runs: state.turn.is_some(),
                         prompts: open_prompts(state),
                         place,
-                    });
+                    };
+                    let (is_parked, capabilities) = (is_parked(state), self.capabilities(state));
+                    return Ok(Begun { joined, events, is_parked, capabilities });
                 }
                 Delivery::Presence(_) => {}
                 Delivery::Closed(reason) => return Err(End::closed(reason)),
@@ -221,26 +251,51 @@ impl Task {
         }
     }
 
-    /// Says it, and follows what comes of it.
-    async fn say(&mut self, mut joined: Joined, said: Said, content: Vec<Content>) -> End {
-        let session = joined.session;
+    /// Says it, and follows what comes of it. It is in the log before anything is waited for: an agent that takes its time
+    /// to start, and the page's tools, which it is to have before it reads the message.
+    async fn say(&mut self, found: Found, place: Place, mut said: Said, brought: Brought) -> End {
+        let session = found.summary.session;
+        let begun = match self.join(session, place, Begins::Here).await {
+            Ok(begun) => begun,
+            Err(end) => return end,
+        };
+        let Begun { joined, mut events, capabilities, .. } = begun;
+        let Brought { results, tools, context, answers, .. } = brought;
+        let mut joined = match self.bring_answers(joined, &answers).await {
+            Ok(joined) => joined,
+            Err(end) => return end,
+        };
         self.stop_abandoned(session).await;
-        self.agui.tools.overtake(session);
+        let offered = self.agui.tools.preview(&capabilities, &tools);
+        let words = std::mem::take(&mut said.words);
+        let content = context::prompt(words, context::block(&context, &actions(offered)));
+        drop(context);
+        let registry = &self.agui.registry;
+        let held = match registry.hold_prompt(&self.who, session, said.id.clone()).await {
+            Ok(held) => held,
+            Err(refusal) => return End::refused(&refusal),
+        };
         let message = Some(command_id(&said.message)).filter(|_| !said.message.is_empty());
         if let Some(message) = &message {
             let command = CommandKey { token: self.who.token.clone(), id: said.id.clone() };
             self.agui.runs.says(session, &self.run, message, command);
         }
-        let action = Action::Prompt { content };
-        let receipt = match self.agui.registry.submit(&self.who, session, said.id, action).await {
+        let receipt = match registry.submit(&self.who, session, said.id, Action::Prompt { content }).await {
             Ok(receipt) => receipt,
             Err(refusal) => {
                 if let Some(message) = &message {
                     self.agui.runs.has_not_said(session, &self.run, message);
                 }
+                if found.making.is_some() {
+                    // It was made for this message.
+                    self.agui.threads.unmake(registry, session).await;
+                }
                 return End::refused(&refusal);
             }
         };
+        drop(found);
+        self.out.send(&mut events).await;
+        let registry = &self.agui.registry;
         match receipt.stage {
             Stage::Refused { refusal } => return End::refused(&refusal),
             Stage::Uncertain { reason } => return End::failed("uncertain", reason),
@@ -248,7 +303,8 @@ impl Task {
         }
         if receipt.seq <= joined.last {
             // It was said before this run began to read: by one that came at the same moment. What runs is its turn.
-            let state = match self.agui.registry.snapshot(&self.who, session).await {
+            drop(held);
+            let state = match registry.snapshot(&self.who, session).await {
                 Ok(snapshot) => snapshot.state,
                 Err(refusal) => return End::refused(&refusal),
             };
@@ -256,12 +312,12 @@ impl Task {
                 return End::Finished;
             }
             (joined.turn_runs, joined.prompts) = (state.turn.is_some(), open_prompts(&state));
-            return Follow::new(self, joined, Goal::Any).run().await;
+            return Follow::new(self, joined, Goal::Any, None).run().await;
         }
-        if joined.is_busy {
-            joined.projector.speak(Voice::Quiet);
-        }
-        Follow::new(self, joined, Goal::Own(receipt.seq)).run().await
+        // What others say meanwhile is told in their runs.
+        joined.projector.speak(Voice::Quiet);
+        let preparation = Preparation { tools, results, message: Some(held) };
+        Follow::new(self, joined, Goal::Own(receipt.seq), Some(preparation)).run().await
     }
 
     /// A client that says something new has done with the runs it has left: they end before it is said.
@@ -275,74 +331,14 @@ impl Task {
         }
     }
 
-    /// Waits until the agent takes prompts; starts it where it has ended.
-    async fn until_ready(&mut self, joined: &mut Joined) -> Result<(), End> {
-        let deadline = Instant::now() + STARTING;
-        let session = joined.session;
-        let state = self.agui.registry.snapshot(&self.who, session).await;
-        let state = state.map_err(|refusal| End::refused(&refusal))?.state;
-        if matches!(state.summary.status, Status::Terminated | Status::Error) {
-            let resumed =
-                self.agui.registry.submit(&self.who, session, CommandId::random(), Action::Resume).await;
-            resumed.map_err(|refusal| End::refused(&refusal))?;
+    /// What the session's agent can do; of one that was never started, what its kind can.
+    fn capabilities(&self, state: &State) -> Box<Capabilities> {
+        if state.generation == Generation(0) {
+            let agents = self.agui.registry.agents();
+            let kind = agents.into_iter().find(|agent| agent.kind == state.summary.agent);
+            return Box::new(kind.map(|agent| agent.capabilities).unwrap_or_default());
         }
-        let mut why = None;
-        let mut events = Vec::new();
-        loop {
-            let Ok(delivery) = timeout_at(deadline, joined.reader.next()).await else {
-                let late = format!("the session did not start within {} s", STARTING.as_secs());
-                return Err(End::failed("session_starting", why.unwrap_or(late)));
-            };
-            match delivery {
-                Delivery::Entries(pieces) => {
-                    for piece in &pieces {
-                        let Ok(entry) = piece.entry() else { continue };
-                        joined.last = entry.seq;
-                        match &*entry.event {
-                            Event::AgentReady { .. } | Event::LinkRestored => {
-                                joined.is_ready = true;
-                            }
-                            Event::AgentExited { exit, .. } => {
-                                joined.is_ready = false;
-                                why = Some(exit.message.clone());
-                            }
-                            _ => {}
-                        }
-                        joined.projector.project(entry.seq, entry.by.as_deref(), &entry.event, &mut events);
-                    }
-                }
-                Delivery::Snapshot(snapshot) => {
-                    joined.is_ready = is_ready(&snapshot.state);
-                    joined.projector.catch_up(&snapshot.state, &mut events);
-                }
-                Delivery::Presence(_) => {}
-                Delivery::Closed(reason) => return Err(End::closed(reason)),
-            }
-            self.out.send(&mut events).await;
-            if joined.is_ready {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Offers the page's tools to the agent; those it has from now on.
-    async fn offer(&mut self, session: SessionId, tools: Vec<PageTool>) -> Vec<PageAction> {
-        let offered = self.agui.tools.offer(session, tools).await;
-        if let Some(why) = &offered.unavailable {
-            tracing::debug!(%session, why, "the page's tools are not offered");
-        }
-        for left_out in &offered.left_out {
-            tracing::debug!(%session, ?left_out, "a tool of the page is not offered");
-        }
-        if offered.unavailable.is_some() {
-            return Vec::new();
-        }
-        let action = |tool: OfferedTool| PageAction {
-            name: tool.name,
-            description: tool.page.description,
-            parameters: tool.page.parameters,
-        };
-        offered.tools.into_iter().map(action).collect()
+        Box::new(state.capabilities.clone())
     }
 
     /// Gives the agent the answers that the run brings; tells which requests wait no longer. One that someone else
@@ -354,21 +350,57 @@ impl Task {
         }
         let state = self.agui.registry.snapshot(&self.who, session).await;
         let state = state.map_err(|refusal| End::refused(&refusal))?.state;
+        // All of them make sense, or none is given.
+        let mut actions = Vec::new();
         for resume in given {
-            let Some(named) = answers::named(&resume.interrupt_id) else { continue };
-            let Some(open) = state.requests.iter().find(|open| open.request == named) else { continue };
+            let named = answers::named(&resume.interrupt_id);
+            let open = state.requests.iter().find(|open| Some(open.request) == named);
+            let Some(open) = open else {
+                self.was_asked(session, &resume.interrupt_id).await?;
+                continue;
+            };
             let answer =
                 answers::resumed(&open.ask, resume).map_err(|why| End::failed("invalid_answer", why))?;
-            let action = Action::Answer { request: named, digest: Some(open.digest.clone()), answer };
+            actions.push((open.request, open.digest.clone(), answer));
+        }
+        for (request, digest, answer) in actions {
+            let action = Action::Answer { request, digest: Some(digest), answer };
             match self.agui.registry.submit(&self.who, session, CommandId::random(), action).await {
                 Err(refusal) if refusal.code != RefusalCode::AlreadyClosed => {
                     return Err(End::refused(&refusal));
                 }
-                Ok(_) | Err(_) => answered.push(named),
+                Ok(_) | Err(_) => answered.push(request),
             }
         }
         Ok(answered)
     }
+
+    /// An answer to what waits no longer is no failure: someone else was first, or it comes a second time. One to what was
+    /// never asked is.
+    async fn was_asked(&self, session: SessionId, interrupt: &str) -> Result<(), End> {
+        let refused = |refusal: Refusal| End::refused(&refusal);
+        if let Some(RequestId(number)) = answers::named(interrupt) {
+            let (entry, registry) = (Seq(number), &self.agui.registry);
+            let found = registry.history(&self.who, session, entry.previous(), Some(entry), 1).await;
+            let found = found.map_err(refused)?.into_iter().find(|stored| stored.seq == entry);
+            let entry = found.and_then(|stored| stored.decode::<Event>().ok());
+            if entry.is_some_and(|entry| matches!(entry.event, Event::RequestOpened { .. })) {
+                return Ok(());
+            }
+        }
+        let named = parse::shown(interrupt, 60);
+        Err(End::failed("not_found", format!("nothing was asked under `{named}` in this session")))
+    }
+}
+
+/// The page's tools as the prompt lists them.
+fn actions(offered: Vec<OfferedTool>) -> Vec<PageAction> {
+    let action = |tool: OfferedTool| PageAction {
+        name: tool.name,
+        description: tool.page.description,
+        parameters: tool.page.parameters,
+    };
+    offered.into_iter().map(action).collect()
 }
 
 /// Prompts that are on their way, or wait for it.
@@ -378,12 +410,17 @@ pub(super) fn open_prompts(state: &State) -> HashSet<Seq> {
     open.map(|open| open.seq).collect()
 }
 
-/// A turn runs, or is about to.
+/// A turn runs, or is about to. A prompt of a session whose agent has ended waits for somebody to start it.
 pub(super) fn is_busy(state: &State) -> bool {
-    state.turn.is_some() || !open_prompts(state).is_empty()
+    state.turn.is_some() || state.summary.is_live() && !open_prompts(state).is_empty()
+}
+
+/// A prompt waits, and no agent is there or about to come.
+fn is_parked(state: &State) -> bool {
+    !state.summary.is_live() && state.commands.iter().any(OpenCommand::is_queued_prompt)
 }
 
 /// The agent takes prompts.
-fn is_ready(state: &State) -> bool {
+pub(super) fn is_ready(state: &State) -> bool {
     matches!(state.summary.status, Status::Connected | Status::Active | Status::Idle)
 }

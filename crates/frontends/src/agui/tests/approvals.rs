@@ -51,7 +51,7 @@ async fn a_permission_is_a_custom_event_and_its_answer_lets_the_tool_run() {
     );
     let events = run.events().await;
     let resolved = custom(&events, "tool_approval_resolved");
-    assert_eq!((&resolved[0]["outcome"], &resolved[0]["by"]), (&json!("answered"), &json!("ada (agui)")));
+    assert_eq!((&resolved[0]["outcome"], &resolved[0]["by"]), (&json!("allowed"), &json!("ada (agui)")));
     let page = shown(&[&events]);
     assert!(page[1].2.contains(r#""input":{"command":"ls -l"}"#), "{page:?}");
     assert_eq!(page[2].0, "tool");
@@ -123,7 +123,7 @@ async fn an_answer_that_makes_no_sense_changes_nothing() {
     let path = format!("/agui/api/sessions/{}/tool-approval", asked["sessionId"].as_str().unwrap());
     for body in [
         json!({}),
-        json!({"requestId": "x", "behavior": "allow"}),
+        json!({"requestId": [7], "behavior": "allow"}),
         json!({"requestId": asked["requestId"]}),
         json!({"requestId": asked["requestId"], "behavior": "maybe"}),
         json!({"requestId": asked["requestId"], "behavior": "allow", "updatedInput": 7}),
@@ -292,8 +292,14 @@ async fn a_request_that_does_not_wait_is_not_answered() {
     let path = format!("/api/sessions/{session}/tool-approval");
     let later: u64 = asked["requestId"].as_str().unwrap().parse::<u64>().unwrap() + 3;
     let body = json!({"requestId": later, "behavior": "allow"});
-    let (status, answer) = ada.json(Method::POST, &path, &body).await;
-    assert_eq!((status, &answer["error"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+    // Apps name requests as they like; a name that is none of ours is one of nothing that waits (issue 15, item 21).
+    let names = [json!(later), json!(later.to_string()), json!("toolu_1"), json!(-1)];
+    for name in names {
+        let body = json!({"requestId": name, "behavior": "allow"});
+        let (status, answer) = ada.json(Method::POST, &path, &body).await;
+        assert_eq!((status, &answer["error"]), (StatusCode::NOT_FOUND, &json!("not_found")), "{name}");
+        assert!(answer["message"].as_str().unwrap().contains("waits in this session"), "{answer}");
+    }
     let viewer = stand.someone("val", Role::Viewer).await;
     assert_eq!(viewer.json(Method::POST, &path, &body).await.0, StatusCode::FORBIDDEN);
     let (registry, owner) = (&stand.agui.registry, Stand::owner());
@@ -319,4 +325,58 @@ fn an_answer_is_made_only_for_what_is_known_to_wait() {
     assert!(
         matches!(made, Err(crate::agui::answers::NoAnswer::Refused(refusal)) if refusal.code == RefusalCode::NotFound)
     );
+}
+
+// Issue 15, item 21.
+#[tokio::test]
+async fn an_answer_to_what_was_never_asked_ends_with_an_error_that_says_so() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let said = user("u1", &asks(permission()));
+    let first = ada.run(by_interrupt(input("t1", "r1", std::slice::from_ref(&said)))).await;
+    let asked = interrupts(&first)[0].clone();
+    for unknown in ["nobody", "999999", "1", ""] {
+        let id = json!({"id": unknown});
+        let events =
+            ada.run(resumed(input("t1", "r2", std::slice::from_ref(&said)), &id, &json!(true))).await;
+        let last = events.last().unwrap();
+        assert_eq!((&last["type"], &last["code"]), (&json!("RUN_ERROR"), &json!("not_found")), "{unknown}");
+        let message = format!("nothing was asked under `{unknown}` in this session");
+        assert_eq!(last["message"], message);
+    }
+    // What does wait still does, and an answer that comes a second time is no failure.
+    for _ in 0..2 {
+        let events =
+            ada.run(resumed(input("t1", "r3", std::slice::from_ref(&said)), &asked, &json!(true))).await;
+        assert_eq!(outline(&events).last(), Some(&"RUN_FINISHED"), "{events:?}");
+    }
+}
+
+// Issue 15, item 21.
+#[tokio::test]
+async fn how_it_was_answered_is_told_as_it_was() {
+    let hook = json!({"kind": "hook", "event": "PreToolUse", "input": {}});
+    let plan = json!({"kind": "plan", "plan": "1. sail", "input": {}});
+    let cases = [
+        (permission(), json!({"behavior": "allow"}), "allowed"),
+        (permission(), json!({"behavior": "allow", "scope": "session"}), "allowed"),
+        (permission(), json!({"behavior": "deny"}), "denied"),
+        (plan.clone(), json!({"behavior": "allow"}), "allowed"),
+        (plan, json!({"behavior": "deny"}), "denied"),
+        (question(), json!({"answers": {"Where to?": "North"}}), "answered"),
+        (question(), json!({"behavior": "deny"}), "denied"),
+        (hook, json!({"output": {"decision": "block"}}), "answered"),
+    ];
+    for (ask, answer, outcome) in cases {
+        let stand = Stand::new().await;
+        let ada = stand.ada().await;
+        let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(ask))])).await;
+        let is_asked = |event: &Value| {
+            ["tool_approval_request", "hook_callback"].iter().any(|name| event["name"] == *name)
+        };
+        let asked = run.until(is_asked).await.last().unwrap()["value"].clone();
+        assert_eq!(approve(&ada, &asked, answer.clone()).await.0, StatusCode::OK, "{answer}");
+        let events = run.events().await;
+        assert_eq!(custom(&events, "tool_approval_resolved")[0]["outcome"], outcome, "{answer}");
+    }
 }

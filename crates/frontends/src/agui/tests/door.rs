@@ -9,7 +9,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    agui::{PATH, routes},
+    agui::{PATH, routes, rules},
     door::{COOKIE, Door, KEY_HEADER, LOGIN_PATH, ListenAddress, Serving},
 };
 
@@ -31,7 +31,7 @@ impl Open {
         let store = stand.agui.registry.store();
         let tickets = Tickets::open(store, clock.clone(), stand.tokens.clone()).await.unwrap();
         let keeper = Keeper::new(&stand.door, stand.tokens.clone(), tickets, clock).unwrap();
-        let keeper = Arc::new(keeper.with_origins_below(PATH, &[format!("{APP}/")]).unwrap());
+        let keeper = Arc::new(keeper.with_rules_below(PATH, rules(&[format!("{APP}/")])).unwrap());
         let closing = CancellationToken::new();
         let router = routes(stand.agui.behind(keeper.clone()))
             .route("/elsewhere", axum::routing::get(|| async { "here" }));
@@ -173,5 +173,37 @@ async fn a_body_beyond_the_limit_is_refused() {
     let bearer = format!("Authorization: Bearer {}", ada.secret);
     let lines = [bearer.as_str(), "Content-Type: application/json", "Content-Length: 99999999"];
     assert_eq!(open.ask("POST /agui/agent/default/run", &lines, "").await.0, 413);
+    open.close().await;
+}
+
+// Issue 15, item 21.
+#[tokio::test]
+async fn whoever_refuses_the_answer_is_what_the_docs_say_and_tells_the_narrowest_way_out() {
+    let open = Open::new().await;
+    let (ada, val) = (open.stand.ada().await, open.stand.someone("val", Role::Viewer).await);
+    let bearer = |secret: &str| format!("Authorization: Bearer {secret}");
+    let (ada, val) = (bearer(&ada.secret), bearer(&val.secret));
+    let stranger = "Origin: http://localhost:9999";
+    let cases: [(&[&str], u16, &str, &str); 4] = [
+        (&[], 401, "unauthenticated", "a valid token is needed"),
+        (&["Authorization: Bearer nonsense"], 401, "unauthenticated", "a valid token is needed"),
+        (&[&val], 403, "forbidden", "this needs the role operator"),
+        (&[&ada, stranger], 403, "forbidden", "add it to `agui.origins`"),
+    ];
+    for (lines, status, error, words) in cases {
+        let (got, head, body) = open.ask("POST /agui/agent/default/run", lines, &run_of("t1")).await;
+        assert_eq!(got, status, "{head}");
+        let body: Value = serde_json::from_str(&body).unwrap_or_else(|why| panic!("{why}: {body}"));
+        assert_eq!((&body["error"], &body["message"]), (&json!(error), &body["details"]), "{body}");
+        assert!(body["message"].as_str().unwrap().contains(words), "{body}");
+        assert_eq!(body.as_object().unwrap().len(), 3, "{body}");
+    }
+    let long = [ada.as_str(), "Content-Type: application/json", "Content-Length: 99999999"];
+    let (status, _, body) = open.ask("POST /agui/agent/default/run", &long, "").await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert!(status == 413 && body["error"].is_string() && body["message"].is_string(), "{body}");
+    // Elsewhere on the listener nothing has changed.
+    let (status, _, body) = open.ask("GET /elsewhere", &[&ada, stranger], "").await;
+    assert!(status == 403 && body.contains("`listen.origins`") && body.contains("\"code\""), "{body}");
     open.close().await;
 }

@@ -10,6 +10,7 @@ mod player;
 mod projector;
 mod recorded;
 mod runs;
+mod starting;
 mod stopping;
 mod threads;
 mod verifier;
@@ -72,6 +73,7 @@ impl Stand {
             Arc::new(Player::new("other", Starts::AtOnce)),
             Arc::new(Player::new("sleeper", Starts::Never)),
             Arc::new(Player::new("late", Starts::After(ready.clone()))),
+            Arc::new(Player::new("eager", Starts::AtOnce)),
         ];
         let registry = Registry::open(store.clone(), agents, clock.clone(), Policy::default()).await.unwrap();
         let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();

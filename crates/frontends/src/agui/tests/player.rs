@@ -1,8 +1,10 @@
 //! An agent that plays what its prompt says: JSON steps, or plain words, which it streams back.
 
+use std::collections::VecDeque;
+
 use portolan_core::{
     Capabilities,
-    capabilities::NativeProtocol,
+    capabilities::{NativeProtocol, PromptQueue},
     event::{
         AgentInfo, Content, ErrorInfo, ErrorKind, Event, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome,
         TurnResult, plain_text,
@@ -71,6 +73,8 @@ impl Agent for Player {
             interrupt: true,
             session_resume: true,
             image_input: true,
+            // One of them takes a prompt while a turn runs, and begins the next turn with it.
+            prompt_queue: if self.kind == "eager" { PromptQueue::Agent } else { PromptQueue::Held },
             edited_input: true,
             native_protocol: NativeProtocol::Demo,
             options: vec![SpecOption::Cwd, SpecOption::Prompt, SpecOption::Name],
@@ -86,7 +90,8 @@ impl Agent for Player {
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
         let (end, starts, capabilities) = (stop.clone(), self.starts.clone(), self.capabilities());
         tokio::spawn(async move {
-            let mut stage = Stage { launch, wanted, reports: reports.clone(), names: 0 };
+            let queued = VecDeque::new();
+            let mut stage = Stage { launch, wanted, reports: reports.clone(), names: 0, queued };
             let reason = tokio::select! {
                 reason = stage.play(starts, capabilities) => reason,
                 () = end.cancelled() => ExitReason::Stopped,
@@ -104,6 +109,8 @@ struct Stage {
     wanted: mpsc::Receiver<Instruction>,
     reports: mpsc::Sender<Report>,
     names: u32,
+    /// Prompts that came while a turn ran.
+    queued: VecDeque<(Ticket, Vec<Content>)>,
 }
 
 enum Cut {
@@ -141,13 +148,18 @@ impl Stage {
             AgentInfo { model: Some("oak".into()), mode: Some("default".into()), ..AgentInfo::default() };
         self.event(Event::AgentInfo { info: Box::new(info) }).await;
         loop {
-            let Some(Instruction { ticket, order }) = self.wanted.recv().await else {
-                return ExitReason::Stopped;
-            };
-            self.tell(Report::Delivered(ticket)).await;
-            let Order::Prompt { content } = order else {
-                self.tell(Report::Consumed { ticket, result: None }).await;
-                continue;
+            let (ticket, content) = if let Some(queued) = self.queued.pop_front() {
+                queued
+            } else {
+                let Some(Instruction { ticket, order }) = self.wanted.recv().await else {
+                    return ExitReason::Stopped;
+                };
+                self.tell(Report::Delivered(ticket)).await;
+                let Order::Prompt { content } = order else {
+                    self.tell(Report::Consumed { ticket, result: None }).await;
+                    continue;
+                };
+                (ticket, content)
             };
             self.tell(Report::TurnStarted { origin: TurnOrigin::Prompt }).await;
             self.tell(Report::Consumed { ticket, result: None }).await;
@@ -249,12 +261,13 @@ impl Stage {
     }
 
     async fn next(&mut self) -> (Ticket, Order) {
-        match self.wanted.recv().await {
-            Some(Instruction { ticket, order }) => {
-                self.tell(Report::Delivered(ticket)).await;
-                (ticket, order)
+        while let Some(Instruction { ticket, order }) = self.wanted.recv().await {
+            self.tell(Report::Delivered(ticket)).await;
+            match order {
+                Order::Prompt { content } => self.queued.push_back((ticket, content)),
+                order => return (ticket, order),
             }
-            None => std::future::pending().await,
         }
+        std::future::pending().await
     }
 }

@@ -1,6 +1,6 @@
 //! Runs and connects: what is said and shown, once, and that every body ends.
 
-use portolan_core::{Action, CommandId, event::Content};
+use portolan_core::{Action, CommandId, command::Stage, event::Content, session::state::OpenCommand};
 
 use super::*;
 
@@ -112,7 +112,6 @@ async fn a_page_that_connects_in_the_middle_sees_what_came_and_what_comes_once()
     }
 }
 
-// covers: 004-126
 #[tokio::test]
 async fn the_history_holds_the_user_s_own_words_and_not_what_the_page_put_before_them() {
     let stand = Stand::new().await;
@@ -201,6 +200,47 @@ async fn a_run_while_another_runs_waits_and_tells_only_its_own() {
     let first = shown(&[&first]);
     assert!(first[0].2 == "one" && first[1].2.starts_with("answer: "), "{first:?}");
     assert_eq!(texts(&shown(&[&second])), [("assistant", "you said: two")]);
+}
+
+// Issue 15, item 21.
+#[tokio::test]
+async fn a_run_that_waits_within_the_agent_gets_the_figures_of_its_own_turn() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let script = steps(&json!([
+        {"event": {"type": "message", "item": "m1", "content": [{"type": "text", "text": "one"}]}},
+        {"ask": {"ask": permission(), "tool": null}},
+        {"event": {"type": "message", "item": "m2", "content": [{"type": "text", "text": "still one"}]}},
+    ]));
+    let eager = |run: &str, messages: &[Value]| {
+        let (ada, body) = (ada.clone(), input("t1", run, messages));
+        async move { ada.post("/agent/eager/run", &body).await }
+    };
+    let mut first = eager("r1", &[user("u1", &script)]).await;
+    let so_far = first.until(|event| event["name"] == "tool_approval_request").await;
+    let asked = custom(&so_far, "tool_approval_request")[0].clone();
+    let session = session_of(&so_far);
+    // The agent has both, while the first turn runs.
+    let delivered = |state: &State| {
+        let there = |open: &&OpenCommand| open.stage == Stage::Delivered;
+        state.commands.iter().filter(there).count()
+    };
+    let mut second = eager("r2", &[user("u1", &script), user("u2", "two")]).await;
+    second.until(is("STATE_SNAPSHOT")).await;
+    stand.until(session, |state| delivered(state) == 1).await;
+    let mut third = eager("r3", &[user("u1", &script), user("u2", "two"), user("u3", "three")]).await;
+    third.until(is("STATE_SNAPSHOT")).await;
+    stand.until(session, |state| delivered(state) == 2).await;
+    let path = format!("/api/sessions/{session}/tool-approval");
+    ada.json(Method::POST, &path, &json!({"requestId": asked["requestId"], "behavior": "allow"})).await;
+    let (first, second, third) = tokio::join!(first.events(), second.events(), third.events());
+    let turns = |events: &[Value]| {
+        let told = custom(events, "result_stats");
+        told.iter().map(|stats| stats["sessionTurns"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!([turns(&first), turns(&second), turns(&third)], [1, 2, 3].map(|turn| vec![json!(turn)]));
+    assert_eq!(texts(&shown(&[&second])), [("assistant", "you said: two")], "nor the words of another");
+    assert_eq!(texts(&shown(&[&third])), [("assistant", "you said: three")]);
 }
 
 // covers: 004-058

@@ -20,7 +20,7 @@ async fn info_lists_every_agent_and_always_the_default_one() {
         let (status, info) = ada.json(Method::GET, path, &Value::Null).await;
         assert_eq!(status, StatusCode::OK);
         let agents: Vec<_> = info["agents"].as_object().unwrap().keys().cloned().collect();
-        assert_eq!(agents, ["default", "player", "other", "sleeper", "late"], "{path}");
+        assert_eq!(agents, ["default", "player", "other", "sleeper", "late", "eager"], "{path}");
         assert_eq!(info["agents"]["default"]["capabilities"]["identity"]["type"], "player");
         assert_eq!(info["mode"], "sse");
     }

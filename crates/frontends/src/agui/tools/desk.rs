@@ -13,7 +13,7 @@ use std::{
 use indexmap::IndexMap;
 use tokio::sync::{oneshot, watch};
 
-use super::Limits;
+use super::{Limits, PageResult};
 
 /// Calls of one session that wait at once. Agents wait for one or a few; more is one that has lost its way.
 const WAITING: usize = 32;
@@ -25,8 +25,11 @@ const EARLY: usize = 32;
 const SETTLED: usize = 1024;
 
 /// Why a call got no result. The agent's model reads it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoResult {
+    /// The page's own words.
+    #[error("{0}")]
+    Failed(String),
     #[error("no page took the call within {} s: the page that offers this tool is closed or busy; go on without it", .0.as_secs())]
     NoPage(Duration),
     #[error("the page did not answer within {} s; it may have run all the same", .0.as_secs())]
@@ -154,18 +157,15 @@ impl Desk {
     }
 
     /// Results of the page. Gives how many of them a call waited for.
-    pub(super) fn results(
-        &self,
-        results: impl IntoIterator<Item = (String, String)>,
-        limits: &Limits,
-    ) -> usize {
+    pub(super) fn results(&self, results: impl IntoIterator<Item = PageResult>, limits: &Limits) -> usize {
         self.with(|state| {
             let mut settled = 0;
             for (id, result) in results {
-                let outcome = if result.len() > limits.result_bytes {
+                let (Ok(text) | Err(text)) = &result;
+                let outcome = if text.len() > limits.result_bytes {
                     Err(NoResult::TooLong(limits.result_bytes / 1024))
                 } else {
-                    Ok(result)
+                    result.map_err(NoResult::Failed)
                 };
                 match state.waiting.shift_remove(&id) {
                     Some(call) => match call.reply.send(outcome) {
@@ -215,7 +215,7 @@ impl Desk {
         self.with(|state| {
             for (id, call) in std::mem::take(&mut state.waiting) {
                 // Its caller may be gone already.
-                let _ = call.reply.send(Err(why));
+                let _ = call.reply.send(Err(why.clone()));
                 state.settle(&id);
             }
             if why == NoResult::TurnEnded {

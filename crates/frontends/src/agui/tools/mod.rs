@@ -24,7 +24,7 @@ use std::{
 
 use indexmap::IndexMap;
 use portolan_core::{
-    Generation, Principal, RequestId, Role, Seq, SessionId, TokenId,
+    Capabilities, Generation, Principal, RequestId, Role, Seq, SessionId, TokenId,
     registry::Registry,
     request::{Ask, Request},
 };
@@ -90,6 +90,9 @@ impl Default for Limits {
     }
 }
 
+/// What a page says of a call, by its id: what came of it, or why it failed.
+pub type PageResult = (String, Result<String, String>);
+
 /// What came of an offer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offered {
@@ -145,6 +148,8 @@ struct Counter {
 struct Told {
     /// The start of the agent that was given the secret, and what is kept of it.
     secret: Option<(Generation, Digest)>,
+    /// The start of the agent that did not come for the tools in time. No run waits for it again before it has come.
+    absent: Option<Generation>,
 }
 
 impl Counter {
@@ -231,9 +236,32 @@ impl FrontendTools {
         Offered { tools, left_out, unavailable: told.err() }
     }
 
+    /// What the agent of a session is to be told of these tools; nothing where it can have none of them. An agent takes MCP
+    /// servers while it runs and says which call a call is, or it cannot call a page.
+    pub fn preview(&self, agent: &Capabilities, tools: &[PageTool]) -> Vec<OfferedTool> {
+        if self.can_reach(agent) { Offer::of(tools.to_vec(), &self.0.limits).0.told() } else { Vec::new() }
+    }
+
+    /// Can an agent that can do this call the tools of a page?
+    pub fn can_reach(&self, agent: &Capabilities) -> bool {
+        agent.mcp_changes && self.address().is_some()
+    }
+
+    /// Does the page of a session offer a tool of this name, by the page's own name or by the agent's?
+    pub fn has_tool(&self, session: SessionId, name: &str) -> bool {
+        let own = name.strip_prefix(PREFIX).unwrap_or(name);
+        self.page(session)
+            .is_some_and(|page| page.counter.look(|_, offer| offer.has(own) || offer.has_page_name(own)))
+    }
+
+    /// Where agents reach the listener, with its port; none until [`Self::listens_at`] has told it.
+    pub fn address(&self) -> Option<String> {
+        self.0.base.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Results of the page, by the id of their call: every tool message of a run. Gives how many of them a call waited
     /// for. Those that nobody waits for yet are kept for the call that is about to come; old ones change nothing.
-    pub fn results(&self, session: SessionId, results: impl IntoIterator<Item = (String, String)>) -> usize {
+    pub fn results(&self, session: SessionId, results: impl IntoIterator<Item = PageResult>) -> usize {
         self.page(session).map_or(0, |page| page.counter.desk.results(results, &self.0.limits))
     }
 

@@ -111,6 +111,11 @@ impl Offer {
         self.names.contains_key(name)
     }
 
+    /// Is there a tool that the page calls so?
+    pub(super) fn has_page_name(&self, name: &str) -> bool {
+        self.names.values().any(|known| known == name)
+    }
+
     /// The page's name of what the agent calls so.
     pub(super) fn page_name(&self, name: &str) -> Option<&String> {
         self.names.get(name)

@@ -4,7 +4,7 @@
 //! this would cut calls that wait, so there it is told by a notification; one that does not listen to it (Claude Code
 //! 2.1.120 does not) has the new list with its next turn.
 
-use std::{sync::PoisonError, time::Duration};
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use portolan_core::{
@@ -31,9 +31,11 @@ impl FrontendTools {
             // The run before may have brought this offer to the agent as well.
             self.tell_now(session, page, number).await
         };
-        let late =
-            || Err(format!("the agent did not fetch the page's tools within {} s", patience.as_secs()));
-        tokio::time::timeout(patience, telling).await.unwrap_or_else(|_| late())
+        tokio::time::timeout(patience, telling).await.unwrap_or_else(|_| Err(self.late()))
+    }
+
+    fn late(&self) -> String {
+        format!("the agent did not fetch the page's tools within {} s", self.0.limits.register.as_secs())
     }
 
     async fn tell_now(&self, session: SessionId, page: &Page, number: u64) -> Result<(), String> {
@@ -42,12 +44,16 @@ impl FrontendTools {
         if !state.capabilities.mcp_changes {
             return Err(format!("the agent `{}` takes no MCP servers", state.summary.agent));
         }
+        if knows(page, &state) && *page.counter.fetched.borrow() >= number {
+            return Ok(());
+        }
+        let is_absent = page.told(|told| told.absent == Some(state.generation));
+        if is_absent && *page.counter.fetched.borrow() == 0 {
+            return Err(self.late());
+        }
         if !knows(page, &state) {
             self.register(session, page, state.generation).await?;
             return self.fetches(page, number, self.0.limits.register).await;
-        }
-        if *page.counter.fetched.borrow() >= number {
-            return Ok(());
         }
         if state.summary.status == Status::Active || page.counter.desk.is_busy() {
             page.place.tell_changed().await;
@@ -61,8 +67,7 @@ impl FrontendTools {
     }
 
     async fn register(&self, session: SessionId, page: &Page, generation: Generation) -> Result<(), String> {
-        let base = self.0.base.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(base) = base else {
+        let Some(base) = self.address() else {
             return Err(
                 "agents reach page tools only where Portolan listens on loopback without TLS".to_owned()
             );
@@ -73,6 +78,8 @@ impl FrontendTools {
             "url": format!("{base}{PATH}{session}"),
             "headers": { "Authorization": format!("Bearer {}", secret.expose()) },
         });
+        // Until it has come for them it may be one that never does: a run waits for that once.
+        page.told(|told| told.absent = Some(generation));
         // What an earlier start has fetched counts no more. The agent may come before it has said that it will.
         page.counter.fetched.send_replace(0);
         let given = Given::to(page, generation, secret.digest());

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 
 use super::super::{
-    Limits,
+    Limits, PageResult,
     desk::{Desk, NoResult},
 };
 
@@ -24,8 +24,8 @@ async fn call(desk: &Arc<Desk>, id: &'static str) -> Called {
     called
 }
 
-fn result(id: &str, text: &str) -> [(String, String); 1] {
-    [(id.to_owned(), text.to_owned())]
+fn result(id: &str, text: &str) -> [PageResult; 1] {
+    [(id.to_owned(), Ok(text.to_owned()))]
 }
 
 // covers: 004-024
@@ -34,8 +34,8 @@ async fn a_call_gets_the_result_with_its_id_wherever_it_stands_among_others() {
     let desk = Arc::new(Desk::default());
     let (one, two) = (call(&desk, "one").await, call(&desk, "two").await);
     assert_eq!(*desk.open().borrow(), ["one", "two"]);
-    let all =
-        [("old", "x"), ("two", "second"), ("older", "y")].map(|(id, text)| (id.to_owned(), text.to_owned()));
+    let all = [("old", "x"), ("two", "second"), ("older", "y")]
+        .map(|(id, text)| (id.to_owned(), Ok(text.to_owned())));
     assert_eq!(desk.results(all, &limits()), 1);
     assert_eq!(two.await.unwrap(), Ok("second".into()));
     assert_eq!(*desk.open().borrow(), ["one"]);
@@ -63,7 +63,7 @@ async fn a_page_that_never_answers_and_one_that_is_not_there_cost_the_agent_a_li
     let began = tokio::time::Instant::now();
     let alone = call(&desk, "alone").await;
     let error = alone.await.unwrap().unwrap_err();
-    assert_eq!((error, began.elapsed()), (NoResult::NoPage(limits().page), limits().page));
+    assert_eq!((error.clone(), began.elapsed()), (NoResult::NoPage(limits().page), limits().page));
     assert!(error.to_string().starts_with("no page took the call within 30 s"), "{error}");
 
     let began = tokio::time::Instant::now();

@@ -54,8 +54,21 @@ async fn a_call_waits_for_the_pages_result() {
     waiting.wait_for(|calls| *calls == ["toolu_1"]).await.unwrap();
     assert!(!calling.is_finished());
     stand.tools.handed_over(session, &["toolu_1".into()]);
-    assert_eq!(stand.tools.results(session, [("toolu_1".to_owned(), "2 tasks".to_owned())]), 1);
+    assert_eq!(stand.tools.results(session, [("toolu_1".to_owned(), Ok("2 tasks".to_owned()))]), 1);
     assert_eq!(calling.await.unwrap(), (false, "2 tasks".to_owned()));
+}
+
+// Issue 15, item 21.
+#[tokio::test]
+async fn a_call_that_failed_in_the_page_has_failed_for_the_agent() {
+    let stand = Stand::new().await;
+    let session = stand.session().await;
+    let (_, mut agent) = stand.offer(session, &["addTask"]).await;
+    let calling = tokio::spawn(async move { agent.call("addTask", "toolu_1").await });
+    stand.tools.waiting(session).wait_for(|calls| *calls == ["toolu_1"]).await.unwrap();
+    let failed = ("toolu_1".to_owned(), Err("the list is full".to_owned()));
+    assert_eq!(stand.tools.results(session, [failed]), 1);
+    assert_eq!(calling.await.unwrap(), (true, "the list is full".to_owned()));
 }
 
 #[tokio::test]
@@ -251,7 +264,7 @@ async fn a_page_without_tools_changes_nothing_and_its_limits_are_told() {
     let why = "its parameters are no JSON Schema".to_owned();
     assert_eq!(offered.left_out, [LeftOut { name: "odd".into(), why }]);
     assert_eq!(stand.orders(), [], "the agent was told nothing");
-    assert_eq!(stand.tools.results(session, [("a".to_owned(), "b".to_owned())]), 0);
+    assert_eq!(stand.tools.results(session, [("a".to_owned(), Ok("b".to_owned()))]), 0);
     assert!(stand.tools.waiting(session).borrow().is_empty());
 }
 
@@ -262,4 +275,19 @@ async fn an_agent_that_never_fetches_the_list_does_not_hold_the_run_for_long() {
     let session = stand.session().await;
     let offered = stand.tools.offer(session, vec![tool("addTask")]).await;
     assert!(offered.unavailable.is_some(), "{:?}", offered.tools);
+}
+
+// Issue 15, item 19.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_never_comes_for_the_tools_is_waited_for_once() {
+    let stand = Stand::new().await;
+    let session = stand.session().await;
+    let offer = |name: &'static str| stand.tools.offer(session, vec![tool(name)]);
+    assert!(offer("one").await.unavailable.is_some());
+    let began = tokio::time::Instant::now();
+    for name in ["one", "another"] {
+        assert!(offer(name).await.unavailable.unwrap().contains("did not fetch"), "{name}");
+    }
+    assert!(stand.tools.offer(session, vec![]).await.unavailable.is_some());
+    assert_eq!(began.elapsed(), Duration::ZERO, "the next runs do not wait");
 }
