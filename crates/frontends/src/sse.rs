@@ -12,6 +12,8 @@ use futures_util::stream;
 use http::{HeaderValue, header};
 use tokio::sync::mpsc;
 
+use crate::door::Farewell;
+
 /// A comment after so long without an event keeps proxies from closing the stream.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -35,5 +37,7 @@ pub(crate) fn response() -> (mpsc::Sender<Bytes>, Response) {
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+    // Whoever makes the chunks says why when it ends.
+    response.extensions_mut().insert(Farewell);
     (chunks, response)
 }

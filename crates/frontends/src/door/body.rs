@@ -20,6 +20,7 @@ use super::{
     denied::Denied,
     guard::Guest,
     keeper::Vouched,
+    lasting::{StayOver, put_out},
     settings::{DoorLimits, JSON_DEPTH},
 };
 
@@ -140,6 +141,9 @@ pub(crate) async fn collect(body: Body) -> Result<Bytes, Denied> {
     while let Some(error) = cause {
         if error.is::<LengthLimitError>() {
             return Err(too_long());
+        }
+        if let Some(StayOver(why)) = error.downcast_ref() {
+            return Err(put_out(*why));
         }
         if error.is::<TooSlow>() {
             return Err(Denied::new(StatusCode::REQUEST_TIMEOUT, RefusalCode::Invalid, TooSlow.to_string()));

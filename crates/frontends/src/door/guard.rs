@@ -1,9 +1,17 @@
 //! The guard: the layers around every route, so that none can be reached past the keeper.
 //!
-//! Order: name, origin, preflight, identity, body bounds, then the route. What goes out gets the headers that tell a
+//! Order: name, origin, preflight, identity, body bounds, then the route. When what let a guest in ends, the guard ends
+//! the guest's request, response and socket, whatever the route does about it. What goes out gets the headers that tell a
 //! browser to keep other pages away. One line per request goes to the log, with no query and no secret in it.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -20,10 +28,13 @@ use super::{
     body::bounded,
     denied::Denied,
     keeper::{Admission, Arrival, Keeper, Seen, Vouched},
+    lasting,
     late::Stranger,
+    leash::{Farewell, Leash},
     login,
     secret::mask,
-    tickets::{HalfGuest, Stay},
+    stay::Stay,
+    tickets::HalfGuest,
 };
 
 /// Whoever sent a request. As an argument of a route it is there, or the route is not reached.
@@ -41,6 +52,16 @@ impl<S: Send + Sync> FromRequestParts<S> for HalfGuest {
     type Rejection = Denied;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Denied> {
         parts.extensions.get::<Self>().cloned().ok_or_else(Denied::unauthenticated)
+    }
+}
+
+impl Visitor {
+    /// For how long they may stay.
+    pub fn stay(&self) -> &Stay {
+        match self {
+            Self::Known(_, stay) => stay,
+            Self::Half(half) => half.stay(),
+        }
     }
 }
 
@@ -73,6 +94,28 @@ impl<S: Send + Sync> FromRequestParts<S> for Stay {
     }
 }
 
+/// Marks a request that ends stays, perhaps its own: it is answered all the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leaving(Arc<AtomicBool>);
+
+impl Leaving {
+    /// From here on the request is done to its end.
+    pub(crate) fn let_finish(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_let_finish(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Leaving {
+    type Rejection = Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Arrival {
     type Rejection = Infallible;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -99,6 +142,7 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
     parts.extensions.remove::<Stranger>();
     parts.extensions.remove::<Stay>();
     parts.extensions.remove::<Vouched>();
+    parts.extensions.remove::<Leaving>();
     let (method, path) = (parts.method.clone(), mask(parts.uri.path()).into_owned());
     let mut log = LogLine { peer: None, token: None };
     let mut configured = None;
@@ -107,7 +151,8 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
         Ok(Step::Route) => match bounded(&parts.headers, body, keeper.limits.body_of(&parts.extensions)) {
             Ok(body) => {
                 let span = tracing::info_span!("request", %method, path, token = log.token);
-                next.run(Request::from_parts(parts, body)).instrument(span).await
+                let request = Request::from_parts(parts, body);
+                run(request, next, keeper.limits.farewell).instrument(span).await
             }
             Err(denied) => denied.into_response(),
         },
@@ -127,6 +172,68 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
     let status = response.status().as_u16();
     tracing::debug!(%method, path, status, peer = log.peer, token = log.token, "request");
     response
+}
+
+/// Has a request answered for as long as what let it in holds.
+async fn run(mut request: Request, next: Next, farewell: Duration) -> Response {
+    let leash = request.extensions().get::<Leash>().cloned();
+    let Some(stay) = stay_of(&request) else {
+        let response = next.run(request).await;
+        // An upgraded connection ends with the door, whoever has it.
+        if let Some(leash) = leash.filter(|_| is_upgraded(&response)) {
+            leash.upgraded(Stay::endless(), response.extensions().get().copied());
+        }
+        return response;
+    };
+    let leaving = Leaving::default();
+    request.extensions_mut().insert(leaving.clone());
+    let request = request.map(|body| lasting::request(body, stay.clone()));
+    let over = async {
+        let why = stay.over().await;
+        if leaving.is_let_finish() { std::future::pending().await } else { why }
+    };
+    // The route comes first: what is done is told. When the stay is over, what the route waits for is given up.
+    let response = tokio::select! {
+        biased;
+        response = next.run(request) => response,
+        why = over => return lasting::put_out(why).into_response(),
+    };
+    if leaving.is_let_finish() {
+        return response;
+    }
+    if let Some(why) = stay.ended() {
+        return lasting::put_out(why).into_response();
+    }
+    let farewells = response.extensions().get::<Farewell>().copied();
+    if is_upgraded(&response) {
+        return match (leash, farewells) {
+            (Some(leash), farewells) => {
+                leash.upgraded(stay, farewells);
+                response
+            }
+            (None, Some(Farewell)) => response,
+            (None, None) => unending().into_response(),
+        };
+    }
+    let moment = farewells.map_or(Duration::ZERO, |Farewell| farewell);
+    response.map(|body| lasting::response(body, stay, moment))
+}
+
+/// What a guest is told who would get a WebSocket that nobody ends.
+fn unending() -> Denied {
+    let message = "this server was put together without the door's own listener, which ends WebSockets when a token is \
+                   revoked; serve the route by `door::serve`, or end it in the route and put `Farewell` on its response";
+    Denied::new(StatusCode::NOT_IMPLEMENTED, RefusalCode::Unsupported, message)
+}
+
+/// For how long whoever sent a request may stay; none where nobody has to be known.
+fn stay_of(request: &Request) -> Option<Stay> {
+    let known = request.extensions().get::<Stay>();
+    known.or_else(|| request.extensions().get::<HalfGuest>().map(HalfGuest::stay)).cloned()
+}
+
+fn is_upgraded(response: &Response) -> bool {
+    response.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
 struct LogLine {

@@ -7,10 +7,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
-use portolan_core::{
-    DaemonEvent, Millis, Principal, RefusalCode, Role, TokenId,
-    ports::{Boxed, Clock},
-};
+use portolan_core::{DaemonEvent, Millis, Principal, RefusalCode, Role, TokenId, ports::Clock};
 
 use super::{
     authority::{Authority, Host, Origin, Scheme},
@@ -21,8 +18,9 @@ use super::{
     rules::{Below, Rules},
     secret::Secret,
     settings::{DoorLimits, DoorSettings},
-    tickets::{HalfGuest, Stay, Tickets},
-    tokens::{Authenticator, Credential, Tokens},
+    stay::Stay,
+    tickets::{HalfGuest, Tickets},
+    tokens::{Authenticator, Credential, Standing, Tokens},
 };
 
 /// The name of the browser's cookie.
@@ -266,7 +264,7 @@ impl Keeper {
         (self.late)(path)
     }
 
-    pub(super) fn authenticate(&self, credential: &Credential) -> Option<Principal> {
+    pub(super) fn authenticate(&self, credential: &Credential) -> Option<Standing> {
         self.authenticator.authenticate(credential)
     }
 
@@ -278,12 +276,6 @@ impl Keeper {
     /// Who a WebSocket is that came in by its cookie, once it has shown its key.
     pub fn complete(&self, half: &HalfGuest, key: &str) -> Option<Principal> {
         self.judge(self.tickets.complete(half, &Secret::sent(key)), half.address).ok()
-    }
-
-    /// Returns when a token no longer lets anyone in. Whoever came in by it is to be put out then.
-    /// What the token is now counts, not what it is when the answer is first waited for.
-    pub fn until_gone(&self, token: &TokenId) -> Boxed<'static, ()> {
-        self.authenticator.until_gone(token)
     }
 
     /// One more request (or frame) of this token, where there is room for it.
@@ -480,10 +472,12 @@ impl Keeper {
                 .and_then(|secret| self.authenticator.authenticate(&Credential::Bearer(secret)));
             return self
                 .judge(found, seen.address)
-                .map(|principal| Admission::Guest(principal, Stay::default()));
+                .map(|Standing { principal, stay, .. }| Admission::Guest(principal, stay));
         }
         if *arrival == Arrival::Unix {
-            return Ok(Admission::Guest(owner(), Stay::default()));
+            // Where nobody is the owner by a secret, the kernel's word has no end.
+            let standing = self.authenticator.standing(&Tokens::owner_id());
+            return Ok(Admission::Guest(owner(), standing.map(|standing| standing.stay).unwrap_or_default()));
         }
         let cookies = cookies(headers);
         if let Some(key) = headers.get(KEY_HEADER) {

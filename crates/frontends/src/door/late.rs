@@ -10,19 +10,22 @@ use portolan_core::Principal;
 use super::{
     denied::Denied,
     keeper::{Admission, Arrival, KEY_HEADER, Keeper, Seen},
+    leash::Leash,
     secret::Secret,
-    tickets::Stay,
-    tokens::Credential,
+    stay::Stay,
+    tokens::{Credential, Standing},
 };
 
 /// How the sub-protocol begins that carries a token.
 pub const BEARER_PROTOCOL: &str = "bearer.";
 
 /// Someone who has shown nothing yet: a WebSocket whose token follows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Stranger {
     pub(super) address: Option<IpAddr>,
     way: Way,
+    /// Their connection, which ends with their stay once they are known.
+    leash: Option<Leash>,
 }
 
 /// How a request came here, as far as it tells.
@@ -42,7 +45,7 @@ impl Stranger {
     /// Someone who is just there, for tests.
     #[cfg(test)]
     pub(crate) fn from_nowhere() -> Self {
-        Self { address: None, way: Way::Direct }
+        Self { address: None, way: Way::Direct, leash: None }
     }
 
     /// They come from this very machine, and nobody passed them on: whoever a proxy on this machine lets in has an
@@ -64,10 +67,16 @@ fn way(headers: &HeaderMap) -> Way {
 }
 
 impl Keeper {
-    /// Who a stranger is, now that they show this secret. Wrong ones are counted like any other.
-    pub fn introduce(&self, stranger: &Stranger, secret: &str) -> Result<Principal, Denied> {
+    /// Who a stranger is, now that they show this secret, and for how long they may stay: from here on the door ends
+    /// their connection with it. Wrong secrets are counted like any other.
+    pub fn introduce(&self, stranger: &Stranger, secret: &str) -> Result<(Principal, Stay), Denied> {
         let credential = Credential::Bearer(Secret::sent(secret));
-        self.judge(self.authenticate(&credential), stranger.address)
+        let Standing { principal, stay, .. } =
+            self.judge(self.authenticate(&credential), stranger.address)?;
+        if let Some(leash) = &stranger.leash {
+            leash.hold(stay.clone());
+        }
+        Ok((principal, stay))
     }
 
     /// A path where a WebSocket may come in before it is known.
@@ -84,11 +93,14 @@ impl Keeper {
         if !is_upgrade || shows || *arrival == Arrival::Unix || !self.is_late(parts.uri.path()) {
             return None;
         }
-        let stranger = Stranger { address: seen.address, way: way(headers) };
+        let leash = parts.extensions.get::<Leash>().cloned();
+        let stranger = Stranger { address: seen.address, way: way(headers), leash };
         Some(match bearer_protocol(headers) {
-            Some(secret) => self
-                .introduce(&stranger, secret)
-                .map(|principal| Admission::Guest(principal, Stay::default())),
+            Some(secret) => {
+                // Their connection is held once it is upgraded.
+                let stranger = Stranger { leash: None, ..stranger };
+                self.introduce(&stranger, secret).map(|(principal, stay)| Admission::Guest(principal, stay))
+            }
             None => self.may_try(seen.address).map(|()| Admission::Stranger(stranger)),
         })
     }

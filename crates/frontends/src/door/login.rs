@@ -16,7 +16,7 @@ use super::{
     authority::Scheme,
     body::JsonBody,
     denied::Denied,
-    guard::Guest,
+    guard::{Guest, Leaving},
     keeper::{COOKIE, KEY_HEADER, Keeper, LOGIN_PATH, cookies},
     secret::Secret,
     tickets::{BROWSER_IDLE_MS, Caller},
@@ -84,8 +84,10 @@ async fn logout(
     State(keeper): State<Arc<Keeper>>,
     Extension(from): Extension<From>,
     Guest(who): Guest,
+    leaving: Leaving,
     headers: HeaderMap,
 ) -> Result<Response, Denied> {
+    leaving.let_finish();
     if let Some(key) = headers.get(KEY_HEADER).and_then(|v| v.to_str().ok()).map(Secret::sent) {
         for cookie in cookies(&headers) {
             if let Some(browser) = keeper.tickets().forget(&cookie, &key).await? {

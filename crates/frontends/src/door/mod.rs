@@ -4,7 +4,8 @@
 //! and whether a page may talk to us at all. It does not decide what someone may do: that is core's.
 //!
 //! A request passes, in this order: a place for its connection; its head within bounds; the name by which it calls us;
-//! the page it comes from; who sends it; how often; its body within bounds. Only `/healthz`, the page's static files and
+//! the page it comes from; who sends it; how often; its body within bounds. What let someone in is looked at again with
+//! every piece of the body, and when it ends, so do the request, the response and the socket. Only `/healthz`, the page's static files and
 //! the login are open without a token, and those too only under a name of ours.
 
 mod authority;
@@ -13,7 +14,9 @@ mod body;
 mod denied;
 mod guard;
 mod keeper;
+mod lasting;
 mod late;
+mod leash;
 mod lockout;
 mod login;
 mod owner_file;
@@ -24,8 +27,9 @@ mod rules;
 mod secret;
 mod serve;
 mod settings;
+mod stay;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tickets;
 mod tls;
 mod tokens;
@@ -34,12 +38,14 @@ pub use bind::{Door, DoorError, Listening, Reach};
 pub use body::{JsonBody, json_depth_exceeds};
 pub(crate) use body::{collect, reason};
 pub use denied::Denied;
+pub(crate) use guard::Leaving;
 pub use guard::{CONTENT_SECURITY_POLICY, Guest, Visitor, guard};
 pub use keeper::{
     Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, OpenPaths, Vouch, Vouched,
     Voucher, WEBSOCKET_PATH, Witness,
 };
 pub use late::{BEARER_PROTOCOL, Stranger, protocols};
+pub use leash::Farewell;
 pub use login::LOGOUT_PATH;
 pub use owner_file::OwnerFileError;
 pub use pairing::Device;
@@ -48,6 +54,7 @@ pub use rules::Rules;
 pub use secret::{Digest, Secret, SecretKind, mask};
 pub use serve::{Serving, serve};
 pub use settings::{DoorLimits, DoorSettings, FRAME_BYTES, JSON_DEPTH, ListenAddress, PeerCheck, TlsFiles};
-pub use tickets::{BROWSER_IDLE_MS, BrowserSession, Caller, HalfGuest, PAIRING_MS, Stay, TICKET_MS, Tickets};
+pub use stay::{Over, Stay};
+pub use tickets::{BROWSER_IDLE_MS, BrowserSession, Caller, HalfGuest, PAIRING_MS, TICKET_MS, Tickets};
 pub use tls::TlsError;
 pub use tokens::{Authenticator, Credential, Standing, TokenInfo, Tokens};

@@ -25,6 +25,7 @@ use super::{
     denied::Denied,
     guard::guard,
     keeper::{Arrival, Keeper},
+    leash::{Leashed, Leashes},
     places::{Counted, Places},
     settings::{DoorLimits, DoorSettings, PeerCheck},
 };
@@ -40,11 +41,14 @@ pub struct Serving {
     /// Where it listens.
     pub addresses: Vec<Listening>,
     task: JoinHandle<()>,
+    end: CancellationToken,
 }
 
 impl Serving {
-    /// Returns once the door is closed and every request has ended or run out of time.
+    /// Ends everything that is still there, WebSockets too, each with a moment to end by itself. Returns once the door is
+    /// closed and every connection has ended. For after `shutdown`, and after frontends told their clients why.
     pub async fn closed(self) {
+        self.end.cancel();
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the door did not close by itself");
         }
@@ -70,6 +74,7 @@ struct Shared {
     peer_check: PeerCheck,
     keeper: Arc<Keeper>,
     tasks: TaskTracker,
+    leashes: Leashes,
     stop: CancellationToken,
 }
 
@@ -79,14 +84,16 @@ impl Door {
         let addresses = self.addresses();
         let settings = self.settings;
         let proxies = if settings.behind_proxy { settings.proxies } else { Vec::new() };
+        let (limits, tasks, end) = (Arc::new(settings.limits), TaskTracker::new(), CancellationToken::new());
         let shared = Shared {
             router: guard(router, keeper.clone()),
-            places: Places::new(&settings.limits, proxies),
-            limits: Arc::new(settings.limits),
+            places: Places::new(&limits, proxies),
+            leashes: Leashes { tasks: tasks.clone(), end: end.clone(), limits: Arc::clone(&limits) },
+            limits,
             tls: self.tls.map(TlsAcceptor::from),
             peer_check: settings.peer_check,
             keeper: Arc::clone(&keeper),
-            tasks: TaskTracker::new(),
+            tasks,
             stop: shutdown,
         };
         for (listener, local) in self.tcp {
@@ -114,7 +121,7 @@ impl Door {
             shared.tasks.wait().await;
             keeper.tidy().await;
         });
-        Serving { addresses, task }
+        Serving { addresses, task, end }
     }
 }
 
@@ -211,12 +218,15 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let router = shared.router;
+    let leash = shared.leashes.leash();
+    let stream = Leashed::new(stream, leash.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (router, arrival) = (router.clone(), arrival.clone());
+        let (router, arrival, leash) = (router.clone(), arrival.clone(), leash.clone());
         async move {
             let Some(arrival) = arrival else { return Ok(refused_peer().into_response()) };
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(arrival);
+            request.extensions_mut().insert(leash);
             router.oneshot(request).await
         }
     });

@@ -132,8 +132,13 @@ pub struct DoorLimits {
     pub body: Duration,
     /// Time for a TLS handshake.
     pub handshake: Duration,
-    /// Time for open requests when we stop.
+    /// Time for open requests when we stop, and for WebSockets when the door is closed for good.
     pub drain: Duration,
+    /// Time for a frontend to say why it ends, once a guest may stay no longer: one write, and a client that reads it.
+    pub farewell: Duration,
+    /// A client that takes nothing of what it asked for is let go after this time, whatever it asked for. Frontends that
+    /// know how to tell it do so much earlier, and then give it a minute to read that.
+    pub stalled: Duration,
     /// Bytes of a request's head. Our own stay under 4 KiB; browsers bring the cookies of every local port.
     pub head_bytes: usize,
     /// Header lines of a request.
@@ -165,6 +170,8 @@ impl Default for DoorLimits {
             body: Duration::from_mins(2),
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(5),
+            farewell: Duration::from_secs(5),
+            stalled: Duration::from_secs(90),
             head_bytes: 32 * 1024,
             headers: 64,
             body_bytes: FRAME_BYTES,

@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     pairing::Device,
     secret::{Digest, Secret, SecretKind},
-    tokens::{Authenticator, TokenInfo, commit, record_op},
+    stay::Stay,
+    tokens::{Authenticator, Standing, TokenInfo, commit, record_op},
 };
 use crate::native::wire::BrowserInfo;
 
@@ -72,28 +73,13 @@ pub struct BrowserSession {
 pub struct HalfGuest {
     pub(super) cookie: Digest,
     pub(super) address: Option<std::net::IpAddr>,
-    gone: CancellationToken,
+    stay: Stay,
 }
 
 impl HalfGuest {
-    /// Returns when this browser is logged out.
-    pub async fn until_logged_out(&self) {
-        self.gone.cancelled().await;
-    }
-}
-
-/// For how long someone may stay who came in: as long as the login by which they came. It has no end of its own for
-/// those who came by a token.
-#[derive(Clone, Debug, Default)]
-pub struct Stay(Option<CancellationToken>);
-
-impl Stay {
-    /// Returns when the login has ended.
-    pub async fn over(&self) {
-        match &self.0 {
-            Some(gone) => gone.cancelled().await,
-            None => std::future::pending().await,
-        }
+    /// For how long it may stay, with its key.
+    pub fn stay(&self) -> &Stay {
+        &self.stay
     }
 }
 
@@ -281,13 +267,14 @@ impl Tickets {
         let cookie = cookie.digest();
         let mut browsers = lock(&self.browsers);
         let browser = find(&mut browsers, &cookie)?;
-        self.principal_of(&browser.record)?;
-        Some(HalfGuest { cookie, address, gone: browser.gone.clone() })
+        let (_, stay) = self.known(browser)?;
+        Some(HalfGuest { cookie, address, stay })
     }
 
-    /// Who a half guest is, with its key.
+    /// Who a half guest is, with its key; nobody where what let it in has ended since.
     pub(super) fn complete(&self, half: &HalfGuest, key: &Secret) -> Option<Principal> {
-        self.open_with(&half.cookie, &key.digest()).map(|(principal, _)| principal)
+        let (principal, _) = self.open_with(&half.cookie, &key.digest())?;
+        (!half.stay.is_over()).then_some(principal)
     }
 
     /// Logs a browser out, and gives its public name; none where none has this cookie and key. Its connections are told.
@@ -309,7 +296,7 @@ impl Tickets {
     pub fn browsers(&self) -> Vec<BrowserInfo> {
         let browsers = lock(&self.browsers);
         let told = browsers.iter().filter_map(|Browser { record, .. }| {
-            let principal = self.principal_of(record)?;
+            let principal = self.standing_of(record)?.principal;
             Some(BrowserInfo {
                 browser: record.browser(),
                 token: record.token.clone(),
@@ -346,7 +333,7 @@ impl Tickets {
         lock(&self.unused).retain(|ticket| is_fresh(ticket, now));
         let mut ops = Vec::new();
         lock(&self.browsers).retain_mut(|browser| {
-            if self.principal_of(&browser.record).is_none() {
+            if self.standing_of(&browser.record).is_none() {
                 browser.gone.cancel();
                 ops.push(remove(browser.record.clone()));
                 return false;
@@ -410,17 +397,24 @@ impl Tickets {
         if !bool::from(browser.record.key.same(key)) {
             return None;
         }
-        let principal = self.principal_of(&browser.record)?;
+        let known = self.known(browser)?;
         browser.record.seen_at = self.clock.now();
-        Some((principal, Stay(Some(browser.gone.clone()))))
+        Some(known)
     }
 
-    fn principal_of(&self, record: &Record) -> Option<Principal> {
+    /// Who a browser is, and for how long: as long as the token by which it came, and no longer than its login.
+    fn known(&self, browser: &Browser) -> Option<(Principal, Stay)> {
+        let Standing { principal, stay, .. } = self.standing_of(&browser.record)?;
+        Some((Principal { via: "page".into(), ..principal }, stay.of_login(browser.gone.clone())))
+    }
+
+    /// Where the token stands by which a browser came; none where it would not let the browser in now.
+    fn standing_of(&self, record: &Record) -> Option<Standing> {
         if self.clock.now().0 - record.seen_at.0 > BROWSER_IDLE_MS {
             return None;
         }
         let standing = self.authenticator.standing(&record.token)?;
-        (standing.since <= record.made_at).then(|| Principal { via: "page".into(), ..standing.principal })
+        (standing.since <= record.made_at).then_some(standing)
     }
 }
 

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     owner_file::{OwnerFileError, read_or_create, replace},
     secret::{Digest, Secret, SecretKind},
+    stay::Stay,
 };
 pub use crate::native::wire::TokenInfo;
 
@@ -38,8 +39,6 @@ const MAX_TOKENS: usize = 1000;
 const MAX_NAME: usize = 64;
 /// How long a change waits for the disk before its sender is told.
 pub(super) const COMMIT_WAIT: Duration = Duration::from_secs(10);
-/// An expiry far away is looked at again this often: the machine's clock can be set.
-const EXPIRY_CHECK: Duration = Duration::from_mins(1);
 
 /// What someone shows at the door.
 #[derive(Clone, Debug)]
@@ -50,25 +49,25 @@ pub enum Credential {
 }
 
 /// Where a token stands now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Standing {
     /// Whom it lets in.
     pub principal: Principal,
     /// Since when its present secret is valid. What was let in by it earlier no longer counts.
     pub since: Millis,
+    /// Until when it is. Whoever comes in by the present secret goes with it.
+    pub stay: Stay,
 }
 
 /// Who finds out who someone is. [`Tokens`] is ours; an embedding program may bring its own.
 pub trait Authenticator: fmt::Debug + Send + Sync {
-    /// Who shows this; `None` where nobody is known by it. Called for every request: it must not wait.
-    fn authenticate(&self, credential: &Credential) -> Option<Principal>;
+    /// Who shows this; `None` where nobody is known by it. Called for every request: it must not wait. The stay is that
+    /// of the very secret that is shown: it is over once that is revoked, replaced or expired.
+    fn authenticate(&self, credential: &Credential) -> Option<Standing>;
 
-    /// Where a token stands now; `None` where it no longer lets anyone in. Logins of browsers hang on it.
+    /// Where a token stands now; `None` where it no longer lets anyone in. Logins of browsers hang on it. Also asked
+    /// about [`Tokens::owner_id`], as which people come by the Unix socket.
     fn standing(&self, token: &TokenId) -> Option<Standing>;
-
-    /// Returns when the token no longer lets anyone in: revoked, rotated, or expired. Also asked about
-    /// [`Tokens::owner_id`], as which people come by the Unix socket.
-    fn until_gone(&self, token: &TokenId) -> Boxed<'static, ()>;
 
     /// Called every few minutes and before the end: a moment to write down what can wait.
     fn tidy(&self) -> Boxed<'_, ()> {
@@ -109,6 +108,15 @@ impl Held {
             sessions: self.info.sessions.clone(),
             via: "api".into(),
         }
+    }
+
+    fn standing(&self, clock: &Clock) -> Standing {
+        let stay = Stay::until(self.gone.clone());
+        let stay = match self.info.expires_at {
+            Some(end) => stay.expiring(end, clock.clone()),
+            None => stay,
+        };
+        Standing { principal: self.principal(), since: self.info.created_at, stay }
     }
 }
 
@@ -312,7 +320,7 @@ static OWNER: std::sync::LazyLock<TokenId> = std::sync::LazyLock::new(|| {
 const USE_STEP_MS: i64 = 1000;
 
 impl Authenticator for Tokens {
-    fn authenticate(&self, credential: &Credential) -> Option<Principal> {
+    fn authenticate(&self, credential: &Credential) -> Option<Standing> {
         let Credential::Bearer(secret) = credential;
         let digest = secret.digest();
         let now = self.clock.now();
@@ -328,38 +336,20 @@ impl Authenticator for Tokens {
             }
             let token = found.filter(|token| token.is_valid(now))?;
             let stale = token.info.used_at.is_none_or(|used| now.0 - used.0 >= USE_STEP_MS);
-            (token.principal(), stale)
+            (token.standing(&self.clock), stale)
         };
-        let (principal, stale) = found;
+        let (standing, stale) = found;
         if stale {
-            self.note_use(&principal.token, now);
+            self.note_use(&standing.principal.token, now);
         }
-        Some(principal)
+        Some(standing)
     }
 
     fn standing(&self, token: &TokenId) -> Option<Standing> {
         let now = self.clock.now();
         let held = self.read();
         let token = held.get(token).filter(|token| token.is_valid(now))?;
-        Some(Standing { principal: token.principal(), since: token.info.created_at })
-    }
-
-    fn until_gone(&self, token: &TokenId) -> Boxed<'static, ()> {
-        let Some((gone, expires_at)) =
-            self.read().get(token).map(|held| (held.gone.clone(), held.info.expires_at))
-        else {
-            return Box::pin(std::future::ready(()));
-        };
-        let clock = self.clock.clone();
-        Box::pin(async move {
-            let Some(end) = expires_at else { return gone.cancelled().await };
-            while let Ok(left @ 1..) = u64::try_from(end.0 - clock.now().0) {
-                let nap = Duration::from_millis(left).min(EXPIRY_CHECK);
-                if tokio::time::timeout(nap, gone.cancelled()).await.is_ok() {
-                    return;
-                }
-            }
-        })
+        Some(token.standing(&self.clock))
     }
 
     fn tidy(&self) -> Boxed<'_, ()> {

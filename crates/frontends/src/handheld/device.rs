@@ -222,6 +222,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 None
             }
             Wire::Received(Received::Close(code)) => Some(Ending::Close(code.unwrap_or(CLOSE_NORMAL))),
+            // One that was put out a moment ago asks for nothing any more.
+            Wire::Received(Received::Message(_)) if !self.hub.devices().admits(self.peer) => {
+                Some(Ending::Close(CLOSE_NORMAL))
+            }
             Wire::Received(Received::Message(text)) => {
                 self.on_message(&text);
                 None

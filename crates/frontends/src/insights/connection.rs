@@ -26,14 +26,14 @@ use tokio::{
 use super::{
     Insights,
     act::{Done, Follows, Outcome, Task, code_of, past},
-    enter::{AUTH, ByToken, Entered, STRANGERS_BYTES, Visitor, enter, welcome},
+    enter::{AUTH, Entered, STRANGERS_BYTES, Visitor, enter, welcome},
     parse::{Parsed, parse},
     project::{Detail, Past, View},
     questions::Partial,
     wire::{ClientMessage, ErrorCode, ServerMessage, SessionCreated, SessionListed},
 };
 use crate::{
-    door::{FRAME_BYTES, Keeper, Stay, Stranger},
+    door::{FRAME_BYTES, Stay, Stranger},
     native::{
         connection::readers::{Pulled, Readers},
         socket::{Lost, Received, Socket, Violation},
@@ -146,24 +146,14 @@ where
     farewell(ending, socket).await;
 }
 
-/// Returns when whoever came in by this token is to be put out.
-fn until_out(keeper: &Keeper, who: &Principal, stay: Stay) -> Under<()> {
-    let token = keeper.until_gone(&who.token);
-    Box::pin(async move {
-        tokio::select! {
-            () = token => {}
-            () = stay.over() => {}
-        }
-    })
+/// Returns when whoever came in is to be put out.
+fn until_out(stay: Stay) -> Under<()> {
+    Box::pin(async move { drop(stay.over().await) })
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn new(insights: Insights, entered: Entered, socket: Socket<S>) -> Self {
-        let Entered { who, stay, by_token, stranger } = entered;
-        let gone = match by_token {
-            ByToken::Yes => until_out(&insights.keeper, &who, stay),
-            ByToken::No => Box::pin(std::future::pending()),
-        };
+        let Entered { who, stay, stranger } = entered;
         Self {
             insights,
             who,
@@ -173,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             readers: Readers::default(),
             partial: Partial::default(),
             under_way: None,
-            gone,
+            gone: until_out(stay),
             asks_first: true,
             heard: Instant::now(),
             missed: 0,
@@ -193,8 +183,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 turn = poll_fn(|context| self.poll_turn(context)) => self.take(turn),
             };
             if let Err(ending) = next {
-                // What was asked before the end came is done: who sends a prompt and leaves has sent a prompt.
-                if let Some(under_way) = self.under_way.take() {
+                // What was asked before the end came is done: who sends a prompt and leaves has sent a prompt. Not for who
+                // may stay no longer.
+                if let Some(under_way) = self.under_way.take()
+                    && !matches!(ending, Ending::TokenGone)
+                {
                     let _ = timeout(FAREWELL, under_way).await;
                 }
                 return (ending, self.socket);
@@ -343,8 +336,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn introduce(&mut self, token: &str) {
         if let Some(stranger) = &self.stranger {
             match self.insights.keeper.introduce(stranger, token) {
-                Ok(who) => {
-                    self.gone = until_out(&self.insights.keeper, &who, Stay::default());
+                Ok((who, stay)) => {
+                    self.gone = until_out(stay);
                     self.who = Principal { via: self.who.via.clone(), ..who };
                     self.stranger = None;
                 }
@@ -454,7 +447,7 @@ where
         Ending::Closed(code) => (code.unwrap_or(1000), None),
         Ending::Stopping => (1012, None),
         Ending::TooSlow => (4008, None),
-        Ending::TokenGone => (4001, Some("the token was revoked or has expired".to_owned())),
+        Ending::TokenGone => (4001, Some("the token was revoked, replaced or has expired".to_owned())),
         Ending::Unknown => (4001, Some("no token was shown in time that lets you in".to_owned())),
         Ending::Violation(violation) => (violation.code(), Some(violation.to_string())),
     };

@@ -42,23 +42,14 @@ pub(super) enum Visitor {
 pub(super) struct Entered {
     pub(super) who: Principal,
     pub(super) stay: Stay,
-    /// They came in by a token, and go when it goes.
-    pub(super) by_token: ByToken,
     /// Who came in without one may still show it.
     pub(super) stranger: Option<Stranger>,
-}
-
-/// Whether someone came in by a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ByToken {
-    Yes,
-    No,
 }
 
 impl Entered {
     fn by_token(mut who: Principal, stay: Stay) -> Self {
         VIA.clone_into(&mut who.via);
-        Self { who, stay, by_token: ByToken::Yes, stranger: None }
+        Self { who, stay, stranger: None }
     }
 
     /// Someone of this machine who shows nothing, where that is allowed. They may prompt and answer, no more.
@@ -72,7 +63,7 @@ impl Entered {
             via: VIA.into(),
         };
         let stranger = Some(stranger.clone());
-        Some(Self { who, stay: Stay::default(), by_token: ByToken::No, stranger })
+        Some(Self { who, stay: Stay::endless(), stranger })
     }
 }
 
@@ -91,6 +82,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (stranger, arrival) = match visitor {
+        Visitor::Known(_, stay) if stay.is_over() => return Err(Ending::TokenGone),
         Visitor::Known(who, stay) => return Ok(Entered::by_token(who, stay)),
         Visitor::Stranger(stranger, arrival) => (stranger, arrival),
     };
@@ -106,9 +98,9 @@ where
             Received::Message(text) => match parse(&text) {
                 Ok(parsed) => match parsed.message {
                     ClientMessage::Auth(auth) => match insights.keeper.introduce(&stranger, &auth.token) {
-                        Ok(who) => {
+                        Ok((who, stay)) => {
                             tell(socket, &welcome(&who));
-                            return Ok(Entered::by_token(who, Stay::default()));
+                            return Ok(Entered::by_token(who, stay));
                         }
                         Err(denied) => {
                             let message =

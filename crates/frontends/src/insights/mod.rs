@@ -35,7 +35,7 @@ use tracing::Instrument as _;
 
 use self::enter::Visitor;
 use crate::{
-    door::{Arrival, BEARER_PROTOCOL, Denied, Guest, Keeper, Stay, Stranger, protocols},
+    door::{Arrival, BEARER_PROTOCOL, Denied, Farewell, Guest, Keeper, Stay, Stranger, protocols},
     native::socket::Upgrade,
 };
 
@@ -119,6 +119,7 @@ async fn websocket(State(insights): State<Insights>, request: Request) -> Result
     let upgrade = Upgrade::of(&mut parts)
         .map_err(|(status, message)| Denied::new(status, RefusalCode::Invalid, message))?;
     let (mut response, upgraded) = upgrade.accept();
+    response.extensions_mut().insert(Farewell);
     if let Some(protocol) = protocol {
         response.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
     }

@@ -22,7 +22,7 @@ use super::{
     socket::Upgrade,
     wire::{ArchivePast, ClientFrame, CreateSession, CreateToken, ReplyBody, SendCommand, TakeUpPast},
 };
-use crate::door::{Denied, Guest, JsonBody, Visitor};
+use crate::door::{Denied, Farewell, Guest, JsonBody, Leaving, Visitor};
 
 /// Names the command or session that a request makes, so that sending it again does it only once.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -285,8 +285,11 @@ pub(super) async fn create_token(
 pub(super) async fn revoke_token(
     State(native): State<Native>,
     Guest(who): Guest,
+    leaving: Leaving,
     Path(token): Path<String>,
 ) -> Answered {
+    // It may be the token by which it came.
+    leaving.let_finish();
     let token: TokenId = token.parse().map_err(|_| Refusal::new(RefusalCode::NotFound, "no such token"))?;
     ask(&native, &who, ClientFrame::TokenRevoke { id: some_id(), token }).await
 }
@@ -315,8 +318,11 @@ pub(super) async fn browsers(State(native): State<Native>, Guest(who): Guest) ->
 pub(super) async fn log_browser_out(
     State(native): State<Native>,
     Guest(who): Guest,
+    leaving: Leaving,
     Path(browser): Path<String>,
 ) -> Answered {
+    // It may be the browser by which it came.
+    leaving.let_finish();
     ask(&native, &who, ClientFrame::BrowserLogOut { id: some_id(), browser }).await
 }
 
@@ -344,7 +350,8 @@ pub(super) async fn websocket(State(native): State<Native>, visitor: Visitor, re
     let (mut parts, _) = request.into_parts();
     let upgrade = Upgrade::of(&mut parts)
         .map_err(|(status, message)| Denied::new(status, RefusalCode::Invalid, message))?;
-    let (response, upgraded) = upgrade.accept();
+    let (mut response, upgraded) = upgrade.accept();
+    response.extensions_mut().insert(Farewell);
     let span = tracing::debug_span!("native connection");
     let tracker = native.connections.clone();
     let serve = async move {

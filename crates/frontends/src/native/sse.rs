@@ -10,7 +10,7 @@ use axum::{
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Uri};
 use portolan_core::{
-    Principal, Refusal, RefusalCode, Seq,
+    Refusal, RefusalCode, Seq,
     log::delivery::{Closed, Delivery, Mode, Presence, Start},
     registry::{DaemonReader, SessionReader},
 };
@@ -71,7 +71,7 @@ pub(super) async fn session(
     let session = session_of(&native, &who, &session).await?;
     let mode = if query.items_only { Mode::Items } else { Mode::Every };
     let reader = native.registry.attach(&who, session, start, mode).await?;
-    Ok(stream_of(native, (who, stay), reader))
+    Ok(stream_of(native, stay, reader))
 }
 
 pub(super) async fn daemon(
@@ -83,7 +83,7 @@ pub(super) async fn daemon(
 ) -> Result<Response, Denied> {
     let query: StreamQuery = query_of(&uri)?;
     let reader = native.registry.watch(&who, query.start(&headers)?).await?;
-    Ok(stream_of(native, (who, stay), reader))
+    Ok(stream_of(native, stay, reader))
 }
 
 /// A reader of either log, as chunks of an event stream.
@@ -162,11 +162,11 @@ fn event(out: &mut BytesMut, name: &str, id: Option<Seq>, data: &[u8]) {
     out.put_slice(b"\n\n");
 }
 
-fn stream_of(native: Native, who: (Principal, Stay), source: impl Source) -> Response {
+fn stream_of(native: Native, stay: Stay, source: impl Source) -> Response {
     let (chunks, response) = crate::sse::response();
     let span = tracing::debug_span!("native stream");
     let tracker = native.connections.clone();
-    tracker.spawn(pump(native, who, source, chunks).instrument(span));
+    tracker.spawn(pump(native, stay, source, chunks).instrument(span));
     response
 }
 
@@ -176,16 +176,8 @@ struct ClosingData {
 }
 
 /// Carries chunks from the reader to the response until one of them ends.
-async fn pump(
-    native: Native,
-    (who, stay): (Principal, Stay),
-    mut source: impl Source,
-    chunks: mpsc::Sender<Bytes>,
-) {
+async fn pump(native: Native, stay: Stay, mut source: impl Source, chunks: mpsc::Sender<Bytes>) {
     let _counted = native.metrics.streaming();
-    let keeper = std::sync::Arc::clone(&native.keeper);
-    let gone = keeper.until_gone(&who.token);
-    tokio::pin!(gone);
     // An answer at once, even where nothing has happened yet: the client knows that it is connected.
     let mut next = Bytes::from_static(b": portolan\n\n");
     loop {
@@ -216,8 +208,7 @@ async fn pump(
                 continue;
             }
             () = chunks.closed() => return,
-            () = &mut gone => ClosingReason::TokenGone,
-            () = stay.over() => ClosingReason::TokenGone,
+            _ = stay.over() => ClosingReason::TokenGone,
             () = native.stopping.cancelled() => ClosingReason::Stopping,
         };
         native.metrics.closed(closing);

@@ -10,7 +10,7 @@ use portolan_core::{
     DaemonEvent, Millis,
     registry::{AgentDescription, Registry},
 };
-use portolan_frontends::door::{self, Door, Listening};
+use portolan_frontends::door::{self, Door, Listening, Serving};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -100,19 +100,15 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     doors.extend(parts.handheld.as_ref().map(handheld::opened));
     note_doors(&parts.registry, doors).await;
     let addresses = door.addresses();
-    let serving = door.serve(parts.keeper.clone(), parts.routes(), closing.clone());
+    let mut serving = vec![door.serve(parts.keeper.clone(), parts.routes(), closing.clone())];
     tracing::info!(url, version = VERSION, pid = std::process::id(), home = %home.path().display(), "ready");
 
     let tasks = TaskTracker::new();
     if let Some(handheld) = &parts.handheld {
         handheld.start();
     }
-    if let Some(door) = dashboard {
-        tasks.spawn(parts.dashboard.serve(door, closing.clone()).closed());
-    }
-    if let Some(door) = pages {
-        tasks.spawn(parts.pages.serve(door, closing.clone()).closed());
-    }
+    serving.extend(dashboard.map(|door| parts.dashboard.serve(door, closing.clone())));
+    serving.extend(pages.map(|door| parts.pages.serve(door, closing.clone())));
     let stopped = CancellationToken::new();
     parts.pages.start(&addresses, &tasks, stopped.clone());
     let lost = CancellationToken::new();
@@ -148,7 +144,7 @@ async fn end(
     settings: &Settings,
     home: &Home,
     parts: Parts,
-    serving: portolan_frontends::door::Serving,
+    serving: Vec<Serving>,
     closing: CancellationToken,
     (tasks, stopped): (TaskTracker, CancellationToken),
     mut signals: Signals,
@@ -180,7 +176,7 @@ async fn end(
     let mut problems: Vec<String> =
         stuck.into_iter().map(|name| format!("the agent of {name} did not stop")).collect();
     let close = async {
-        serving.closed().await;
+        futures_util::future::join_all(serving.into_iter().map(Serving::closed)).await;
         parts.native.closed().await;
         if let Some(handheld) = &parts.handheld {
             handheld.closed().await;

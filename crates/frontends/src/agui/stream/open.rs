@@ -67,6 +67,7 @@ impl Task {
         let begun = AguiEvent::RunStarted { thread_id: self.thread.clone(), run_id: self.run.clone() };
         self.out.send(&mut vec![begun]).await;
         let ended = match (self.kind, brought) {
+            _ if self.stay.is_over() => self.may_stay().err().unwrap_or(End::Finished),
             (_, Err(why)) => End::failed("invalid", why),
             (Kind::Run, Ok(brought)) => self.run(brought).await,
             (Kind::Connect, Ok(_)) => self.connect().await,
@@ -255,6 +256,12 @@ impl Task {
     /// to start, and the page's tools, which it is to have before it reads the message.
     async fn say(&mut self, found: Found, place: Place, mut said: Said, brought: Brought) -> End {
         let session = found.summary.session;
+        if let Err(end) = self.may_stay() {
+            if found.making.is_some() {
+                self.agui.threads.unmake(&self.agui.registry, session).await;
+            }
+            return end;
+        }
         let begun = match self.join(session, place, Begins::Here).await {
             Ok(begun) => begun,
             Err(end) => return end,

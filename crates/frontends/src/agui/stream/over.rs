@@ -4,6 +4,7 @@ use futures_util::future::FutureExt as _;
 use portolan_core::ports::Boxed;
 
 use super::{Task, end::End};
+use crate::door::Over;
 
 /// Why a client may not stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,15 @@ pub(super) enum PutOut {
     LoggedOut,
     /// The daemon ends.
     Stopping,
+}
+
+impl From<Over> for PutOut {
+    fn from(over: Over) -> Self {
+        match over {
+            Over::Token => Self::TokenGone,
+            Over::Login => Self::LoggedOut,
+        }
+    }
 }
 
 impl From<PutOut> for End {
@@ -31,16 +41,19 @@ impl From<PutOut> for End {
 impl Task {
     /// Returns when the client may stay no longer.
     pub(super) fn put_out(&self) -> Boxed<'static, PutOut> {
-        let gone = self.agui.keeper.until_gone(&self.who.token);
         let (stay, stopping) = (self.stay.clone(), self.agui.stopping.clone());
         async move {
             tokio::select! {
-                () = gone => PutOut::TokenGone,
-                () = stay.over() => PutOut::LoggedOut,
+                why = stay.over() => why.into(),
                 () = stopping.cancelled() => PutOut::Stopping,
             }
         }
         .boxed()
+    }
+
+    /// How the stream ends where the client may stay no longer; looked at before anything is done for it.
+    pub(super) fn may_stay(&self) -> Result<(), End> {
+        self.stay.ended().map_or(Ok(()), |over| Err(PutOut::from(over).into()))
     }
 
     /// Returns when the client has closed its connection. It holds the body open: drop it before the stream ends.

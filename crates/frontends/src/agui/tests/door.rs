@@ -10,7 +10,7 @@ use tokio::{
 use super::*;
 use crate::{
     agui::{PATH, routes, rules},
-    door::{COOKIE, Door, KEY_HEADER, LOGIN_PATH, ListenAddress, Serving},
+    door::{COOKIE, Door, KEY_HEADER, LOGIN_PATH, ListenAddress, Serving, tests::armed::Armed},
 };
 
 const APP: &str = "http://localhost:5173";
@@ -124,6 +124,31 @@ async fn a_token_comes_by_header_or_by_the_page_s_cookie_and_key() {
     let (status, _, body) =
         open.ask("POST /agui/agent/default/run", &[&cookie, &key, &own], &run_of("t9")).await;
     assert!(status == 200 && body.contains("RUN_FINISHED"), "{status} {body}");
+    open.close().await;
+}
+
+// Issue 15, item 1.
+#[tokio::test]
+async fn a_revoked_token_runs_nothing_by_a_request_that_waited_and_its_streams_say_why() {
+    let open = Open::new().await;
+    let ada = open.stand.ada().await;
+    let bearer = format!("Authorization: Bearer {}", ada.secret);
+    let path = "/agui/agent/default/run";
+    let armed = Armed::new(open.address, path, &[&bearer], &run_of("t1")).await;
+    // A run that waits for an agent which never comes.
+    let sleeping = Armed::new(open.address, "/agui/agent/sleeper/run", &[&bearer], &run_of("t2")).await;
+    let sleeping = tokio::spawn(sleeping.finish());
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while open.stand.sessions().await.is_empty() {
+        assert!(tokio::time::Instant::now() < deadline, "it never began");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    open.stand.tokens.revoke(&ada.who.token).await.unwrap();
+    let (status, answer) = armed.finish().await;
+    assert_eq!(status, 401, "{answer}");
+    assert_eq!(open.stand.sessions().await.len(), 1, "that of the run before");
+    let (status, answer) = sleeping.await.unwrap();
+    assert!(status == 200 && answer.contains("\"code\":\"unauthenticated\""), "{answer}");
     open.close().await;
 }
 

@@ -42,7 +42,7 @@ use super::{
     Agui, Settings, own_routes,
     tools::{FrontendTools, Limits},
 };
-use crate::door::{DoorSettings, Guest, Keeper, Tickets, Tokens};
+use crate::door::{Authenticator as _, DoorSettings, Guest, Keeper, Stay, Tickets, Tokens};
 
 /// How long anything may take before a test gives up on it. Far longer than it ever should.
 const PATIENCE: Duration = Duration::from_secs(50);
@@ -92,7 +92,8 @@ impl Stand {
     async fn someone(&self, name: &str, role: Role) -> Client {
         let (info, secret) = self.tokens.create(name, role, None, None).await.unwrap();
         let who = Principal { token: info.token, name: info.name, role, sessions: None, via: "test".into() };
-        Client { router: self.router.clone(), who, secret }
+        let stay = self.tokens.standing(&who.token).unwrap().stay;
+        Client { router: self.router.clone(), who, stay, secret }
     }
 
     async fn ada(&self) -> Client {
@@ -150,6 +151,7 @@ impl Stand {
 struct Client {
     router: Router,
     who: Principal,
+    stay: Stay,
     secret: String,
 }
 
@@ -167,6 +169,7 @@ impl Client {
             .uri(path)
             .header(header::CONTENT_TYPE, "application/json")
             .extension(Guest(self.who.clone()))
+            .extension(self.stay.clone())
             .body(body.into())
             .unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();

@@ -84,10 +84,10 @@ async fn an_expired_token_opens_nothing_and_its_connections_are_told() {
     let (info, secret) = stand.tokens.create("brief", Role::Owner, None, Some(end)).await.unwrap();
     let bearer = format!("Authorization: Bearer {secret}");
     assert_eq!(stand.ask("GET /api/v1/who", &[&bearer]).await.status, 200);
-    let gone = stand.keeper.until_gone(&info.token);
+    let stay = stand.tokens.standing(&info.token).unwrap().stay;
     stand.pass(50);
     assert_eq!(stand.ask("GET /api/v1/who", &[&bearer]).await.status, 401);
-    gone.await;
+    stay.over().await;
     assert_eq!(stand.tokens.list().len(), 2, "it is still listed");
     let refusal = stand.tokens.create("late", Role::Owner, None, Some(stand.now())).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Invalid);
@@ -99,8 +99,8 @@ async fn a_revoked_token_opens_nothing_and_its_connections_are_told() {
     let (info, secret) = stand.tokens.create("ada", Role::Owner, None, None).await.unwrap();
     let bearer = format!("Authorization: Bearer {secret}");
     assert_eq!(stand.ask("GET /api/v1/who", &[&bearer]).await.status, 200);
-    let (keeper, id) = (stand.keeper.clone(), info.token.clone());
-    let told = tokio::spawn(async move { keeper.until_gone(&id).await });
+    let stay = stand.tokens.standing(&info.token).unwrap().stay;
+    let told = tokio::spawn(async move { stay.over().await });
     tokio::task::yield_now().await;
     assert!(!told.is_finished());
     stand.tokens.revoke(&info.token).await.unwrap();
@@ -149,11 +149,11 @@ async fn the_owners_token_is_rotated_but_never_revoked() {
         stand.keeper.tickets().create(&owner).unwrap()
     };
     assert_eq!(stand.tokens.revoke(&Tokens::owner_id()).await.unwrap_err().code, RefusalCode::Invalid);
-    let gone = stand.keeper.until_gone(&Tokens::owner_id());
+    let stay = stand.tokens.standing(&Tokens::owner_id()).unwrap().stay;
     stand.pass(1);
     let path = stand.home.path().join("token");
     let fresh = stand.tokens.rotate_owner(&path).await.unwrap();
-    tokio::time::timeout(std::time::Duration::from_secs(5), gone).await.unwrap();
+    assert!(stay.is_over());
     assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), fresh.expose());
     assert_eq!(stand.ask_as_owner("GET /api/v1/who", &[]).await.status, 401, "the old secret");
     assert_eq!(stand.ask("GET /api/v1/who", &[&cookie, &key]).await.status, 401, "a browser that came by it");
@@ -216,9 +216,9 @@ async fn an_authenticator_of_ones_own_takes_the_place_of_tokens() {
     #[derive(Debug)]
     struct House;
     impl Authenticator for House {
-        fn authenticate(&self, credential: &Credential) -> Option<portolan_core::Principal> {
+        fn authenticate(&self, credential: &Credential) -> Option<Standing> {
             let Credential::Bearer(secret) = credential;
-            (secret.expose() == "sesame").then(|| self.standing(&"house".parse().unwrap()).unwrap().principal)
+            (secret.expose() == "sesame").then(|| self.standing(&"house".parse().unwrap()).unwrap())
         }
         fn standing(&self, token: &TokenId) -> Option<Standing> {
             let (name, via) = ("house".into(), "api".into());
@@ -229,10 +229,7 @@ async fn an_authenticator_of_ones_own_takes_the_place_of_tokens() {
                 sessions: None,
                 via,
             };
-            Some(Standing { principal, since: Millis(0) })
-        }
-        fn until_gone(&self, _: &TokenId) -> Boxed<'static, ()> {
-            Box::pin(std::future::pending())
+            Some(Standing { principal, since: Millis(0), stay: Stay::endless() })
         }
     }
     let store: Arc<Records> = Arc::default();

@@ -123,7 +123,7 @@ async fn a_logout_ends_the_login_everywhere() {
     let answer = stand.post(LOGOUT_PATH, &[&cookie, &key], "").await;
     assert_eq!(answer.status, 204);
     assert_eq!(answer.header("set-cookie"), Some("portolan=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"));
-    half.until_logged_out().await;
+    assert_eq!(half.stay().ended(), Some(Over::Login));
     assert_eq!(stand.ask("GET /api/v1/who", &[&cookie, &key]).await.status, 401);
     let (store, home) = stand.close().await;
     let stand = Stand::again(store, home, |_| {}).await;
@@ -139,7 +139,7 @@ async fn who_came_with_cookie_and_key_must_leave_when_that_login_ends_and_no_one
         let stand = Arc::clone(&stand);
         tokio::spawn(async move {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            stand.ask("GET /api/v1/stay", &lines).await.body
+            stand.ask("GET /api/v1/stay", &lines).await.status
         })
     };
     let staying = stay(vec![cookie.clone(), key.clone()]);
@@ -147,7 +147,7 @@ async fn who_came_with_cookie_and_key_must_leave_when_that_login_ends_and_no_one
     let by_token = stay(vec![stand.bearer()]);
     ARRIVED.acquire_many(3).await.unwrap().forget();
     assert_eq!(stand.post(LOGOUT_PATH, &[&cookie, &key], "").await.status, 204);
-    assert_eq!(staying.await.unwrap(), "over");
+    assert_eq!(staying.await.unwrap(), 401);
     assert!(!other.is_finished() && !by_token.is_finished());
 }
 

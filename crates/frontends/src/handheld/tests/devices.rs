@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use futures_util::StreamExt as _;
+use futures_util::{SinkExt as _, StreamExt as _};
 use portolan_core::ports::Clock;
 use serde_json::{Value, json};
 use tokio::{
@@ -125,6 +125,30 @@ async fn a_page_in_a_browser_gets_nowhere_from_an_allowed_address_either() {
     for host in ["localhost:3333", "[::1]:3333", "10.0.0.1"] {
         assert_eq!(request(address, &format!("GET /health HTTP/1.1\r\nHost: {host}")).await.0, 200, "{host}");
     }
+    handheld.stop();
+    handheld.closed().await;
+}
+
+// Issue 15, item 1.
+#[tokio::test]
+async fn what_a_device_says_as_it_is_put_out_is_not_done() {
+    let stand = Stand::new().await;
+    let handheld = handheld(&stand, &[]).await;
+    let url = format!("ws://{}", handheld.address());
+    let (devices, local) = (handheld.hub().devices(), handheld.address().ip());
+    // Which of both is looked at first is up to chance.
+    for _ in 0..12 {
+        devices.decide(local, Decide::Approve).await.unwrap();
+        let (mut socket, _) = tokio_tungstenite::connect_async(&url).await.unwrap();
+        socket.next().await.unwrap().unwrap();
+        let spawn = tokio_tungstenite::tungstenite::Message::text(r#"{"type":"spawn_request","slot":0}"#);
+        let (sent, revoked) = tokio::join!(socket.send(spawn), devices.decide(local, Decide::Revoke));
+        sent.unwrap();
+        revoked.unwrap();
+        let rest = async { while let Some(Ok(_)) = socket.next().await {} };
+        tokio::time::timeout(PATIENCE, rest).await.expect("it is put out");
+    }
+    assert_eq!(handheld.hub().health().sessions.len(), 0);
     handheld.stop();
     handheld.closed().await;
 }

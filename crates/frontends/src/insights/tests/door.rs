@@ -109,6 +109,37 @@ async fn a_token_comes_by_header_by_sub_protocol_or_by_the_first_message() {
     open.close().await;
 }
 
+// Issue 15, item 1.
+#[tokio::test]
+async fn a_secret_that_is_replaced_ends_its_connections_with_the_reason_however_it_was_shown() {
+    let open = Open::new(Anonymous::Refused).await;
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("token");
+    let owner = open.stand.tokens.owner_secret_file(&path).await.unwrap();
+    let bearer = format!("Bearer {}", owner.expose());
+    let protocol = format!("bearer.{}", owner.expose());
+    let (by_header, _) = open.connect("/", &[(header::AUTHORIZATION, &bearer)]).await.unwrap();
+    let (by_protocol, _) = open.connect("/", &[(header::SEC_WEBSOCKET_PROTOCOL, &protocol)]).await.unwrap();
+    let (mut by_message, _) = open.connect("/", &[]).await.unwrap();
+    by_message.send("auth", json!({"token": owner.expose()})).await;
+    by_message.one("auth.ok").await;
+    open.stand.tokens.rotate_owner(&path).await.unwrap();
+    for mut client in [by_header, by_protocol, by_message] {
+        // The connection may be closing already.
+        let create = json!({"type": "session.create", "payload": {"prompt": "say:hello"}});
+        let _ = client.socket.send(Message::text(create.to_string())).await;
+        let (messages, code) = client.closed().await;
+        assert_eq!(
+            (messages.last().unwrap()["payload"]["code"].as_str(), code),
+            (Some("HANDLER_ERROR"), Some(4001))
+        );
+    }
+    let query = portolan_core::ports::SessionQuery { archived: None, live: false, before: None, limit: 10 };
+    let (owner, _) = open.stand.someone("owner", Role::Owner).await;
+    assert_eq!(open.stand.insights.registry.list(&owner, query).await.unwrap().len(), 0);
+    open.close().await;
+}
+
 #[tokio::test]
 async fn a_wrong_token_opens_nothing_wherever_it_is_shown() {
     let open = Open::new(Anonymous::Refused).await;

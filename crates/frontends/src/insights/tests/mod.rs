@@ -28,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::puppet::Puppet;
 use super::{Insights, Settings, connection::serve, enter::Visitor};
-use crate::door::{DoorSettings, Keeper, Stay, Tickets, Tokens};
+use crate::door::{Authenticator as _, DoorSettings, Keeper, Tickets, Tokens};
 
 /// How long anything may take before a test gives up on it. Far longer than it ever should.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -105,7 +105,8 @@ impl Stand {
     /// A client of this person; the network holds `room` bytes each way.
     async fn client_of(&self, who: &Principal, room: usize) -> Client<DuplexStream> {
         let (ours, theirs) = duplex(room);
-        let visitor = Visitor::Known(who.clone(), Stay::default());
+        let stay = self.tokens.standing(&who.token).map(|standing| standing.stay).unwrap_or_default();
+        let visitor = Visitor::Known(who.clone(), stay);
         self.insights.connections.spawn(serve(self.insights.clone(), visitor, theirs));
         Client::over(ours).await
     }

@@ -98,7 +98,9 @@ fn in_words(reason: ClosingReason) -> &'static str {
     match reason {
         ClosingReason::Stopping => "portolan stops; come back with your last numbers",
         ClosingReason::TooSlow => "nothing was read for 10 seconds; come back with your last numbers",
-        ClosingReason::TokenGone => "the token was revoked or has expired",
+        ClosingReason::TokenGone => {
+            "the token was revoked, replaced or has expired, or the browser was logged out"
+        }
         ClosingReason::Protocol => "no hello came in time, or it cannot be answered",
     }
 }

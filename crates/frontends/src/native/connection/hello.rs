@@ -15,11 +15,18 @@ use crate::{
     },
 };
 
-/// Who the visitor is, now that its key (where it needs one) is known.
-fn enter(native: &Native, visitor: &Visitor, key: Option<&str>) -> Option<Principal> {
+/// Who the visitor is, now that its key (where it needs one) is known, or why not. What let it in may have ended since.
+fn enter(native: &Native, visitor: &Visitor, key: Option<&str>) -> Result<Principal, &'static str> {
+    if visitor.stay().is_over() {
+        return Err(
+            "what let this connection in has ended meanwhile; connect again with a valid token or login",
+        );
+    }
     match visitor {
-        Visitor::Known(Guest(principal), _) => Some(principal.clone()),
-        Visitor::Half(half) => native.keeper.complete(half, key?),
+        Visitor::Known(Guest(principal), _) => Ok(principal.clone()),
+        Visitor::Half(half) => key
+            .and_then(|key| native.keeper.complete(half, key))
+            .ok_or("the key does not go with the cookie; log in again with a new ticket"),
     }
 }
 
@@ -50,10 +57,12 @@ where
                 return Err(Ending::Close(ClosingReason::Protocol));
             }
             Ok(ClientFrame::Hello { protocol, client, key }) => {
-                let Some(mut who) = enter(native, visitor, key.as_deref()) else {
-                    let why = "the key does not go with the cookie; log in again with a new ticket";
-                    socket.feed(error_frame(None, &Refusal::new(RefusalCode::Unauthenticated, why)));
-                    return Err(Ending::Close(ClosingReason::TokenGone));
+                let mut who = match enter(native, visitor, key.as_deref()) {
+                    Ok(who) => who,
+                    Err(why) => {
+                        socket.feed(error_frame(None, &Refusal::new(RefusalCode::Unauthenticated, why)));
+                        return Err(Ending::Close(ClosingReason::TokenGone));
+                    }
                 };
                 who.via = client_name(&client.name);
                 tracing::debug!(token = %who.token, via = who.via, "client connected");

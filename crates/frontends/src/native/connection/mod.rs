@@ -41,7 +41,7 @@ use super::{
     socket::{Lost, Received, Socket},
     wire::{ClientFrame, ClosingReason, ServerFrame},
 };
-use crate::door::{FRAME_BYTES, Visitor};
+use crate::door::{FRAME_BYTES, Stay, Visitor};
 
 /// A client that was let in says hello within this time, or gives its place to another.
 const HELLO: Duration = Duration::from_secs(10);
@@ -87,6 +87,7 @@ enum Turn {
 struct Connection<S> {
     native: Native,
     who: Arc<Principal>,
+    stay: Stay,
     socket: Socket<S>,
     readers: Readers,
     lanes: Lanes,
@@ -107,40 +108,36 @@ where
 {
     let mut socket = Socket::new(io, FRAME_BYTES);
     let _counted = native.metrics.connected();
+    // A hello that came before the end is answered.
     let who = tokio::select! {
+        biased;
         who = timeout(HELLO, hello(&native, &visitor, &mut socket)) => who,
+        _ = visitor.stay().over() => Ok(Err(Ending::Close(ClosingReason::TokenGone))),
         () = native.stopping.cancelled() => Ok(Err(Ending::Close(ClosingReason::Stopping))),
     };
     let ending = match who.unwrap_or(Err(Ending::Close(ClosingReason::Protocol))) {
-        Ok(who) => Connection::new(native.clone(), who, visitor, socket).run().await,
+        Ok(who) => Connection::new(native.clone(), who, visitor.stay().clone(), socket).run().await,
         Err(ending) => (ending, socket),
     };
     farewell(&native, ending.0, ending.1).await;
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    fn new(native: Native, who: Principal, visitor: Visitor, socket: Socket<S>) -> Self {
+    fn new(native: Native, who: Principal, stay: Stay, socket: Socket<S>) -> Self {
         let waiting = FuturesUnordered::<Waiting>::new();
-        let (stopping, token) = (native.stopping.clone(), who.token.clone());
+        let (stopping, staying) = (native.stopping.clone(), stay.clone());
         waiting.push(Box::pin(async move {
             stopping.cancelled().await;
             Done::End(ClosingReason::Stopping)
         }));
-        let keeper = Arc::clone(&native.keeper);
         waiting.push(Box::pin(async move {
-            keeper.until_gone(&token).await;
-            Done::End(ClosingReason::TokenGone)
-        }));
-        waiting.push(Box::pin(async move {
-            match visitor {
-                Visitor::Half(half) => half.until_logged_out().await,
-                Visitor::Known(_, stay) => stay.over().await,
-            }
+            staying.over().await;
             Done::End(ClosingReason::TokenGone)
         }));
         Self {
             native,
             who: Arc::new(who),
+            stay,
             socket,
             readers: Readers::default(),
             lanes: Lanes::default(),
@@ -184,7 +181,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Does what was asked before the end came: who sends a prompt and leaves has sent a prompt.
     async fn finish(&mut self) {
         self.readers = Readers::default();
-        while !self.lanes.is_idle() {
+        while !self.lanes.is_idle() && !self.stay.is_over() {
             match self.waiting.next().await {
                 Some(Done::Answered { id, lane, result }) => {
                     self.answered(&id, result);
@@ -224,6 +221,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// What the client asks, and what was found out for it.
     fn poll_asks(&mut self, context: &mut Context<'_>) -> Poll<Turn> {
+        // Before anything that waits is begun for someone who may stay no longer.
+        if self.stay.is_over() {
+            return Poll::Ready(Turn::Done(Done::End(ClosingReason::TokenGone)));
+        }
         if self.socket.unsent() >= FULL {
             return Poll::Pending;
         }

@@ -441,15 +441,15 @@ async fn metrics_count_what_happens() {
 
 // ------------------------------------------------------------------------------ over real sockets
 
-struct Daemon {
-    stand: Stand,
-    address: SocketAddr,
+pub(super) struct Daemon {
+    pub(super) stand: Stand,
+    pub(super) address: SocketAddr,
     secret: String,
     shutdown: CancellationToken,
 }
 
 impl Daemon {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let stand = Stand::new().await;
         let secret = stand.native.tokens.create("ada", Role::Owner, None, None).await.unwrap().1;
         let shutdown = CancellationToken::new();
@@ -463,7 +463,7 @@ impl Daemon {
         Self { stand, address: address.unwrap(), secret, shutdown }
     }
 
-    async fn upgrade(&self, headers: &[(&'static str, String)]) -> Result<Client<TcpStream>, u16> {
+    pub(super) async fn upgrade(&self, headers: &[(&'static str, String)]) -> Result<Client<TcpStream>, u16> {
         let mut request = format!("ws://{}/ws", self.address).into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());

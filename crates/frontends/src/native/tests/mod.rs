@@ -4,6 +4,7 @@ mod connection;
 mod documented;
 mod golden;
 mod http;
+mod standing;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -33,7 +34,7 @@ use tokio_tungstenite::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Metrics, Native, connection::serve};
-use crate::door::{DoorSettings, Guest, Keeper, Tickets, Tokens, Visitor};
+use crate::door::{Authenticator as _, DoorSettings, Guest, Keeper, Tickets, Tokens, Visitor};
 
 // ------------------------------------------------------------------------------------- the agent
 
@@ -219,7 +220,9 @@ impl Stand {
     /// A connection before its hello; the network holds `room` bytes each way.
     fn connect(&self, who: &Principal, room: usize) -> (DuplexStream, JoinHandle<()>) {
         let (ours, theirs) = duplex(room);
-        let visitor = Visitor::Known(Guest(who.clone()), crate::door::Stay::default());
+        let standing = self.native.tokens.standing(&who.token);
+        let stay = standing.map(|standing| standing.stay).unwrap_or_default();
+        let visitor = Visitor::Known(Guest(who.clone()), stay);
         (ours, self.native.connections.spawn(serve(self.native.clone(), visitor, theirs)))
     }
 

@@ -1,0 +1,50 @@
+//! A request that was let in while its body is still to come: what lets it in may end meanwhile.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+/// Long enough for a slow machine, short enough for a test that fails.
+const SOON: Duration = Duration::from_secs(20);
+
+pub(crate) struct Armed {
+    stream: TcpStream,
+    body: String,
+}
+
+impl Armed {
+    /// Sends the head and the first byte of the body. Returns once the route has asked for the body.
+    pub(crate) async fn new(address: SocketAddr, path: &str, lines: &[&str], body: &str) -> Self {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let mut head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        for line in lines.iter().chain(&["Expect: 100-continue"]) {
+            head.push_str(line);
+            head.push_str("\r\n");
+        }
+        head.push_str("\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut go_on = [0; 25];
+        stream.read_exact(&mut go_on).await.unwrap();
+        assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+        stream.write_all(&body.as_bytes()[..1]).await.unwrap();
+        Self { stream, body: body.to_owned() }
+    }
+
+    /// Sends the rest; gives the status and everything that came back.
+    pub(crate) async fn finish(mut self) -> (u16, String) {
+        // The answer may be there already, and the connection closed.
+        let _ = self.stream.write_all(&self.body.as_bytes()[1..]).await;
+        let mut bytes = Vec::new();
+        // A reset after the answer is an end too.
+        let _ = tokio::time::timeout(SOON, self.stream.read_to_end(&mut bytes)).await.expect("no answer");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let status = text.split(' ').nth(1).unwrap_or_else(|| panic!("no answer: {text:?}")).parse().unwrap();
+        (status, text)
+    }
+}
