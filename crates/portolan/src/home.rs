@@ -73,6 +73,10 @@ impl Home {
     pub(crate) fn socket(&self) -> PathBuf {
         self.0.join("daemon.sock")
     }
+    /// Files that lead a browser to a one-time link.
+    pub(crate) fn links(&self) -> PathBuf {
+        self.0.join("links")
+    }
     /// What a daemon in the background has to say.
     pub(crate) fn logs(&self) -> PathBuf {
         self.0.join("logs")

@@ -1,5 +1,7 @@
 //! `attach` at a real terminal: keys, answers, and what an agent must not be able to do to it.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::time::Duration;
 
 use portolan_testkit::{
@@ -121,4 +123,44 @@ fn an_edited_input_is_what_the_agent_gets() {
     terminal.press("\u{4}");
     assert!(terminal.ended().success());
     assert!(terminal.is_as_before());
+}
+
+/// An `xdg-open` that writes down what it is given.
+fn desktop(command: &mut std::process::Command, folder: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\" || exit 1\nstat -c %a \"$1\" >mode\ncat \"$1\" >page\n\
+                  stat -c %a \"$(dirname \"$1\")\" >folder\nprintf '%s\\n' \"$@\" >given.new\nmv given.new given\n";
+    let program = folder.join("xdg-open");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    command
+        .env("PATH", format!("{}:{path}", folder.display()))
+        .env("DISPLAY", ":0")
+        .env_remove("SSH_CONNECTION");
+}
+
+// Issue 15, item 2.
+#[test]
+fn a_browser_gets_the_one_time_link_by_a_file_that_no_other_user_can_read() {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    for (arguments, printed) in [(&["up", "--detach"][..], "open   http://"), (&["open"][..], "http://")] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = home.command(arguments);
+        desktop(&mut command, folder.path());
+        let mut terminal = Terminal::start(command);
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).ok();
+        let given = wait_for("the browser", || read("given"));
+        assert!(terminal.ended().success(), "{}", terminal.output());
+        let file = std::path::Path::new(given.trim_end());
+        assert!(file.starts_with(home.path()) && given.lines().count() == 1, "{given}");
+        assert!(!given.contains("ptt_"), "the ticket can be read by everyone: {given}");
+        assert_eq!((read("mode").unwrap().trim(), read("folder").unwrap().trim()), ("600", "700"));
+        let page = read("page").unwrap();
+        let link = page.split("url=").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        assert!(link.starts_with("http://127.0.0.1:") && link.contains("/#ticket=ptt_"), "{page}");
+        assert!(terminal.output().contains(printed), "{}", terminal.output());
+        assert!(terminal.output().contains(link), "the same link: {}", terminal.output());
+    }
+    home.run(["down"]).ok();
 }

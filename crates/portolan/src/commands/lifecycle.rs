@@ -8,7 +8,7 @@ use std::{
 use portolan_core::session::state::Status;
 use serde_json::json;
 
-use super::{Context, configuration};
+use super::{Context, browse::browse, configuration};
 use crate::{
     arguments::{Down, Up},
     client::{
@@ -55,8 +55,8 @@ pub(super) async fn up(context: &Context, up: Up) -> Outcome {
     }
     logging::start(&settings.log, &home, to)?;
     let format = context.format();
-    let open = !up.no_open && !up.log_file;
-    let ended = run::run(settings, home, move |ready| announce(&ready, format, open)).await;
+    let browser = (!up.no_open && !up.log_file).then(|| home.clone());
+    let ended = run::run(settings, home, move |ready| announce(&ready, format, browser.as_ref())).await;
     // In the foreground the same words are on the terminal in a moment.
     if let (Err(failure), Where::File) = (&ended, to) {
         tracing::error!("{failure}");
@@ -82,7 +82,7 @@ async fn up_detached(context: &Context, home: &Home, up: &Up) -> Outcome {
     let agents = client.agents(Probe::Anew).await.unwrap_or_default();
     client.close().await;
     let url = Record::read(home).map(|record| record.url).unwrap_or_default();
-    announce(&Ready { url, ticket, agents }, context.format(), !up.no_open);
+    announce(&Ready { url, ticket, agents }, context.format(), Some(home).filter(|_| !up.no_open));
     Ok(())
 }
 
@@ -101,8 +101,9 @@ fn overrides(up: &Up) -> Outcome<Vec<Override>> {
     Ok(all)
 }
 
-/// Where it listens, how to get in, what it found. Output that cannot be written must not end the daemon.
-fn announce(ready: &Ready, format: Format, open: bool) {
+/// Where it listens, how to get in, what it found. Output that cannot be written must not end the daemon. A browser is
+/// opened by way of `browser`, where there is one.
+fn announce(ready: &Ready, format: Format, browser: Option<&Home>) {
     let link = ready.ticket.as_ref().map(|(ticket, _)| format!("{}/#ticket={ticket}", ready.url));
     if format == Format::Json {
         let found = json!({"url": ready.url, "version": VERSION, "link": link, "agents": ready.agents});
@@ -138,24 +139,9 @@ fn announce(ready: &Ready, format: Format, open: bool) {
     }
     text.push_str("try    portolan new demo \"show me everything\"\n");
     output::offer(&text);
-    if open && let Some(link) = link {
-        browse(&link);
+    if let (Some(home), Some(link)) = (browser, link) {
+        browse(home, &link);
     }
-}
-
-/// Opens a browser where there is a screen for one; `false` where there is none.
-fn browse(link: &str) -> bool {
-    let screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
-    if !screen || std::env::var_os("SSH_CONNECTION").is_some() || !output::is_terminal() {
-        return false;
-    }
-    let Ok(program) = which::which("xdg-open") else { return false };
-    let link = link.to_owned();
-    // Some browsers keep `xdg-open` waiting until they are closed.
-    std::thread::spawn(move || {
-        let _ = std::process::Command::new(program).arg(link).output();
-    });
-    true
 }
 
 pub(super) async fn open(context: &Context, print: bool) -> Outcome {
@@ -171,14 +157,12 @@ pub(super) async fn open(context: &Context, print: bool) -> Outcome {
     match context.format() {
         Format::Json => output::json(&json!({"link": link, "expires_at": rfc3339(expires_at)})),
         Format::Plain => {
-            let opened = !print && browse(&link);
-            if opened {
-                // The browser is started by a thread; give it a moment before this process ends.
-                tokio::time::sleep(Duration::from_millis(300)).await;
-            }
+            let opened = !print && Home::find().is_ok_and(|home| browse(&home, &link));
             output::line(link)?;
-            output::note(if opened || print {
+            output::note(if print {
                 "works once, for a minute"
+            } else if opened {
+                "opened in your browser; if no page comes up there, open the link yourself: it works once, for a minute"
             } else {
                 "no browser was opened: there is no desktop here; open the link yourself, it works once, for a minute"
             });

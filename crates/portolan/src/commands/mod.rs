@@ -6,6 +6,7 @@ mod agents;
 mod answer;
 mod attach;
 mod audit;
+pub(crate) mod browse;
 mod configuration;
 mod create;
 mod devices;

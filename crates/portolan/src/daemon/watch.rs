@@ -11,7 +11,7 @@ use portolan_frontends::door::{Authenticator as _, Tokens};
 use tokio_util::sync::CancellationToken;
 
 use super::lock::Lock;
-use crate::{failure::Failure, home::Home};
+use crate::{commands::browse, failure::Failure, home::Home};
 
 /// Between two looks: soon enough for someone who waits, seldom enough to cost nothing.
 pub(crate) const LOOK: Duration = Duration::from_secs(2);
@@ -35,6 +35,7 @@ pub(super) async fn watch(
             return;
         }
         follow_owner_token(&home, &tokens, &registry).await;
+        browse::sweep(&home);
     }
 }
 
