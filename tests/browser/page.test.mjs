@@ -280,6 +280,22 @@ test('a paired device has a name and a role of its own, is listed, and is put ou
   await page.getByRole('button', { name: /Log out .* of tablet/ }).waitFor({ state: 'detached' });
 });
 
+// Issue 15, item 10.
+test('a link with a ticket does not make a browser that is in someone else', async () => {
+  const { page } = await visit(browser, daemon);
+  const { link } = JSON.parse(daemon.cli('pair', 'trap', '--role', 'viewer', '--at', daemon.url, '--json'));
+  await page.goto('about:blank');
+  await page.goto(link);
+  await page.getByText('the link was not used').waitFor();
+  assert.equal(new URL(page.url()).hash, '', 'the ticket does not stay in the address');
+  await page.goto(`${daemon.url}/#/devices`);
+  await page.getByRole('heading', { name: 'Tokens' }).waitFor();
+  // Whoever is out comes in by it.
+  const tablet = await stranger(browser);
+  await tablet.goto(link);
+  await tablet.getByRole('link', { name: 'New session' }).first().waitFor();
+});
+
 test('files are taken back to what they were, after it was told which', async () => {
   const session = daemon.newSession('edit fast');
   const { page, faults } = await visit(browser, daemon);

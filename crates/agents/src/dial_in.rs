@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use portolan_core::SessionId;
+use portolan_core::{SessionId, ports::Secret};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::mpsc;
 
@@ -41,7 +41,7 @@ struct Shared {
 #[derive(Debug)]
 struct Guest {
     start: u64,
-    secret: String,
+    secret: Secret,
     connections: mpsc::Sender<Connection>,
 }
 
@@ -76,7 +76,8 @@ impl DialIn {
     /// Expects a session's agent, with a fresh secret, instead of any that was expected for it before. `None` where
     /// there is no listener.
     pub(crate) fn expect(&self, session: SessionId) -> Option<Expected> {
-        let secret = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        let secret =
+            Secret::new(format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple()));
         let (connections, arrivals) = mpsc::channel(CONNECTIONS);
         self.with(|shared| {
             let url = format!("{}/ws/cli/{session}", shared.base.as_deref()?);
@@ -91,7 +92,7 @@ impl DialIn {
     pub fn admit(&self, session: SessionId, bearer: &str) -> Option<Admitted> {
         let connections = self.with(|shared| {
             let guest = shared.expected.get(&session)?;
-            let is_it = bool::from(guest.secret.as_bytes().ct_eq(bearer.as_bytes()));
+            let is_it = bool::from(guest.secret.reveal().as_bytes().ct_eq(bearer.as_bytes()));
             is_it.then(|| guest.connections.clone())
         })?;
         let (incoming_to, incoming) = mpsc::channel(FRAMES);
@@ -145,7 +146,7 @@ pub struct Expected {
     /// Where it is to dial in.
     pub(crate) url: String,
     /// What it is to bring.
-    pub(crate) secret: String,
+    pub(crate) secret: Secret,
     arrivals: mpsc::Receiver<Connection>,
 }
 
@@ -183,11 +184,13 @@ mod tests {
         assert!(dial_in.admit(session, "").is_none(), "nobody is expected");
         let expected = dial_in.expect(session).unwrap();
         assert_eq!(expected.url, format!("ws://127.0.0.1:1/ws/cli/{session}"));
-        assert_eq!(expected.secret.len(), 64);
+        assert_eq!(expected.secret.reveal().len(), 64);
+        let shown = format!("{dial_in:?}{expected:?}");
+        assert!(!shown.contains(expected.secret.reveal()), "{shown}");
         assert!(dial_in.admit(session, "").is_none());
-        assert!(dial_in.admit(session, &expected.secret[1..]).is_none());
-        assert!(dial_in.admit(SessionId::from_u128(8), &expected.secret).is_none());
-        assert!(dial_in.admit(session, &expected.secret).is_some());
+        assert!(dial_in.admit(session, &expected.secret.reveal()[1..]).is_none());
+        assert!(dial_in.admit(SessionId::from_u128(8), expected.secret.reveal()).is_none());
+        assert!(dial_in.admit(session, expected.secret.reveal()).is_some());
     }
 
     #[tokio::test]
@@ -195,12 +198,12 @@ mod tests {
         let (dial_in, session) = (open(), SessionId::from_u128(7));
         let first = dial_in.expect(session).unwrap();
         let second = dial_in.expect(session).unwrap();
-        assert!(dial_in.admit(session, &first.secret).is_none());
+        assert!(dial_in.admit(session, first.secret.reveal()).is_none());
         drop(first);
-        assert!(dial_in.admit(session, &second.secret).is_some());
+        assert!(dial_in.admit(session, second.secret.reveal()).is_some());
         let secret = second.secret.clone();
         drop(second);
-        assert!(dial_in.admit(session, &secret).is_none());
+        assert!(dial_in.admit(session, secret.reveal()).is_none());
     }
 
     #[test]
@@ -213,7 +216,7 @@ mod tests {
     async fn frames_go_both_ways() {
         let (dial_in, session) = (open(), SessionId::from_u128(7));
         let mut expected = dial_in.expect(session).unwrap();
-        let mut admitted = dial_in.admit(session, &expected.secret.clone()).unwrap();
+        let mut admitted = dial_in.admit(session, expected.secret.reveal()).unwrap();
         let mut connection = expected.connection().await.unwrap();
         assert!(admitted.incoming.frame(Bytes::from_static(b"{}\n")).await);
         assert_eq!(connection.incoming.recv().await.as_deref(), Some(b"{}\n".as_slice()));

@@ -116,7 +116,7 @@ impl Client {
 
     /// The agents there are.
     pub fn agents(&self) -> Vec<AgentDescription> {
-        self.registry.agents()
+        self.registry.agents_for(&self.who)
     }
 
     /// What happens to all sessions, from now on: made, changed, deleted; requests opened and closed.

@@ -5,7 +5,7 @@
  */
 export { Connection, type ConnectionOptions, type LinkState, type Socket } from "./connection.ts";
 export { Lost, Refused } from "./errors.ts";
-export { logIn, logOut, takeTicket } from "./login.ts";
+export { enter, logIn, logOut, takeTicket, type Entered } from "./login.ts";
 export { freshId } from "./ids.ts";
 export { touches, type Permission, type Touch } from "./touches.ts";
 export type * from "./protocol.ts";

@@ -147,7 +147,7 @@ impl Plan<'_> {
         may_bypass(spec.mode.as_deref(), &spec.env, self.supervision)?;
         let mut environment = environment(self.supervision, &spec.env)?;
         if let Some(expected) = expected {
-            environment.variables.push((SECRET.into(), expected.secret.clone().into()));
+            environment.variables.push((SECRET.into(), expected.secret.reveal().into()));
             environment.variables.sort();
         }
         let at = self.fork_point(&environment).await?;

@@ -78,7 +78,7 @@ fn session(link_down: Duration) -> Session {
     let dial_in = DialIn::new();
     dial_in.listens_at("ws://127.0.0.1:1");
     let expected = dial_in.expect(SESSION).unwrap();
-    let secret = expected.secret.clone();
+    let secret = expected.secret.reveal().to_owned();
     let supervision = Supervision { link_down, ..supervision() };
     let program = sleeper(&supervision);
     let launch = Launch {

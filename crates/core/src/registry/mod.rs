@@ -160,6 +160,26 @@ impl Registry {
         self.shared.agents.iter().map(describe).collect()
     }
 
+    /// The agents there are, as `who` may see them: someone bound to sessions learns which can be had, and nothing of the
+    /// programs and logins on this machine.
+    pub fn agents_for(&self, who: &Principal) -> Vec<AgentDescription> {
+        let mut agents = self.agents();
+        if who.may_daemon(Role::Viewer).is_err() {
+            for probe in agents.iter_mut().filter_map(|agent| agent.probe.as_mut()) {
+                let message = if probe.available { "can be started" } else { "cannot be started" };
+                *probe = Probe {
+                    available: probe.available,
+                    version: probe.version.take(),
+                    message: message.into(),
+                    program: None,
+                    road: None,
+                    login: None,
+                };
+            }
+        }
+        agents
+    }
+
     /// Looks at every agent; [`Registry::agents`] tells what was found from then on.
     pub async fn probe(&self) -> Vec<AgentDescription> {
         for agent in &self.shared.agents {

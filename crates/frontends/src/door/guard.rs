@@ -262,7 +262,7 @@ fn examine(
     if let Some(address) = seen.address {
         log.peer = Some(address.to_string());
     }
-    *configured = keeper.check_origin(parts, arrival, &seen)?;
+    *configured = keeper.check_origin(parts, &seen)?;
     if parts.method == Method::OPTIONS && parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
         return match configured {
             Some(_) => Ok(Step::Preflight),

@@ -127,6 +127,11 @@ pub enum BadName {
     /// In `origins`.
     #[error("`{0}` in `origins` is no origin; use `https://name` or `https://name:port`, without a path")]
     Origin(String),
+    /// `proxies` is empty.
+    #[error(
+        "`behind_proxy` needs the addresses from which the proxies connect in `proxies`, such as `127.0.0.1`; nobody else is believed"
+    )]
+    NoProxies,
 }
 
 /// What the keeper found out about a request that may go on.
@@ -163,6 +168,9 @@ impl Keeper {
         clock: Clock,
     ) -> Result<Self, BadName> {
         let host = |text: &String| Authority::parse(text).ok_or_else(|| BadName::Host(text.clone()));
+        if settings.behind_proxy && settings.proxies.is_empty() {
+            return Err(BadName::NoProxies);
+        }
         Ok(Self {
             authenticator,
             tickets,
@@ -326,7 +334,7 @@ impl Keeper {
     }
 
     fn is_proxy(&self, peer: IpAddr) -> bool {
-        self.behind_proxy && (peer.is_loopback() || self.proxies.contains(&peer))
+        self.behind_proxy && self.proxies.contains(&peer)
     }
 
     /// The last address that a proxy of ours did not add itself.
@@ -348,11 +356,21 @@ impl Keeper {
         if self.is_ours(host, arrival, scheme) {
             return Ok(());
         }
-        Err(Denied::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            RefusalCode::Forbidden,
-            "this is not a name of this server; if it should be, add it to `hosts` under [listen]",
-        ))
+        let message = match arrival {
+            // Someone who typed `localhost`, most likely.
+            Arrival::Tcp { local, secure, .. } if host.is_loopback_name() => {
+                let scheme = if *secure { "https" } else { "http" };
+                format!(
+                    "use `{scheme}://{local}`: this server listens at that address alone, and under other names of this \
+                     machine another user's program may answer; a name that is safe goes to `hosts` under [listen]"
+                )
+            }
+            Arrival::Tcp { .. } | Arrival::Unix | Arrival::Unknown => {
+                "this is not a name of this server; if it should be, add it to `hosts` under [listen]"
+                    .to_owned()
+            }
+        };
+        Err(Denied::new(StatusCode::MISDIRECTED_REQUEST, RefusalCode::Forbidden, message))
     }
 
     fn is_ours(&self, host: &Authority, arrival: &Arrival, scheme: Scheme) -> bool {
@@ -362,9 +380,9 @@ impl Keeper {
             Arrival::Unix | Arrival::Unknown => None,
         };
         if let Some(local) = local {
-            // The address itself cannot be rebound: only a name can be made to point here.
-            let named_by_address = host.host == Host::Address(local.ip().to_canonical());
-            if port == local.port() && (named_by_address || host.is_loopback_name()) {
+            // The address itself cannot be rebound: only a name can be made to point here. `localhost` is a name, too: it
+            // stands for an address more than we listen on, where another user's program can listen.
+            if port == local.port() && host.host == Host::Address(local.ip().to_canonical()) {
                 return true;
             }
         }
@@ -378,12 +396,7 @@ impl Keeper {
     }
 
     /// Whether a page may send this request at all. Tells which configured origin it was, for the CORS answer.
-    pub(super) fn check_origin(
-        &self,
-        parts: &Parts,
-        arrival: &Arrival,
-        seen: &Seen,
-    ) -> Result<Option<HeaderValue>, Denied> {
+    pub(super) fn check_origin(&self, parts: &Parts, seen: &Seen) -> Result<Option<HeaderValue>, Denied> {
         let forbidden =
             |message: &str| Err(Denied::new(StatusCode::FORBIDDEN, RefusalCode::Forbidden, message));
         let mut lines = parts.headers.get_all(header::ORIGIN).iter();
@@ -395,7 +408,7 @@ impl Keeper {
                 };
                 if self.origins.contains(&origin) || self.is_welcome_below(&origin, parts.uri.path()) {
                     Some(line.clone())
-                } else if self.is_own_origin(&origin, arrival, seen) {
+                } else if is_own_origin(&origin, seen) {
                     None
                 } else {
                     // The narrowest way: what opens a frontend need not open the rest.
@@ -417,15 +430,6 @@ impl Keeper {
     /// Pages of this origin may come to that path.
     fn is_welcome_below(&self, origin: &Origin, path: &str) -> bool {
         self.rules_of(path).is_some_and(|rules| rules.origins.contains(origin))
-    }
-
-    fn is_own_origin(&self, origin: &Origin, arrival: &Arrival, seen: &Seen) -> bool {
-        // Over the Unix socket no page can come.
-        let Some(called) = &seen.host else { return false };
-        let same = origin.host == called.host && origin.port == called.effective_port(seen.scheme);
-        let named = Authority { host: origin.host.clone(), port: Some(origin.port) };
-        let own_loopback = named.is_loopback_name() && self.is_ours(&named, arrival, seen.scheme);
-        origin.scheme == seen.scheme && (same || own_loopback)
     }
 
     /// Someone follows a link to the page: that may come from anywhere, and gets only what is open to anyone.
@@ -536,6 +540,14 @@ impl Keeper {
             self.tell(None, DaemonEvent::AccessRefused { from, attempts, reason });
         }
     }
+}
+
+/// The page was loaded under the very name by which it calls us now.
+fn is_own_origin(origin: &Origin, seen: &Seen) -> bool {
+    // Over the Unix socket no page can come.
+    let Some(called) = &seen.host else { return false };
+    let same = origin.host == called.host && origin.port == called.effective_port(seen.scheme);
+    origin.scheme == seen.scheme && same
 }
 
 fn origins(texts: &[String]) -> Result<Vec<Origin>, BadName> {

@@ -69,18 +69,19 @@ pub struct DoorSettings {
     pub listen: Vec<ListenAddress>,
     /// Speak TLS on every TCP address. The Unix socket stays as it is.
     pub tls: Option<TlsFiles>,
-    /// More names by which we may be called, `name` or `name:port`, beside the loopback names and the address
-    /// a connection came in on. Without a port: the listener's port or the scheme's own.
+    /// More names by which we may be called, `name` or `name:port`, beside the address a connection came in on.
+    /// Without a port: the listener's port or the scheme's own. `localhost` is none by itself: where only one of its
+    /// addresses is bound, another user's program can have the other.
     pub hosts: Vec<String>,
     /// More origins whose pages may talk to us, such as `https://example.org`.
     pub origins: Vec<String>,
-    /// A reverse proxy stands before us, terminates TLS for the world, and connects from loopback or from one of
-    /// `proxies`. From those addresses alone are `X-Forwarded-For`, `-Proto` and `-Host` believed: the first
+    /// A reverse proxy stands before us, terminates TLS for the world, and connects from one of `proxies`. From those addresses alone are `X-Forwarded-For`, `-Proto` and `-Host` believed: the first
     /// for limits per address, the others to know our own page's origin. Both `Host` and `X-Forwarded-Host` must
     /// be names of ours. This changes nothing about where we may listen: a proxy on another machine reaches
     /// us by TLS.
     pub behind_proxy: bool,
-    /// The proxies that are not on loopback.
+    /// From where the proxies connect; at least one behind a proxy. Every program that connects from such an address is
+    /// believed.
     pub proxies: Vec<IpAddr>,
     /// Which processes may use the Unix socket.
     pub peer_check: PeerCheck,

@@ -148,7 +148,9 @@ where
 
 /// Returns when whoever came in is to be put out.
 fn until_out(stay: Stay) -> Under<()> {
-    Box::pin(async move { drop(stay.over().await) })
+    Box::pin(async move {
+        stay.over().await;
+    })
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -287,10 +289,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.heard = Instant::now();
         self.missed = 0;
         match received {
-            Received::Message(text) => match parse(&text) {
-                Ok(parsed) => self.begin(parsed),
-                Err(error) => self.feed(&ServerMessage::Error(error)),
-            },
+            Received::Message(text) => {
+                // Every message takes its share, whether or not it can be read.
+                let spent =
+                    self.insights.keeper.spend(&self.who.token).map_err(|denied| denied.refusal.message);
+                match (parse(&text), spent) {
+                    (Ok(parsed), Ok(())) => self.begin(parsed),
+                    (Ok(parsed), Err(busy)) => self.refuse(&parsed.message, ErrorCode::HandlerError, busy),
+                    (Err(error), Ok(())) => self.feed(&ServerMessage::Error(error)),
+                    (Err(_), Err(busy)) => {
+                        self.feed(&ServerMessage::error(ErrorCode::HandlerError, None, None, busy));
+                    }
+                }
+            }
             Received::Ping(payload) => self.socket.feed_pong(payload),
             Received::Pong => {}
             Received::Close(code) => return Err(Ending::Closed(code)),
@@ -299,9 +310,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn begin(&mut self, parsed: Parsed) {
-        if let Err(denied) = self.insights.keeper.spend(&self.who.token) {
-            return self.refuse(&parsed.message, ErrorCode::HandlerError, denied.refusal.message);
-        }
         if let ClientMessage::Auth(auth) = &parsed.message {
             return self.introduce(&auth.token);
         }

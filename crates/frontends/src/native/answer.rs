@@ -4,7 +4,7 @@ use bytes::Bytes;
 use portolan_core::{
     CommandId, DaemonEvent, Millis, Principal, Refusal, RefusalCode, Role, SessionId, Stored,
     log::delivery::Mode,
-    ports::{PastPlace, SessionQuery},
+    ports::{PastPlace, Secret, SessionQuery},
     registry::{DaemonReader, PastListing, PastMove, SessionReader, TakeUp},
 };
 use serde::Serialize;
@@ -118,7 +118,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         ClientFrame::Environment { session, .. } => {
             ReplyBody::Environment { variables: registry.environment(who, session).await? }
         }
-        ClientFrame::Agents { probe: false, .. } => ReplyBody::Agents { agents: registry.agents() },
+        ClientFrame::Agents { probe: false, .. } => ReplyBody::Agents { agents: registry.agents_for(who) },
         ClientFrame::Agents { probe: true, .. } => {
             // Looking starts programs; a viewer reads.
             who.may_daemon(Role::Operator)?;
@@ -143,7 +143,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             let (token, secret) = native.tokens.create(&name, role, sessions, expires_at).await?;
             let (id, name) = (token.token.clone(), token.name.clone());
             note(native, who, DaemonEvent::TokenCreated { token: id, name, role }).await;
-            ReplyBody::Token { token, secret }
+            ReplyBody::Token { token, secret: Secret::new(secret) }
         }
         ClientFrame::TokenList { .. } => {
             who.may_daemon(Role::Owner)?;
@@ -157,7 +157,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         }
         ClientFrame::TicketCreate { .. } => {
             let (ticket, expires_at) = native.ticket(who)?;
-            ReplyBody::Ticket { ticket, expires_at }
+            ReplyBody::Ticket { ticket: Secret::new(ticket), expires_at }
         }
         ClientFrame::Pair { name, role, sessions, expires_in_seconds, .. } => {
             who.may_daemon(Role::Owner)?;
@@ -169,7 +169,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
                 tokens: native.tokens.clone(),
             };
             let (ticket, expires_at) = native.keeper.tickets().create_for(who, device)?;
-            ReplyBody::Ticket { ticket, expires_at }
+            ReplyBody::Ticket { ticket: Secret::new(ticket), expires_at }
         }
         ClientFrame::BrowserList { .. } => {
             who.may_daemon(Role::Owner)?;

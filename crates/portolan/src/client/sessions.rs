@@ -231,7 +231,7 @@ impl Client {
 
     /// Makes a token: what it is, and its secret.
     pub(crate) async fn token_create(&mut self, frame: ClientFrame) -> Outcome<(TokenInfo, String)> {
-        expect_reply!(self.call(frame).await?, ReplyBody::Token { token, secret } => (token, secret))
+        expect_reply!(self.call(frame).await?, ReplyBody::Token { token, secret } => (token, secret.reveal().to_owned()))
     }
 
     /// The tokens there are.
@@ -249,12 +249,12 @@ impl Client {
     /// A one-time ticket for a browser.
     pub(crate) async fn ticket(&mut self) -> Outcome<(String, Millis)> {
         let frame = ClientFrame::TicketCreate { id: CommandId::random() };
-        expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket, expires_at))
+        expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket.reveal().to_owned(), expires_at))
     }
 
     /// A one-time ticket for another device.
     pub(crate) async fn pair(&mut self, frame: ClientFrame) -> Outcome<(String, Millis)> {
-        expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket, expires_at))
+        expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket.reveal().to_owned(), expires_at))
     }
 
     /// The request meant: the one named, else the only one that waits.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use portolan_core::session::state::Status;
+use portolan_core::{ports::Secret, session::state::Status};
 use serde_json::json;
 
 use super::{Context, browse::browse, configuration};
@@ -78,7 +78,7 @@ async fn up_detached(context: &Context, home: &Home, up: &Up) -> Outcome {
     }
     detach::start_with(home, &arguments, detach::Ends::AsItself).await?;
     let mut client = Client::connect(&Target::find(&context.global, Start::Never)?).await?;
-    let ticket = client.ticket().await.ok();
+    let ticket = client.ticket().await.ok().map(|(ticket, _)| Secret::new(ticket));
     let agents = client.agents(Probe::Anew).await.unwrap_or_default();
     client.close().await;
     let url = Record::read(home).map(|record| record.url).unwrap_or_default();
@@ -104,7 +104,7 @@ fn overrides(up: &Up) -> Outcome<Vec<Override>> {
 /// Where it listens, how to get in, what it found. Output that cannot be written must not end the daemon. A browser is
 /// opened by way of `browser`, where there is one.
 fn announce(ready: &Ready, format: Format, browser: Option<&Home>) {
-    let link = ready.ticket.as_ref().map(|(ticket, _)| format!("{}/#ticket={ticket}", ready.url));
+    let link = ready.ticket.as_ref().map(|ticket| format!("{}/#ticket={}", ready.url, ticket.reveal()));
     if format == Format::Json {
         let found = json!({"url": ready.url, "version": VERSION, "link": link, "agents": ready.agents});
         output::offer(&format!("{found}\n"));

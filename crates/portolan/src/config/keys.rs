@@ -73,7 +73,8 @@ pub(crate) const KEYS: &[Key] = &[
         "listen.hosts",
         Kind::List,
         "[]",
-        "Names under which browsers reach the daemon, beside the address itself and localhost. Compared exactly.",
+        "Names under which browsers reach the daemon, beside the address itself. Compared exactly. `localhost` only \
+         where no other user of the machine can listen on its other address.",
     ),
     key(
         "listen.origins",
@@ -85,14 +86,16 @@ pub(crate) const KEYS: &[Key] = &[
         "listen.behind_proxy",
         Kind::Switch,
         "false",
-        "A proxy that does TLS for the world stands before the daemon and connects from loopback or from one of \
-         `proxies`. From there alone are its `X-Forwarded-` headers believed.",
+        "A proxy that does TLS for the world stands before the daemon and connects from one of `proxies`. From \
+         there alone are its `X-Forwarded-` headers believed.",
     ),
     key(
         "listen.proxies",
         Kind::List,
         "[]",
-        "Addresses of proxies that are not on this machine; they connect by TLS.",
+        "Addresses from which proxies connect, such as `127.0.0.1`; those on other machines by TLS. Every program that \
+         connects from there is believed: where others use the machine, give the proxy an address of its own, such as \
+         `127.0.0.2`.",
     ),
     key(
         "store.durability",

@@ -8,6 +8,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use portolan_core::{
     DaemonEvent, Millis,
+    ports::Secret,
     registry::{AgentDescription, Registry},
 };
 use portolan_frontends::door::{self, Door, Listening, Serving};
@@ -48,8 +49,8 @@ const NOTED: Duration = Duration::from_secs(1);
 pub(crate) struct Ready {
     /// Where it listens.
     pub(crate) url: String,
-    /// A ticket for a browser, and until when it works.
-    pub(crate) ticket: Option<(String, Millis)>,
+    /// A ticket for a browser.
+    pub(crate) ticket: Option<Secret>,
     /// The agents, looked at.
     pub(crate) agents: Vec<AgentDescription>,
 }
@@ -120,7 +121,8 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     spawn(&tasks, &stopped, prune(settings.clone(), parts.registry.clone()));
     tasks.close();
 
-    let ticket = parts.keeper.tickets().create(&assembly::owner()).ok();
+    let ticket =
+        parts.keeper.tickets().create(&assembly::owner()).ok().map(|(ticket, _)| Secret::new(ticket));
     tokio::select! {
         agents = parts.registry.probe() => ready(Ready { url, ticket, agents }),
         name = signals.next() => {

@@ -4,7 +4,7 @@
  * Frames are worked off once per animation frame: a thousand deltas a second cost sixty updates, not a thousand.
  */
 
-import { Connection, Lost, Refused, logIn, logOut, takeTicket, type LinkState, type Role } from "@portolan/client";
+import { Connection, Lost, Refused, enter, logOut, takeTicket, type LinkState, type Role } from "@portolan/client";
 
 const KEY = "portolan.key";
 /** The public name under which this browser is listed. */
@@ -56,16 +56,19 @@ class Link {
   async start(): Promise<void> {
     const ticket = takeTicket(location, history);
     if (ticket !== null) {
-      try {
-        const { key, browser } = await logIn(location.origin, ticket);
-        localStorage.setItem(KEY, key);
-        localStorage.setItem(BROWSER, browser);
-      } catch (error) {
-        // Someone who is in already needs no ticket; an old link is then only a way to the page.
-        if (localStorage.getItem(KEY) === null) {
-          this.state = { is: "ended", why: said(error) };
+      const entered = await enter(location.origin, ticket, localStorage.getItem(KEY));
+      switch (entered.is) {
+        case "in":
+          localStorage.setItem(KEY, entered.key);
+          localStorage.setItem(BROWSER, entered.browser);
+          break;
+        case "in already":
+          this.tell("This browser is logged in already, and the link was not used. To come in by it, log out first.");
+          break;
+        case "out":
+          localStorage.removeItem(KEY);
+          this.state = { is: "ended", why: said(entered.why) };
           return;
-        }
       }
     }
     const key = localStorage.getItem(KEY);

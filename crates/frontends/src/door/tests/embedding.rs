@@ -52,7 +52,7 @@ async fn a_router_served_by_another_program_knows_configured_names_only() {
 #[tokio::test]
 async fn a_guest_that_the_keeper_did_not_see_is_none() {
     let (router, _) = guarded(DoorSettings::default()).await;
-    let mut request = request("/api/v1/who", &[("host", b"localhost:7420")]);
+    let mut request = request("/api/v1/who", &[("host", b"127.0.0.1:7420")]);
     let (name, via) = ("forged".into(), "api".into());
     let forged = Principal { token: Tokens::owner_id(), name, role: Role::Owner, sessions: None, via };
     request.extensions_mut().insert(Guest(forged));
@@ -66,8 +66,8 @@ proptest! {
     // covers: 002-005
     #[test]
     fn no_headers_of_any_kind_open_the_door(
-        host in prop_oneof![Just(b"localhost:7420".to_vec()), any::<Vec<u8>>()],
-        origin in proptest::option::of(prop_oneof![Just(b"http://localhost:7420".to_vec()), any::<Vec<u8>>()]),
+        host in prop_oneof![Just(b"127.0.0.1:7420".to_vec()), any::<Vec<u8>>()],
+        origin in proptest::option::of(prop_oneof![Just(b"http://127.0.0.1:7420".to_vec()), any::<Vec<u8>>()]),
         authorization in proptest::option::of(prop_oneof!["[Bb]earer .{0,70}".prop_map(String::into_bytes), any::<Vec<u8>>()]),
         cookie in proptest::option::of(prop_oneof!["portolan=.{0,70}".prop_map(String::into_bytes), any::<Vec<u8>>()]),
         key in proptest::option::of(any::<Vec<u8>>()),
@@ -76,8 +76,9 @@ proptest! {
         path in prop_oneof![Just("/metrics"), Just("/ws"), Just("/api/v1/who"), Just("/nowhere")],
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let proxies = vec!["127.0.0.1".parse().unwrap()];
         let status = runtime.block_on(async {
-            let (router, _) = guarded(DoorSettings { behind_proxy, ..DoorSettings::default() }).await;
+            let (router, _) = guarded(DoorSettings { behind_proxy, proxies, ..DoorSettings::default() }).await;
             let mut headers: Vec<(&'static str, &[u8])> = vec![("host", &host), ("upgrade", b"websocket")];
             let optional = [
                 ("origin", &origin),

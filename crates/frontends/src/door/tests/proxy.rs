@@ -4,6 +4,7 @@ use super::*;
 
 fn behind(settings: &mut DoorSettings) {
     settings.behind_proxy = true;
+    settings.proxies = vec!["127.0.0.1".parse().unwrap()];
     settings.hosts = vec!["portolan.example".into()];
     settings.limits.failures = 2;
 }
@@ -85,6 +86,37 @@ async fn without_a_proxy_its_headers_are_not_believed() {
     assert_eq!(stand.ask_as_owner("GET /api/v1/who", &forged).await.status, 403);
 }
 
+// Issue 15, item 10.
+#[tokio::test]
+async fn a_program_of_this_machine_that_is_no_proxy_is_not_believed_behind_one() {
+    let stand = Stand::with(|settings| {
+        behind(settings);
+        settings.proxies = vec!["127.0.0.2".parse().unwrap()];
+    })
+    .await;
+    // It would lock out someone else, come back under another address each time, and be a page of ours.
+    let wrong = "Authorization: Bearer wrong";
+    for n in 0..2 {
+        let forged = format!("X-Forwarded-For: 203.0.113.{n}");
+        assert_eq!(stand.ask("GET /api/v1/who", &[&forged, wrong]).await.status, 401);
+    }
+    assert_eq!(stand.ask("GET /api/v1/who", &["X-Forwarded-For: 203.0.113.9", wrong]).await.status, 429);
+    let forged = [
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Host: portolan.example",
+        "Origin: https://portolan.example",
+    ];
+    assert_eq!(stand.ask_as_owner("GET /api/v1/who", &forged).await.status, 403);
+    // The proxy itself, by its own address.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let stream = socket.connect(stand.address).await.unwrap();
+    let host = format!("Host: {}", stand.address);
+    let bearer = stand.bearer();
+    let lines = [&[host.as_str(), &bearer], &forged[..]].concat();
+    assert_eq!(exchange(stream, "GET /api/v1/who", &lines, "").await.status, 200);
+}
+
 #[tokio::test]
 async fn settings_that_are_no_names_are_refused() {
     let stand = Stand::new().await;
@@ -98,4 +130,6 @@ async fn settings_that_are_no_names_are_refused() {
     assert_eq!(make(origins("*")), Some(BadName::Origin("*".into())));
     assert_eq!(make(origins("null")), Some(BadName::Origin("null".into())));
     assert_eq!(make(origins("https://a.example/")), None);
+    let nobody = DoorSettings { behind_proxy: true, ..DoorSettings::default() };
+    assert_eq!(make(nobody), Some(BadName::NoProxies));
 }

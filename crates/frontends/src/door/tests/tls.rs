@@ -38,8 +38,8 @@ async fn the_self_signed_certificate_carries_a_login() {
         stand.serving.as_ref().unwrap().addresses[0].url(),
         Some(format!("https://{}", stand.address))
     );
-    let host = format!("Host: localhost:{}", stand.address.port());
-    let origin = format!("Origin: https://localhost:{}", stand.address.port());
+    let host = format!("Host: {}", stand.address);
+    let origin = format!("Origin: https://{}", stand.address);
     let stream = connect(&stand, &files, "localhost").await.unwrap();
     let answer = exchange(stream, "GET /api/v1/who", &[&host, &origin, &stand.bearer()], "").await;
     assert_eq!((answer.status, answer.body.as_str()), (200, "owner owner api"));

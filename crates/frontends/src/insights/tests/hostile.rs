@@ -46,6 +46,24 @@ async fn nonsense_is_answered_by_the_protocols_own_errors_and_the_connection_goe
     assert!(heard.iter().all(|message| message["type"] != "error"), "{heard:?}");
 }
 
+// Issue 15, item 10.
+#[tokio::test]
+async fn messages_that_cannot_be_read_take_their_share_of_the_rate() {
+    let slow = |door: &mut DoorSettings| {
+        door.limits.requests_per_second = 1;
+        door.limits.request_burst = 3;
+    };
+    let stand = Stand::behind(slow, Settings { agent: "puppet".into(), ..Settings::default() }).await;
+    let mut client = stand.client("ada", Role::Operator).await;
+    for _ in 0..3 {
+        client.send_text("{").await;
+        assert_eq!(client.error().await.0, "INVALID_JSON");
+    }
+    client.send_text("{").await;
+    let (code, why) = client.error().await;
+    assert!(code == "HANDLER_ERROR" && why.contains("asks too often"), "{code} {why}");
+}
+
 #[tokio::test]
 async fn a_message_larger_than_any_prompt_ends_the_connection_with_its_error() {
     let stand = Stand::new().await;

@@ -72,12 +72,23 @@ impl Stand {
     }
 
     async fn under(settings: Settings, policy: Policy) -> Self {
+        Self::built(|_| {}, settings, policy).await
+    }
+
+    /// Behind a door with other settings.
+    async fn behind(change: impl FnOnce(&mut DoorSettings), settings: Settings) -> Self {
+        Self::built(change, settings, Policy::default()).await
+    }
+
+    async fn built(change: impl FnOnce(&mut DoorSettings), settings: Settings, policy: Policy) -> Self {
         let (store, clock) = (Arc::new(MemoryStore::new()), Clock::system());
         let registry =
             Registry::open(store.clone(), vec![Arc::new(Puppet)], clock.clone(), policy).await.unwrap();
         let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
         let tickets = Tickets::open(store.clone(), clock.clone(), tokens.clone()).await.unwrap();
-        let door = DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
+        let mut door =
+            DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
+        change(&mut door);
         let keeper = Keeper::new(&door, tokens.clone(), tickets, clock).unwrap();
         let keeper = Arc::new(keeper.with_late_paths(super::is_late_on_own));
         let insights = Insights {

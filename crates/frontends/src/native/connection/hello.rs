@@ -1,6 +1,6 @@
 //! The beginning of a connection: hello, and who says it.
 
-use portolan_core::{Principal, Refusal, RefusalCode};
+use portolan_core::{Principal, Refusal, RefusalCode, ports::Secret};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{ATTACHMENTS, farewell::Ending};
@@ -14,6 +14,9 @@ use crate::{
         wire::{ClientFrame, ClosingReason, Limits, PROTOCOL, ServerFrame, ServerInfo, You},
     },
 };
+
+/// Frames before hello. A client that begins with something else learns so, and may go on.
+const FRAMES: usize = 16;
 
 /// Who the visitor is, now that its key (where it needs one) is known, or why not. What let it in may have ended since.
 fn enter(native: &Native, visitor: &Visitor, key: Option<&str>) -> Result<Principal, &'static str> {
@@ -39,7 +42,7 @@ pub(super) async fn hello<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    loop {
+    for _ in 0..FRAMES {
         let frame = match socket.receive().await? {
             Received::Message(text) => parse(&text),
             Received::Ping(payload) => {
@@ -57,7 +60,7 @@ where
                 return Err(Ending::Close(ClosingReason::Protocol));
             }
             Ok(ClientFrame::Hello { protocol, client, key }) => {
-                let mut who = match enter(native, visitor, key.as_deref()) {
+                let mut who = match enter(native, visitor, key.as_ref().map(Secret::reveal)) {
                     Ok(who) => who,
                     Err(why) => {
                         socket.feed(error_frame(None, &Refusal::new(RefusalCode::Unauthenticated, why)));
@@ -88,4 +91,5 @@ where
         socket.feed(refusal);
         socket.flush().await.map_err(|_| Ending::Gone)?;
     }
+    Err(Ending::Close(ClosingReason::Protocol))
 }

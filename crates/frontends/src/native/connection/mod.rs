@@ -293,32 +293,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.heard = Instant::now();
         self.missed = 0;
         match received {
-            Received::Message(text) => match parse(&text) {
-                Ok(ClientFrame::Hello { .. }) => {
-                    let refusal = Refusal::new(RefusalCode::Invalid, "hello has been said already");
-                    self.socket.feed(error_frame(None, &refusal));
-                }
-                Ok(frame) => match self.native.keeper.spend(&self.who.token) {
-                    Ok(()) => {
+            Received::Message(text) => {
+                // Every frame takes its share, whether or not it can be read.
+                let spent = self.native.keeper.spend(&self.who.token).map_err(|denied| denied.refusal);
+                match (parse(&text), spent) {
+                    (Ok(ClientFrame::Hello { .. }), Ok(())) => {
+                        self.refuse(None, &Refusal::new(RefusalCode::Invalid, "hello has been said already"));
+                    }
+                    (Ok(frame), Ok(())) => {
                         if let Some(now) = self.lanes.enter(frame) {
                             self.begin(now);
                         }
                     }
-                    Err(denied) => {
-                        self.native.metrics.answered(Some(denied.refusal.code));
-                        self.socket.feed(error_frame(frame.id(), &denied.refusal));
-                    }
-                },
-                Err(unreadable) => {
-                    self.native.metrics.answered(Some(RefusalCode::Invalid));
-                    self.socket.feed(error_frame(unreadable.id.as_ref(), &unreadable.refusal));
+                    (Ok(frame), Err(busy)) => self.refuse(frame.id(), &busy),
+                    (Err(unreadable), Ok(())) => self.refuse(unreadable.id.as_ref(), &unreadable.refusal),
+                    (Err(unreadable), Err(busy)) => self.refuse(unreadable.id.as_ref(), &busy),
                 }
-            },
+            }
             Received::Ping(payload) => self.socket.feed_pong(payload),
             Received::Pong => {}
             Received::Close(code) => return Err(Ending::Closed(code)),
         }
         Ok(())
+    }
+
+    fn refuse(&mut self, id: Option<&CommandId>, refusal: &Refusal) {
+        self.native.metrics.answered(Some(refusal.code));
+        self.socket.feed(error_frame(id, refusal));
     }
 
     fn begin(&mut self, (lane, frame): (Lane, ClientFrame)) {

@@ -350,6 +350,65 @@ async fn a_revoked_token_closes_its_connections_and_no_others() {
     assert_eq!(owner.ask(json!({"type": "ping"})).await["reply"], "pong");
 }
 
+// Issue 15, item 10.
+#[tokio::test]
+async fn frames_that_cannot_be_read_take_their_share_of_the_rate() {
+    let stand = Stand::with(|settings| {
+        settings.limits.requests_per_second = 1;
+        settings.limits.request_burst = 4;
+    })
+    .await;
+    let who = stand.someone("ada", Role::Owner).await;
+    let mut client = stand.client_of(&who, 64 * 1024).await;
+    for text in ["{", r#"{"type":"hello","protocol":1,"client":{"name":"again"}}"#, "[]", "x"] {
+        client.send_text(text).await;
+        assert_eq!(client.next().await["code"], "invalid", "{text}");
+    }
+    client.send_text("{").await;
+    assert_eq!(client.next().await["code"], "busy");
+    assert_eq!(client.ask(json!({"type": "ping"})).await["code"], "busy");
+}
+
+#[tokio::test]
+async fn a_client_that_never_says_hello_is_not_answered_for_ever() {
+    let stand = Stand::new().await;
+    let who = stand.someone("ada", Role::Owner).await;
+    let mut client = Client::over(stand.connect(&who, 64 * 1024).0).await;
+    for _ in 0..16 {
+        client.send_text("{").await;
+    }
+    let (frames, code) = client.closed().await;
+    assert_eq!((frames.len(), frames[16]["reason"].as_str(), code), (17, Some("protocol"), Some(1008)));
+}
+
+#[tokio::test]
+async fn a_token_bound_to_sessions_learns_nothing_of_this_machines_programs_and_logins() {
+    let stand = Stand::new().await;
+    stand.native.registry.probe().await;
+    let mut owner = stand.client("ada", Role::Owner).await;
+    let session = owner.create("").await;
+    let told = owner.ask(json!({"type": "agents"})).await["agents"][0]["probe"].clone();
+    assert_eq!((&told["program"], &told["login"]["state"]), (&json!("/opt/obedient"), &json!("logged_in")));
+    let bound = Principal { sessions: Some([session].into()), ..stand.someone("bob", Role::Owner).await };
+    let mut bob = stand.client_of(&bound, 4096).await;
+    let told = bob.ask(json!({"type": "agents"})).await["agents"][0]["probe"].clone();
+    assert_eq!(told, json!({"available": true, "version": "1.0", "message": "can be started"}));
+    assert_eq!(bob.ask(json!({"type": "agents", "probe": true})).await["code"], "forbidden");
+    assert_eq!(bob.ask(json!({"type": "account", "agent": "obedient"})).await["code"], "forbidden");
+}
+
+#[test]
+fn secrets_on_the_wire_do_not_show_themselves_in_debug_output() {
+    use portolan_core::{Millis, ports::Secret};
+
+    use crate::native::wire::{ClientFrame, ClientInfo, ReplyBody};
+    let client = ClientInfo { name: "page".into(), version: "1".into() };
+    let hello = ClientFrame::Hello { protocol: 1, client, key: Some(Secret::new("hush")) };
+    let ticket = ReplyBody::Ticket { ticket: Secret::new("hush"), expires_at: Millis(1) };
+    let shown = format!("{hello:?}{ticket:?}");
+    assert!(!shown.contains("hush"), "{shown}");
+}
+
 #[tokio::test]
 async fn a_daemon_that_stops_says_so_and_that_one_can_come_back() {
     let stand = Stand::new().await;

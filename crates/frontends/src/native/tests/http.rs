@@ -256,7 +256,8 @@ async fn past_conversations_are_asked_for_and_taken_up_by_rest() {
 async fn an_agent_that_has_no_account_is_looked_at_and_cannot_be_logged_in() {
     let mut http = Http::new().await;
     let path = "/api/v1/agents/obedient/account";
-    let told = json!({"reply": "account", "account": {"agent": "obedient"}});
+    let login = json!({"state": "logged_in", "how": "by ada@example.org"});
+    let told = json!({"reply": "account", "account": {"agent": "obedient", "login": login}});
     assert_eq!(http.get(path).await, (200, told));
     let (status, body) = http.post(path, json!({"way": "browser"})).await;
     assert_eq!((status, &body["error"]["code"]), (422, &json!("unsupported")), "{body}");

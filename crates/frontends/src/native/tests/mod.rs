@@ -14,7 +14,8 @@ use portolan_core::{
     capabilities::NativeProtocol,
     event::{Content, Event, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult, plain_text},
     ports::{
-        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report,
+        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Login, Order, Probe, REPORTS,
+        Report,
     },
     registry::Registry,
     request::Ask,
@@ -58,7 +59,14 @@ impl Agent for Obedient {
         }
     }
     fn probe(&self) -> Boxed<'_, Probe> {
-        let found = Probe { available: true, version: None, message: "built in".into(), ..Probe::default() };
+        let found = Probe {
+            available: true,
+            version: Some("1.0".into()),
+            message: "at /opt/obedient".into(),
+            program: Some("/opt/obedient".into()),
+            login: Some(Login::LoggedIn { how: "by ada@example.org".into() }),
+            ..Probe::default()
+        };
         Box::pin(std::future::ready(found))
     }
     fn start(&self, launch: Launch) -> AgentLink {
@@ -189,6 +197,10 @@ struct Stand {
 
 impl Stand {
     async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(change: impl FnOnce(&mut DoorSettings)) -> Self {
         let (store, clock) = (Arc::new(MemoryStore::new()), Clock::system());
         let registry =
             Registry::open(store.clone(), vec![Arc::new(Obedient)], clock.clone(), Policy::default())
@@ -196,8 +208,9 @@ impl Stand {
                 .unwrap();
         let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
         let tickets = Tickets::open(store.clone(), clock.clone(), tokens.clone()).await.unwrap();
-        let settings =
+        let mut settings =
             DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
+        change(&mut settings);
         let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap();
         let native = Native {
             registry,

@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use portolan_core::{
-    Action, CommandId, Role, Seq, SessionId, SessionSpec, TokenId, log::delivery::Start, ports::LogIn,
+    Action, CommandId, Role, Seq, SessionId, SessionSpec, TokenId,
+    log::delivery::Start,
+    ports::{LogIn, Secret},
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +23,12 @@ pub enum ClientFrame {
         client: ClientInfo,
         /// Browsers only: the key from origin storage that goes with the cookie.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
-        key: Option<String>,
+        #[cfg_attr(
+            feature = "schema",
+            schemars(with = "Option<String>"),
+            ts(optional, as = "Option<String>")
+        )]
+        key: Option<Secret>,
     },
     /// Sessions, newest first. Reply: `sessions`.
     List {

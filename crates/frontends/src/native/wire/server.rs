@@ -7,6 +7,7 @@ use portolan_core::{
     CommandId, Millis, Refusal, Role, Seq, SessionId, TokenId,
     command::Receipt,
     log::delivery::{Closed, Presence},
+    ports::Secret,
     registry::{AccountDescription, AgentDescription, PastDescription},
     session::state::{State, Summary},
 };
@@ -237,7 +238,8 @@ pub enum ReplyBody {
         /// What it is.
         token: TokenInfo,
         /// Its secret, told this once.
-        secret: String,
+        #[cfg_attr(feature = "schema", schemars(with = "String"), ts(as = "String"))]
+        secret: Secret,
     },
     /// Tokens.
     Tokens {
@@ -247,7 +249,8 @@ pub enum ReplyBody {
     /// A ticket.
     Ticket {
         /// Its secret; single use.
-        ticket: String,
+        #[cfg_attr(feature = "schema", schemars(with = "String"), ts(as = "String"))]
+        ticket: Secret,
         /// Until when.
         expires_at: Millis,
     },
