@@ -61,8 +61,8 @@ impl Session {
         self.id
     }
 
-    /// From now on its conversation may have to be taken up first.
-    pub(crate) fn may_be_taken_up(&mut self) {
+    /// From now on what is waited for may take long: a conversation is taken up first, or the agent tries again and again.
+    pub fn may_take_long(&mut self) {
         self.patience = TAKEN_UP;
     }
 

@@ -31,8 +31,9 @@ use portolan_core::{
     event::{Content, plain_text},
     ports::Agent,
     registry::{PastListing, TakeUp},
+    request::Answer,
 };
-use portolan_scripted::{Script, contains, conversation_contains, text};
+use portolan_scripted::{Script, contains, conversation_contains, hang, text, tools};
 use portolan_testkit::npm::{self, Pinned};
 
 /// Scenarios at once. They mostly wait; more would only make two cores slower.
@@ -106,7 +107,7 @@ macro_rules! own {
     };
 }
 
-static OWN: [Scenario; 2] = [
+static OWN: [Scenario; 5] = [
     own!(
         "unknown-session",
         "A conversation that the agent does not have is not taken up, and that is said.",
@@ -117,7 +118,69 @@ static OWN: [Scenario; 2] = [
         "A conversation that the agent has kept is listed, and taken up with what was said in it.",
         past
     ),
+    own!("modes", "The agent has the modes that its users are told of, and begins in one that asks.", modes),
+    own!(
+        "silent",
+        "An agent that says nothing while its model does not answer is said to be silent.",
+        silent
+    ),
+    own!(
+        "unsaid-reason",
+        "A reason for a no that the agent cannot be given is said to be unsaid.",
+        unsaid_reason
+    ),
 ];
+
+/// The modes of each, and the one that it is in when a session begins.
+const MODES: [(&str, &[&str], &str); 6] = [
+    ("gemini", &["default", "autoEdit", "yolo", "plan"], "default"),
+    ("qwen", &["plan", "default", "auto-edit", "auto", "yolo"], "default"),
+    ("opencode", &["build", "plan"], "build"),
+    ("goose", &["auto", "approve", "smart_approve", "chat"], "approve"),
+    ("claude-agent-acp", &["default", "acceptEdits", "plan", "auto"], "default"),
+    ("codex-acp", &["read-only", "workspace-write", "agent", "agent-full-access"], "read-only"),
+];
+
+async fn modes(bench: &Bench) -> Result<(), Fault> {
+    let mut session = bench.session().await?;
+    session.ready().await?;
+    let state = session.state().await?;
+    let known = MODES.iter().find(|(agent, ..)| *agent == bench.profile().agent);
+    let Some((_, modes, first)) = known else { return Err(Fault::wrong("an agent without a list of modes")) };
+    let told = state.capabilities.supported_permission_modes.unwrap_or_default();
+    if told != *modes || state.summary.mode.as_deref() != Some(first) {
+        return Err(Fault::wrong(format!("it has {told:?}, and is in {:?}", state.summary.mode)));
+    }
+    Ok(())
+}
+
+async fn silent(bench: &Bench) -> Result<(), Fault> {
+    bench.play(Script::new().otherwise(hang()));
+    let mut session = bench.session_saying("are you there").await?;
+    session.may_take_long();
+    session
+        .until("that it is silent", |event| match event {
+            Event::Notice { text, .. } if text.contains("has said nothing for") => Some(()),
+            _ => None,
+        })
+        .await?;
+    session.submit(Action::Interrupt).await?;
+    session.interrupted().await
+}
+
+async fn unsaid_reason(bench: &Bench) -> Result<(), Fault> {
+    let call = (bench.profile().shell)("touch denied.txt");
+    bench.play(Script::new().on(contains("use the shell")).reply(tools([call])).then(text("Very well.")));
+    let mut session = bench.session_saying("use the shell").await?;
+    let request = session.permission(&bench.profile().shell_name()).await?;
+    session.answer(&request, Answer::deny(Some("not in this harbour".into()))).await?;
+    session
+        .until("that the reason was not passed on", |event| match event {
+            Event::Notice { text, .. } if text.contains("not in this harbour") => Some(()),
+            _ => None,
+        })
+        .await
+}
 
 async fn past(bench: &Bench) -> Result<(), Fault> {
     let script = Script::new().on(contains("how deep")).reply(text("Six fathoms."));
@@ -220,6 +283,15 @@ async fn does_what_the_page_says(agent: &str) {
         };
         assert!(as_it_should, "{}; see above", own.says);
     }
+    for finding in &columns[0].findings {
+        if let ("resume-twice", Verdict::Fails { why }) = (finding.scenario.name, &finding.verdict) {
+            // Issue 15, item 27: it went on as if it knew.
+            assert!(
+                why.contains(scenarios::FORGOTTEN_ALOUD),
+                "it has forgotten, and nothing tells; see above"
+            );
+        }
+    }
     if wanted.is_some() {
         return;
     }
@@ -231,25 +303,25 @@ async fn does_what_the_page_says(agent: &str) {
     );
 }
 
-// covers: 003-021, 003-022, 003-029
+// covers: 003-020, 003-021, 003-022, 003-024, 003-029
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gemini_does_what_the_page_says() {
     does_what_the_page_says("gemini").await;
 }
 
-// covers: 003-017, 003-141
+// covers: 003-017, 003-020, 003-021, 003-024, 003-141
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn qwen_does_what_the_page_says() {
     does_what_the_page_says("qwen").await;
 }
 
-// covers: 003-011, 003-024, 003-019
+// covers: 003-011, 003-019, 003-020, 003-021, 003-024, 003-026, 003-031
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn opencode_does_what_the_page_says() {
     does_what_the_page_says("opencode").await;
 }
 
-// covers: 003-012, 003-020
+// covers: 003-012, 003-020, 003-021, 003-024
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn goose_does_what_the_page_says() {
     does_what_the_page_says("goose").await;

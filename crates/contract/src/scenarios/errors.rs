@@ -42,5 +42,7 @@ pub(super) async fn overloaded(bench: &Bench) -> Result<(), Fault> {
 
 pub(super) async fn unreachable(bench: &Bench) -> Result<(), Fault> {
     let mut session = bench.session().await?;
+    // Some try for more than a minute.
+    session.may_take_long();
     fails_as(&mut session, ErrorKind::Network).await
 }

@@ -22,6 +22,9 @@ use crate::{
 /// How long a daemon may take to be gone: its threads end between two of their steps.
 const GONE: Duration = Duration::from_secs(30);
 
+/// An agent that forgets is at least known to.
+pub const FORGOTTEN_ALOUD: &str = "and it is told that it has forgotten";
+
 /// "first words" and then "second words", in the same conversation.
 fn remembers() -> Matcher {
     conversation_contains("first words").and_contains("second words")
@@ -67,12 +70,38 @@ pub(super) async fn resume(bench: &Bench) -> Result<(), Fault> {
     session.submit(Action::Stop).await?;
     let exit = exited(&mut session).await?;
     must!(exit.reason == ExitReason::Stopped, "the agent ended as {:?}: {}", exit.reason, exit.message);
-    session.may_be_taken_up();
+    session.may_take_long();
     let said = session.exchange("second words").await?;
     must!(said == "I remember.", "after it was resumed the agent says {said:?}");
     let after = session.state().await?.summary.agent_session;
     must!(before == after, "the agent's own session changed from {before:?} to {after:?}");
     Ok(())
+}
+
+pub(super) async fn resume_twice(bench: &Bench) -> Result<(), Fault> {
+    let script = Script::new()
+        .on(conversation_contains("first words").and_contains("third words"))
+        .reply(text("I remember all."))
+        .on(contains("third words"))
+        .reply(text("I remember nothing."));
+    bench.play(Script { rules: script.rules.into_iter().chain(memory().rules).collect(), ..Script::new() });
+    let mut session = bench.session_saying("first words").await?;
+    session.completes().await?;
+    bench.saved(&own_session(&session).await?, "I will remember.").await?;
+    session.submit(Action::Stop).await?;
+    exited(&mut session).await?;
+    session.may_take_long();
+    let said = session.exchange("second words").await?;
+    bench.saved(&own_session(&session).await?, &said).await?;
+    session.submit(Action::Stop).await?;
+    exited(&mut session).await?;
+    let said_again = session.exchange("third words").await?;
+    if said == "I remember." && said_again == "I remember all." {
+        return Ok(());
+    }
+    let told = session.seen().any(|event| matches!(event, Event::ConversationReset { .. }));
+    let aloud = if told { FORGOTTEN_ALOUD } else { "and nothing tells that it has forgotten" };
+    Err(Fault::wrong(format!("it says {said:?}, then {said_again:?}, {aloud}")))
 }
 
 pub(super) async fn cleared(bench: &Bench) -> Result<(), Fault> {
@@ -190,7 +219,7 @@ pub(super) async fn agent_killed(bench: &Bench) -> Result<(), Fault> {
     let exit = exited(&mut session).await?;
     must!(exit.reason == ExitReason::Failed, "the agent ended as {:?}", exit.reason);
     must!(exit.signal == Some(9), "the signal told is {:?}", exit.signal);
-    session.may_be_taken_up();
+    session.may_take_long();
     session.ready().await?;
     let said = session.exchange("second words").await?;
     must!(said == "I remember.", "after it was started again the agent says {said:?}");
@@ -208,7 +237,7 @@ pub(super) async fn killed_early(bench: &Bench) -> Result<(), Fault> {
     };
     kill_process(pid, Signal::KILL).map_err(|error| Fault::wrong(format!("cannot kill it: {error}")))?;
     exited(&mut session).await?;
-    session.may_be_taken_up();
+    session.may_take_long();
     // Whether it is started again by itself or by the prompt: the session must not stay down.
     let said = session.exchange("second words").await?;
     must!(said == "Here again.", "after it was started again the agent says {said:?}");
@@ -286,7 +315,7 @@ pub(super) async fn daemon_killed(bench: &Bench) -> Result<(), Fault> {
         _ => false,
     });
     must!(cut_off, "the turn that was cut off did not end as interrupted");
-    session.may_be_taken_up();
+    session.may_take_long();
     session.prompt("second words").await?;
     let mut said = String::new();
     let result = session

@@ -21,6 +21,7 @@ use std::{fmt, time::Duration};
 
 use portolan_core::{Capabilities, ports::Boxed, spec::SpecOption};
 
+pub use self::life::FORGOTTEN_ALOUD;
 use crate::{Bench, Fault, Profile, profile::Denial};
 
 /// Where the model is.
@@ -186,6 +187,9 @@ static SCENARIOS: &[Scenario] = &[
         offered: |profile, _| flag(profile.gives_up, "an end of its tries while this suite waits")),
     scenario!("resume", "A conversation is taken up after its process has ended.", life::resume,
         core: true, offered: |_, can| flag(can.session_resume, "resuming")),
+    scenario!("resume-twice", "A conversation is taken up a second time, with all that was said in it.", life::resume_twice,
+        // It is started three times, and some wait for a minute before they take up a young one.
+        limit: LIMIT.saturating_mul(2), offered: |_, can| flag(can.session_resume, "resuming")),
     scenario!("clear", "A conversation is forgotten on request, and what is taken up later is the new one.",
         life::cleared, offered: |profile, can| flag(
             can.slash_commands && can.session_resume && profile.clear.is_some(), "a command that forgets")),

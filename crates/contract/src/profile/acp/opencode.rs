@@ -21,8 +21,6 @@ pub const OPENCODE: Profile = Profile {
     write: |path, text| call("write", json!({ "filePath": path, "content": text })),
     denial: Denial::EndsTurn,
     tells_cost: true,
-    // It tries six times, and waits longer each time.
-    gives_up: false,
     mcp_tool: Some(|server, tool| format!("{server}_{tool}")),
     // Its modes are agents: none asks less than another.
     modes: None,
