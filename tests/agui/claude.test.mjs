@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { GENERATIONS, agrees, client, texts, types } from './client.mjs';
-import { startDaemon, startModel } from './harness.mjs';
+import { GENERATIONS, agrees, client, open, reloadsWhileTheAgentStarts, texts, types } from './client.mjs';
+import { startDaemon, startModel, until } from './harness.mjs';
 
 const say = (...blocks) => ({ say: blocks });
 const text = (words) => ({ type: 'text', text: words });
@@ -28,6 +28,8 @@ const SCRIPT = {
     on('paint it', say(text('I paint.'), call('mcp__copilotkit-frontend__setColor', { color: 'teal' })), say(text('The page says: {last_tool_result}'))),
     on('paint both', say(call('mcp__copilotkit-frontend__setColor', { color: 'red' }), call('mcp__copilotkit-frontend__setColor', { color: 'blue' })), say(text('In the end: {last_tool_result}'))),
     on('never mind', say(text('As you like.'))),
+    on('take your time', { text: 'one two three four five six seven eight nine ten', chunk: 4, delay_ms: 300 }),
+    on('and then this', say(text('Then this.'))),
   ],
 };
 const TOOLS = [{ name: 'setColor', description: 'Paints the page', parameters: { type: 'object', properties: { color: { type: 'string' } }, required: ['color'] } }];
@@ -117,3 +119,31 @@ for (const [generation, HttpAgent] of GENERATIONS) {
     assert.match(texts(await say('never mind')).at(-1), /^As you like\.$|the user went on before the page had an answer/);
   });
 }
+
+// Issue 15, item 18.
+test('a message that is posted while Claude starts is said once and shown, though its page is reloaded', async () => {
+  await reloadsWhileTheAgentStarts(daemon, 'just talk', 'I am only talking.');
+});
+
+// Issue 15, item 21.
+test('a run that waits within Claude gets the figures of its own turn', async () => {
+  const threadId = await daemon.session();
+  const first = open(daemon, 'run', { threadId, words: 'take your time' });
+  await until(() => first.events.some(({ type }) => type === 'TEXT_MESSAGE_CONTENT'));
+  const second = open(daemon, 'run', { threadId, words: 'and then this' });
+  const turns = async ({ ended }) => (await ended).filter(({ name }) => name === 'result_stats').map(({ value }) => value.sessionTurns);
+  assert.deepEqual([await turns(first), await turns(second)], [[1], [2]]);
+  assert.deepEqual(texts(second.events), ['Then this.']);
+});
+
+// Issue 15, item 21.
+test('a tool that failed in the page has failed for Claude', async () => {
+  const [, HttpAgent] = GENERATIONS[0];
+  const { agent, say, go } = client(HttpAgent, daemon, { tools: TOOLS });
+  const [{ toolCallId }] = calls(await say('paint it'));
+  agent.addMessage({ id: 'failed-1', role: 'tool', toolCallId, content: '', error: 'there is no paint' });
+  const events = await go();
+  assert.match(texts(events).at(-1), /there is no paint/);
+  const failed = await daemon.entries(events.find(({ type }) => type === 'STATE_SNAPSHOT').snapshot.sessionId);
+  assert.ok(failed.some(({ type, outcome }) => type === 'tool_result' && outcome === 'failed'), 'and the log says so');
+});

@@ -1,6 +1,7 @@
 // A real CopilotKit app in a real browser, from an origin of its own, with the real Claude Code behind it.
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -141,6 +142,22 @@ test('a reload brings the conversation back once, and a run that goes on is seen
   await chat.shows('word149');
   assert.equal(await chat.page.getByText('I am only talking.').count(), 1);
   assert.equal(await chat.page.getByText('just talk', { exact: true }).count(), 1);
+  await chat.close();
+});
+
+// Issue 15, item 18.
+test('a reload while Claude starts loses nothing: the first message is shown, and its answer', async () => {
+  const chat = await open({ thread: randomUUID() });
+  await chat.say('just talk');
+  await chat.page.reload();
+  await chat.page.getByText('just talk', { exact: true }).first().waitFor();
+  await chat.shows('I am only talking.');
+  assert.equal(await chat.page.getByText('just talk', { exact: true }).count(), 1);
+  assert.equal(await chat.page.getByText('I am only talking.').count(), 1);
+  // And the chat can go on.
+  await chat.say('use it again');
+  await chat.page.getByTestId('asked').getByRole('button', { name: 'Allow' }).click();
+  await chat.shows('Done again.');
   await chat.close();
 });
 

@@ -2,12 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { GENERATIONS, client, texts, types } from './client.mjs';
+import { GENERATIONS, client, reloadsWhileTheAgentStarts, texts, types } from './client.mjs';
 import { startDaemon, until } from './harness.mjs';
 
 let daemon;
 before(async () => { daemon = await startDaemon(); });
 after(() => daemon?.stop());
+
+const TOOLS = [{ name: 'setColor', description: 'Paints the page', parameters: { type: 'object', properties: { color: { type: 'string' } }, required: ['color'] } }];
 
 /** A prompt, how its run ends, and events that must be among its own. */
 const SCENES = [
@@ -75,4 +77,43 @@ for (const [generation, HttpAgent] of GENERATIONS) {
     await until(async () => (await daemon.status(snapshot.sessionId)) === 'idle');
     assert.deepEqual(texts(await say('say after')).slice(-1), ['after']);
   });
+
+  // Issue 15, item 19.
+  test(`${generation} has a tool that the demo calls, and brings what came of it`, async () => {
+    const { agent, say, go } = client(HttpAgent, daemon, { tools: TOOLS, answer: () => assert.fail('nobody is asked for the page\'s own tools') });
+    for (const [color, result, answer] of [
+      ['teal', { content: 'the page is teal' }, 'The page says: the page is teal'],
+      ['red', { content: '', error: 'there is no red paint' }, 'That did not work: there is no red paint'],
+    ]) {
+      const first = await say(`paint the page ${color}`);
+      assert.equal(first.at(-1).type, 'RUN_FINISHED');
+      const { toolCallId, toolCallName } = first.find(({ type }) => type === 'TOOL_CALL_START');
+      assert.equal(toolCallName, 'setColor');
+      const args = first.filter(({ type }) => type === 'TOOL_CALL_ARGS').map(({ delta }) => delta).join('');
+      assert.deepEqual(JSON.parse(args), { color });
+      assert.ok(!types(first).includes('TOOL_CALL_RESULT'), 'with a result the client would not run it');
+      agent.addMessage({ id: `result-${color}`, role: 'tool', toolCallId, ...result });
+      assert.deepEqual(texts(await go()), [answer]);
+    }
+  });
+
+  // Issue 15, item 19: each of these took ten seconds.
+  test(`${generation} waits for nothing where it offers tools, and where it offers none after that`, async () => {
+    const { say } = client(HttpAgent, daemon, { tools: TOOLS });
+    const began = Date.now();
+    assert.deepEqual(texts(await say('say one')), ['one']);
+    assert.deepEqual(texts(await say('say two')), ['two']);
+    assert.deepEqual(texts(await say('say three', { tools: [] })), ['three']);
+    assert.ok(Date.now() - began < 8_000, `it took ${Date.now() - began} ms`);
+  });
 }
+
+// Issue 15, item 18.
+test('a message that is posted while the agent starts is said once and shown, though its page is reloaded', async () => {
+  const slow = await startDaemon({ environment: { DEMO_START_MS: '2000' } });
+  try {
+    await reloadsWhileTheAgentStarts(slow, 'say here I am', 'here I am');
+  } finally {
+    await slow.stop();
+  }
+});

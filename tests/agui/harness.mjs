@@ -37,7 +37,7 @@ export async function startModel(script) {
 }
 
 /** Starts a daemon whose sessions are of `agent`; pages of `origins` may come. */
-export async function startDaemon({ agent = 'demo', origins = [], model } = {}) {
+export async function startDaemon({ agent = 'demo', origins = [], model, environment = {} } = {}) {
   const home = mkdtempSync(join(tmpdir(), 'portolan-agui-'));
   const work = mkdtempSync(join(tmpdir(), 'portolan-work-'));
   const agentHome = mkdtempSync(join(tmpdir(), 'portolan-claude-'));
@@ -51,7 +51,7 @@ export async function startDaemon({ agent = 'demo', origins = [], model } = {}) 
   }
   writeFileSync(join(home, 'portolan.toml'), config);
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('PORTOLAN_')));
-  env.PORTOLAN_HOME = home;
+  Object.assign(env, environment, { PORTOLAN_HOME: home });
   const child = spawn(BINARY, ['up', '--no-open'], { env, stdio: ['ignore', 'ignore', process.env.VERBOSE ? 'inherit' : 'ignore'] });
   const url = await until(() => JSON.parse(readFileSync(join(home, 'daemon.json'), 'utf8')).url);
   const token = await until(() => readFileSync(join(home, 'token'), 'utf8').trim());
@@ -79,10 +79,19 @@ export async function startDaemon({ agent = 'demo', origins = [], model } = {}) 
       await until(async () => ['connected', 'idle'].includes(await this.status(session)));
       return session;
     },
+    /** Every session. */
+    async sessions() {
+      const sessions = await (await fetch(`${url}/api/v1/sessions`, { headers })).json();
+      return Array.isArray(sessions) ? sessions : sessions.sessions;
+    },
+    /** What is in a session's log. */
+    async entries(session) {
+      const { entries } = await (await fetch(`${url}/api/v1/sessions/${session}/entries?limit=1000`, { headers })).json();
+      return entries.map(({ event }) => event);
+    },
     /** Where a session stands. */
     async status(session) {
-      const sessions = await (await fetch(`${url}/api/v1/sessions`, { headers })).json();
-      return (Array.isArray(sessions) ? sessions : sessions.sessions).find((one) => one.session === session)?.status;
+      return (await this.sessions()).find((one) => one.session === session)?.status;
     },
     async stop() {
       await ended(child);

@@ -109,11 +109,14 @@ mod news;
 mod session;
 mod status;
 
+/// Agents, their translators and what runs their processes.
+pub use portolan_agents as agents;
 pub use portolan_core::{
     Action, Capabilities, DaemonEvent, Event, Principal, Refusal, RefusalCode, RequestId, Role, Seq,
     SessionId, SessionSpec, log::delivery::Start, ports::Agent,
 };
-pub use portolan_frontends::door;
+/// The protocols that clients speak: each with its routes, its wire types and its translator.
+pub use portolan_frontends::{agui, door, handheld, insights, native};
 
 pub use self::{
     client::{CONNECTED_WITHIN, Client},

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use portolan_core::{
     Event,
     event::{McpServer, Task, TaskStatus},
@@ -9,7 +10,7 @@ use portolan_core::{
 };
 use serde_json::{Value, json};
 
-use super::{about::asked_server, stage::Stage};
+use super::{about::asked_server, mcp::Server, stage::Stage};
 use crate::demo::{
     MODES, models,
     wire::{FromAgent, ToAgent},
@@ -20,7 +21,7 @@ type Done = Result<Option<Value>, String>;
 
 /// Does what is asked, and says that it did. That a setting which was asked for has changed is told by Portolan
 /// itself; the agent tells only of its own changes.
-pub(super) fn carry_out(stage: &Stage, control: ToAgent) {
+pub(super) async fn carry_out(stage: &Stage, control: ToAgent) {
     let (id, done) = match control {
         ToAgent::SetModel { id, model } => (id, set_model(stage, model)),
         ToAgent::SetMode { id, mode } => (id, set_mode(stage, mode)),
@@ -39,8 +40,12 @@ pub(super) fn carry_out(stage: &Stage, control: ToAgent) {
         ToAgent::Rewind { id, prompt, dry_run } => (id, rewind(stage, prompt, dry_run)),
         ToAgent::McpStatus { id } => (id, Ok(Some(servers(stage)))),
         ToAgent::McpReconnect { id, server } => {
+            stage.reach_again(&server).await;
+            let is_real = stage.with(|inner| inner.reached.contains_key(&server));
             let done = change(stage, &server, |server| {
-                (server.status, server.error) = ("connected".into(), None);
+                if !is_real {
+                    (server.status, server.error) = ("connected".into(), None);
+                }
             });
             (id, done)
         }
@@ -52,7 +57,9 @@ pub(super) fn carry_out(stage: &Stage, control: ToAgent) {
             stage.with(|inner| {
                 inner.servers.retain(|_, server| server.scope.as_deref() != Some("session"));
                 inner.servers.extend(asked.keys().map(|name| (name.clone(), asked_server(name))));
+                inner.reached.clear();
             });
+            stage.reach(&asked).await;
             (id, Ok(Some(servers(stage))))
         }
         ToAgent::McpMessage { id, server, message } => (id, mcp_message(stage, &server, &message)),
@@ -117,6 +124,32 @@ fn servers(stage: &Stage) -> Value {
 fn change(stage: &Stage, name: &str, how: impl FnOnce(&mut McpServer)) -> Done {
     stage.with(|inner| inner.servers.get_mut(name).map(how)).ok_or_else(|| no_server(name))?;
     Ok(Some(servers(stage)))
+}
+
+impl Stage {
+    /// Connects to those of these servers that are really there.
+    pub(super) async fn reach(&self, servers: &IndexMap<String, Value>) {
+        let reached =
+            servers.iter().filter_map(|(name, settings)| Some((name.clone(), Server::of(settings)?)));
+        let reached: Vec<_> = reached.collect();
+        for (name, server) in reached {
+            self.with(|inner| inner.reached.insert(name.clone(), server));
+            self.reach_again(&name).await;
+        }
+    }
+
+    /// Connects anew to a server, where it is one that is really there.
+    async fn reach_again(&self, name: &str) {
+        let Some(server) = self.with(|inner| inner.reached.get(name).cloned()) else { return };
+        let connected = server.connect().await;
+        self.with(|inner| {
+            if let Some(known) = inner.servers.get_mut(name) {
+                let status = if connected.is_ok() { "connected" } else { "failed" };
+                (known.status, known.error) = (status.into(), connected.err());
+                known.tools = server.tools().into_iter().map(|tool| tool.name).collect();
+            }
+        });
+    }
 }
 
 fn no_server(name: &str) -> String {

@@ -1,11 +1,13 @@
 //! The demo agent's process: reads instructions from its input, plays scenes to its output.
 //!
 //! One thread reads, one plays; the player listens while it plays, so that it can be interrupted, answered and
-//! reconfigured at any point. It touches no file, no network and no account. Some scenes misbehave, on request only.
+//! reconfigured at any point. It touches no file, no account, and no network but MCP servers on this machine. Some scenes
+//! misbehave, on request only.
 
 mod about;
 mod controls;
 mod ledger;
+mod mcp;
 mod permit;
 mod scenes;
 mod script;
@@ -16,6 +18,7 @@ use std::{
     io::{BufRead as _, BufReader, Read, Write},
     process::ExitCode,
     thread,
+    time::Duration,
 };
 
 use portolan_core::{
@@ -70,7 +73,7 @@ async fn play(mut inbox: mpsc::Receiver<ToAgent>, output: Box<dyn Write>) -> Exi
             Some(_) => {}
         }
     };
-    let player = Player::new(hello, output);
+    let player = Player::new(hello, output).await;
     player.run(inbox).await;
     ExitCode::SUCCESS
 }
@@ -106,8 +109,15 @@ struct Player {
 }
 
 impl Player {
-    fn new(hello: Hello, output: Box<dyn Write>) -> Self {
+    async fn new(hello: Hello, output: Box<dyn Write>) -> Self {
         let stage = Stage::new(hello, output);
+        let servers = stage.with(|inner| inner.spec.mcp_servers.clone());
+        stage.reach(&servers).await;
+        // Real agents take a second or two.
+        let start = std::env::var("DEMO_START_MS").ok().and_then(|text| text.parse().ok());
+        if let Some(start) = start {
+            tokio::time::sleep(Duration::from_millis(start)).await;
+        }
         stage.introduce();
         Self { stage, waiting: VecDeque::new() }
     }
@@ -120,7 +130,7 @@ impl Player {
             } else {
                 tokio::select! {
                     biased;
-                    message = listen(&mut inbox, &self.stage) => match self.hear(message) {
+                    message = listen(&mut inbox, &self.stage) => match self.hear(message).await {
                         Next::Leave => return,
                         Next::GoOn | Next::Interrupt => continue,
                         // There is no turn any more that it could go into.
@@ -167,7 +177,7 @@ impl Player {
         loop {
             tokio::select! {
                 biased;
-                message = listen(inbox, &stage) => match self.hear(message) {
+                message = listen(inbox, &stage) => match self.hear(message).await {
                     Next::GoOn => {}
                     next => return (Err(Stop::Interrupted), next),
                 },
@@ -190,7 +200,7 @@ impl Player {
     }
 
     /// Takes a message in, whatever goes on at the moment.
-    fn hear(&mut self, message: Option<ToAgent>) -> Next {
+    async fn hear(&mut self, message: Option<ToAgent>) -> Next {
         let stage = &self.stage;
         let Some(message) = message else { return Next::Leave };
         match message {
@@ -222,7 +232,7 @@ impl Player {
                     return Next::Interrupt;
                 }
             }
-            control => controls::carry_out(stage, control),
+            control => controls::carry_out(stage, control).await,
         }
         stage.flush();
         Next::GoOn

@@ -56,6 +56,8 @@ pub(super) enum Scene {
     IgnoreTerm,
     Orphans,
     Leave(u8),
+    /// Calls a tool of a page.
+    Page(String),
     /// Nothing that it knows.
     Echo(String),
     /// A background task has ended.
@@ -134,6 +136,9 @@ pub(super) fn scene(prompt: &str, content: &[Content]) -> Scene {
         "exit" => return Scene::Leave(number(1).unwrap_or(0).min(255) as u8),
         _ => {}
     }
+    if words.contains(&"page") {
+        return Scene::Page(prompt.into());
+    }
     let asked = |(any, _): &&(&[&str], Scene)| words.iter().any(|word| any.contains(word));
     WORDS.iter().find(asked).map_or_else(|| Scene::Echo(prompt.into()), |(_, scene)| scene.clone())
 }
@@ -172,6 +177,7 @@ mod tests {
         assert_eq!(of("/what"), Scene::UnknownCommand("what".into()));
         assert_eq!(of("repeat 10 5 1000"), Scene::Repeat { count: 10, size: 5, per_second: Some(1000) });
         assert_eq!(of("recite 10 1000"), Scene::Recite { count: 10, per_second: Some(1000) });
+        assert_eq!(of("Use a tool of the page"), Scene::Page("Use a tool of the page".into()));
         assert_eq!(of("what is the weather"), Scene::Echo("what is the weather".into()));
     }
 

@@ -16,7 +16,7 @@ use portolan_core::{
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{about, ledger::Ledger, permit::Waiting};
+use super::{about, ledger::Ledger, mcp::Server, permit::Waiting};
 use crate::demo::{
     MODES,
     wire::{FromAgent, Hello, Resume},
@@ -66,6 +66,8 @@ pub(super) struct Inner {
     pub(super) thinking: Option<u32>,
     pub(super) environment: IndexMap<String, String>,
     pub(super) servers: IndexMap<String, McpServer>,
+    /// Those of them that are really there.
+    pub(super) reached: IndexMap<String, Server>,
     pub(super) tasks: Vec<Background>,
     /// Files each prompt changed, or would have: the demo touches none.
     pub(super) edits: Vec<(u64, FileChange)>,
@@ -110,6 +112,7 @@ impl Stage {
             thinking: None,
             environment: IndexMap::new(),
             servers,
+            reached: IndexMap::new(),
             tasks: vec![],
             edits: vec![],
             ledger: Ledger::default(),

@@ -10,6 +10,7 @@ pub(super) const ASK_FOR: &str = "Ask me for any of these:\n\n\
     - **hello**, **think**: words, streamed\n\
     - **tool**, **edit**: a command and a diff to approve\n\
     - **two**: two requests at once\n\
+    - **page**: a tool of the app that you use me from\n\
     - **question**, **plan**, **form**: other things to answer\n\
     - **subagents**: a small team at work\n\
     - **todo**, **background**: steps and tasks\n\

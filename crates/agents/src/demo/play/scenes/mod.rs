@@ -3,6 +3,7 @@
 mod asking;
 mod commands;
 mod misbehave;
+mod page;
 pub(super) mod structured;
 mod subagents;
 mod talking;
@@ -36,6 +37,8 @@ pub(super) async fn play(stage: &Stage, scene: Scene, content: &[Content]) -> Pl
         Scene::Talk => talking::talk(stage).await,
         Scene::Think => talking::think(stage).await,
         Scene::Image => talking::image(stage, content).await,
+        Scene::Page(prompt) => page::play(stage, &prompt).await,
+        Scene::Echo(text) if page::is_named(stage, &text) => page::play(stage, &text).await,
         Scene::Echo(text) => talking::echo(stage, &text).await,
         Scene::Tool => tools::list_folder(stage).await,
         Scene::Search => tools::search(stage).await,
