@@ -15,7 +15,7 @@ use portolan_core::{
     registry::Registry,
     session::machine::Policy,
 };
-use portolan_scripted::{ClosedPort, Script, Server, text};
+use portolan_scripted::{ClosedPort, Recorded, Script, Server, text};
 use portolan_store::MemoryStore;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
@@ -110,6 +110,11 @@ impl Bench {
     /// The model plays this from now on. Requests on the side, such as for a title, are answered as well.
     pub fn play(&self, script: Script) {
         self.model.play(script.asides(text("scripted")));
+    }
+
+    /// What the model was asked so far.
+    pub fn asked(&self) -> Vec<Arc<Recorded>> {
+        self.model.requests()
     }
 
     /// The registry; opened when it is first asked for.

@@ -262,6 +262,7 @@ async fn does_what_the_page_says(agent: &str) {
     // First, because it mostly waits.
     let scenarios: Vec<_> = OWN
         .iter()
+        .chain([&scenarios::FIRST_MODE])
         .chain(Scenario::all())
         .filter(|scenario| {
             wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == scenario.name))
@@ -274,6 +275,9 @@ async fn does_what_the_page_says(agent: &str) {
         columns.iter().flat_map(|column| &column.findings).any(|finding| !finding.unknown.is_empty());
     assert!(!unknown, "the pinned version says what the adapter does not know; see above");
     for finding in &columns[0].findings {
+        if finding.scenario.name == scenarios::FIRST_MODE.name {
+            assert!(!matches!(finding.verdict, Verdict::Fails { .. }), "it acts unasked; see above");
+        }
         let Some(own) = OWN.iter().find(|own| own.name == finding.scenario.name) else { continue };
         let without = own.name == "past" && WITHOUT_LIST.contains(&agent);
         let as_it_should = match finding.verdict {

@@ -199,6 +199,25 @@ async fn a_cut_connection_costs_nothing_repeats_nothing_and_is_in_the_log() {
     assert!(matches!(ended[..], [line] if line.contains("code=") || line.contains("signal=")), "{logged}");
 }
 
+/// Begins in the mode `auto` where nobody names one, and runs commands unasked.
+const ACTS_UNASKED: &str = "2.1.300";
+
+// issue 15, item 26
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_version_begins_in_a_mode_in_which_it_asks() {
+    let dial_in = Listener::listen().await.expect("a free port").dial_in;
+    let asks: Vec<_> =
+        Scenario::all().into_iter().filter(|scenario| scenario.name == "permission-allow").collect();
+    let scenarios: Vec<_> = asks.into_iter().chain([&scenarios::FIRST_MODE]).collect();
+    for (version, way) in PINNED.into_iter().chain([(ACTS_UNASKED, Way::Stdio)]) {
+        let subject = subject(installed(version).await, version, way, dial_in.clone());
+        let findings = run(&subject, &scenarios, AT_ONCE, |_| {}).await;
+        let column = Column { title: version.into(), findings };
+        let verdicts: Vec<_> = column.findings.iter().map(|finding| finding.verdict.clone()).collect();
+        assert_eq!(verdicts, [Verdict::Works, Verdict::Works], "{}", page::told(&[column]));
+    }
+}
+
 static WRONG_FORMAT: Scenario = Scenario {
     name: "wrong-format",
     says: "A CLI that is told to speak in another form ends, and its own words say why.",

@@ -22,7 +22,7 @@ use portolan_agents::{
     sweep,
 };
 use portolan_contract::{
-    Scenario, Subject, Verdict, profile, run,
+    Scenario, Subject, Verdict, profile, run, scenarios,
     table::{self, Column},
 };
 use portolan_testkit::npm::codex;
@@ -98,8 +98,9 @@ fn what_doctor_tells_to_install_is_what_runs_here() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn codex_does_what_only_codex_does_and_leaves_the_users_configuration_alone() {
     let subject = subject(installed().await);
-    let findings = run(&subject, &own::OWN.iter().collect::<Vec<_>>(), AT_ONCE, |_| {}).await;
+    let own: Vec<_> = own::OWN.iter().chain([&scenarios::FIRST_MODE]).collect();
+    let findings = run(&subject, &own, AT_ONCE, |_| {}).await;
     let verdicts: Vec<_> = findings.iter().map(|finding| finding.verdict.clone()).collect();
     let columns = [Column { title: subject.title.clone(), findings }];
-    assert_eq!(verdicts, vec![Verdict::Works; own::OWN.len()], "{}", page::told(&columns));
+    assert_eq!(verdicts, vec![Verdict::Works; own.len()], "{}", page::told(&columns));
 }

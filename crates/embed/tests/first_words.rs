@@ -21,7 +21,7 @@ IFS= read -r first
 printf '%s\n' "$first" > "$0.heard"
 id=$(printf '%s' "$first" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
 models='[{"value":"opus","displayName":"Opus","description":"the large one"}]'
-printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{"models":%s}}}\n' \
+printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{"models":%s,"current_permission_mode":"default"}}}\n' \
     "$id" "$models"
 IFS= read -r second
 printf '%s\n' "$second" >> "$0.heard"

@@ -87,6 +87,7 @@ fn doctor_tells_the_road_and_tries_the_installed_version() {
         let found: Value = serde_json::from_str(&looked.stdout).unwrap();
         let probe = &found[0]["probe"];
         assert_eq!((&probe["version"], &probe["road"]["name"]), (&json!(version), &json!(road)), "{found}");
+        assert_eq!(found[0]["first_mode"]["verdict"], "works", "{found}");
         let tried = home.run(["--json", "doctor", "--deep", "claude"]);
         assert_eq!(tried.code, 0, "{tried:?}");
         let found: Value = serde_json::from_str(&tried.stdout).unwrap();
@@ -110,6 +111,31 @@ fn doctor_says_what_is_wrong_with_a_program_that_is_no_agent() {
     {
         assert!(tried.stdout.contains(expected), "`{expected}` is missing in {tried:?}");
     }
+    // issue 15, item 26: one that works in another mode than it is told to.
+    let script = r#"#!/bin/sh
+        [ "$1" = --version ] && echo '2.1.325 (Claude Code)' && exit 0
+        while read -r line; do
+            id=${line#*\"request_id\":\"}; id=${id%%\"*}
+            told='{"mode":"auto","current_permission_mode":"auto"}'
+            echo "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"$id\",\"response\":$told}}"
+        done
+    "#;
+    std::fs::write(&program, script).unwrap();
+    let looked = home.run(["doctor", "claude"]);
+    assert_eq!(looked.code, 1, "{looked:?}");
+    for expected in
+        ["claude 2.1.325: broken", "  mode     it does not begin in a mode in which it asks: ", "is `auto`"]
+    {
+        assert!(looked.stdout.contains(expected), "`{expected}` is missing in {looked:?}");
+    }
+    // issue 15, item 30
+    std::fs::write(&program, "#!/bin/sh\necho '1.0.30 (Claude Code)'\n").unwrap();
+    let looked = home.run(["doctor", "claude"]);
+    assert_eq!(looked.code, 1, "{looked:?}");
+    assert!(
+        looked.stdout.starts_with("claude 1.0.30: not usable\n  Claude Code 1.0.30 is too old"),
+        "{looked:?}"
+    );
     let unknown = home.run(["doctor", "nobody"]);
     assert_eq!(unknown.code, 4, "{unknown:?}");
     home.configure("[agents.claude]\ncommand = [\"/nowhere/claude\"]\n");

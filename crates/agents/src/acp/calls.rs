@@ -201,10 +201,7 @@ impl Translate {
             (What::Authenticate, Err(error)) => self.not_logged_in(&error, out),
             (What::Begin, Ok(result)) => self.begun(&result, out),
             (What::Begin, Err(error)) => self.not_begun(&error, out),
-            (What::FirstMode(mode), Ok(result)) => {
-                self.mode_is(&mode, &result, out);
-                self.first_model(out);
-            }
+            (What::FirstMode(mode), Ok(result)) => self.first_mode_set(&mode, &result, out),
             (What::FirstMode(mode), Err(error)) => {
                 let why = format!("it did not take the mode `{mode}`: {}", errors::words(&error));
                 Self::no_such_mode(why, &self.modes_there_are(), out);

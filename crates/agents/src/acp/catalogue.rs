@@ -19,7 +19,8 @@ pub struct Known {
     pub login: &'static str,
     /// The version that all of this was seen with; none where nobody has run it.
     pub tested: Option<&'static str>,
-    /// The mode in which it asks before it acts, where it does not begin in it.
+    /// The mode in which it asks before it acts: set where a session names none, even where the agent begins in it today.
+    /// None where its modes are not about asking.
     pub asking_mode: Option<&'static str>,
     /// How much it asks in each of its modes, by the mode's word. One that is missing here is unknown.
     pub mode_asks: &'static [(&'static str, Asks)],
@@ -94,6 +95,7 @@ pub const KNOWN: &[Known] = &[
         install: "npm install -g @agentclientprotocol/claude-agent-acp",
         login: "run `claude` and log in, or set `ANTHROPIC_API_KEY`",
         tested: Some("0.99.0"),
+        asking_mode: Some("default"),
         mode_asks: &[
             ("default", Asks::Everything),
             ("acceptEdits", Asks::Some),
@@ -140,6 +142,7 @@ pub const KNOWN: &[Known] = &[
         install: "npm install -g @google/gemini-cli",
         login: "run `gemini` once and choose how to log in, or set `GEMINI_API_KEY`",
         tested: Some("0.61.0"),
+        asking_mode: Some("default"),
         mode_asks: &[
             ("default", Asks::Everything),
             ("autoEdit", Asks::Some),
@@ -189,6 +192,7 @@ pub const KNOWN: &[Known] = &[
         install: "npm install -g opencode-ai",
         login: "run `opencode auth login`",
         tested: Some("1.18.33"),
+        // Its modes, and those of Kilo Code, are agents of the user's; what is asked is in its own configuration.
         replays_late: false,
         forks: true,
         ..UNKNOWN
@@ -213,6 +217,7 @@ pub const KNOWN: &[Known] = &[
         install: "npm install -g @github/copilot",
         login: "run `copilot login`",
         tested: Some("1.0.102"),
+        asking_mode: Some("agent"),
         // Whether `autopilot` asks nobody has seen.
         mode_asks: &[("agent", Asks::Everything), ("plan", Asks::Everything)],
         unasking_options: &[("allow_all", "on")],

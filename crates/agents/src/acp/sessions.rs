@@ -312,6 +312,9 @@ impl Translate {
 
     /// Ready, unless more of the past may come.
     pub(super) fn begun_and_set(&mut self, out: &mut Turnout) {
+        if !self.begins_as_told(out) {
+            return;
+        }
         let loaded = self.session.replays && !self.session.offers.resume;
         if loaded && self.setup.known.replays_late {
             return out.set_timer(QUIET_SINCE, self.setup.quiet);

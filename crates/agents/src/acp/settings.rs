@@ -23,6 +23,8 @@ use crate::driver::Turnout;
 pub(super) struct Settings {
     modes: Vec<Named>,
     mode: Option<String>,
+    /// The id of the mode that the session was told to begin in.
+    begins_in: Option<String>,
     mode_option: Option<String>,
     has_mode_list: bool,
     models: Vec<ModelInfo>,
@@ -138,17 +140,21 @@ impl Translate {
     /// The mode that was asked for; where none was, the one in which the agent asks before it acts. Without it nothing
     /// begins: in another mode the agent might do unasked what it was to ask about.
     pub(super) fn first_mode(&mut self, out: &mut Turnout) {
-        let asking = self.setup.known.asking_mode.map(str::to_owned);
-        let Some(wanted) = self.setup.mode.take().or(asking) else { return self.first_model(out) };
+        let (asked, asking) = (self.setup.mode.take(), self.setup.known.asking_mode.map(str::to_owned));
+        let named = asked.is_some();
+        let Some(wanted) = asked.or(asking) else { return self.first_model(out) };
         let Some(id) = self.settings.mode_id(&wanted) else {
             let why = format!("{} has no mode `{wanted}`", self.setup.title);
             if self.settings.modes.is_empty() {
                 // It has one way to work, and that is its own.
-                notice(Level::Warning, why, out);
+                if named {
+                    notice(Level::Warning, why, out);
+                }
                 return self.first_model(out);
             }
             return Self::no_such_mode(why, &self.modes_there_are(), out);
         };
+        self.settings.begins_in = Some(id.clone());
         if self.settings.mode.as_ref() == Some(&id) {
             self.mode_is(&id, &Value::Null, out);
             return self.first_model(out);
@@ -163,6 +169,31 @@ impl Translate {
             }
             _ => self.begun_and_set(out),
         }
+    }
+
+    /// It has taken the mode, unless it says itself that it is in another one.
+    pub(super) fn first_mode_set(&mut self, mode: &str, result: &Value, out: &mut Turnout) {
+        let told = self.settings.take(result).mode.is_some();
+        if told && self.settings.mode.as_deref() != Some(mode) {
+            self.begins_as_told(out);
+            return;
+        }
+        self.mode_is(mode, result, out);
+        self.first_model(out);
+    }
+
+    /// Is the agent in the mode that it was told to begin in? In another one nothing begins.
+    pub(super) fn begins_as_told(&mut self, out: &mut Turnout) -> bool {
+        let Some(wanted) = self.settings.begins_in.take() else { return true };
+        let is = self.settings.mode.as_deref().unwrap_or_default();
+        if is == wanted {
+            return true;
+        }
+        let (wanted, is) = (self.settings.mode_word(&wanted), self.settings.mode_word(is));
+        let title = &self.setup.title;
+        let why = format!("{title} was told to work in the mode `{wanted}` and says that it is in `{is}`");
+        Self::no_such_mode(why, &self.modes_there_are(), out);
+        false
     }
 
     pub(super) fn set_mode(&mut self, ticket: Option<Ticket>, wanted: &str, out: &mut Turnout) {
@@ -259,6 +290,10 @@ impl Translate {
             return;
         }
         self.settings.mode = Some(id.to_owned());
+        if self.settings.begins_in.is_some() {
+            // It is compared before anything begins. Told now, it would be what a later start asks for.
+            return;
+        }
         let info = AgentInfo { mode: Some(self.settings.mode_word(id)), ..AgentInfo::default() };
         out.event(Event::AgentInfo { info: Box::new(info) });
     }

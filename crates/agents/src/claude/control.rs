@@ -37,8 +37,10 @@ struct Pending {
 
 /// What an answer is the answer to.
 #[derive(Clone, Debug, PartialEq)]
-enum What {
+pub(super) enum What {
     Initialize,
+    /// The mode to begin in, before it is ready.
+    FirstMode,
     /// The session's own MCP servers, before it is ready.
     Servers,
     Model,
@@ -85,12 +87,20 @@ impl Control {
     }
 
     pub(super) fn is_setting_mode(&self, mode: &str) -> bool {
-        self.pending.values().any(|pending| matches!(&pending.what, What::Mode(to) if to == mode))
+        self.pending.values().any(|pending| match &pending.what {
+            What::Mode(to) => to == mode,
+            What::FirstMode => true,
+            _ => false,
+        })
+    }
+
+    pub(super) fn is_setting_any_mode(&self) -> bool {
+        self.pending.values().any(|pending| matches!(pending.what, What::Mode(_) | What::FirstMode))
     }
 }
 
 impl Translate {
-    fn ask(&mut self, ticket: Option<Ticket>, what: What, request: Value, out: &mut Turnout) {
+    pub(super) fn ask(&mut self, ticket: Option<Ticket>, what: What, request: Value, out: &mut Turnout) {
         let (id, timer) = self.next_request();
         let patience = if what == What::Servers { SERVERS } else { self.setup.patience };
         let message = json!({ "type": "control_request", "request_id": id, "request": request });
@@ -217,7 +227,10 @@ impl Translate {
         let error = || answer.error.clone().unwrap_or_else(|| "the agent refused without a word".into());
         match pending.what {
             What::Initialize => self.initialized(&answer, succeeded, line, out),
-            What::Servers => self.servers_set(answer.response, out),
+            What::FirstMode if succeeded => self.first_mode_set(answer.response, out),
+            What::FirstMode => self.mode_differs(&error(), out),
+            What::Servers if succeeded => self.servers_set(answer.response, out),
+            What::Servers => self.servers_not_set(&error(), out),
             _ if !succeeded => {
                 if let Some(ticket) = pending.ticket {
                     out.rejected(ticket, error());
@@ -258,7 +271,7 @@ impl Translate {
                 }
             }
             What::Environment(names) => after = only_from_next_start(&names, result.as_ref()),
-            What::Plain | What::Initialize | What::Servers => {}
+            What::Plain | What::Initialize | What::FirstMode | What::Servers => {}
         }
         if let Some(ticket) = ticket {
             out.consumed(ticket, result);
@@ -278,15 +291,22 @@ impl Translate {
         if let Some(pending) = answer.pending_permission_requests.filter(|_| self.is_ready) {
             self.recover_requests(pending, out);
         }
-        if self.is_ready {
-            return;
+        if !self.is_ready {
+            self.set_first_mode(out);
         }
+    }
+
+    pub(super) fn set_first_servers(&mut self, out: &mut Turnout) {
         if self.setup.servers.is_empty() {
-            self.become_ready(out);
-        } else {
-            let request = json!({ "subtype": "mcp_set_servers", "servers": self.setup.servers });
-            self.ask(None, What::Servers, request, out);
+            return self.become_ready(out);
         }
+        if let Some(version) = self.setup.version.filter(|version| !version.takes_servers()) {
+            // On its command line everybody could read what they hold.
+            let error = format!("{version} takes them from its command line only; update it to have them");
+            return self.servers_not_set(&error, out);
+        }
+        let request = json!({ "subtype": "mcp_set_servers", "servers": self.setup.servers });
+        self.ask(None, What::Servers, request, out);
     }
 
     fn become_ready(&mut self, out: &mut Turnout) {
@@ -311,6 +331,12 @@ impl Translate {
         self.become_ready(out);
     }
 
+    fn servers_not_set(&mut self, error: &str, out: &mut Turnout) {
+        let text = format!("Claude Code did not take the session's MCP servers: {error}");
+        out.event(Event::Notice { level: Level::Warning, text });
+        self.become_ready(out);
+    }
+
     pub(super) fn overdue(&mut self, timer: Timer, out: &mut Turnout) {
         let id = self.control.pending.iter().find(|(_, it)| it.timer == timer).map(|(id, _)| id.clone());
         let Some(pending) = id.and_then(|id| self.control.pending.remove(&id)) else { return };
@@ -319,6 +345,7 @@ impl Translate {
             // This version never answers that.
             (Some(ticket), What::Environment(_)) => out.consumed(ticket, None),
             (Some(ticket), _) => out.rejected(ticket, format!("claude did not answer within {patience} s")),
+            (None, What::FirstMode) => self.mode_differs(&format!("no answer within {patience} s"), out),
             (None, What::Servers) => {
                 let text = "the session's MCP servers take long; it begins without them".to_owned();
                 out.event(Event::Notice { level: Level::Warning, text });

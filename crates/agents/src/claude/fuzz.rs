@@ -61,6 +61,7 @@ fn translator(choice: u8) -> Translate {
         initialize: json!({ "subtype": "initialize" }),
         servers: IndexMap::new(),
         served: vec!["demo".into()],
+        mode: "default".into(),
         modes: version::modes(Some(version)),
         prices: Prices::default(),
         patience: Duration::from_secs(30),
@@ -185,7 +186,10 @@ impl Talk {
         let _ = talk.machine.take_wants();
         talk.machine.starting(&mut talk.book, now, capabilities(None, Way::Stdio), None);
         talk.translated(Translator::start);
-        talk.answered(&json!({ "subtype": "success", "response": {} }));
+        // What it is, and the mode that it begins in.
+        for _ in 0..2 {
+            talk.answered(&json!({ "subtype": "success", "response": {} }));
+        }
         assert!(talk.translate.is_ready);
         talk
     }

@@ -1,7 +1,7 @@
 //! What to start for a Claude Code session: arguments, environment, and the first message.
 //!
-//! A command line is there for everyone on the machine to read: prompts, subagents, hooks and secrets of MCP servers
-//! go over the line instead.
+//! A command line is there for everyone on the machine to read: prompts, subagents, hooks and MCP servers go over the line
+//! instead.
 
 use std::{
     ffi::OsString,
@@ -9,11 +9,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use portolan_core::{
-    event::ResetReason,
-    ports::Launch,
-    spec::{SystemPrompt, mask_server},
-};
+use portolan_core::{event::ResetReason, ports::Launch, spec::SystemPrompt};
 use serde_json::{Value, json};
 
 use super::{
@@ -29,6 +25,10 @@ use crate::{
     dial_in::Expected,
     prices::Prices,
 };
+
+/// The mode of a session that names none: Claude Code asks before it acts. Left to itself, 2.1.290 begins in `auto` where
+/// it has a key and an empty home, and runs commands unasked.
+const ASKS: &str = "default";
 
 /// The mode in which nothing is asked.
 const BYPASS: &str = "bypassPermissions";
@@ -186,19 +186,13 @@ impl Plan<'_> {
         if !self.version.is_some_and(Version::tells_of_prompts) {
             arguments.flag("--replay-user-messages");
         }
-        arguments
-            .optional("--model", spec.model.as_deref())
-            .optional("--permission-mode", spec.mode.as_deref());
-        if spec.mode.as_deref() == Some(BYPASS) {
+        arguments.optional("--model", spec.model.as_deref()).pair("--permission-mode", self.mode());
+        if self.mode() == BYPASS {
             arguments.flag("--allow-dangerously-skip-permissions");
         }
         arguments
             .list("--allowedTools", &spec.allowed_tools)
             .list("--disallowedTools", &spec.disallowed_tools);
-        let servers = self.open_servers();
-        if !servers.is_empty() {
-            arguments.pair("--mcp-config", json!({ "mcpServers": servers }).to_string());
-        }
         if let Some(sources) = &spec.setting_sources {
             arguments.pair("--setting-sources", sources.join(","));
         }
@@ -228,25 +222,24 @@ impl Plan<'_> {
         arguments.0
     }
 
-    /// MCP servers whose configuration anyone may see.
-    fn open_servers(&self) -> IndexMap<&String, &Value> {
-        let servers = self.launch.spec.mcp_servers.iter();
-        servers.filter(|(_, server)| !is_served(server) && !holds_secrets(server)).collect()
+    /// The mode to begin in.
+    fn mode(&self) -> &str {
+        self.launch.spec.mode.as_deref().unwrap_or(ASKS)
     }
 
     /// What the conversation begins with.
     pub(super) fn setup(&self, way: Way) -> Setup {
         let spec = &self.launch.spec;
-        let of =
-            |wanted: fn(&Value) -> bool| spec.mcp_servers.iter().filter(move |(_, server)| wanted(server));
-        let secret = of(|server| !is_served(server) && holds_secrets(server));
+        let (served, servers): (Vec<_>, Vec<_>) =
+            spec.mcp_servers.iter().partition(|(_, server)| is_served(server));
         Setup {
             session: self.launch.session,
             generation: self.launch.generation,
             version: self.version,
             initialize: self.initialize(),
-            servers: secret.map(|(name, server)| (name.clone(), server.clone())).collect(),
-            served: of(is_served).map(|(name, _)| name.clone()).collect(),
+            servers: servers.into_iter().map(|(name, server)| (name.clone(), server.clone())).collect(),
+            served: served.into_iter().map(|(name, _)| name.clone()).collect(),
+            mode: self.mode().to_owned(),
             modes: version::modes(self.version),
             prices: Prices::new(self.config.prices.clone()),
             patience: self.supervision.answer,
@@ -302,12 +295,6 @@ impl Plan<'_> {
 /// A server that lives with whoever answers requests, not in a process or behind an address.
 fn is_served(server: &Value) -> bool {
     server["type"] == "sdk"
-}
-
-fn holds_secrets(server: &Value) -> bool {
-    let mut masked = server.clone();
-    mask_server(&mut masked);
-    masked != *server
 }
 
 /// A command line in the making.

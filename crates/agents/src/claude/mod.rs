@@ -10,6 +10,7 @@ mod errors;
 pub mod fuzz;
 pub mod history;
 mod launch;
+mod modes;
 mod names;
 pub mod probe;
 mod prompts;
@@ -140,7 +141,7 @@ impl Agent for Claude {
         Box::pin(async {
             match self.look().await {
                 Ok(found) => found.probe(),
-                Err(message) => Probe { message, ..Probe::default() },
+                Err(message) => self.prober.unusable(message),
             }
         })
     }
@@ -158,9 +159,8 @@ impl Agent for Claude {
 
 impl Claude {
     async fn job(&self, launch: Launch) -> driver::Job {
-        // Without an answer the program is started all the same: it will say itself what is wrong.
         let found = self.prober.version().await;
-        let version = found.as_ref().ok().copied().flatten();
+        let version = found.as_ref().ok().copied();
         let (way, expected) = match self.prober.way(version).0 {
             Way::Stdio => (Way::Stdio, None),
             Way::Websocket => match self.dial_in.expect(launch.session) {

@@ -83,6 +83,9 @@ impl Translate {
         let Ok(init) = serde_json::from_str::<Init>(line) else {
             return out.unknown(KIND, "system/init", line);
         };
+        if !self.mode_is_known(init.mode.as_deref(), out) {
+            return;
+        }
         self.prompts_named(&init.user_message_uuids, out);
         self.turn_begins(out);
         let changed = self.known.agent_session.is_some() && self.known.agent_session != init.session_id;
@@ -107,6 +110,10 @@ impl Translate {
     pub(super) fn take_initialize(&mut self, response: Option<&RawValue>, line: &str, out: &mut Turnout) {
         let told: Initialized = wire::open(response).unwrap_or_default();
         let mut info = told.info();
+        if !self.is_ready {
+            // Told now, another one would be what a later start asks for.
+            info.mode = info.mode.filter(|mode| *mode == self.setup.mode);
+        }
         info.modes = Some(self.setup.modes.clone());
         if info.version.is_none() {
             info.version = self.setup.version.map(|version| version.to_string());

@@ -49,10 +49,12 @@ pub(super) struct Setup {
     pub(super) version: Option<Version>,
     /// The body of the first message.
     pub(super) initialize: Value,
-    /// MCP servers of the session that hold secrets: told over the line, since a command line is there for all to see.
+    /// MCP servers of the session: told over the line, since a command line is there for all to see.
     pub(super) servers: IndexMap<String, Value>,
     /// MCP servers that are served by whoever answers requests.
     pub(super) served: Vec<String>,
+    /// The mode to begin in. In any other nothing begins.
+    pub(super) mode: String,
     /// The permission modes this version has.
     pub(super) modes: Vec<String>,
     /// What models cost.
@@ -92,6 +94,8 @@ pub(super) struct Translate {
     pub(super) is_ready: bool,
     /// A reset was told; the session id that follows is its consequence.
     pub(super) was_reset: bool,
+    /// The beginning of a turn has told the mode.
+    pub(super) has_told_mode: bool,
     seen: Seen,
 }
 
@@ -123,6 +127,7 @@ impl Translate {
             activity: None,
             is_ready: false,
             was_reset: false,
+            has_told_mode: false,
             seen: Seen::default(),
             setup,
         }

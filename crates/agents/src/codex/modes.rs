@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// The mode in which it plans, asks questions and changes nothing.
 pub(super) const PLAN: &str = "plan";
 
+/// The mode in which Codex asks before it changes anything: what it begins in itself, in a folder that nobody has trusted.
+pub(super) const ASKS: &str = "read-only";
+
 /// A mode by name: when it asks, and the sandbox in the words of a policy.
 const MODES: &[(&str, &str, &str)] = &[
     ("read-only", "on-request", "readOnly"),
@@ -79,6 +82,17 @@ pub(super) fn settings(mode: &str, model: Option<&str>, extra: &[PathBuf]) -> Op
     Some(settings)
 }
 
+/// May a session that names no mode begin with these settings of the user's own? Not where Codex would ask nobody.
+pub(super) fn may_begin(policy: &Value, sandbox: &Value) -> bool {
+    let sandbox = sandbox["type"].as_str().unwrap_or_default();
+    match policy.as_str() {
+        Some(policy) => matches!(asks(policy, sandbox), Asks::Everything | Asks::Some),
+        None => {
+            policy["granular"]["sandbox_approval"] == true && matches!(sandbox, "readOnly" | "workspaceWrite")
+        }
+    }
+}
+
 /// The mode that these settings are; in Codex's own words where they are none of ours.
 pub(super) fn named(policy: &Value, sandbox: &Value, collaboration: &Value) -> Option<String> {
     if collaboration["mode"] == "plan" {
@@ -112,6 +126,22 @@ mod tests {
         for unknown in ["on-failure", "granular, readOnly", "never, externalSandbox", ", ", ""] {
             assert_eq!(settings(unknown, None, &[]), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn a_session_that_names_no_mode_begins_only_where_codex_asks_somebody() {
+        let may = |mode: &str| {
+            let settings = settings(mode, None, &[]).unwrap();
+            may_begin(&settings["approvalPolicy"], &settings["sandboxPolicy"])
+        };
+        let all = names();
+        let begun: Vec<_> = all.iter().filter(|mode| may(mode)).collect();
+        assert_eq!(begun, ["read-only", "auto", "untrusted", "plan"]);
+        assert!(!may("on-request, dangerFullAccess") && may("never, readOnly"));
+        let granular = |may: bool| json!({ "granular": { "sandbox_approval": may } });
+        let sandbox = json!({ "type": "workspaceWrite" });
+        assert!(may_begin(&granular(true), &sandbox) && !may_begin(&granular(false), &sandbox));
+        assert!(!may_begin(&json!("on-request"), &json!({ "type": "externalSandbox" })));
     }
 
     #[test]

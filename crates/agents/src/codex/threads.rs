@@ -37,8 +37,11 @@ pub(super) struct Threads {
     main: Option<String>,
     children: HashMap<String, Child>,
     spawning: Vec<Spawning>,
-    model: Option<String>,
-    mode: Option<String>,
+    pub(super) model: Option<String>,
+    /// The mode that it has said to be in.
+    pub(super) mode: Option<String>,
+    /// Another one that it has said to be in before it was ready.
+    pub(super) other_mode: Option<String>,
     unarchived: bool,
     pub(super) default_model: Option<String>,
     /// What the thread works towards, and how far it is, as it was last told.
@@ -294,9 +297,7 @@ impl Translate {
         };
         self.threads.main = Some(thread.clone());
         self.threads.model = some_text(result, "model");
-        let mode = modes::named(&result["approvalPolicy"], &result["sandbox"], &Value::Null);
-        // Where another is to follow it is not told: it would be what a later start asks for.
-        self.threads.mode = mode.clone().filter(|_| self.setup.mode.is_none());
+        self.choose_mode(result, out);
         let info = AgentInfo {
             agent_session: Some(thread),
             model: self.threads.model.clone(),
@@ -311,45 +312,7 @@ impl Translate {
             let params = self.of_thread(json!({ "name": name }));
             self.ask(None, What::Quiet, "thread/name/set", Some(params), out);
         }
-        self.first_mode(mode, out);
-    }
-
-    /// Told over the line and not when the thread begins: Codex would then write into the user's configuration that it
-    /// trusts this folder for good. Without the mode that was asked for nothing begins: in another one Codex might do
-    /// unasked what it was to ask about.
-    fn first_mode(&mut self, begun_in: Option<String>, out: &mut Turnout) {
-        let own = || self.threads.mode.clone().filter(|_| !self.setup.extra.is_empty());
-        let Some(wanted) = self.setup.mode.clone().or_else(own) else { return self.become_ready(out) };
-        match self.mode_settings(&wanted) {
-            Some(settings) => {
-                let params = self.of_thread(settings);
-                self.ask(None, What::FirstMode, "thread/settings/update", Some(params), out);
-            }
-            // Settings of the user's own that have no name here, and hold already.
-            None if begun_in.as_ref() == Some(&wanted) => self.mode_taken(out),
-            None => self.mode_not_taken("Codex has no such mode", out),
-        }
-    }
-
-    pub(super) fn mode_taken(&mut self, out: &mut Turnout) {
-        if let Some(mode) = self.setup.mode.clone().filter(|mode| self.threads.mode.as_ref() != Some(mode)) {
-            self.threads.mode = Some(mode.clone());
-            let info = AgentInfo { mode: Some(mode), ..AgentInfo::default() };
-            out.event(Event::AgentInfo { info: Box::new(info) });
-        }
-        self.become_ready(out);
-    }
-
-    pub(super) fn mode_not_taken(&mut self, error: &str, out: &mut Turnout) {
-        let wanted = self.setup.mode.clone().or_else(|| self.threads.mode.clone()).unwrap_or_default();
-        let error = ErrorInfo {
-            kind: ErrorKind::InvalidRequest,
-            message: format!("the session could not begin in the mode `{wanted}`: {error}"),
-            way_out: Some(format!("start it in another mode; Codex has {}", modes::names().join(", "))),
-        };
-        let why = error.message.clone();
-        out.event(Event::Failure { error, recoverable: false });
-        out.give_up(why);
+        self.set_first_mode(out);
     }
 
     pub(super) fn become_ready(&mut self, out: &mut Turnout) {
@@ -357,23 +320,6 @@ impl Translate {
             self.is_ready = true;
             out.ready();
         }
-    }
-
-    pub(super) fn settings_updated(&mut self, settings: &Value, out: &mut Turnout) {
-        let model = some_text(settings, "model").filter(|model| self.threads.model.as_ref() != Some(model));
-        let mode = modes::named(
-            &settings["approvalPolicy"],
-            &settings["sandboxPolicy"],
-            &settings["collaborationMode"],
-        )
-        .filter(|mode| self.threads.mode.as_ref() != Some(mode));
-        if model.is_none() && mode.is_none() {
-            return;
-        }
-        self.threads.model = model.clone().or(self.threads.model.take());
-        self.threads.mode = mode.clone().or(self.threads.mode.take());
-        let info = AgentInfo { model, mode, ..AgentInfo::default() };
-        out.event(Event::AgentInfo { info: Box::new(info) });
     }
 
     // ------------------------------------------------------------------------- what there is beside it

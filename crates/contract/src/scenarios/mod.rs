@@ -88,6 +88,12 @@ macro_rules! scenario {
     };
 }
 
+/// What `doctor` looks at even where it is not asked to try anything: an agent that would act unasked must not be called
+/// ready.
+pub static FIRST_MODE: Scenario = scenario!(
+    "first-mode", "A session that names no mode begins in one in which the agent asks.", settings::first_mode,
+    offered: |profile, _| flag(profile.modes.is_some(), "modes"));
+
 static SCENARIOS: &[Scenario] = &[
     scenario!("text", "A turn's text streams, and the finished message is what streamed.", talk::words_stream, core: true),
     scenario!("thinking", "Thinking is shown, apart from the text.", talk::thinking_shown,

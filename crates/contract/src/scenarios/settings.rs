@@ -9,6 +9,20 @@ use portolan_scripted::{Script, contains, text, tools};
 
 use crate::{Bench, Fault, fault::must, session::Session};
 
+/// The mode is looked at twice: some agents tell it only when a turn begins.
+pub(super) async fn first_mode(bench: &Bench) -> Result<(), Fault> {
+    let Some((asking, _)) = bench.profile().modes else { return Ok(()) };
+    bench.play(Script::new().on(contains("are you there")).reply(text("Here.")));
+    let mut session = bench.session().await?;
+    session.ready().await?;
+    let first = session.state().await?.summary.mode;
+    must!(first.as_deref() == Some(asking), "the session begins in the mode {first:?} and not in `{asking}`");
+    session.exchange("are you there").await?;
+    let mode = session.state().await?.summary.mode;
+    must!(mode.as_deref() == Some(asking), "after a turn the mode is {mode:?} and not `{asking}`");
+    Ok(())
+}
+
 pub(super) async fn mode(bench: &Bench) -> Result<(), Fault> {
     let Some((asking, editing)) = bench.profile().modes else { return Ok(()) };
     let write = |name: &str| tools([(bench.profile().write)(&bench.folder().join(name), "words\n")]);

@@ -90,10 +90,10 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Option<AccountVerb>,
     },
-    /// Tell whether the agents are here, how they will be spoken to, and whether they are logged in
+    /// Tell whether the agents are here, how they will be spoken to, and whether they are logged in and ask before they act
     ///
-    /// Needs no daemon and starts no turn. With --deep each is tried, as it is installed, against a scripted model:
-    /// offline, free, in an empty home. Ends with 0 when all is well, 8 when something does not work or an agent is not
+    /// Needs no daemon. Each that is here is started against a scripted model, to see the mode that it begins in; with --deep
+    /// it is tried further. Both are offline, free, and in an empty home. Ends with 0 when all is well, 8 when something does not work or an agent is not
     /// logged in, 1 when an agent cannot be worked with.
     Doctor(Doctor),
     /// Start a session

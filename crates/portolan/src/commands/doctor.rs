@@ -1,6 +1,7 @@
-//! doctor: is each agent here, how will it be spoken to, is it logged in; and, with `--deep`, does it do what it should.
+//! doctor: is each agent here, how will it be spoken to, is it logged in, does it begin in a mode in which it asks; and,
+//! with `--deep`, does it do what it should.
 //!
-//! Needs no daemon. Looking starts no turn. Trying runs the installed program against the scripted model, in an empty
+//! Needs no daemon. Trying runs the installed program against the scripted model, in an empty
 //! home and with a key that opens nothing: offline, free, and without touching anything of the user's.
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
 };
 
 use portolan_agents::{child::Ladder, dial_in::DialIn, sweep};
-use portolan_contract::{Finding, Place, Profile, Scenario, Subject, Verdict, run};
+use portolan_contract::{Finding, Place, Profile, Scenario, Subject, Verdict, run, scenarios::FIRST_MODE};
 use portolan_core::ports::{Agent, Login, Probe};
 use serde::Serialize;
 use tokio::net::TcpListener;
@@ -43,6 +44,8 @@ enum Health {
     Missing,
     /// Here, but not logged in.
     LoggedOut,
+    /// Here, but too old, or another program.
+    Unusable,
     /// Tried: something does not work.
     Degraded,
     /// Tried: one cannot work with it.
@@ -56,6 +59,9 @@ struct Report {
     title: String,
     health: Health,
     probe: Probe,
+    /// Whether a session that names no mode begins in one in which the agent asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_mode: Option<Tried>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<Trial>,
 }
@@ -92,12 +98,18 @@ pub(super) async fn doctor(context: &Context, asked: Doctor) -> Outcome {
     let mut reports = Vec::new();
     for agent in chosen {
         let probe = agent.probe().await;
-        let profile = Profile::of(agent.kind()).filter(|_| asked.deep && probe.available);
-        let trial = match profile {
-            Some(profile) => Some(trial(&profile, settings.clone(), dial_in.clone()).await),
-            None => None,
-        };
-        let report = Report::new(&*agent, probe, trial);
+        let (mut first_mode, mut deep) = (None, None);
+        // An agent that another one stands in for is tried under that one's own name.
+        let stands_in = probe.road.as_ref().is_some_and(|road| road.name.starts_with("acp, by "));
+        let tries = probe.available && (asked.deep || !stands_in);
+        if let Some(profile) = Profile::of(agent.kind()).filter(|_| tries) {
+            let subject = subject(&profile, settings.clone(), dial_in.clone());
+            first_mode = run(&subject, &[&FIRST_MODE], 1, |_| {}).await.into_iter().next().map(tried);
+            if asked.deep {
+                deep = Some(trial(&subject).await);
+            }
+        }
+        let report = Report::new(&*agent, probe, first_mode, deep);
         if context.format() == Format::Plain {
             output::raw(told(&report).as_bytes())?;
         }
@@ -141,28 +153,40 @@ async fn listen(settings: &Settings) -> Outcome<DialIn> {
 }
 
 impl Report {
-    fn new(agent: &dyn Agent, probe: Probe, trial: Option<Trial>) -> Self {
+    fn new(agent: &dyn Agent, probe: Probe, first_mode: Option<Tried>, trial: Option<Trial>) -> Self {
+        let acts_unasked =
+            first_mode.as_ref().is_some_and(|tried| matches!(tried.verdict, Verdict::Fails { .. }));
         let health = match &trial {
+            _ if acts_unasked => Health::Broken,
             Some(trial) => judged(trial.scenarios.iter().map(|tried| &tried.verdict)),
+            None if !probe.available && probe.program.is_some() => Health::Unusable,
             None if !probe.available => Health::Missing,
             None if matches!(probe.login, Some(Login::LoggedOut { .. })) => Health::LoggedOut,
             None => Health::Ready,
         };
-        Self { agent: agent.kind().into(), title: agent.title(), health, probe, trial }
+        Self { agent: agent.kind().into(), title: agent.title(), health, probe, first_mode, trial }
     }
 }
 
-/// Tries the core of the contract. The first scenario alone decides whether there is any use in the others.
-async fn trial(profile: &Profile, settings: Settings, dial_in: DialIn) -> Trial {
+/// What is tried.
+fn subject(profile: &Profile, settings: Settings, dial_in: DialIn) -> Arc<Subject> {
     let profile = *profile;
-    let began = Instant::now();
     let make = move |place: &Place| made(&profile, &settings, &dial_in, place);
     let leftovers = |key: &str| {
         sweep(key).iter().map(|swept| format!("{} ({})", swept.process.pid, swept.name)).collect()
     };
-    let subject =
-        Subject { title: profile.title.into(), profile, make: Box::new(make), leftovers, tool_server: None };
-    let subject = Arc::new(subject);
+    Arc::new(Subject {
+        title: profile.title.into(),
+        profile,
+        make: Box::new(make),
+        leftovers,
+        tool_server: None,
+    })
+}
+
+/// Tries the core of the contract. The first scenario alone decides whether there is any use in the others.
+async fn trial(subject: &Arc<Subject>) -> Trial {
+    let (profile, began) = (subject.profile, Instant::now());
     let tell = |finding: &Finding| {
         let name = finding.scenario.name;
         output::note(format!(
@@ -174,9 +198,9 @@ async fn trial(profile: &Profile, settings: Settings, dial_in: DialIn) -> Trial 
     };
     let scenarios = Scenario::core();
     let (first, others) = scenarios.split_at(1);
-    let mut findings = run(&subject, first, 1, tell).await;
+    let mut findings = run(subject, first, 1, tell).await;
     if findings.iter().all(|finding| !matches!(finding.verdict, Verdict::Fails { .. })) {
-        findings.extend(run(&subject, others, AT_ONCE, tell).await);
+        findings.extend(run(subject, others, AT_ONCE, tell).await);
     }
     let mut unknown: Vec<String> =
         findings.iter().flat_map(|finding| finding.unknown.iter().cloned()).collect();
@@ -240,7 +264,7 @@ fn worst(reports: &[Report], name: Option<&str>) -> Option<Exit> {
     match health.filter(|health| name.is_some() || *health != Health::Missing).max()? {
         Health::Ready | Health::Works => None,
         Health::LoggedOut | Health::Degraded => Some(Exit::Degraded),
-        Health::Missing | Health::Broken => Some(Exit::Failed),
+        Health::Missing | Health::Unusable | Health::Broken => Some(Exit::Failed),
     }
 }
 
@@ -255,6 +279,7 @@ fn told(report: &Report) -> String {
         Health::Works => "works",
         Health::Missing => "missing",
         Health::LoggedOut => "not logged in",
+        Health::Unusable => "not usable",
         Health::Degraded => "degraded",
         Health::Broken => "broken",
     };
@@ -270,6 +295,18 @@ fn told(report: &Report) -> String {
         Some(Login::LoggedIn { how }) => lines.push(format!("  login    yes ({})", clean::line(how))),
         Some(Login::LoggedOut { way_out }) => lines.push(format!("  login    no: {way_out}")),
         None => {}
+    }
+    match (report.first_mode.as_ref().map(|tried| &tried.verdict), Profile::of(agent)) {
+        (Some(Verdict::Works), Some(Profile { modes: Some((asking, _)), .. })) => {
+            lines.push(format!("  mode     {asking}, in which it asks"));
+        }
+        (Some(Verdict::Fails { why }), _) => {
+            lines.push(format!(
+                "  mode     it does not begin in a mode in which it asks: {}",
+                clean::line(why)
+            ));
+        }
+        _ => {}
     }
     if let Some(trial) = &report.trial {
         lines.extend(trial_told(trial));
@@ -334,7 +371,7 @@ mod tests {
 
     fn report(health: Health) -> Report {
         let (agent, title) = ("claude".to_owned(), "Claude Code".to_owned());
-        Report { agent, title, health, probe: Probe::default(), trial: None }
+        Report { agent, title, health, probe: Probe::default(), first_mode: None, trial: None }
     }
 
     #[test]
@@ -383,6 +420,14 @@ mod tests {
              new      it says what Portolan does not know yet: brand_new\n  \
              way out  install another\n"
         );
+        let mode = |verdict| {
+            let first_mode =
+                Tried { scenario: "first-mode", says: "", verdict, seconds: 0.5, transcript: Vec::new() };
+            told(&Report { first_mode: Some(first_mode), ..self::report(Health::Broken) })
+        };
+        assert_eq!(mode(Verdict::Works), "claude: broken\n  \n  mode     default, in which it asks\n");
+        let unasked = mode(Verdict::Fails { why: "it begins in `auto`".into() });
+        assert!(unasked.ends_with("begin in a mode in which it asks: it begins in `auto`\n"), "{unasked}");
         let missing = Probe { message: "not found; install it".into(), ..Probe::default() };
         let report = Report { probe: missing, ..self::report(Health::Missing) };
         assert_eq!(told(&report), "claude: missing\n  not found; install it\n");

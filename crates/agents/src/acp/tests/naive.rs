@@ -106,7 +106,15 @@ fn no_answer_becomes_more_than_it_was() {
 // covers: 003-020, 003-058
 #[test]
 fn an_agent_that_would_not_ask_is_told_to_before_the_first_prompt() {
-    for (agent, mode) in [("codex-acp", "read-only"), ("qwen", "default")] {
+    // issue 15, item 26: also agents that begin in a mode that asks today.
+    for (agent, mode) in [
+        ("codex-acp", "read-only"),
+        ("qwen", "default"),
+        ("claude-agent-acp", "default"),
+        ("gemini", "default"),
+        ("copilot", "agent"),
+        ("goose", "approve"),
+    ] {
         let setup = Setup { known: catalogue::known(agent), ..setup() };
         let (mut translate, out) = initialized(setup, &everything());
         let modes = json!({ "currentModeId": "auto", "availableModes": [{ "id": "auto" }, { "id": mode }] });
@@ -145,15 +153,30 @@ fn in_another_mode_than_it_was_to_have_nothing_begins_and_a_later_start_asks_for
     assert!(!out.reports.contains(&Report::Ready));
 
     let (mut translate, out) = begun(&["auto", "default"]);
-    let told = |event: &&Event| matches!(event, Event::AgentInfo { info } if info.mode.is_some());
+    let is_mode = |event: &&Event| matches!(event, Event::AgentInfo { info } if info.mode.is_some());
     assert_eq!(
-        events(&out).iter().filter(|event| told(event)).count(),
+        events(&out).iter().filter(|event| is_mode(event)).count(),
         0,
         "it would be asked for at the next start"
     );
     let out = said(&mut translate, &refusal_of(&out, "session/set_mode", -32603, "not today"));
     assert!(out.fault.as_ref().is_some_and(|fault| fault.contains("not today")), "{out:?}");
     assert!(!out.reports.contains(&Report::Ready));
+
+    // issue 15, item 26: it takes the mode, and says that it is in another one.
+    let options = json!([{ "id": "mode", "category": "mode", "currentValue": "auto",
+        "options": [{ "value": "auto" }, { "value": "default" }] }]);
+    let update = json!({ "sessionUpdate": "current_mode_update", "currentModeId": "auto" });
+    let told = json!({ "method": "session/update", "params": { "sessionId": "S", "update": update } });
+    let (mut translate, begins) = begun(&["auto", "default"]);
+    let in_answer =
+        said(&mut translate, &answer_to(&begins, "session/set_mode", &json!({ "configOptions": options })));
+    let says = |fault: &String| fault.contains("`default` and says that it is in `auto`");
+    assert!(in_answer.fault.as_ref().is_some_and(says), "{in_answer:?}");
+    assert!(!in_answer.reports.contains(&Report::Ready));
+    assert_eq!(events(&in_answer).iter().filter(|event| is_mode(event)).count(), 0);
+    let (mut translate, _) = begun(&["auto", "default"]);
+    assert_eq!(said(&mut translate, &told).reports, [], "nothing begins, and nothing is told of it");
 }
 
 // ------------------------------------------------------------------------------------ 3. calls without a call

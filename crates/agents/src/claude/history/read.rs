@@ -69,6 +69,7 @@ fn setup() -> Setup {
         initialize: Value::Null,
         servers: IndexMap::new(),
         served: vec![],
+        mode: String::new(),
         modes: vec![],
         prices: Prices::default(),
         patience: Duration::ZERO,

@@ -65,7 +65,7 @@ fn has(words: &[String], flag: &str, value: &str) -> bool {
 async fn a_plain_session_is_started_over_its_pipes() {
     let words = started(json!({}), None).await;
     let expected = "claude --permission-prompt-tool stdio --output-format stream-json --input-format stream-json \
-                    --verbose --include-partial-messages --session-id";
+                    --verbose --include-partial-messages --permission-mode default --session-id";
     assert_eq!(words[..words.len() - 1].join(" "), expected);
     assert_eq!(words.last().unwrap(), &SESSION.to_string());
 }
@@ -76,10 +76,13 @@ async fn an_old_version_dials_in_with_a_secret_that_no_command_line_shows() {
     let launch = launch_of(json!({}), None);
     let program = program(&launch, Version(2, 1, 120), &supervision(&[]), Way::Websocket).await;
     let words = words(&program);
-    assert!(has(&words, "--sdk-url", &format!("ws://127.0.0.1:7/ws/cli/{SESSION}")), "{words:?}");
-    assert_eq!(words[words.len() - 2..], ["-p", ""]);
-    assert!(!words.contains(&"--permission-prompt-tool".into()));
-    assert!(words.contains(&"--replay-user-messages".into()), "else nobody knows what became of a prompt");
+    // Without the echoes nobody would know what became of a prompt.
+    let expected = format!(
+        "claude --sdk-url ws://127.0.0.1:7/ws/cli/{SESSION} --print --output-format stream-json --input-format \
+         stream-json --verbose --include-partial-messages --replay-user-messages --permission-mode default --session-id \
+         {SESSION} -p "
+    );
+    assert_eq!(words.join(" "), expected);
     let secret =
         program.environment.variables.iter().find(|(name, _)| name == "CLAUDE_CODE_SESSION_ACCESS_TOKEN");
     let secret = secret.unwrap().1.to_str().unwrap();
@@ -92,7 +95,7 @@ async fn every_option_of_a_session_reaches_the_cli() {
     let words = started(
         json!({
             "model": "opus", "mode": "bypassPermissions", "allowed_tools": ["Read", "Bash(git *)"],
-            "disallowed_tools": ["WebSearch"], "mcp_servers": {"s": {"command": "run"}}, "setting_sources": [],
+            "disallowed_tools": ["WebSearch"], "setting_sources": [],
             "extra_dirs": ["/a", "/b"], "max_turns": 3, "max_budget_usd": 0.5, "json_schema": {"type": "object"},
         }),
         None,
@@ -103,7 +106,6 @@ async fn every_option_of_a_session_reaches_the_cli() {
         ("--permission-mode", "bypassPermissions"),
         ("--allowedTools", "Read,Bash(git *)"),
         ("--disallowedTools", "WebSearch"),
-        ("--mcp-config", r#"{"mcpServers":{"s":{"command":"run"}}}"#),
         ("--setting-sources", ""),
         ("--add-dir", "/a"),
         ("--add-dir", "/b"),
@@ -140,14 +142,17 @@ async fn a_conversation_is_taken_up_or_copied() {
     assert!(has(&words, "--session-id", &SESSION.to_string()));
 }
 
-// covers: 002-048, 003-080, 003-097, 004-041
+// covers: 000-005, 002-048, 003-080, 003-097, 004-041
 #[tokio::test]
-async fn prompts_subagents_hooks_and_secrets_go_over_the_line_and_never_onto_it() {
+async fn prompts_subagents_hooks_and_servers_go_over_the_line_and_never_onto_it() {
     let spec = json!({
         "system_prompt": {"how": "replace", "text": "be brief"},
         "subagents": {"helper": {"description": "helps", "prompt": "you help", "tools": ["Read"], "model": "haiku"}},
         "hooks": [{"event": "PreToolUse", "matcher": "Bash", "timeout_seconds": 5}, {"event": "Stop"}, {"event": "Stop"}],
-        "mcp_servers": {"secret": {"command": "run", "env": {"TOKEN": "hunter2"}}, "mine": {"type": "sdk"}},
+        // issue 15, item 6: none of them may stand on the command line, wherever it holds a secret.
+        "mcp_servers": {"secret": {"command": "run", "env": {"TOKEN": "hunter2"}}, "mine": {"type": "sdk"},
+            "list": {"command": "run", "env": [{"name": "TOKEN", "value": "hunter2"}]},
+            "web": {"url": "https://u:hunter2@h.example/", "http_headers": {"X": "hunter2"}}, "plain": {"command": "run"}},
     });
     let words = started(spec.clone(), None).await.join(" ");
     for hidden in ["brief", "helper", "Stop", "hunter2", "mine", "--mcp-config"] {
@@ -165,7 +170,7 @@ async fn prompts_subagents_hooks_and_secrets_go_over_the_line_and_never_onto_it(
         })
     );
     assert_eq!(setup.served, ["mine"]);
-    assert_eq!(setup.servers.keys().collect::<Vec<_>>(), ["secret"]);
+    assert_eq!(setup.servers.keys().collect::<Vec<_>>(), ["secret", "list", "web", "plain"]);
     assert_eq!(setup.repeats, Repeats::AfterReconnect);
 }
 

@@ -7,6 +7,7 @@
 mod commands;
 mod goldens;
 mod launching;
+mod modes;
 mod money;
 mod mutations;
 mod properties;
@@ -43,6 +44,7 @@ fn setup(version: Version, repeats: Repeats) -> Setup {
         initialize: json!({ "subtype": "initialize", "forwardSubagentText": true }),
         servers: IndexMap::new(),
         served: vec!["demo".into()],
+        mode: "default".into(),
         modes: version::modes(Some(version)),
         prices: Prices::default(),
         patience: Duration::from_secs(30),
@@ -62,12 +64,22 @@ fn ready() -> Translate {
 
 fn begun(mut translate: Translate) -> Translate {
     let out = turnout(|out| translate.start(out));
-    let id = written(&out)[0]["request_id"].clone();
-    let answer = json!({ "type": "control_response",
-        "response": { "subtype": "success", "request_id": id, "response": {} } });
-    let out = said(&mut translate, &answer);
+    let out = said(&mut translate, &answered_with(&written(&out)[0], &json!({})));
+    let out = said(&mut translate, &taken(&written(&out)[0]));
     assert!(out.reports.contains(&Report::Ready), "{out:?}");
     translate
+}
+
+/// The CLI's answer to a control request of ours.
+fn answered_with(asked: &Value, response: &Value) -> Value {
+    json!({ "type": "control_response",
+        "response": { "subtype": "success", "request_id": asked["request_id"], "response": response } })
+}
+
+/// The CLI's answer to the mode that it is to begin in.
+fn taken(asked: &Value) -> Value {
+    assert_eq!(asked["request"]["subtype"], "set_permission_mode", "{asked}");
+    answered_with(asked, &json!({ "mode": asked["request"]["mode"] }))
 }
 
 fn turnout(work: impl FnOnce(&mut Turnout)) -> Turnout {
@@ -154,6 +166,12 @@ impl Player {
 
     fn play(recorded: &str, name: &str) -> Self {
         let mut player = Self::new(recorded);
+        // The session asks for the mode that the recorded one began in.
+        let modes = recording(recorded, name);
+        let told = modes.iter().find(|line| line.msg["subtype"] == "init");
+        if let Some(mode) = told.and_then(|line| line.msg["permissionMode"].as_str()) {
+            mode.clone_into(&mut player.translate.setup.mode);
+        }
         for Recorded { dir, msg } in recording(recorded, name) {
             if dir == "out" { player.host(&msg) } else { player.agent(&msg) }
         }
@@ -195,7 +213,14 @@ impl Player {
             _ => String::new(),
         };
         let out = turnout(|out| self.translate.line(&line, out));
+        let first_mode =
+            written(&out).into_iter().find(|line| line["request"]["subtype"] == "set_permission_mode");
         self.note(format!("< {} {detail}", text("type")).trim_end(), out);
+        if let Some(asked) = first_mode {
+            // Nobody asked for it when it was recorded.
+            let out = said(&mut self.translate, &taken(&asked));
+            self.note("< control_response, made up", out);
+        }
     }
 
     fn host(&mut self, msg: &Value) {

@@ -145,7 +145,9 @@ fn everything_that_the_first_answer_tells_is_kept_and_init_adds_the_rest() {
     };
     assert_eq!(told, expected);
     assert!(told.modes.is_some_and(|modes| modes.contains(&"plan".into())));
-    let all = known(&[first, said(&mut translate, &init())]);
+    let mut as_set = init();
+    as_set["permissionMode"] = json!("default");
+    let all = known(&[first, said(&mut translate, &as_set), said(&mut translate, &init())]);
     assert_eq!(all.agent_session.as_deref(), Some("5c6d"));
     assert_eq!(all.cwd.as_deref(), Some("/workspace".as_ref()));
     assert_eq!(all.tools, Some(vec!["Task".into(), "Bash".into()]));
