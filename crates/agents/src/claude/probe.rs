@@ -11,6 +11,7 @@ use std::{
 
 use indexmap::IndexMap;
 use portolan_core::ports::{self, Probe};
+use portolan_wire::ndjson;
 use serde::Deserialize;
 
 use super::{Config, KIND, Version, Way, launch};
@@ -28,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub struct Found {
     /// The program.
     pub program: PathBuf,
-    /// Its version, where it is told in a way we know.
-    pub version: Option<Version>,
+    /// Its version.
+    pub version: Version,
     /// How it will be spoken to.
     pub way: Way,
     /// Why so.
@@ -64,7 +65,7 @@ impl Found {
     pub(super) fn probe(&self) -> Probe {
         Probe {
             available: true,
-            version: self.version.map(|version| version.to_string()),
+            version: Some(self.version.to_string()),
             message: self.to_string(),
             program: Some(self.program.display().to_string()),
             road: Some(ports::Road { name: self.road().into(), why: self.why.clone() }),
@@ -97,7 +98,7 @@ pub(super) struct Prober {
     env: IndexMap<String, String>,
     supervision: Arc<Supervision>,
     dial_in: DialIn,
-    versions: Mutex<HashMap<PathBuf, (Stamp, Option<Version>)>>,
+    versions: Mutex<HashMap<PathBuf, (Stamp, Version)>>,
 }
 
 /// When a program was last changed, and how long it is.
@@ -127,7 +128,17 @@ impl Prober {
     pub(super) fn known(&self) -> Option<Version> {
         let program = self.program().ok()?;
         let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        versions.get(&program).and_then(|(_, version)| *version)
+        versions.get(&program).map(|(_, version)| *version)
+    }
+
+    /// What is shown where no session can be started, and why.
+    pub(super) fn unusable(&self, message: String) -> Probe {
+        Probe {
+            message,
+            version: self.known().map(|version| version.to_string()),
+            program: self.program().ok().map(|program| program.display().to_string()),
+            ..Probe::default()
+        }
     }
 
     fn program(&self) -> Result<PathBuf, String> {
@@ -152,8 +163,20 @@ impl Prober {
         ask(program, &self.supervision.home_key, PATIENCE).await
     }
 
-    /// The installed version; `None` where the program runs, but tells it in no way we know.
-    pub(super) async fn version(&self) -> Result<Option<Version>, String> {
+    /// The installed version. The way out where the program is another one, or too old.
+    pub(super) async fn version(&self) -> Result<Version, String> {
+        let version = self.any_version().await?;
+        if version < Version::OLDEST {
+            return Err(format!(
+                "Claude Code {version} is too old: Portolan needs {} or newer; update it \
+                 (`npm install -g @anthropic-ai/claude-code`) or set `agents.{KIND}.command` to a newer one",
+                Version::OLDEST
+            ));
+        }
+        Ok(version)
+    }
+
+    async fn any_version(&self) -> Result<Version, String> {
         let program = self.program()?;
         let stamp = Stamp::of(&program);
         let known = {
@@ -169,7 +192,14 @@ impl Prober {
                 said.code.map_or_else(|| "by a signal".into(), |code| format!("with exit code {code}"));
             return Err(format!("`{} --version` ended {code}: {}", program.display(), said.stderr.trim()));
         }
-        let version = said.output.parse().ok();
+        let version = Version::told(&said.output).ok_or_else(|| {
+            format!(
+                "`{}` is not Claude Code: `--version` prints `{}`; set `agents.{KIND}.command` to the program of Claude \
+                 Code",
+                program.display(),
+                ndjson::head(said.output.trim().as_bytes())
+            )
+        })?;
         if let Some(stamp) = stamp {
             let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
             versions.insert(program, (stamp, version));
@@ -185,7 +215,7 @@ impl Prober {
     pub(super) async fn look(&self) -> Result<Found, String> {
         let program = self.program()?;
         let version = self.version().await?;
-        let (way, why) = self.way(version);
+        let (way, why) = self.way(Some(version));
         Ok(Found { program, version, way, why, login: self.login().await })
     }
 
@@ -253,6 +283,41 @@ mod tests {
         assert_eq!(login(IndexMap::new()).await, Login::No);
         let configured = [("HARBOUR_LOGIN".to_owned(), "true".to_owned())].into();
         assert_eq!(login(configured).await, Login::Yes("harbour".into()));
+    }
+
+    // issue 15, item 30
+    #[tokio::test]
+    async fn another_program_and_a_version_that_is_too_old_are_not_ready_and_say_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let supervision = Arc::new(Supervision::new("test", vec![("PATH".into(), path)]));
+        for (prints, says, version) in [
+            (
+                "1.0.30 (Claude Code)",
+                "Claude Code 1.0.30 is too old: Portolan needs 1.0.128 or newer; update it",
+                Some("1.0.30"),
+            ),
+            (
+                "sleep (GNU coreutils) 9.1",
+                "is not Claude Code: `--version` prints `sleep (GNU coreutils) 9.1`",
+                None,
+            ),
+            ("", "is not Claude Code", None),
+        ] {
+            let script = folder.path().join("claude");
+            std::fs::write(&script, format!("echo '{prints}'\n")).unwrap();
+            let command = vec!["sh".into(), script.into_os_string()];
+            let claude = super::super::Claude::new(
+                Config { command, ..Config::default() },
+                Arc::clone(&supervision),
+                DialIn::new(),
+            );
+            let probe = ports::Agent::probe(&claude).await;
+            assert!(!probe.available && probe.message.contains(says), "{probe:?}");
+            assert!(probe.message.contains("`agents.claude.command`"), "{probe:?}");
+            assert_eq!(probe.version.as_deref(), version);
+            assert!(probe.program.is_some(), "it is there, and cannot be used");
+        }
     }
 
     // covers: 004-110

@@ -10,6 +10,10 @@ use portolan_core::capabilities::Asks;
 pub struct Version(pub u32, pub u32, pub u32);
 
 impl Version {
+    /// The oldest that was seen to work with Portolan. 1.0.30 has no control requests.
+    pub const OLDEST: Self = Self(1, 0, 128);
+    /// The first seen that is told MCP servers over the line.
+    const TAKES_SERVERS: Self = Self(2, 1, 42);
     /// The last that dials any host but the vendor's own.
     pub const LAST_TO_DIAL_IN: Self = Self(2, 1, 120);
     /// The first seen that tells what becomes of each prompt by its uuid.
@@ -24,6 +28,11 @@ impl Version {
     /// The first seen that tells which environment variables it took.
     const TELLS_OF_ENVIRONMENT: Self = Self(2, 1, 325);
 
+    /// Reads what `claude --version` prints: `2.1.325 (Claude Code)`. Another program prints something else.
+    pub(super) fn told(output: &str) -> Option<Self> {
+        output.contains("(Claude Code)").then(|| output.parse().ok()).flatten()
+    }
+
     /// It still dials in where it is told to.
     pub fn dials_in(self) -> bool {
         self <= Self::LAST_TO_DIAL_IN
@@ -37,6 +46,11 @@ impl Version {
     /// It answers a change of the environment.
     pub(super) fn tells_of_environment(self) -> bool {
         self >= Self::TELLS_OF_ENVIRONMENT
+    }
+
+    /// It can be told MCP servers over the line.
+    pub(super) fn takes_servers(self) -> bool {
+        self >= Self::TAKES_SERVERS
     }
 
     pub(super) fn forwards_subagents(self) -> bool {
@@ -87,7 +101,7 @@ impl fmt::Display for Version {
 
 impl FromStr for Version {
     type Err = ();
-    /// Reads what `claude --version` prints, such as `2.1.325 (Claude Code)`.
+    /// Reads the first word.
     fn from_str(text: &str) -> Result<Self, ()> {
         let number = text.split_whitespace().next().ok_or(())?.trim_start_matches('v');
         let number = number.split(['-', '+']).next().ok_or(())?;
@@ -109,6 +123,10 @@ mod tests {
         assert_eq!("v2.1.42-beta.1".parse(), Ok(Version(2, 1, 42)));
         for text in ["", "Claude Code", "2.1", "2.1.x", "2.1.3.4"] {
             assert_eq!(text.parse::<Version>(), Err(()), "{text:?}");
+        }
+        assert_eq!(Version::told("2.1.325 (Claude Code)\n"), Some(Version(2, 1, 325)));
+        for other in ["2.1.325", "sleep (GNU coreutils) 9.1", "9.1.0 (Harbour Code)", "(Claude Code)"] {
+            assert_eq!(Version::told(other), None, "{other:?}");
         }
     }
 

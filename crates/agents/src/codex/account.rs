@@ -36,10 +36,7 @@ impl Purse {
     }
 
     async fn look_now(&self) -> Result<AccountState, AccountError> {
-        let mut line = Asking::begin(&self.prober).await?;
-        let told = read(&mut line).await;
-        line.end().await;
-        Ok(told?)
+        Ok(look(&self.prober).await?)
     }
 
     async fn log_out_now(&self) -> Result<AccountState, AccountError> {
@@ -97,6 +94,14 @@ impl From<Unanswered> for AccountError {
             Unanswered::Refused(error) => Self(format!("Codex would not: {error}")),
         }
     }
+}
+
+/// Who is logged in, and whether anyone has to be.
+pub(super) async fn look(prober: &Prober) -> Result<AccountState, Unanswered> {
+    let mut line = Asking::begin(prober).await?;
+    let told = read(&mut line).await;
+    line.end().await;
+    told
 }
 
 fn asked(with: &LogIn) -> Value {

@@ -10,6 +10,7 @@ mod errors;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod items;
+mod late;
 mod launch;
 mod modes;
 mod notices;
@@ -17,6 +18,7 @@ mod past;
 pub mod probe;
 mod prompts;
 mod requests;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -70,7 +72,7 @@ impl Codex {
         let found = self.prober.found().await;
         let plan = launch::Plan { launch: &launch, config: &self.config, supervision: &self.supervision };
         let (program, version) = match found {
-            Ok(found) => (plan.program(found.command), found.version),
+            Ok(found) => (plan.program(found.command), Some(found.version)),
             Err(why) => (Err(why), None),
         };
         let translator = Box::new(translate::Translate::new(plan.setup()));
@@ -114,7 +116,7 @@ impl Agent for Codex {
         Box::pin(async {
             match self.prober.look().await {
                 Ok(probe) => probe,
-                Err(message) => Probe { message, ..Probe::default() },
+                Err(message) => self.prober.unusable(message),
             }
         })
     }

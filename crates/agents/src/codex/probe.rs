@@ -9,8 +9,9 @@ use std::{
 
 use indexmap::IndexMap;
 use portolan_core::ports::{Login, Probe, Road};
+use portolan_wire::ndjson;
 
-use super::{Config, KIND, launch};
+use super::{Config, KIND, account, launch};
 use crate::{
     Supervision,
     child::{
@@ -22,6 +23,9 @@ use crate::{
 /// How long `codex --version` may take. A cold start reads a large program from disk.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The oldest Codex whose app-server was seen to work with Portolan.
+const OLDEST: [u64; 3] = [0, 144, 6];
+
 /// What to do when it is not logged in.
 pub(super) const LOG_IN: &str = "run `portolan account codex login` or `codex login`; a model provider of your own in `~/.codex/config.toml` needs none";
 
@@ -30,12 +34,12 @@ pub(super) const LOG_IN: &str = "run `portolan account codex login` or `codex lo
 pub(super) struct Found {
     /// The program and its first arguments.
     pub(super) command: Vec<OsString>,
-    pub(super) version: Option<String>,
+    pub(super) version: String,
     why: &'static str,
 }
 
 /// A program, when it was last changed, and its version.
-type Known = (PathBuf, Option<SystemTime>, Option<String>);
+type Known = (PathBuf, Option<SystemTime>, String);
 
 /// Looks, and remembers the version of a program that has not changed since.
 #[derive(Debug)]
@@ -77,8 +81,33 @@ impl Prober {
         ask(program, &self.supervision.home_key, PATIENCE).await
     }
 
-    /// What to start: the native program, where it is found behind npm's script.
+    /// What is shown where no session can be started, and why.
+    pub(super) fn unusable(&self, message: String) -> Probe {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Probe {
+            message,
+            version: known.map(|(.., version)| version),
+            program: self.program().ok().map(|program| program.display().to_string()),
+            ..Probe::default()
+        }
+    }
+
+    /// What to start. The way out where the program is another one, or too old.
     pub(super) async fn found(&self) -> Result<Found, String> {
+        let found = self.any_found().await?;
+        if numbers(&found.version).is_none_or(|version| version < OLDEST) {
+            let [major, minor, patch] = OLDEST;
+            return Err(format!(
+                "Codex {} is too old: Portolan needs {major}.{minor}.{patch} or newer; update it (`npm install -g \
+                 @openai/codex`) or set `agents.{KIND}.command` to a newer one",
+                found.version
+            ));
+        }
+        Ok(found)
+    }
+
+    /// The native program, where it is found behind npm's script.
+    async fn any_found(&self) -> Result<Found, String> {
         let program = self.program()?;
         let (program, why) = match launch::native(&program) {
             Some(native) => (native, "the native program behind npm's script"),
@@ -100,7 +129,13 @@ impl Prober {
                 said.code.map_or_else(|| "by a signal".into(), |code| format!("with exit code {code}"));
             return Err(format!("`{} --version` ended {code}: {}", program.display(), said.stderr.trim()));
         }
-        let version = version(&said.output);
+        let version = version(&said.output).ok_or_else(|| {
+            format!(
+                "`{}` is not Codex: `--version` prints `{}`; set `agents.{KIND}.command` to the program of Codex",
+                program.display(),
+                ndjson::head(said.output.trim().as_bytes())
+            )
+        })?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some((program, changed, version.clone()));
         Ok(Found { command, version, why })
@@ -123,8 +158,10 @@ impl Prober {
                     said.stderr.lines().chain(said.output.lines()).find(|line| line.contains("Logged in"));
                 Some(Login::LoggedIn { how: line.unwrap_or("it does not say how").trim().to_owned() })
             }
+            // With a model provider of the user's own no login is needed. Only the app-server knows.
             Ok(said) if said.output.contains("Not logged in") || said.stderr.contains("Not logged in") => {
-                Some(Login::LoggedOut { way_out: LOG_IN.into() })
+                let logged_out = Some(Login::LoggedOut { way_out: LOG_IN.into() });
+                account::look(self).await.map_or(logged_out, |state| state.login)
             }
             _ => None,
         };
@@ -141,7 +178,7 @@ impl Prober {
                 program.as_deref().unwrap_or_default(),
                 found.why
             ),
-            version: found.version,
+            version: Some(found.version),
             program,
             road: Some(Road { name: "app-server".into(), why: found.why.into() }),
             login,
@@ -149,11 +186,19 @@ impl Prober {
     }
 }
 
-/// Reads what `codex --version` prints: `codex-cli 0.166.0`.
+/// Reads what `codex --version` prints: `codex-cli 0.166.0`. Another program prints something else.
 fn version(output: &str) -> Option<String> {
-    let word =
-        output.split_whitespace().find(|word| word.starts_with(|first: char| first.is_ascii_digit()))?;
-    Some(word.to_owned())
+    let mut words = output.split_whitespace().skip_while(|word| *word != "codex-cli").skip(1);
+    words.next().filter(|word| numbers(word).is_some()).map(str::to_owned)
+}
+
+/// The numbers of a version, without what stands behind them.
+fn numbers(version: &str) -> Option<[u64; 3]> {
+    let mut parts = version.split(['-', '+']).next()?.split('.').map(str::parse);
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch)), None) => Some([major, minor, patch]),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -164,7 +209,7 @@ mod tests {
     async fn a_look_sees_the_version_and_the_login_or_what_to_install() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("codex");
-        let text = "case \"$1\" in\n--version) echo 'codex-cli 0.166.0' ;;\n\
+        let text = "case \"$1\" in\n--version) echo 'codex-cli 0.166.0' ;;\napp-server) exit 1 ;;\n\
                     *) if [ -n \"$HARBOUR\" ]; then echo 'Logged in using an API key' >&2; \
                     else echo 'Not logged in' >&2; exit 1; fi ;;\nesac\n";
         std::fs::write(&script, text).unwrap();
@@ -183,5 +228,62 @@ mod tests {
         let missing = Config { command: vec!["no-such-codex".into()], ..Config::default() };
         let missing = Prober::new(&missing, Arc::clone(&supervision)).look().await.unwrap_err();
         assert!(missing.contains("npm install -g @openai/codex"), "{missing}");
+    }
+    fn prober(folder: &Path, script: &str) -> Prober {
+        let file = folder.join("codex");
+        std::fs::write(&file, script).unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let supervision = Arc::new(Supervision::new("test", vec![("PATH".into(), path)]));
+        let command = vec!["sh".into(), file.into_os_string()];
+        Prober::new(&Config { command, ..Config::default() }, supervision)
+    }
+
+    // issue 15, item 30
+    #[tokio::test]
+    async fn another_program_and_a_version_that_is_too_old_are_not_ready_and_say_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for (prints, says, version) in [
+            (
+                "codex-cli 0.20.0",
+                "Codex 0.20.0 is too old: Portolan needs 0.144.6 or newer; update it",
+                Some("0.20.0"),
+            ),
+            (
+                "sleep (GNU coreutils) 9.1",
+                "is not Codex: `--version` prints `sleep (GNU coreutils) 9.1`",
+                None,
+            ),
+            ("0.166.0", "is not Codex", None),
+        ] {
+            let prober = prober(folder.path(), &format!("echo '{prints}'\n"));
+            let why = prober.look().await.unwrap_err();
+            assert!(why.contains(says) && why.contains("`agents.codex.command`"), "{why}");
+            let probe = prober.unusable(why);
+            assert!(!probe.available && probe.program.is_some(), "{probe:?}");
+            assert_eq!(probe.version.as_deref(), version);
+        }
+    }
+
+    // issue 15, item 30
+    #[tokio::test]
+    async fn with_a_model_provider_of_the_users_own_no_login_is_missed() {
+        let folder = tempfile::tempdir().unwrap();
+        for (needs, expected) in [(false, None), (true, Some(Login::LoggedOut { way_out: LOG_IN.into() }))] {
+            let script = format!(
+                r#"case "$1" in
+                --version) echo 'codex-cli 0.166.0'; exit 0 ;;
+                login) echo 'Not logged in' >&2; exit 1 ;;
+                esac
+                while read -r line; do
+                    id=${{line#*\"id\":}}; id=${{id%%[!0-9]*}}
+                    case "$line" in
+                    *'"account/read"'*) echo "{{\"id\":$id,\"result\":{{\"account\":null,\"requiresOpenaiAuth\":{needs}}}}}" ;;
+                    *'"id"'*) echo "{{\"id\":$id,\"result\":{{}}}}" ;;
+                    esac
+                done"#
+            );
+            let probe = prober(folder.path(), &script).look().await.unwrap();
+            assert_eq!(probe.login, expected, "{}", probe.message);
+        }
     }
 }

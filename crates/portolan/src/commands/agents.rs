@@ -20,7 +20,11 @@ pub(super) async fn agents(context: &Context, probe: bool) -> Outcome {
         let (version, state, message) = match &agent.probe {
             Some(found) => (
                 found.version.as_deref().map_or_else(|| "-".into(), clean::line),
-                if found.available { "ready" } else { "missing" },
+                match (found.available, &found.program) {
+                    (true, _) => "ready",
+                    (false, Some(_)) => "not usable",
+                    (false, None) => "missing",
+                },
                 clean::line(&found.message),
             ),
             None => ("-".into(), "not looked at", String::new()),
