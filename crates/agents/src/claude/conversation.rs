@@ -344,7 +344,7 @@ impl Translate {
         let blocks: Vec<Block> = raw_blocks.into_iter().filter_map(|raw| wire::open(Some(raw))).collect();
         let mut is_understood = blocks.len() == all;
         let results = blocks.iter().filter(|block| block.kind == "tool_result").count();
-        if envelope.is_replay == Some(true) && results == 0 {
+        if results == 0 && self.is_echo(envelope) {
             let text = blocks.iter().filter_map(|block| block.text.as_deref()).collect::<Vec<_>>().join("\n");
             return self.user_text(&text, parent.as_deref(), envelope, out);
         }
@@ -389,7 +389,7 @@ impl Translate {
             let text = said.to_owned();
             return out.event(Event::Notice { level: Level::Warning, text });
         }
-        if envelope.is_replay == Some(true) {
+        if self.is_echo(envelope) {
             if let Some(uuid) = &envelope.uuid {
                 self.prompt_echoed(uuid, out);
             }

@@ -43,7 +43,7 @@ impl Trouble {
         }
         match self.word.as_deref() {
             // Some versions call it `rate_limit`, some `server_error`.
-            _ if self.status == Some(529) => ErrorKind::Overloaded,
+            _ if self.status() == Some(529) => ErrorKind::Overloaded,
             Some("authentication_failed") => ErrorKind::Auth,
             Some("billing_error") => ErrorKind::Billing,
             Some("rate_limit") => ErrorKind::RateLimit,
@@ -56,8 +56,14 @@ impl Trouble {
         }
     }
 
+    /// Versions up to 2.1.89 tell the status in words alone: `API Error: 429 {"type":"error",…}`.
+    fn status(&self) -> Option<u16> {
+        let in_words = || self.text.strip_prefix("API Error: ")?.get(..3)?.parse().ok();
+        self.status.or_else(in_words)
+    }
+
     fn kind_by_status(&self) -> ErrorKind {
-        match self.status {
+        match self.status() {
             Some(401 | 403) => ErrorKind::Auth,
             Some(402) => ErrorKind::Billing,
             Some(404) => ErrorKind::ModelNotFound,
@@ -136,6 +142,24 @@ mod tests {
         ] {
             assert_eq!(kind(word, status, text), expected, "{word} {status:?} {text}");
         }
+    }
+
+    // issue 15, item 31
+    #[test]
+    fn an_error_that_old_versions_tell_in_words_alone_has_its_kind_and_a_way_out() {
+        for (status, expected) in [
+            (401, ErrorKind::Auth),
+            (429, ErrorKind::RateLimit),
+            (500, ErrorKind::Server),
+            (529, ErrorKind::Overloaded),
+        ] {
+            let text = format!(r#"API Error: {status} {{"type":"error","error":{{"message":"so it is"}}}}"#);
+            let info = Trouble { text, ..Trouble::default() }.info();
+            assert_eq!(info.kind, expected, "{status}");
+            assert!(info.way_out.is_some(), "{status}");
+        }
+        let other = Trouble { text: "API Error: who knows".into(), ..Trouble::default() };
+        assert_eq!(other.info().kind, ErrorKind::Unknown);
     }
 
     #[test]

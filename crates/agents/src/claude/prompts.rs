@@ -12,7 +12,7 @@ use portolan_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{KIND, names, translate::Translate};
+use super::{KIND, names, translate::Translate, wire::Envelope};
 use crate::driver::Turnout;
 
 /// Prompts that the CLI has not taken up yet, oldest first.
@@ -75,6 +75,12 @@ impl Translate {
                 None => self.prompts.set_off += 1,
             }
         }
+    }
+
+    /// Is this a prompt that is said again? 1.0 does not mark it as such.
+    pub(super) fn is_echo(&self, message: &Envelope<'_>) -> bool {
+        let sent = |uuid: &str| self.prompts.sent.iter().any(|(_, sent)| sent == uuid);
+        message.is_replay == Some(true) || message.uuid.as_deref().is_some_and(sent)
     }
 
     /// The CLI echoes a prompt. Versions that do not tell more do so when they take it up.

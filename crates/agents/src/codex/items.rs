@@ -307,6 +307,7 @@ impl Translate {
         let content = tools::result(item, streamed);
         let changes = if outcome == ToolOutcome::Done { tool.changes } else { vec![] };
         out.event_with_raw(Event::ToolResult { tool: id, parent, outcome, content, changes }, line);
+        self.command_ended(&told.thread_id, out);
     }
 }
 

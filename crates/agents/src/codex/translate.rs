@@ -16,7 +16,15 @@ use portolan_wire::jsonrpc::{self, Dialect, Message};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    KIND, calls::Calls, items::Items, requests::Requests, threads::Threads, turns::Turns, wire, wire::Told,
+    KIND,
+    calls::Calls,
+    items::Items,
+    late::LATE,
+    requests::Requests,
+    settings::SAYS_SO,
+    threads::Threads,
+    turns::Turns,
+    wire::{self, Told},
 };
 use crate::{
     driver::{self, Timer, Translator, Turnout},
@@ -199,6 +207,7 @@ impl Translator for Translate {
     }
 
     fn instruct(&mut self, Instruction { ticket, order }: Instruction, out: &mut Turnout) {
+        self.end_held_turns(out);
         match order {
             Order::Prompt { content } => self.prompt(ticket, &content, out),
             Order::Steer { content } => self.steer(ticket, content, out),
@@ -213,10 +222,15 @@ impl Translator for Translate {
     }
 
     fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
-        self.overdue(timer, out);
+        match timer {
+            LATE => self.end_held_turns(out),
+            SAYS_SO => self.mode_not_said(out),
+            timer => self.overdue(timer, out),
+        }
     }
 
     fn farewell(&mut self, out: &mut Turnout) {
+        self.end_held_turns(out);
         if self.turns.running() {
             self.interrupt(None, out);
         }

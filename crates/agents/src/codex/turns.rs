@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::{
     calls::What,
     errors,
+    late::Held,
     prompts::Turning,
     threads::Whose,
     translate::Translate,
@@ -40,6 +41,8 @@ pub(super) struct Turns {
     steering: Vec<(Ticket, Vec<Content>)>,
     /// The turn that runs was asked for to make the context smaller.
     compacts: bool,
+    /// Ends that wait for commands.
+    pub(super) held: Held,
 }
 
 #[derive(Debug, Default)]
@@ -132,6 +135,7 @@ impl Translate {
         if !self.threads.is_main(&told.thread_id) {
             return self.subagent_begins(&told.thread_id, None, out);
         }
+        self.end_held_turns(out);
         let origin = if self.calls.is_beginning_a_turn() { TurnOrigin::Prompt } else { TurnOrigin::Agent };
         let begun = self.turns.current.is_none();
         let turn = self.turns.current.get_or_insert_default();
@@ -144,11 +148,11 @@ impl Translate {
         self.send_steering(out);
     }
 
-    pub(super) fn turn_completed(&mut self, told: Told, line: &str, out: &mut Turnout) {
-        if !self.threads.is_main(&told.thread_id) {
-            return self.subagent_ends(&told.thread_id, &told.turn, out);
+    pub(super) fn turn_ends(&mut self, thread: &str, turn: Wire, line: &str, out: &mut Turnout) {
+        if !self.threads.is_main(thread) {
+            return self.subagent_ends(thread, &turn, out);
         }
-        let Wire { id, status, error, duration_ms } = told.turn;
+        let Wire { id, status, error, duration_ms } = turn;
         let outcome = match status.as_str() {
             "interrupted" => TurnOutcome::Interrupted,
             "failed" => TurnOutcome::Failed,
@@ -157,8 +161,7 @@ impl Translate {
         let turn = self.turns.current.take().unwrap_or_default();
         self.turns.last = Some(id);
         self.turns.compacts = false;
-        let thread = self.threads.main().unwrap_or_default().to_owned();
-        self.items.turn_ends(&thread, outcome, out);
+        self.items.turn_ends(thread, outcome, out);
         let error = error.or(turn.trouble).filter(|_| outcome == TurnOutcome::Failed);
         let structured = self.setup.schema.as_ref().filter(|_| outcome == TurnOutcome::Completed);
         let structured =

@@ -11,13 +11,16 @@ use super::{Player, folder};
 const NEW: &str = "2.1.325-stdio";
 const MIDDLE: &str = "2.1.120-ws";
 const OLD: &str = "2.1.42-ws";
+const OLD_PIPES: &str = "2.1.42-stdio";
+const OLDEST: &str = "1.0.128-stdio";
+const ALL: [&str; 5] = [NEW, MIDDLE, OLD, OLD_PIPES, OLDEST];
 
 // covers: 000-015, 000-022, 000-023, 000-025, 000-031, 003-124, 003-127, 003-128, 003-133, 003-134, 004-033, 004-034,
 // covers: 004-035, 004-036, 004-038, 004-040
 #[test]
 fn every_recording_gives_what_is_expected_of_it() {
     let mut names = vec![];
-    for recorded in [NEW, MIDDLE, OLD] {
+    for recorded in ALL {
         for entry in std::fs::read_dir(folder().join(recorded)).unwrap() {
             let path = entry.unwrap().path();
             names.push((recorded, path.file_stem().unwrap().to_str().unwrap().to_owned()));
@@ -55,7 +58,7 @@ fn consumed(player: &Player) -> usize {
 
 #[test]
 fn no_recording_holds_anything_that_is_not_understood() {
-    for recorded in [NEW, MIDDLE, OLD] {
+    for recorded in ALL {
         for entry in std::fs::read_dir(folder().join(recorded)).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap();
@@ -102,6 +105,27 @@ fn a_success_that_is_an_error_is_an_error_of_its_kind() {
     }
 }
 
+// issue 15, item 31: too many requests ended as an unknown error without a way out.
+#[test]
+fn too_many_requests_are_told_as_such_by_an_old_version() {
+    let player = Player::play(OLD_PIPES, "k-e429-exhausted");
+    let error = results(&player)[0].error.clone().unwrap();
+    assert_eq!(error.kind, ErrorKind::RateLimit, "{error:?}");
+    assert!(error.way_out.is_some());
+}
+
+// issue 15, item 31: each prompt was told again as a notice.
+#[test]
+fn the_echo_of_a_prompt_is_no_notice_even_where_it_is_not_marked() {
+    let player = Player::play(OLDEST, "a-echo-without-a-mark");
+    let notices = player
+        .reports
+        .iter()
+        .filter(|report| matches!(report, Report::Event { event: Event::Notice { .. }, .. }))
+        .count();
+    assert_eq!((notices, consumed(&player), results(&player).len()), (0, 1, 1));
+}
+
 // covers: 003-098
 #[test]
 fn limits_have_outcomes_of_their_own_and_the_next_prompt_works() {
@@ -140,7 +164,7 @@ fn a_turn_that_starts_by_itself_is_the_agents_own() {
     }
 }
 
-// covers: 000-040, 003-078, 003-081, 003-082
+// covers: 000-040, 003-078, 003-081
 #[test]
 fn two_subagents_ask_at_once_and_each_is_known_by_its_call() {
     let player = Player::play(NEW, "b14-concurrent-permissions");

@@ -132,6 +132,14 @@ impl Items {
         }
     }
 
+    /// Does a command of this thread run, as far as is told?
+    pub(in crate::codex) fn runs_commands(&self, thread: &str) -> bool {
+        let runs = |(key, open): (&Name, &Open)| {
+            key.0 == thread && open.kind == Kind::Command && open.state == State::Runs
+        };
+        self.open.iter().any(runs)
+    }
+
     /// Is it a task that goes on?
     pub(in crate::codex) fn is_task(&self, task: &str) -> bool {
         self.open.values().any(|open| open.name == task && open.state != State::Runs)

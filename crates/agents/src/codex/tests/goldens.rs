@@ -7,7 +7,7 @@ use portolan_core::{
 };
 use serde_json::Value;
 
-use super::{Player, RECORDED, folder};
+use super::{Player, RECORDED, folder, recording_of};
 
 pub(super) fn names() -> Vec<String> {
     let files = std::fs::read_dir(folder().join(RECORDED)).unwrap();
@@ -129,6 +129,21 @@ fn a_command_that_outlives_its_turn_becomes_a_task_and_ends_as_one() {
         })
         .collect();
     assert_eq!(statuses, [TaskStatus::Running, TaskStatus::Completed]);
+}
+
+// issue 15, item 31: 0.144.6 tells the end of a command after that of its turn.
+#[test]
+fn a_command_that_has_ended_is_not_shown_as_going_on_where_its_end_is_told_late() {
+    let player = Player::play_lines(&recording_of("0.144.6", "exec_late"));
+    assert_eq!(tool_outcomes(&player), [ToolOutcome::Done]);
+    assert!(!events(&player).any(|event| matches!(event, Event::TaskChanged { .. })));
+    let result = player
+        .reports
+        .iter()
+        .position(|report| matches!(report, Report::Event { event: Event::ToolResult { .. }, .. }));
+    let ended = player.reports.iter().position(|report| matches!(report, Report::TurnEnded { .. }));
+    assert!(result.is_some() && result < ended, "{:?}", player.reports);
+    assert_eq!(results(&player)[0].outcome, TurnOutcome::Completed);
 }
 
 // covers: 003-044

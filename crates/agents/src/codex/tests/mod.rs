@@ -22,6 +22,8 @@ use serde_json::{Value, json};
 
 use super::{
     fuzz::setup,
+    late::LATE,
+    modes,
     translate::{Setup, Translate},
 };
 use crate::driver::{Translator as _, Turnout};
@@ -86,7 +88,11 @@ struct Line {
 }
 
 fn recording(name: &str) -> Vec<Line> {
-    let path = folder().join(RECORDED).join(format!("{name}.ndjson"));
+    recording_of(RECORDED, name)
+}
+
+fn recording_of(version: &str, name: &str) -> Vec<Line> {
+    let path = folder().join(version).join(format!("{name}.ndjson"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -124,9 +130,21 @@ impl Player {
     }
 
     fn play(name: &str) -> Self {
+        Self::play_lines(&recording(name))
+    }
+
+    /// The session asks for the mode that the recorded thread began in.
+    fn play_lines(lines: &[Line]) -> Self {
         let mut player = Self::new();
-        for line in recording(name) {
-            player.line(&line);
+        let begun = lines.iter().map(|line| &line.msg["result"]).find(|result| result["sandbox"].is_object());
+        player.translate.setup.mode =
+            begun.and_then(|begun| modes::named(&begun["approvalPolicy"], &begun["sandbox"], &Value::Null));
+        for line in lines {
+            player.line(line);
+        }
+        let out = turnout(|out| player.translate.timeout(LATE, out));
+        if !out.reports.is_empty() {
+            player.note("(a moment later)", out);
         }
         player
     }

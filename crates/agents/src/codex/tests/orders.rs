@@ -144,6 +144,12 @@ fn in_another_mode_than_was_asked_for_nothing_begins_and_that_one_is_not_told() 
     assert_eq!(modes(&begins), [""; 0], "it would be asked for at the next start");
     assert!(!begins.reports.contains(&Report::Ready));
     let out = said(&mut codex, &answer_to(&begins, "thread/settings/update", &json!({})));
+    assert!(!out.reports.contains(&Report::Ready), "it has not said yet that it is in it");
+    let in_mode = |policy: &str| {
+        let settings = json!({ "approvalPolicy": policy, "sandboxPolicy": { "type": "readOnly" } });
+        json!({ "method": "thread/settings/updated", "params": { "threadId": "T", "threadSettings": settings } })
+    };
+    let out = said(&mut codex, &in_mode("on-request"));
     assert_eq!(modes(&out), ["read-only"]);
     assert!(out.reports.contains(&Report::Ready));
 
@@ -157,7 +163,21 @@ fn in_another_mode_than_was_asked_for_nothing_begins_and_that_one_is_not_told() 
     let last = begins.timers.iter().rfind(|(_, after)| after.is_some()).unwrap().0;
     let silent = turnout(|out| codex.timeout(last, out));
     let (_, unknown) = begun("yolo");
-    for (out, why) in [(refused, "not today"), (silent, "30 s"), (unknown, "no such mode")] {
+    let (mut codex, begins) = begun("read-only");
+    let out = said(&mut codex, &answer_to(&begins, "thread/settings/update", &json!({})));
+    let waits = out.timers.last().unwrap().0;
+    let unsaid = turnout(|out| codex.timeout(waits, out));
+    let (mut codex, begins) = begun("read-only");
+    said(&mut codex, &answer_to(&begins, "thread/settings/update", &json!({})));
+    assert_eq!(modes(&said(&mut codex, &in_mode("never"))), [""; 0]);
+    let another = turnout(|out| codex.timeout(waits, out));
+    for (out, why) in [
+        (refused, "not today"),
+        (silent, "30 s"),
+        (unknown, "no such mode"),
+        (unsaid, "did not say within 30 s"),
+        (another, "but that it is in `never, readOnly`"),
+    ] {
         assert!(out.fault.as_ref().is_some_and(|fault| fault.contains(why)), "{out:?}");
         assert!(
             events(&out).iter().any(|event| matches!(event, Event::Failure { recoverable: false, .. })),
@@ -169,6 +189,38 @@ fn in_another_mode_than_was_asked_for_nothing_begins_and_that_one_is_not_told() 
     let (_, out) = begun("granular, dangerFullAccess");
     assert_eq!(modes(&out), ["granular, dangerFullAccess"]);
     assert!(out.reports.contains(&Report::Ready));
+}
+
+// issue 15, item 26
+#[test]
+fn a_session_that_names_no_mode_begins_in_one_in_which_codex_asks() {
+    for (policy, sandbox, expected) in [
+        ("on-request", "readOnly", None),
+        ("on-request", "workspaceWrite", None),
+        ("never", "dangerFullAccess", Some("full-access")),
+        ("on-request", "dangerFullAccess", Some("on-request, dangerFullAccess")),
+    ] {
+        let mut codex = Translate::new(setup());
+        let out = turnout(|out| codex.start(out));
+        let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
+        let thread = json!({ "thread": { "id": "T" }, "model": "m", "approvalPolicy": policy,
+            "sandbox": { "type": sandbox } });
+        let out = said(&mut codex, &answer_to(&out, "thread/start", &thread));
+        let Some(own) = expected else {
+            assert!(out.reports.contains(&Report::Ready), "{policy}, {sandbox}: {out:?}");
+            continue;
+        };
+        let notice = |event: &&Event| matches!(event, Event::Notice { text, .. } if text.contains(&format!("`{own}`")));
+        assert!(events(&out).iter().any(notice), "{out:?}");
+        let asked =
+            written(&out).into_iter().find(|line| line["method"] == "thread/settings/update").unwrap();
+        let params = &asked["params"];
+        assert_eq!(
+            (&params["approvalPolicy"], &params["sandboxPolicy"]["type"]),
+            (&json!("on-request"), &json!("readOnly"))
+        );
+        assert!(!out.reports.contains(&Report::Ready));
+    }
 }
 
 #[test]
