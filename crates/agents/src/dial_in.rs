@@ -193,6 +193,7 @@ mod tests {
         assert!(dial_in.admit(session, expected.secret.reveal()).is_some());
     }
 
+    // covers: 003-094
     #[tokio::test]
     async fn each_start_has_its_own_secret_and_an_ended_one_is_not_expected() {
         let (dial_in, session) = (open(), SessionId::from_u128(7));
@@ -212,8 +213,9 @@ mod tests {
         assert!(DialIn::new().expect(SessionId::from_u128(7)).is_none());
     }
 
+    // covers: 003-094
     #[tokio::test]
-    async fn frames_go_both_ways() {
+    async fn frames_go_both_ways_until_the_agents_side_is_let_go_of() {
         let (dial_in, session) = (open(), SessionId::from_u128(7));
         let mut expected = dial_in.expect(session).unwrap();
         let mut admitted = dial_in.admit(session, expected.secret.reveal()).unwrap();

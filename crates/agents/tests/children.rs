@@ -122,6 +122,27 @@ async fn dropping_the_link_leaves_no_process() {
     eventually("both are gone", || !runs(agent) && !runs(orphan)).await;
 }
 
+/// What a process has open: pipes and sockets by their number, files by their path.
+fn open_in(process: &str) -> Vec<String> {
+    let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let target = |link: std::fs::DirEntry| std::fs::read_link(link.path()).ok();
+    descriptors.filter_map(target).map(|target| target.display().to_string()).collect()
+}
+
+// covers: 003-094
+#[tokio::test]
+async fn dropping_the_link_leaves_no_end_of_its_pipes_open() {
+    let session = Session::demo(spec()).await;
+    let (agent, ours) = (session.pid, open_in("self"));
+    let mut shared = open_in(&agent.to_string());
+    shared.retain(|end| (end.starts_with("pipe:") || end.starts_with("socket:")) && ours.contains(end));
+    assert!(shared.len() >= 3, "its input, its output and its errors: {shared:?}");
+    drop(session);
+    eventually("the process is gone", || !runs(agent)).await;
+    let left = || open_in("self").into_iter().filter(|end| shared.contains(end)).count();
+    eventually("our ends are closed", || left() == 0).await;
+}
+
 #[tokio::test]
 async fn a_grandchild_that_dropped_its_marker_dies_when_its_agent_is_stopped() {
     let script = "env -i setsid sleep 600 & echo $!; wait";

@@ -224,7 +224,6 @@ async fn a_prompt_that_is_steered_cuts_what_is_said_and_the_turn_goes_on_with_it
     session.stop().await;
 }
 
-// covers: 002-073
 #[tokio::test]
 async fn edited_input_is_what_the_tool_is_called_with() {
     let mut session = Session::demo(spec()).await;

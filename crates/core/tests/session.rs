@@ -400,7 +400,7 @@ async fn an_interrupt_on_its_way_when_the_disk_fills_up_still_reaches_the_agent(
     assert_eq!(agent.told().await.order, Order::Interrupt);
 }
 
-// covers: 003-104, 000-040
+// covers: 003-104
 #[tokio::test]
 async fn fifty_answers_at_once_reach_the_agent_as_one_and_the_others_learn_who_was_first() {
     let world = World::new().await;

@@ -162,6 +162,7 @@ mod tests {
         variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
     }
 
+    // covers: 003-096
     #[test]
     fn our_own_tokens_and_injection_are_withheld_and_the_rest_is_passed_on() {
         let own = user(&[

@@ -81,8 +81,14 @@ async fn schema(bench: &Bench) -> Result<(), Fault> {
     let schema = json!({ "type": "object", "properties": { "fathoms": { "type": "integer" } },
         "required": ["fathoms"], "additionalProperties": false });
     let prompt = vec![Content::text("how deep is it")];
-    let spec = SessionSpec { json_schema: Some(schema), prompt, ..bench.spec() };
+    let spec = SessionSpec { json_schema: Some(schema.clone()), prompt, ..bench.spec() };
     let result = bench.session_from(spec).await?.turn_end().await?;
+    // The scripted model answers with JSON whatever it is asked, so that only the request tells.
+    let formats: Vec<_> =
+        bench.asked().iter().map(|request| request.body["text"]["format"].clone()).collect();
+    if !formats.iter().any(|format| format["schema"] == schema) {
+        return Err(Fault::wrong(format!("the model was asked for {formats:?}")));
+    }
     if result.structured == Some(json!({ "fathoms": 6 })) {
         Ok(())
     } else {

@@ -53,10 +53,14 @@ fn allow(input: Option<Value>) -> Answer {
     Answer::Allow { input, scope: Scope::Session, mode: None, option: None }
 }
 
-// covers: 000-021, 000-036, 003-131
+// covers: 000-021, 000-036, 000-040, 003-131
 #[test]
 fn a_permission_shows_everything_the_cli_tells_of_it() {
-    let (_, asked) = opened(&said(&mut ready(), &tool_request()));
+    let out = said(&mut ready(), &tool_request());
+    let [Report::RequestOpened { tool, .. }] = &out.reports[..] else { panic!("{out:?}") };
+    assert_eq!(tool.as_deref(), Some("t1"));
+    let (key, asked) = opened(&out);
+    assert_eq!(key, "k1");
     let Ask::Permission { tool_name, input, description, reason, blocked_path, suggestions, .. } = asked
     else {
         panic!("{asked:?}")
@@ -68,13 +72,14 @@ fn a_permission_shows_everything_the_cli_tells_of_it() {
     assert_eq!(suggestions.len(), 2, "also those of a newer kind");
 }
 
-// covers: 000-030, 000-032, 000-034, 000-035, 003-104, 004-095, 004-096
+// covers: 002-073, 000-030, 000-032, 000-034, 000-035, 003-104, 004-095, 004-096
 #[test]
 fn an_allow_echoes_the_input_and_never_the_suggestions() {
     let response = answered(tool_request(), allow(None));
     assert_eq!(response.to_string(), r#"{"behavior":"allow","updatedInput":{"command":"ls","z":1,"a":2}}"#);
 }
 
+// covers: 002-073
 #[test]
 fn an_edited_input_takes_the_place_of_the_original() {
     let response = answered(tool_request(), allow(Some(json!({ "command": "pwd" }))));
@@ -508,10 +513,17 @@ fn what_is_not_understood_is_kept_and_stops_nothing() {
         };
         assert_eq!((told.as_str(), raw.as_ref()), (kind, line.as_bytes()));
     }
-    let out = turnout(|out| translate.line("this is no JSON", out));
+    let long = "this is no JSON ".repeat(7);
+    let out = turnout(|out| translate.line(&long, out));
     assert_eq!(out.unreadable, 1);
     let [Event::Notice { level: Level::Warning, text }] = events(&out)[..] else { panic!("{out:?}") };
-    assert!(text.contains("this is no JSON"));
+    assert!(text.ends_with(&long[..100]), "the first 100 characters of it and no more: {text}");
+    let [Report::Event { raw: Some(raw), .. }] = &out.reports[..] else { panic!("{out:?}") };
+    assert_eq!(raw.as_ref(), long.as_bytes(), "all of it is kept");
+    let out =
+        said(&mut translate, &json!({ "type": "system", "subtype": "informational", "content": "after it" }));
+    let [Event::Notice { text, .. }] = events(&out)[..] else { panic!("{out:?}") };
+    assert_eq!(text, "after it");
     assert_eq!(said(&mut translate, &json!({ "type": "keep_alive" })), Turnout::default());
 }
 

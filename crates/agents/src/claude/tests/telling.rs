@@ -229,7 +229,7 @@ fn every_block_is_shown_and_one_of_a_newer_kind_is_kept_as_it_is() {
     }
 }
 
-// covers: 003-122
+// covers: 003-082, 003-122
 #[test]
 fn the_blocks_of_a_message_carry_its_id_its_model_and_whose_it_is() {
     let mut translate = ready();
@@ -252,7 +252,7 @@ fn the_blocks_of_a_message_carry_its_id_its_model_and_whose_it_is() {
     assert_eq!(parent.as_deref(), Some("t1"));
 }
 
-// covers: 003-123
+// covers: 003-082, 003-123
 #[test]
 fn what_a_subagent_streams_is_its_own() {
     let mut translate = ready();

@@ -20,6 +20,37 @@ fn nothing_is_told_to_the_agent_before_it_is_committed() {
     assert_eq!(world.told, [(1, expected)]);
 }
 
+// covers: 000-040
+#[test]
+fn a_pending_request_keeps_everything_that_was_asked_until_it_is_settled() {
+    let mut world = ready();
+    let ask = Ask::Permission {
+        tool_name: "Bash".into(),
+        input: serde_json::json!({ "command": "ls" }),
+        description: Some("List".into()),
+        changes: vec![],
+        reason: Some("why".into()),
+        blocked_path: Some("/p".into()),
+        suggestions: vec![serde_json::json!({ "type": "setMode" })],
+        options: vec![],
+    };
+    let request = RequestId(world.book.head().0 + 1);
+    let (key, tool) = ("key".to_owned(), Some("call".to_owned()));
+    let opened = Report::RequestOpened {
+        key,
+        ask: Box::new(ask.clone()),
+        parent: None,
+        tool: tool.clone(),
+        raw: None,
+    };
+    world.report(opened);
+    let other = world.ask("Read");
+    let kept = &world.book.state().requests[0];
+    assert_eq!((kept.request, &kept.ask, &kept.tool), (request, &ask, &tool));
+    world.send(1, yes(request)).unwrap();
+    assert_eq!(world.open(), [other], "settled, and the other one still waits");
+}
+
 // covers: 000-057
 #[test]
 fn the_second_answer_is_refused_and_learns_who_was_first() {
