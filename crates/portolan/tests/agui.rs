@@ -134,7 +134,8 @@ fn the_demo_agent_s_tool_is_shown_asked_for_and_run() {
     assert!(arguments > 1, "they stream: {}", run.text);
     // Someone at the command line sees the same request, and is faster.
     let session = asked["sessionId"].as_str().unwrap();
-    assert_eq!(home.run(["approve", session]).code, 0);
+    let number = asked["requestId"].as_str().unwrap();
+    assert_eq!(home.run(["approve", session, number]).code, 0);
     let events = run.events();
     let resolved = events.iter().find(|event| event["name"] == "tool_approval_resolved").unwrap();
     assert_eq!(resolved["value"]["by"], "owner (cli)");

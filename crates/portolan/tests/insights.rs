@@ -236,7 +236,8 @@ async fn an_approval_on_the_command_line_closes_in_the_dashboard_at_once_with_wh
     let mut dashboard = Dashboard::of(&home).await;
     let session = dashboard.create(home.path(), "tool, fast").await;
     let request = dashboard.one("permission.request").await;
-    assert_eq!(home.run(["approve", &session]).code, 0);
+    let number = home.json(["show", &session])["state"]["requests"][0]["request"].to_string();
+    assert_eq!(home.run(["approve", &session, &number]).code, 0);
     let resolved = dashboard.one("permission.resolved").await;
     assert_eq!(resolved["permission_id"], request["permission_id"]);
     assert_eq!(

@@ -23,6 +23,11 @@ fn request(home: &Home, session: &str) -> Value {
     wait_for("a request", || state(home, session)["requests"].get(0).cloned())
 }
 
+/// The number of the request that waits, as one gives it.
+fn number(home: &Home, session: &str) -> String {
+    request(home, session)["request"].to_string()
+}
+
 fn entries(home: &Home, session: &str) -> Vec<Value> {
     let text = home.run(["--json", "show", session, "--entries"]).ok();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -50,7 +55,7 @@ fn two_terminals_see_one_session_and_who_answered() {
         (present == 3).then_some(present)
     });
     assert_eq!(present, 3, "two terminals and the one that looks");
-    assert_eq!(home.run(["approve", &session]).code, 0);
+    assert_eq!(home.run(["approve", &session, &number(&home, &session)]).code, 0);
     assert!(one.line("allowed by").contains("allowed by owner (cli)"));
     assert_eq!(other.line("allowed by"), one.line("allowed by"));
     one.line("── done");
@@ -67,7 +72,7 @@ fn who_joins_late_sees_the_history_and_what_waits() {
     let late = home.watch(["attach", &session, "--from", "0"]);
     late.line("› tool fast");
     late.line("May I use Bash?");
-    assert_eq!(home.run(["deny", &session, "-m", "not now"]).code, 0);
+    assert_eq!(home.run(["deny", &session, &number(&home, &session), "-m", "not now"]).code, 0);
     late.line("denied by owner (cli): not now");
 }
 
@@ -80,6 +85,36 @@ fn a_second_answer_is_refused_and_told_who_was_first() {
     let second = home.run(["deny", &session, &number]);
     assert_eq!(second.code, 4, "{second:?}");
     assert!(second.stderr.contains(&format!("request {number} does not wait")), "{second:?}");
+}
+
+// Issue 15, item 28.
+#[test]
+fn an_answer_without_a_number_never_reaches_a_request_that_nobody_can_have_read() {
+    let home = home();
+    let session = new(&home, "show me everything fast");
+    request(&home, &session);
+    // Pressed again and again: each press may answer only what was there long enough to be read.
+    let answered = |entries: &[Value]| {
+        entries.iter().filter(|entry| entry["event"]["type"] == "request_closed").cloned().collect::<Vec<_>>()
+    };
+    let mut refused = 0;
+    let log = wait_for("two answers", || {
+        let ran = home.run(["approve", &session]);
+        if ran.stderr.contains("has opened only now") {
+            refused += 1;
+            assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:?}");
+            assert!(ran.stderr.contains("May I use"), "what waits is shown: {ran:?}");
+        }
+        assert!(ran.code != 0 || ran.stderr.contains("May I use"), "what is answered is shown: {ran:?}");
+        let log = entries(&home, &session);
+        (answered(&log).len() >= 2).then_some(log)
+    });
+    assert!(refused > 0, "the first press came with the request");
+    for closed in answered(&log) {
+        let opened = log.iter().find(|entry| entry["seq"] == closed["event"]["request"]).unwrap();
+        let open_for = closed["at"].as_i64().unwrap() - opened["at"].as_i64().unwrap();
+        assert!(open_for >= 2000, "a request was answered {open_for} ms after it had opened");
+    }
 }
 
 #[test]
@@ -109,7 +144,7 @@ fn a_question_is_answered_by_numbers_labels_and_own_words() {
         .iter()
         .map(|question| if question["choices"].is_array() { "1".to_owned() } else { "Argo".to_owned() })
         .collect();
-    let mut line = vec!["answer".to_owned(), session.clone()];
+    let mut line = vec!["answer".to_owned(), session.clone(), asked["request"].to_string()];
     line.extend(answers);
     assert_eq!(home.run(&line).code, 0);
     idle(&home, &session);
@@ -142,6 +177,8 @@ fn a_killed_daemon_settles_everything_when_it_comes_back() {
     assert_eq!(state["commands"].as_array().unwrap().len(), 0, "{state}");
     let after = entries(&home, &session);
     assert_eq!(after[..seen.len()], seen, "everything that was seen is there");
+    let last = seen.last().unwrap();
+    assert_eq!(state["summary"]["active_at"], last["at"], "its age is that of what the agent did last");
     let closed = after.iter().find(|entry| entry["event"]["type"] == "request_closed").unwrap();
     assert_eq!(closed["event"]["outcome"]["how"], "agent_gone");
     let ended = after.iter().find(|entry| entry["event"]["type"] == "turn_ended").unwrap();
@@ -192,6 +229,8 @@ fn ids_may_be_shortened_while_they_stay_unique() {
     assert!(list.contains("first"), "{list}");
     let shortest = list.lines().nth(1).unwrap().split_whitespace().next().unwrap();
     assert_eq!(home.json(["show", shortest])["state"]["summary"]["session"], two.as_str());
+    assert_eq!(shortest, &two[28..], "the end, which is chance; the beginning is time");
+    assert_eq!(home.json(["show", &one[30..]])["state"]["summary"]["session"], one.as_str());
     let shared: String = one.chars().zip(two.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
     let unclear = home.run(["show", &shared]);
     assert_ne!(unclear.code, 0, "{unclear:?}");
@@ -360,7 +399,7 @@ fn the_last_words_of_an_agent_stand_in_its_log_without_its_secrets() {
 fn a_viewer_reads_and_may_do_nothing() {
     let home = home();
     let session = new(&home, "tool fast");
-    request(&home, &session);
+    let number = number(&home, &session);
     let file = home.path().join("viewer.token");
     let made = home.run(["token", "create", "vera", "--role", "viewer", "-o", file.to_str().unwrap()]);
     assert_eq!(made.code, 0, "{made:?}");
@@ -379,7 +418,7 @@ fn a_viewer_reads_and_may_do_nothing() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     assert_eq!(vera(&["show", &session]).0, Some(0));
-    for verb in [vec!["approve", &session], vec!["send", &session, "hi"], vec!["token", "list"]] {
+    for verb in [vec!["approve", &session, &number], vec!["send", &session, "hi"], vec!["token", "list"]] {
         let (code, said) = vera(&verb);
         assert!(code == Some(1) && said.contains("role"), "{verb:?}: {said}");
     }

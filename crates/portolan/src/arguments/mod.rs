@@ -149,7 +149,7 @@ pub(crate) enum Verb {
     Deny {
         /// Which session
         id: String,
-        /// Which request; the only open one when absent
+        /// Which request; when absent the only open one, unless it has opened within the last two seconds
         request: Option<u64>,
         /// Why; the agent is told
         #[arg(long, short, value_name = "TEXT")]

@@ -237,7 +237,7 @@ pub(crate) struct Send {
 pub(crate) struct Approve {
     /// Which session
     pub(crate) id: String,
-    /// Which request; the only open one when absent
+    /// Which request; when absent the only open one, unless it has opened within the last two seconds
     pub(crate) request: Option<u64>,
     /// And every later call of this tool in this session
     #[arg(long)]
@@ -260,7 +260,7 @@ pub(crate) struct Answer {
     pub(crate) id: String,
     /// Choices by label or number, or own words; with several questions one for each, commas between choices
     pub(crate) choices: Vec<String>,
-    /// Which request; the only open one when absent
+    /// Which request; when absent the only open one, unless it has opened within the last two seconds
     #[arg(long, short)]
     pub(crate) request: Option<u64>,
     /// Answer one of several questions; may be repeated

@@ -12,7 +12,7 @@ mod tls;
 use std::{collections::VecDeque, time::Duration};
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use portolan_core::CommandId;
+use portolan_core::{CommandId, Millis};
 use portolan_frontends::native::wire::{ClientFrame, ClientInfo, PROTOCOL, ServerInfo, You};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
@@ -55,6 +55,8 @@ pub(crate) struct Client {
     pub(crate) server: ServerInfo,
     /// Who it takes us for.
     pub(crate) you: You,
+    /// How far its clock is ahead of ours, in milliseconds.
+    ahead: i64,
 }
 
 /// The connection is gone, in words.
@@ -107,7 +109,13 @@ impl Client {
                 )));
             }
         };
-        Ok(Self { target, socket, set_aside: VecDeque::new(), server, you })
+        let ahead = server.now.map_or(0, |now| now.0 - Millis::now().0);
+        Ok(Self { target, socket, set_aside: VecDeque::new(), server, you, ahead })
+    }
+
+    /// The time by the daemon's clock, by which its entries are dated.
+    pub(crate) fn now(&self) -> Millis {
+        Millis(Millis::now().0.saturating_add(self.ahead))
     }
 
     /// Comes back after the connection was lost. Never starts a daemon: one that was stopped stays stopped.
@@ -116,6 +124,7 @@ impl Client {
         self.socket = fresh.socket;
         self.server = fresh.server;
         self.you = fresh.you;
+        self.ahead = fresh.ahead;
         Ok(())
     }
 

@@ -8,23 +8,19 @@ use portolan_core::{
     log::delivery,
     ports::{LogIn, PastPlace},
     registry::{AccountDescription, AgentDescription, PastDescription, PastMove, TakeUp, TakenUp},
-    request::Request,
     session::state::{State, Summary},
 };
 use portolan_frontends::native::wire::{ClientFrame, ReplyBody, TokenInfo};
 use serde_json::value::RawValue;
 
 use super::{Client, frames::Reply};
-use crate::{
-    failure::{Exit, Failure, Outcome},
-    terminal::clean,
-};
+use crate::failure::{Exit, Failure, Outcome};
 
 /// How long a command may take until it is settled: the agent's control requests take 30 s at most.
 const SETTLED: Duration = Duration::from_secs(40);
 
-/// Ids shorter than this match too much.
-const SHORTEST_PREFIX: usize = 4;
+/// Shorter parts of ids match too much.
+const SHORTEST_PART: usize = 4;
 
 /// The most entries in one page of history.
 const PAGE: u32 = 1000;
@@ -46,14 +42,14 @@ fn unexpected(reply: &Reply) -> Failure {
 }
 
 impl Client {
-    /// The session whose id begins with `given`.
+    /// The session whose id begins or ends with `given`.
     pub(crate) async fn resolve(&mut self, given: &str) -> Outcome<SessionId> {
         if let Ok(session) = given.parse() {
             return Ok(session);
         }
-        if given.len() < SHORTEST_PREFIX {
+        if given.len() < SHORTEST_PART {
             return Err(Failure::usage(format!(
-                "`{given}` is too short for an id; give at least {SHORTEST_PREFIX} characters (`portolan ls` shows ids)"
+                "`{given}` is too short for an id; give at least {SHORTEST_PART} characters (`portolan ls` shows ids)"
             )));
         }
         let frame = ClientFrame::Resolve { id: CommandId::random(), prefix: given.to_owned() };
@@ -256,16 +252,6 @@ impl Client {
     pub(crate) async fn pair(&mut self, frame: ClientFrame) -> Outcome<(String, Millis)> {
         expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket.reveal().to_owned(), expires_at))
     }
-
-    /// The request meant: the one named, else the only one that waits.
-    pub(crate) async fn request(&mut self, session: SessionId, named: Option<u64>) -> Outcome<Request> {
-        let (_, state) = self.state(session).await?;
-        let named = match named {
-            None if state.requests.len() > 1 => ask_which(&state.requests),
-            named => named,
-        };
-        pick(state.requests, named)
-    }
 }
 
 /// Whether agents are looked at anew.
@@ -275,49 +261,6 @@ pub(crate) enum Probe {
     Anew,
     /// What is known is enough.
     Known,
-}
-
-/// One line per request.
-fn list(waiting: &[Request]) -> String {
-    let line =
-        |request: &Request| format!("\n  {}  {}", request.request, clean::visible(&request.ask.title()));
-    waiting.iter().map(line).collect::<Vec<_>>().concat()
-}
-
-/// Asks which of several is meant; `None` where nobody can be asked.
-fn ask_which(waiting: &[Request]) -> Option<u64> {
-    use std::io::IsTerminal as _;
-    if !std::io::stdin().is_terminal() {
-        return None;
-    }
-    crate::output::note(format!("which request?{}", list(waiting)));
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).ok()?;
-    line.trim().parse().ok()
-}
-
-/// The request meant: the one named, else the only one that waits. With several, they are listed.
-fn pick(mut waiting: Vec<Request>, named: Option<u64>) -> Outcome<Request> {
-    match named {
-        Some(id) => match waiting.iter().position(|request| request.request.0 == id) {
-            Some(found) => Ok(waiting.swap_remove(found)),
-            None if waiting.is_empty() => Err(Refusal::new(
-                RefusalCode::NotFound,
-                format!("request {id} does not wait for an answer, nor does any other"),
-            )
-            .into()),
-            None => Err(Failure::not_found(format!(
-                "request {id} does not wait for an answer; these do:{}",
-                list(&waiting)
-            ))),
-        },
-        None if waiting.len() > 1 => {
-            Err(Failure::usage(format!("several requests wait; say which by its number:{}", list(&waiting))))
-        }
-        None => {
-            waiting.pop().ok_or_else(|| Failure::not_found("nothing waits for an answer in this session"))
-        }
-    }
 }
 
 /// A value of a setting that is not taken is a command line that makes no sense, whoever finds that out: the daemon
@@ -334,55 +277,4 @@ fn refused(action: &Action, refusal: Refusal) -> Failure {
         return Failure::usage(refusal.message);
     }
     refusal.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use portolan_core::{Generation, RequestId, request::Ask};
-
-    use super::*;
-
-    fn request(id: u64, name: &str) -> Request {
-        Request {
-            request: RequestId(id),
-            generation: Generation(1),
-            ask: Ask::Permission {
-                tool_name: name.into(),
-                input: serde_json::json!({"command": "ls"}),
-                description: None,
-                changes: vec![],
-                reason: None,
-                blocked_path: None,
-                suggestions: vec![],
-                options: vec![],
-            },
-            parent: None,
-            tool: None,
-            digest: String::new(),
-            opened_at: Millis(0),
-            deadline: None,
-        }
-    }
-
-    #[test]
-    fn the_only_request_needs_no_name() {
-        assert_eq!(pick(vec![request(3, "Bash")], None).unwrap().request, RequestId(3));
-        assert_eq!(
-            pick(vec![request(3, "Bash"), request(5, "Edit")], Some(5)).unwrap().request,
-            RequestId(5)
-        );
-    }
-
-    #[test]
-    fn several_requests_without_a_name_are_listed() {
-        let error = pick(vec![request(3, "Bash"), request(5, "Edit")], None).unwrap_err();
-        assert_eq!(
-            error.message,
-            "several requests wait; say which by its number:\n  3  Bash: ls\n  5  Edit: ls"
-        );
-        assert_eq!(error.exit, Exit::Usage);
-        let error = pick(vec![request(3, "Bash")], Some(4)).unwrap_err();
-        assert_eq!(error.message, "request 4 does not wait for an answer; these do:\n  3  Bash: ls");
-        assert_eq!(pick(vec![], None).unwrap_err().exit, Exit::NotFound);
-    }
 }

@@ -6,7 +6,10 @@ use portolan_core::{
     request::{Answer, Ask, Question, Request, Scope},
 };
 
-use super::{Context, act, inputs};
+use super::{
+    Context, act, inputs,
+    meant::{self, Verb},
+};
 use crate::{
     arguments::{self, Approve},
     client::Client,
@@ -25,7 +28,7 @@ pub(super) async fn approve(context: &Context, approve: Approve) -> Outcome {
     };
     let mut client = context.client().await?;
     let session = client.resolve(&approve.id).await?;
-    let request = client.request(session, approve.request).await?;
+    let request = meant::request(context, &mut client, session, approve.request, Verb::Approve).await?;
     if let Ask::Question { .. } = request.ask {
         return Err(Failure::usage(format!(
             "request {} is a question; `portolan answer {session} CHOICE` answers it",
@@ -38,7 +41,7 @@ pub(super) async fn approve(context: &Context, approve: Approve) -> Outcome {
 pub(super) async fn deny(context: &Context, id: &str, request: Option<u64>, answer: Answer) -> Outcome {
     let mut client = context.client().await?;
     let session = client.resolve(id).await?;
-    let request = client.request(session, request).await?;
+    let request = meant::request(context, &mut client, session, request, Verb::Deny).await?;
     give(context, client, session, request, answer).await
 }
 
@@ -55,7 +58,7 @@ pub(super) async fn answer(context: &Context, mut given: arguments::Answer) -> O
             given.choices.remove(0);
         }
     }
-    let request = client.request(session, named).await?;
+    let request = meant::request(context, &mut client, session, named, Verb::Answer).await?;
     let answer = match (given.content, given.output) {
         (Some(content), _) => Answer::Content { content: inputs::json(&content, "--content")? },
         (None, Some(output)) => Answer::Output { output: inputs::json(&output, "--output")? },
@@ -159,7 +162,7 @@ async fn give(
     client.close().await;
     if context.format() == Format::Plain {
         // The request need not be named, so that it must be said which one it was.
-        output::note(format!("{told}: {}", clean::line(&request.ask.title())));
+        output::note(format!("{told}: {}", clean::line(&clean::visible(&request.ask.title()))));
     }
     act::show(context, session, &receipt)
 }

@@ -16,6 +16,7 @@ mod handheld;
 mod inputs;
 mod lifecycle;
 mod logs;
+mod meant;
 mod pair;
 mod past;
 mod results;

@@ -1,6 +1,6 @@
 //! The beginning of a connection: hello, and who says it.
 
-use portolan_core::{Principal, Refusal, RefusalCode, ports::Secret};
+use portolan_core::{Millis, Principal, Refusal, RefusalCode, ports::Secret};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{ATTACHMENTS, farewell::Ending};
@@ -71,7 +71,11 @@ where
                 tracing::debug!(token = %who.token, via = who.via, "client connected");
                 socket.feed(frame_of(&ServerFrame::Welcome {
                     protocol: protocol.min(PROTOCOL),
-                    server: ServerInfo { name: "portolan".into(), version: native.version.clone() },
+                    server: ServerInfo {
+                        name: "portolan".into(),
+                        version: native.version.clone(),
+                        now: Some(Millis::now()),
+                    },
                     you: You {
                         token: who.token.clone(),
                         name: who.name.clone(),

@@ -102,7 +102,11 @@ fn one_of_each() -> Vec<ServerFrame> {
     let mut frames = vec![
         ServerFrame::Welcome {
             protocol: PROTOCOL,
-            server: ServerInfo { name: "portolan".into(), version: "0.1.0".into() },
+            server: ServerInfo {
+                name: "portolan".into(),
+                version: "0.1.0".into(),
+                now: Some(Millis(1_790_000_000_000)),
+            },
             you,
             limits: Limits { frame_bytes: 8_388_608, attachments: 256 },
         },

@@ -115,6 +115,10 @@ pub struct ServerInfo {
     pub name: String,
     /// Its version.
     pub version: String,
+    /// Its clock, when it greeted: ages are told by it, whatever the client's own clock says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub now: Option<Millis>,
 }
 
 /// Who the server takes a client for.
