@@ -26,6 +26,12 @@ impl SessionId {
         i64::try_from(millis).ok().map(Millis)
     }
 
+    /// Is this the beginning or the end of the id? The beginning is time, and so the same for days; the end is chance.
+    pub fn is_named_by(self, part: &str) -> bool {
+        let text = self.to_string();
+        text.starts_with(part) || text.ends_with(part)
+    }
+
     /// How long an id is as text.
     pub const TEXT: usize = uuid::fmt::Hyphenated::LENGTH;
 

@@ -424,8 +424,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Sessions, newest first.
     fn sessions(&self, query: SessionQuery) -> Boxed<'_, Result<Vec<Summary>, StoreError>>;
 
-    /// The ids that begin with these characters, at most `limit`.
-    fn matching(&self, prefix: String, limit: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>>;
+    /// The ids that begin or end with these characters, at most `limit`.
+    fn matching(&self, part: String, limit: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>>;
 
     /// All records of a collection, by key.
     fn records(&self, collection: &'static str) -> Boxed<'_, Result<Vec<(String, Bytes)>, StoreError>>;

@@ -41,7 +41,7 @@ pub(crate) fn cli() -> String {
     let mut out = String::from(
         "# Command line\n\n\
          Made from the code by `portolan reference cli`; do not edit.\n\n\
-         stdout is data, stderr is for people. Every verb takes `--json`. Ids of sessions may be shortened as long \
+         stdout is data, stderr is for people. Every verb takes `--json`. Ids of sessions may be shortened to their beginning or end as long \
          as they stay unique. A command that needs the daemon starts it where none runs. Colour is for terminals \
          only; `NO_COLOR` switches it off.\n\n",
     );

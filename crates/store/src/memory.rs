@@ -369,9 +369,9 @@ impl Store for MemoryStore {
         })
     }
 
-    fn matching(&self, prefix: String, limit: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>> {
+    fn matching(&self, part: String, limit: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>> {
         self.look(|data| {
-            let ids = data.sessions.keys().filter(|session| session.to_string().starts_with(&prefix));
+            let ids = data.sessions.keys().filter(|session| session.is_named_by(&part));
             ids.take(limit as usize).copied().collect()
         })
     }

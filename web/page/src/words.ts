@@ -9,7 +9,8 @@ export function stateOf(status: Status): string {
 }
 
 export function nameOf(summary: Pick<Summary, "name" | "session"> | undefined, session = ""): string {
-  return summary?.name || (summary?.session ?? session).slice(0, 8);
+  // Ids begin with the time, and so for days alike; `portolan ls` shows their ends too.
+  return summary?.name || (summary?.session ?? session).slice(-8);
 }
 
 /** The last folder of a path; the whole stands in its title. */

@@ -111,9 +111,7 @@ impl Asking {
             let query = query.clone();
             // Where a folder really lies is looked up on disk.
             let admitted = tokio::task::spawn_blocking(move || {
-                let prefix = query.prefix.clone().unwrap_or_default();
-                let wanted =
-                    |row: &PastSession| row.past.starts_with(&prefix) && query.admits(row.cwd.as_deref());
+                let wanted = |row: &PastSession| query.names(&row.past) && query.admits(row.cwd.as_deref());
                 rows.into_iter().filter(wanted).collect::<Vec<_>>()
             });
             let fault = |error| PastError::Unreadable(format!("a fault of ours in reading: {error}"));

@@ -68,13 +68,18 @@ pub struct PastQuery {
     pub limit: usize,
     /// Only those held in one of these folders or below it; by their real paths. Empty is any.
     pub below: Vec<PathBuf>,
-    /// Only those whose id begins so.
-    pub prefix: Option<String>,
+    /// Only those whose id begins or ends so.
+    pub part: Option<String>,
     /// Those that are put away, or the others.
     pub place: PastPlace,
 }
 
 impl PastQuery {
+    /// Is this an id that was asked for? Some agents' ids begin with the time and so all alike; their ends differ.
+    pub fn names(&self, past: &str) -> bool {
+        self.part.as_deref().is_none_or(|part| past.starts_with(part) || past.ends_with(part))
+    }
+
     /// Is this a folder that was asked for? Blocks: where a link leads is what counts.
     pub fn admits(&self, cwd: Option<&Path>) -> bool {
         if self.below.is_empty() {

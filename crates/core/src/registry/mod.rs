@@ -59,7 +59,7 @@ const HISTORY_BYTES: u32 = 4 * 1024 * 1024;
 const LIST_PAGE: u32 = 1000;
 
 /// The fewest characters that may stand for a whole id.
-const SHORTEST_PREFIX: usize = 4;
+const SHORTEST_PART: usize = 4;
 
 /// How long ending an agent may take beyond the grace of its turn before it is reported as not stopped.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
@@ -231,32 +231,32 @@ impl Registry {
         Ok(page)
     }
 
-    /// The session whose id begins with `prefix`, where there is just one.
-    pub async fn resolve(&self, who: &Principal, prefix: &str) -> Result<SessionId, Refusal> {
-        if let Ok(id) = prefix.parse::<SessionId>() {
+    /// The session whose id begins or ends with `part`, where there is just one.
+    pub async fn resolve(&self, who: &Principal, part: &str) -> Result<SessionId, Refusal> {
+        if let Ok(id) = part.parse::<SessionId>() {
             who.may(Role::Viewer, id)?;
             return Ok(id);
         }
-        let prefix = prefix.to_ascii_lowercase();
-        let is_hex = prefix.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-        if prefix.len() < SHORTEST_PREFIX || !is_hex {
-            let message = format!("`{}` is not the beginning of a session's id", prefix.escape_debug());
+        let part = part.to_ascii_lowercase();
+        let is_hex = part.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+        if part.len() < SHORTEST_PART || !is_hex {
+            let message = format!("`{}` is no part of a session's id", part.escape_debug());
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         let matching: Vec<_> = match &who.sessions {
-            Some(bound) => bound.iter().copied().filter(|id| id.to_string().starts_with(&prefix)).collect(),
-            None => self.shared.store.matching(prefix.clone(), 2).await.map_err(broken)?,
+            Some(bound) => bound.iter().copied().filter(|id| id.is_named_by(&part)).collect(),
+            None => self.shared.store.matching(part.clone(), 2).await.map_err(broken)?,
         };
         match matching.as_slice() {
             [one] => Ok(*one),
             [] => Err(Refusal::new(
                 RefusalCode::NotFound,
-                format!("no session begins with `{prefix}`; `portolan ls` shows what there is"),
+                format!("no session's id begins or ends with `{part}`; `portolan ls` shows what there is"),
             )),
             _ => Err(Refusal::new(
                 RefusalCode::Invalid,
                 format!(
-                    "several sessions begin with `{prefix}`; `portolan ls` shows how much of an id is enough"
+                    "the ids of several sessions begin or end with `{part}`; `portolan ls` shows how much of an id is enough"
                 ),
             )),
         }

@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::import::Import;
 pub use self::shelving::PastMove;
 use super::{
-    LIST_PAGE, Registry, SHORTEST_PREFIX, broken,
+    LIST_PAGE, Registry, SHORTEST_PART, broken,
     create::{Known, UnderWay, Wanted, folder},
     gone,
 };
@@ -81,7 +81,7 @@ pub struct PastListing {
 /// A conversation to take up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakeUp {
-    /// The agent's own id of it, or a unique beginning.
+    /// The agent's own id of it, or a unique beginning or end.
     pub past: String,
     /// Leave that one as it is: the agent goes on in a copy.
     pub copy: bool,
@@ -119,7 +119,7 @@ impl Registry {
             Some(cwd) => vec![folder(cwd, &self.shared.policy.roots)?],
             None => self.real_roots(),
         };
-        let query = PastQuery { limit, below, prefix: None, place: listing.place };
+        let query = PastQuery { limit, below, part: None, place: listing.place };
         let lists = self.lists(self.with_past(listing.agent.as_deref(), listing.place)?, &query).await;
         let living = self.living().await?;
         let mut all: Vec<PastDescription> = Vec::new();
@@ -286,16 +286,16 @@ impl Registry {
     async fn find_past(&self, asked: &TakeUp, place: PastPlace) -> Result<Found, Refusal> {
         let wanted = asked.past.as_str();
         let plain = wanted.bytes().all(|byte| byte.is_ascii_graphic());
-        if wanted.len() < SHORTEST_PREFIX || !plain {
+        if wanted.len() < SHORTEST_PART || !plain {
             let message = format!(
-                "`{}` names no conversation; give its id, or at least {SHORTEST_PREFIX} characters of it",
+                "`{}` names no conversation; give its id, or at least {SHORTEST_PART} characters of it",
                 wanted.escape_debug()
             );
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         // Two tell that it is not unique; one more that is meant in full is among them, since ids are of one length.
         let below = self.real_roots();
-        let query = PastQuery { limit: 2, below, prefix: Some(wanted.to_owned()), place };
+        let query = PastQuery { limit: 2, below, part: Some(wanted.to_owned()), place };
         let lists = self.lists(self.with_past(Some(&asked.spec.agent), place)?, &query).await;
         let living = self.living().await?;
         let mut found = Vec::new();
@@ -321,12 +321,16 @@ impl Registry {
         match found.len() {
             0 => Err(Refusal::new(
                 RefusalCode::NotFound,
-                format!("no past conversation begins with `{wanted}`; `portolan past` shows what there is"),
+                format!(
+                    "no past conversation's id begins or ends with `{wanted}`; `portolan past` shows what there is"
+                ),
             )),
             1 => Ok(found.swap_remove(0)),
             _ => Err(Refusal::new(
                 RefusalCode::Invalid,
-                format!("several past conversations begin with `{wanted}`; give more characters"),
+                format!(
+                    "the ids of several past conversations begin or end with `{wanted}`; give more characters"
+                ),
             )),
         }
     }

@@ -32,7 +32,7 @@ pub struct Standing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bind {
-    /// Which: its id, or a unique beginning of it.
+    /// Which: its id, or a unique beginning or end of it.
     pub session: String,
 }
 

@@ -25,8 +25,8 @@ const PAGE: (u32, u32) = (256, 1000);
 /// given at once.
 const PAGE_BYTES: usize = 256 * 1024;
 
-/// The shortest beginning of an id that may stand for it.
-const PREFIX: usize = 4;
+/// The shortest part of an id that may stand for it.
+const PART: usize = 4;
 
 /// What was asked for.
 #[derive(Debug)]
@@ -56,9 +56,9 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             ReplyBody::Sessions { sessions: registry.list(who, query).await? }
         }
         ClientFrame::Resolve { prefix, .. } => {
-            if prefix.len() < PREFIX || prefix.len() > 36 {
+            if prefix.len() < PART || prefix.len() > 36 {
                 return Err(invalid(format!(
-                    "a session is named by its id, or by its first {PREFIX} to 36 characters"
+                    "a session is named by its id, or by {PART} or more characters of its beginning or end"
                 )));
             }
             ReplyBody::Resolved { session: registry.resolve(who, &prefix).await? }

@@ -41,7 +41,7 @@ fn some_id() -> CommandId {
     CommandId::random()
 }
 
-/// The session that a path names, by its id or by the beginning of it.
+/// The session that a path names, by its id or by the beginning or end of it.
 pub(super) async fn session_of(native: &Native, who: &Principal, text: &str) -> Result<SessionId, Denied> {
     if let Ok(session) = text.parse() {
         return Ok(session);
@@ -144,7 +144,7 @@ pub(super) async fn delete(
 ) -> Answered {
     // Never by a beginning: what is deleted is gone for good.
     let session = session.parse().map_err(|_| {
-        Refusal::new(RefusalCode::Invalid, "a session is deleted by its full id, not by the beginning of it")
+        Refusal::new(RefusalCode::Invalid, "a session is deleted by its full id, not by a part of it")
     })?;
     ask(&native, &who, ClientFrame::Delete { id: some_id(), session }).await
 }

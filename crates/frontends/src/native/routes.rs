@@ -79,7 +79,7 @@ const SESSION: Parameter = Parameter {
     name: "id",
     place: "path",
     kind: "string",
-    about: "The session's id, or a unique beginning of it.",
+    about: "The session's id, or a unique beginning or end of it.",
 };
 const AGENT: Parameter =
     Parameter { name: "kind", place: "path", kind: "string", about: "The agent, such as `codex`." };

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     Context, attach, create, inputs,
-    sessions::{age, shortest_prefix},
+    sessions::{age, shortened},
 };
 use crate::{
     arguments::{Past, PastVerb, TakeUp},
@@ -26,9 +26,6 @@ use crate::{
 
 /// Titles and folders longer than this are cut in tables.
 const COLUMNS: usize = 48;
-
-/// How many characters of a session's id are shown: enough to tell it from others.
-const SESSION_COLUMNS: usize = 13;
 
 pub(super) async fn past(context: &Context, asked: Past) -> Outcome {
     match asked.verb {
@@ -67,14 +64,16 @@ async fn list(context: &Context, asked: Past) -> Outcome {
 }
 
 fn table(past: &[PastDescription], now: Millis, home: Option<&Path>) -> String {
-    let ids: Vec<String> = past.iter().map(|one| clean::line(&one.past.past)).collect();
-    let length = shortest_prefix(&ids);
+    let ids = shortened(&past.iter().map(|one| clean::line(&one.past.past)).collect::<Vec<_>>());
+    let here: Vec<String> =
+        past.iter().filter_map(|one| one.session).map(|session| session.to_string()).collect();
+    let mut sessions = shortened(&here).into_iter();
     let cut = |text: String| Line::new(Style::Plain, text).cut(COLUMNS).plain();
     let mut rows = vec![["ID", "AGENT", "AGE", "SESSION", "FOLDER", "TITLE"].map(str::to_owned).to_vec()];
-    for (one, id) in past.iter().zip(&ids) {
-        let session = one.session.map(|session| session.to_string()[..SESSION_COLUMNS].to_owned());
+    for (one, id) in past.iter().zip(ids) {
+        let session = one.session.and_then(|_| sessions.next());
         rows.push(vec![
-            id.chars().take(length).collect(),
+            id,
             clean::line(&one.agent),
             age(now.0 - one.past.updated_at.0),
             session.unwrap_or_else(|| "-".into()),
@@ -194,14 +193,14 @@ mod tests {
             },
             session,
         };
-        let here = Some(SessionId::from_u128(1 << 100));
+        let here = Some(SessionId::from_u128(0x10));
         let past =
-            [one("0aaaaaaa-0000-4000", "/home/ada/boat", None), one("0aaaaaaa-1111-4000", "/srv", here)];
+            [one("4000-0000-0aaaaaaa", "/home/ada/boat", None), one("4000-1111-0aaaaaaa", "/srv", here)];
         assert_eq!(
             table(&past, Millis(7_200_000), Some(Path::new("/home/ada"))),
-            "ID          AGENT   AGE  SESSION        FOLDER  TITLE\n\
-             0aaaaaaa-0  claude  2h   -              ~/boat  fix the mast\n\
-             0aaaaaaa-1  claude  2h   00000010-0000  /srv    fix the mast\n"
+            "ID          AGENT   AGE  SESSION   FOLDER  TITLE\n\
+             0-0aaaaaaa  claude  2h   -         ~/boat  fix the mast\n\
+             1-0aaaaaaa  claude  2h   00000010  /srv    fix the mast\n"
         );
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Ids are shown at least this long: shorter ones would rarely stay unique.
+/// Of an id at least so many characters are shown: fewer would rarely stay unique.
 pub(super) const SHORTEST_ID: usize = 8;
 
 /// Names longer than this are cut in tables.
@@ -28,6 +28,7 @@ const NAME_COLUMNS: usize = 48;
 pub(super) async fn ls(context: &Context, archived: Option<bool>, limit: u32) -> Outcome {
     let mut client = context.client().await?;
     let sessions = client.list(archived, limit.max(1)).await?;
+    let now = client.now();
     client.close().await;
     match context.format() {
         Format::Json => output::json(&sessions),
@@ -42,21 +43,21 @@ pub(super) async fn ls(context: &Context, archived: Option<bool>, limit: u32) ->
             });
             Ok(())
         }
-        Format::Plain => output::raw(list(&sessions, Millis::now()).as_bytes()),
+        Format::Plain => output::raw(list(&sessions, now).as_bytes()),
     }
 }
 
 fn list(sessions: &[Summary], now: Millis) -> String {
-    let length = prefix_length(sessions);
+    let ids = shortened(&sessions.iter().map(|summary| summary.session.to_string()).collect::<Vec<_>>());
     let mut rows =
         vec![["ID", "AGENT", "STATUS", "WAITING", "AGE", "COST", "NAME"].map(str::to_owned).to_vec()];
-    for summary in sessions {
+    for (summary, id) in sessions.iter().zip(ids) {
         let mut status = status::word(summary.status).to_owned();
         if summary.archived {
             status.push_str(", archived");
         }
         rows.push(vec![
-            summary.session.to_string()[..length].to_owned(),
+            id,
             clean::line(&summary.agent),
             status,
             if summary.waiting == 0 { "-".into() } else { summary.waiting.to_string() },
@@ -70,24 +71,20 @@ fn list(sessions: &[Summary], now: Millis) -> String {
     output::table(&rows)
 }
 
-/// The shortest length at which all these ids differ.
-fn prefix_length(sessions: &[Summary]) -> usize {
-    let ids: Vec<String> = sessions.iter().map(|summary| summary.session.to_string()).collect();
-    shortest_prefix(&ids)
-}
-
-/// The same for any ids. Those of agents may have any form, so characters are counted and not bytes.
-pub(super) fn shortest_prefix(ids: &[String]) -> usize {
+/// The ends of these ids, as short as they stay unique: ids of sessions, and of many agents, begin with the time and so
+/// for days with the same characters. Those of agents may have any form, so characters are counted and not bytes.
+pub(super) fn shortened(ids: &[String]) -> Vec<String> {
     let longest = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
-    let beginning = |id: &String, length: usize| id.chars().take(length).collect::<String>();
-    (SHORTEST_ID..longest)
-        .find(|length| {
-            let mut prefixes: Vec<String> = ids.iter().map(|id| beginning(id, *length)).collect();
-            prefixes.sort_unstable();
-            prefixes.windows(2).all(|pair| pair[0] != pair[1])
-                && !prefixes.iter().any(|prefix| prefix.ends_with('-'))
-        })
-        .unwrap_or(longest)
+    let ends = |length: usize| {
+        let end = |id: &String| id.chars().skip(id.chars().count().saturating_sub(length)).collect();
+        ids.iter().map(end).collect::<Vec<String>>()
+    };
+    let unique = |ends: &[String]| {
+        let mut sorted: Vec<&String> = ends.iter().collect();
+        sorted.sort_unstable();
+        sorted.windows(2).all(|pair| pair[0] != pair[1]) && !ends.iter().any(|end| end.starts_with('-'))
+    };
+    (SHORTEST_ID..longest).map(ends).find(|ends| unique(ends)).unwrap_or_else(|| ids.to_vec())
 }
 
 /// How long ago, in one unit.
@@ -235,7 +232,8 @@ fn describe(seq: Seq, state: &State) -> String {
     let mut out = output::table(&rows);
     for request in &state.requests {
         out.push('\n');
-        for line in requests::block(request) {
+        // Somebody asked to see it, and nothing scrolls by.
+        for line in requests::in_full(request) {
             out.push_str(&line.plain());
             out.push('\n');
         }
@@ -273,22 +271,27 @@ mod tests {
         State::new(SessionId::from_u128(id), spec, Millis(0)).summary
     }
 
+    // Issue 15, item 16.
     #[test]
-    fn ids_are_shown_as_short_as_they_stay_unique() {
-        let far = [summary(1 << 100, "a"), summary(2 << 100, "b")];
-        assert_eq!(prefix_length(&far), 8);
-        let near = [summary(0xaaaa_bbbb_cccc << 80, "a"), summary(0xaaaa_bbbb_cccd << 80, "b")];
-        assert_eq!(prefix_length(&near), 13);
+    fn ids_are_shown_by_their_ends_as_short_as_they_stay_unique() {
+        let ids = |all: &[&str]| shortened(&all.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
+        // As sessions of one day are called.
+        let near = ["019a82b4-7d1e-7c3a-9a51-0f6f2f1c9d10", "019a82b4-7d1e-7c3a-8a51-1f6f2f1c9d11"];
+        assert_eq!(ids(&near), ["2f1c9d10", "2f1c9d11"]);
+        let alike = ["019a82b4-7d1e-7c3a-9a51-0f6f2f1c9d10", "019a82b4-7d1e-7c3a-9a52-0f6f2f1c9d10"];
+        assert_eq!(ids(&alike), ["1-0f6f2f1c9d10", "2-0f6f2f1c9d10"]);
+        assert_eq!(ids(&["short", "é"]), ["short", "é"]);
+        assert_eq!(ids(&[]), Vec::<String>::new());
     }
 
     #[test]
     fn the_list_has_a_line_per_session() {
-        let mut waiting = summary(1 << 100, "fix the \u{1b}[31mbug");
+        let mut waiting = summary(0x10, "fix the \u{1b}[31mbug");
         waiting.waiting = 2;
         waiting.status = Status::Active;
         waiting.cost_usd = Some(0.25);
         assert_eq!(
-            list(&[waiting, summary(2 << 100, "")], Millis(65_000)),
+            list(&[waiting, summary(0x20, "")], Millis(65_000)),
             "ID        AGENT  STATUS    WAITING  AGE  COST   NAME\n\
              00000010  demo   working   2        1m   $0.25  fix the bug\n\
              00000020  demo   starting  -        1m   -\n"

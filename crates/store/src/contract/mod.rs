@@ -189,7 +189,7 @@ macro_rules! contract {
             sessions_come_newest_first_in_pages
             sessions_are_found_by_archived_and_live
             a_summary_replaces_the_one_before
-            ids_are_found_by_their_first_characters
+            ids_are_found_by_their_first_or_last_characters
             records_are_kept_by_collection_and_key
             a_copy_has_the_same_entries_under_its_own_name
             a_copy_of_nothing_is_an_empty_log

@@ -243,7 +243,7 @@ pub(super) async fn a_summary_replaces_the_one_before(store: Engine) {
     assert_eq!(store.sessions(all).await.unwrap(), [ended]);
 }
 
-pub(super) async fn ids_are_found_by_their_first_characters(store: Engine) {
+pub(super) async fn ids_are_found_by_their_first_or_last_characters(store: Engine) {
     for n in [0x1a, 0x2b, 0x2c] {
         summarise(&*store, summary(n, Status::Idle)).await;
     }
@@ -253,6 +253,9 @@ pub(super) async fn ids_are_found_by_their_first_characters(store: Engine) {
     assert_eq!(found(&text[..35], 10).await.unwrap(), [session(0x2b), session(0x2c)]);
     assert_eq!(found("0190", 10).await.unwrap(), [session(0x1a), session(0x2b), session(0x2c)]);
     assert_eq!(found("", 2).await.unwrap(), [session(0x1a), session(0x2b)]);
+    assert_eq!(found(&text[1..], 10).await.unwrap(), [session(0x2b)]);
+    assert_eq!(found("2b", 10).await.unwrap(), [session(0x2b)]);
+    assert_eq!(found("-2b", 10).await.unwrap(), []);
     for nothing in ["%", "_190", "0190%", "*", "\0", "0190\u{10ffff}", "x' OR 1 --", "019000000000z"] {
         assert_eq!(found(nothing, 10).await.unwrap(), [], "{nothing:?}");
     }

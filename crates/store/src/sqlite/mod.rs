@@ -287,8 +287,8 @@ impl Store for SqliteStore {
         Box::pin(self.readers.run(move |connection| reader::sessions(connection, &query)))
     }
 
-    fn matching(&self, prefix: String, limit: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::matching(connection, &prefix, limit)))
+    fn matching(&self, part: String, limit: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::matching(connection, &part, limit)))
     }
 
     fn records(&self, collection: &'static str) -> Boxed<'_, Result<Vec<(String, Bytes)>, StoreError>> {

@@ -58,6 +58,7 @@ pub(super) const LIVE_SESSIONS: &str = "
 /// Ids by their first characters. A range and no pattern: what a user types has no special characters then.
 pub(super) const MATCHING: &str = "
     SELECT session FROM sessions WHERE session >= ?1 AND session < ?1 || char(0x10FFFF)
+    UNION SELECT session FROM sessions WHERE substr(session, -length(?1)) = ?1
     ORDER BY session LIMIT ?2";
 
 /// The read-only connections, opened when first needed.
@@ -245,14 +246,9 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
 }
 
 /// Session ids that begin with `prefix`.
-pub(super) fn matching(
-    connection: &Connection,
-    prefix: &str,
-    limit: u32,
-) -> rusqlite::Result<Vec<SessionId>> {
+pub(super) fn matching(connection: &Connection, part: &str, limit: u32) -> rusqlite::Result<Vec<SessionId>> {
     let mut statement = connection.prepare_cached(MATCHING)?;
-    let rows =
-        statement.query_map(params![prefix, limit], |row| Ok(row.get_ref(0)?.as_str()?.parse().ok()))?;
+    let rows = statement.query_map(params![part, limit], |row| Ok(row.get_ref(0)?.as_str()?.parse().ok()))?;
     rows.filter_map(Result::transpose).collect()
 }
 

@@ -474,9 +474,11 @@ async fn seeking_reads_by_key_however_long_the_log_is() {
     assert_eq!(plan(super::reader::CHUNKS).len(), 2, "by index, then in order of writing");
     assert_eq!(plan(super::reader::SESSIONS), ["SEARCH sessions USING PRIMARY KEY (session<?)"]);
     assert_eq!(plan(super::reader::LIVE_SESSIONS), ["SEARCH sessions USING INDEX live_sessions (session<?)"]);
-    assert_eq!(
-        plan(super::reader::MATCHING),
-        ["SEARCH sessions USING PRIMARY KEY (session>? AND session<?)"]
+    // There is no index of ends: one look through the ids, for a command that somebody types.
+    let matching = plan(super::reader::MATCHING);
+    assert!(
+        matching.contains(&"SEARCH sessions USING PRIMARY KEY (session>? AND session<?)".to_owned()),
+        "{matching:?}"
     );
 }
 

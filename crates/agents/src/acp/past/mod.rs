@@ -329,7 +329,7 @@ pub(super) fn tell(lines: &str) {
         let entries = telling.update(&message["params"], line);
         assert!(entries.iter().all(|entry| entry.at.is_none()), "ACP tells no times");
         let rows: Vec<_> = list(&message["result"], "sessions").iter().filter_map(row).collect();
-        chosen(rows, &PastQuery { limit: 10, prefix: Some("c".into()), ..PastQuery::default() });
+        chosen(rows, &PastQuery { limit: 10, part: Some("c".into()), ..PastQuery::default() });
     }
     telling.end();
 }
@@ -362,9 +362,9 @@ fn row(told: &Value) -> Option<PastSession> {
 fn chosen(mut rows: Vec<PastSession>, query: &PastQuery) -> Vec<PastSession> {
     let mut seen = HashSet::new();
     rows.retain(|row| seen.insert(row.past.clone()));
-    if let Some(prefix) = &query.prefix {
-        let exact = rows.iter().any(|row| row.past == *prefix);
-        rows.retain(|row| if exact { row.past == *prefix } else { row.past.starts_with(prefix) });
+    if let Some(part) = &query.part {
+        let exact = rows.iter().any(|row| row.past == *part);
+        rows.retain(|row| if exact { row.past == *part } else { query.names(&row.past) });
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.updated_at));
     let mut left = query.limit;
@@ -454,8 +454,9 @@ mod tests {
         let query = || PastQuery { limit: 9, ..PastQuery::default() };
         assert_eq!(names(query()), ["n_12", "m_2", "n_1"]);
         assert_eq!(names(PastQuery { limit: 1, ..query() }), ["n_12"]);
-        assert_eq!(names(PastQuery { prefix: Some("n".into()), ..query() }), ["n_12", "n_1"]);
-        assert_eq!(names(PastQuery { prefix: Some("n_1".into()), ..query() }), ["n_1"]);
+        assert_eq!(names(PastQuery { part: Some("n".into()), ..query() }), ["n_12", "n_1"]);
+        assert_eq!(names(PastQuery { part: Some("n_1".into()), ..query() }), ["n_1"]);
+        assert_eq!(names(PastQuery { part: Some("2".into()), ..query() }), ["n_12", "m_2"]);
         assert_eq!(names(PastQuery { below: vec!["/elsewhere".into()], ..query() }), Vec::<String>::new());
     }
 }

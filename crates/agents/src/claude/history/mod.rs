@@ -81,10 +81,9 @@ impl Past for Home {
 impl Home {
     /// The conversations there are, the newest first. Blocks; what cannot be read is left out.
     fn list_now(&self, query: &PastQuery) -> Vec<PastSession> {
-        let prefix = query.prefix.as_deref().unwrap_or_default();
         let wanted = |path: &PathBuf| {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            path.extension().is_some_and(|extension| extension == "jsonl") && name.starts_with(prefix)
+            let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+            path.extension().is_some_and(|extension| extension == "jsonl") && query.names(name)
         };
         let mut names = HashSet::new();
         let mut files: Vec<(Millis, PathBuf)> = folders(&self.projects)

@@ -194,8 +194,9 @@ fn the_list_holds_what_was_asked_for_and_no_more() {
     let listed = |query: PastQuery| home.list_now(&query).len();
     assert_eq!(listed(query()), 1);
     assert_eq!(listed(PastQuery { limit: 0, ..query() }), 0);
-    assert_eq!(listed(PastQuery { prefix: Some("0aaa".into()), ..query() }), 1);
-    assert_eq!(listed(PastQuery { prefix: Some("1".into()), ..query() }), 0);
+    assert_eq!(listed(PastQuery { part: Some("0aaa".into()), ..query() }), 1);
+    assert_eq!(listed(PastQuery { part: Some("0001".into()), ..query() }), 1);
+    assert_eq!(listed(PastQuery { part: Some("1111".into()), ..query() }), 0);
     assert_eq!(listed(PastQuery { below: vec!["/work folder".into()], ..query() }), 1);
     assert_eq!(listed(PastQuery { below: vec!["/work".into()], ..query() }), 0);
 }

@@ -224,7 +224,7 @@ async fn a_session_lives_its_whole_life_by_rest() {
         .await;
     assert_eq!((status, receipt["reply"].as_str()), (202, Some("receipt")), "{receipt}");
     assert_eq!(http.get(&format!("/api/v1/sessions/{session}")).await.1["session"]["name"], "new name");
-    assert_eq!(http.delete(&format!("/api/v1/sessions/{prefix}")).await.0, 400, "never by a beginning");
+    assert_eq!(http.delete(&format!("/api/v1/sessions/{prefix}")).await.0, 400, "never by a part");
     assert_eq!(http.delete(&format!("/api/v1/sessions/{session}")).await, (200, json!({"reply": "done"})));
     assert_eq!(http.get(&format!("/api/v1/sessions/{session}")).await.0, 404);
 }

@@ -47,7 +47,7 @@ pub enum ClientFrame {
         #[cfg_attr(feature = "schema", ts(optional))]
         limit: Option<u32>,
     },
-    /// The session whose id begins with these characters. Reply: `resolved`.
+    /// The session whose id begins or ends with these characters. Reply: `resolved`.
     Resolve {
         #[expect(missing_docs, reason = "the id of the frame")]
         id: CommandId,
@@ -86,7 +86,7 @@ pub enum ClientFrame {
     TakeUp {
         #[expect(missing_docs, reason = "the id of the frame")]
         id: CommandId,
-        /// The agent's own id of the conversation, or a unique beginning of 4 characters or more.
+        /// The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
         past: String,
         /// Leave that one as it is: the agent goes on in a copy.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -99,7 +99,7 @@ pub enum ClientFrame {
     ArchivePast {
         #[expect(missing_docs, reason = "the id of the frame")]
         id: CommandId,
-        /// The agent's own id of the conversation, or a unique beginning of 4 characters or more.
+        /// The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
         past: String,
         /// The agent that has kept it; any when empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -452,7 +452,7 @@ pub struct TakeUpPast {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub id: Option<CommandId>,
-    /// The agent's own id of the conversation, or a unique beginning.
+    /// The agent's own id of the conversation, or a unique beginning or end.
     pub past: String,
     /// Leave that one as it is: the agent goes on in a copy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -465,7 +465,7 @@ pub struct TakeUpPast {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct ArchivePast {
-    /// The agent's own id of the conversation, or a unique beginning.
+    /// The agent's own id of the conversation, or a unique beginning or end.
     pub past: String,
     /// The agent that has kept it; any when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
