@@ -9,7 +9,10 @@ use super::{
 use crate::{
     Action, Actor, Capabilities, Event, Generation, Millis, Seq, SessionId, SessionSpec,
     command::Stage,
-    event::{AgentInfo, Durability, Setting, TaskStatus, TurnOrigin, TurnOutcome, TurnResult, plain_text},
+    event::{
+        AgentInfo, Durability, ExitReason, Setting, TaskStatus, TurnOrigin, TurnOutcome, TurnResult,
+        plain_text,
+    },
     log::Folded,
     usage::{DEFAULT_CONTEXT_WINDOW, TokenUsage},
 };
@@ -72,6 +75,7 @@ impl State {
             item_ended: Seq::ZERO,
             exchanges: 0,
             asked_by_command: false,
+            active_before: at,
         }
     }
 
@@ -221,8 +225,8 @@ impl Folded for State {
 
     fn apply(&mut self, seq: Seq, at: Millis, by: Option<&Actor>, event: &Event) {
         // What streams ends in a durable entry: the log alone tells the same time.
-        if event.durability() == Durability::Durable {
-            self.summary.active_at = at;
+        if event.durability() == Durability::Durable && self.summary.active_at != at {
+            self.active_before = std::mem::replace(&mut self.summary.active_at, at);
         }
         let open_items = self.items.len();
         match event {
@@ -268,6 +272,11 @@ impl Folded for State {
                 let failed = exit.reason.is_error();
                 self.summary.status = if failed { Status::Error } else { Status::Terminated };
                 self.summary.error = failed.then(|| exit.message.clone());
+                // What a new daemon writes to settle what the last one left open is no activity of the session. It is all
+                // of one time, and this is the end of it.
+                if exit.reason == ExitReason::DaemonGone && self.active_before != Millis(0) {
+                    self.summary.active_at = self.active_before;
+                }
             }
             Event::TurnStarted { turn, origin } => {
                 self.turn = Some(OpenTurn { turn: *turn, origin: *origin, started_at: at });

@@ -292,4 +292,7 @@ pub struct State {
     /// The last prompt is a command of the agent's own.
     #[serde(skip)]
     pub(crate) asked_by_command: bool,
+    /// When something happened before `active_at`, at another time.
+    #[serde(skip)]
+    pub(crate) active_before: Millis,
 }

@@ -111,6 +111,21 @@ fn every_message_of_the_agent_moves_the_time_of_last_activity() {
     assert_eq!(summary.created_at, Millis(1_000));
 }
 
+// Issue 15, item 16.
+#[test]
+fn what_settles_a_session_after_a_crash_is_no_activity_of_it() {
+    let mut world = ready();
+    world.send(1, prompt("work")).unwrap();
+    let before = world.book.state().summary.active_at;
+    world.now = Millis(world.now.0 + 86_400_000);
+    world.crash();
+    let summary = world.book.state().summary.clone();
+    assert_eq!(summary.status, crate::session::state::Status::Terminated);
+    assert_eq!(summary.active_at, before);
+    world.send(2, Action::Rename { title: "again".into() }).unwrap();
+    assert_eq!(world.book.state().summary.active_at, world.now);
+}
+
 // covers: 003-118, 003-121
 #[test]
 fn what_the_agent_cannot_do_is_refused_and_what_it_tells_of_itself_is_known() {
