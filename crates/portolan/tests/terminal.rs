@@ -164,3 +164,24 @@ fn a_browser_gets_the_one_time_link_by_a_file_that_no_other_user_can_read() {
     }
     home.run(["down"]).ok();
 }
+
+// Issue 15, item 24.
+#[test]
+fn a_key_for_a_request_that_was_answered_elsewhere_does_not_become_a_prompt() {
+    let home = home();
+    let session = home.run(["new", "demo", "tool fast"]).ok().trim().to_owned();
+    let mut terminal = attach(&home, &session);
+    terminal.see("y allow");
+    std::thread::sleep(GUARD);
+    let number = home.json(["show", &session])["state"]["requests"][0]["request"].to_string();
+    assert_eq!(home.run(["approve", &session, &number]).code, 0);
+    terminal.see("allowed by owner (cli)");
+    terminal.press("y");
+    terminal.see(&format!("too late: request {number} is closed"));
+    // Were the key still in the line, this would send it.
+    terminal.press("\rsay goodbye\r");
+    terminal.see("\u{1b}[1m› say goodbye");
+    terminal.press("\u{4}");
+    assert!(terminal.ended().success());
+    assert!(!terminal.output().contains("\u{1b}[1m› y"), "{:?}", terminal.output());
+}

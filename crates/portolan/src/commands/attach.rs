@@ -12,7 +12,7 @@ use crossterm::event::{Event as TerminalEvent, EventStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use indexmap::IndexMap;
 use portolan_core::{
-    Action, CommandId, RequestId, SessionId,
+    Action, CommandId, Event, RequestId, SessionId,
     event::Content,
     log::{
         Folded as _,
@@ -162,6 +162,8 @@ struct Joined {
     keyboard: Keyboard,
     /// The request that a key would answer, and since when it is on the screen.
     shown: Option<(RequestId, Instant)>,
+    /// The request that closed last, and when.
+    closed: Option<(Request, Instant)>,
     /// What was sent and not answered yet.
     unanswered: IndexMap<CommandId, ClientFrame>,
     /// Lines to put up with the next drawing.
@@ -185,6 +187,7 @@ impl Joined {
             present: Vec::new(),
             keyboard: Keyboard::default(),
             shown: None,
+            closed: None,
             unanswered: IndexMap::new(),
             lines: Vec::new(),
         }
@@ -268,6 +271,10 @@ impl Joined {
                 if entry.seq > self.transcript.seen()
                     && let Some(state) = &mut self.state
                 {
+                    if let Event::RequestClosed { request, .. } = &entry.event {
+                        let known = state.requests.iter().find(|open| open.request == *request);
+                        self.closed = known.map(|known| (known.clone(), Instant::now()));
+                    }
                     state.apply(entry.seq, entry.at, entry.by.as_ref(), &entry.event);
                 }
                 let lines = self.transcript.entry(&entry);
@@ -372,10 +379,16 @@ impl Joined {
             _ => Duration::ZERO,
         };
         let running = self.state.as_ref().is_some_and(|state| state.summary.status == Status::Active);
-        let wish = self.keyboard.press(key, Situation { request, shown_for, running });
+        let closed = self.closed.as_ref().map(|(request, at)| (request, at.elapsed()));
+        let wish = self.keyboard.press(key, Situation { request, shown_for, closed, running });
         match wish {
             Wish::Look => {}
             Wish::Leave => return Stay::Leave,
+            Wish::TooLate(request) => {
+                let text =
+                    format!("· too late: request {} is closed, and this key did nothing", request.request);
+                self.remark(Style::Dim, text);
+            }
             Wish::Unfold => {
                 // What is to be allowed comes before what was done.
                 let lines = match request {

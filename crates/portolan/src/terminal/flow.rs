@@ -2,7 +2,7 @@
 //!
 //! Wraps at words so that prose stays readable, and knows just enough Markdown to show headings and code.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthChar as _;
 
 use super::{
     clean::Cleaner,
@@ -20,7 +20,17 @@ pub(crate) struct Flow {
     /// The unfinished line goes on one that was wrapped.
     continued: Option<Style>,
     in_code: bool,
+    /// How many columns the unfinished line takes.
+    used: usize,
+    /// How many characters it has: some take no column.
+    characters: usize,
+    /// Where the word begins that is being written, as far as the line can be broken there.
+    word: Option<usize>,
 }
+
+/// How many characters a line may have for each of its columns. Only characters without a width fill a line beyond its
+/// columns, and no writing needs so many of them.
+const CHARACTERS_PER_COLUMN: usize = 16;
 
 impl Flow {
     /// Text in `style`, at most `columns` wide including its indent.
@@ -33,25 +43,59 @@ impl Flow {
             unfinished: String::new(),
             continued: None,
             in_code: false,
+            used: 0,
+            characters: 0,
+            word: None,
         }
     }
 
-    /// The next piece: the lines it finishes.
+    /// The next piece: the lines it finishes. Each character is looked at once, however long a line is and however many
+    /// pieces it comes in.
     pub(crate) fn push(&mut self, piece: &str) -> Vec<Line> {
         let cleaned = self.cleaner.clean(piece);
         let mut lines = Vec::new();
-        for part in cleaned.split_inclusive('\n') {
-            let (text, ended) = match part.strip_suffix('\n') {
-                Some(text) => (text, true),
-                None => (part, false),
-            };
-            self.unfinished.push_str(text);
-            self.wrap(&mut lines);
-            if ended {
-                lines.push(self.finish_line());
+        for character in cleaned.chars() {
+            match character {
+                '\n' => lines.push(self.finish_line()),
+                _ => self.add(character, &mut lines),
             }
         }
         lines
+    }
+
+    fn add(&mut self, character: char, lines: &mut Vec<Line>) {
+        let wide = character.width().unwrap_or(0);
+        while !self.unfinished.is_empty() && !self.has_room(wide) {
+            lines.push(self.break_line());
+        }
+        let begins_again = self.continued.is_some() && self.unfinished.is_empty();
+        if character == ' ' && begins_again && !self.in_code {
+            // The space at which a line was broken belongs to neither half.
+            return;
+        }
+        self.unfinished.push(character);
+        self.used += wide;
+        self.characters += 1;
+        if character == ' ' && self.characters > 1 && !self.in_code {
+            self.word = Some(self.unfinished.len());
+        }
+    }
+
+    fn has_room(&self, wide: usize) -> bool {
+        self.used.saturating_add(wide) <= self.columns
+            && self.characters < self.columns.saturating_mul(CHARACTERS_PER_COLUMN)
+    }
+
+    /// Ends the line before the word that does not fit, or where the room ends.
+    fn break_line(&mut self) -> Line {
+        let style = self.line_style(&self.unfinished);
+        let at = self.word.take().unwrap_or(self.unfinished.len());
+        let rest = self.unfinished.split_off(at);
+        let text = std::mem::replace(&mut self.unfinished, rest);
+        self.used = self.unfinished.chars().map(|character| character.width().unwrap_or(0)).sum();
+        self.characters = self.unfinished.chars().count();
+        self.continued = Some(style);
+        Line::new(style, text.trim_end()).indented(self.indent)
     }
 
     /// The unfinished line, where there is one.
@@ -69,26 +113,12 @@ impl Flow {
 
     fn finish_line(&mut self) -> Line {
         let text = std::mem::take(&mut self.unfinished);
+        (self.used, self.characters, self.word) = (0, 0, None);
         let style = self.line_style(&text);
         if self.continued.take().is_none() && text.trim_start().starts_with("```") {
             self.in_code = !self.in_code;
         }
         Line::new(style, text).indented(self.indent)
-    }
-
-    fn wrap(&mut self, lines: &mut Vec<Line>) {
-        while self.unfinished.width() > self.columns {
-            let at = break_at(&self.unfinished, self.columns, self.in_code);
-            let style = self.line_style(&self.unfinished);
-            let rest = self.unfinished.split_off(at);
-            let text = std::mem::replace(&mut self.unfinished, rest);
-            if !self.in_code {
-                let kept = self.unfinished.trim_start_matches(' ').len();
-                self.unfinished.drain(..self.unfinished.len() - kept);
-            }
-            self.continued = Some(style);
-            lines.push(Line::new(style, text.trim_end()).indented(self.indent));
-        }
     }
 
     fn line_style(&self, text: &str) -> Style {
@@ -109,31 +139,10 @@ impl Flow {
     }
 }
 
-/// Where to break a line that is too long: after the last space that fits, else where the room ends.
-fn break_at(text: &str, columns: usize, in_code: bool) -> usize {
-    let mut used = 0;
-    let mut end = text.len();
-    let mut space = None;
-    for (at, character) in text.char_indices() {
-        used += character.width().unwrap_or(0);
-        if used > columns {
-            end = at;
-            break;
-        }
-        if character == ' ' {
-            space = Some(at + 1);
-        }
-    }
-    // At least one character goes, or this would never end.
-    let first = text.chars().next().map_or(1, char::len_utf8);
-    match space {
-        Some(space) if !in_code && space > first => space,
-        _ => end.max(first),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use portolan_testkit::instructions::{per_round, rounds};
+
     use super::*;
 
     fn all(pieces: &[&str], columns: usize) -> Vec<String> {
@@ -166,5 +175,56 @@ mod tests {
             lines.iter().filter_map(|line| line.0.last()).map(|(style, _)| *style).collect();
         assert_eq!(styles, [Style::Bold, Style::Accent, Style::Accent, Style::Accent, Style::Plain]);
         assert_eq!(lines[2].plain(), "  code # x");
+    }
+
+    #[test]
+    fn the_spaces_at_which_a_line_is_broken_are_the_same_for_every_cut() {
+        let text = "abcdefghij   klm   nopqrstuvwxyz 日本語日本語 \u{301}\u{301}x";
+        let whole = all(&[text], 10);
+        assert_eq!(whole[..2], ["abcdefghij", "klm"]);
+        for cut in (0..text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+            assert_eq!(all(&[&text[..cut], &text[cut..]], 10), whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn characters_without_a_width_do_not_make_a_line_without_end() {
+        let lines = all(&["\u{301}".repeat(1000).as_str()], 10);
+        assert!(lines.iter().all(|line| line.chars().count() <= 10 * CHARACTERS_PER_COLUMN));
+        assert_eq!(lines.concat().chars().count(), 1000);
+    }
+
+    /// Characters of one line that each counted round adds to it.
+    const ADDED: u64 = 20;
+
+    /// What a character of a line may cost, in instructions of an unoptimised build. A look at the whole line for each
+    /// new one costs many times as much.
+    const MOST: u64 = 4_000;
+
+    fn one_long_line() -> String {
+        "the quick brown fox ".repeat((rounds() * ADDED / 20) as usize)
+    }
+
+    #[test]
+    fn counted_a_line_that_comes_whole() {
+        let mut flow = Flow::new(Style::Plain, 80, 0);
+        assert!(!flow.push(&one_long_line()).is_empty());
+    }
+
+    #[test]
+    fn counted_a_line_that_streams_into_a_pipe() {
+        let mut flow = Flow::new(Style::Plain, usize::MAX, 0);
+        for word in one_long_line().split_inclusive(' ') {
+            assert_eq!(flow.push(word), []);
+        }
+    }
+
+    // Issue 15, item 31.
+    #[test]
+    fn a_line_costs_as_much_per_character_however_long_it_is() {
+        let whole = per_round("terminal::flow::tests::counted_a_line_that_comes_whole") / ADDED;
+        assert!(whole < MOST, "{whole} instructions per character of a line of 40,000");
+        let streamed = per_round("terminal::flow::tests::counted_a_line_that_streams_into_a_pipe") / ADDED;
+        assert!(streamed < MOST, "{streamed} instructions per character of a line of 40,000");
     }
 }

@@ -1,7 +1,9 @@
 //! What a key means now: part of a prompt, the answer to a request, or a wish to stop or leave.
 //!
 //! While a request waits and the prompt line is empty, one key answers it. A request that has only just appeared
-//! takes no answer: what was typed then was meant for something else.
+//! takes no answer: what was typed then was meant for something else. A key that would have answered a request that has
+//! only just closed goes nowhere, and so do further words of an answer to it: neither may end up in the prompt line, one
+//! Enter from being sent.
 
 use std::time::Duration;
 
@@ -16,6 +18,9 @@ use super::{
 /// How long a request must have been on the screen before a key answers it. Shorter than anyone reads, longer than
 /// the pause between two keys of someone who types.
 pub(crate) const GUARD: Duration = Duration::from_millis(500);
+
+/// For how long after a request has closed a key still means that request: longer than it takes to notice.
+pub(crate) const LATE: Duration = Duration::from_secs(2);
 
 /// A key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +68,8 @@ pub(crate) enum Wish {
     Unfold,
     /// Leave the session.
     Leave,
+    /// The key came too late for this request, and did nothing.
+    TooLate(Box<Request>),
 }
 
 /// What the line is for.
@@ -73,6 +80,8 @@ enum Mode {
     Reason(Box<Request>),
     Choosing(Box<Choosing>),
     OwnWords(Box<Choosing>),
+    /// The request that was being answered closed meanwhile: what is typed on is no prompt.
+    TooLate,
 }
 
 /// Questions on their way to an answer.
@@ -115,6 +124,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) request: Option<&'a Request>,
     /// Since when it is on the screen.
     pub(crate) shown_for: Duration,
+    /// The request that closed last, and how long ago.
+    pub(crate) closed: Option<(&'a Request, Duration)>,
     /// A turn runs.
     pub(crate) running: bool,
 }
@@ -126,8 +137,9 @@ impl Keyboard {
         if let Some(request) = self.about()
             && now.request.map(|open| open.request) != Some(request.request)
         {
-            // It was answered by someone else meanwhile.
-            self.back();
+            // It was answered by someone else meanwhile, or the agent took it back.
+            self.clear();
+            self.mode = Mode::TooLate;
         }
         match key {
             Key::Cancel => return self.cancel(was_leaving, now),
@@ -137,10 +149,12 @@ impl Keyboard {
             Key::Unfold => return Wish::Unfold,
             Key::Enter => return self.enter(),
             Key::Character(character) => return self.character(character, now),
+            Key::Paste(_) | Key::LineEnd if self.mode == Mode::TooLate => {}
             Key::Paste(text) => {
-                for character in text.replace("\r\n", "\n").replace('\r', "\n").chars() {
-                    self.insert(character);
-                }
+                let text: Vec<char> = text.replace("\r\n", "\n").replace('\r', "\n").chars().collect();
+                let pasted = text.len();
+                self.line.splice(self.cursor..self.cursor, text);
+                self.cursor += pasted;
             }
             Key::LineEnd => return self.insert('\n'),
             Key::Backspace if self.cursor > 0 => {
@@ -156,6 +170,7 @@ impl Keyboard {
             Key::Right => self.cursor = (self.cursor + 1).min(self.line.len()),
             Key::Start => self.cursor = 0,
             Key::End => self.cursor = self.line.len(),
+            Key::Clear if self.mode == Mode::TooLate => self.back(),
             Key::Clear => self.clear(),
             Key::DeleteWord => {
                 let kept = self.line[..self.cursor].iter().collect::<String>();
@@ -191,6 +206,7 @@ impl Keyboard {
 
     fn enter(&mut self) -> Wish {
         match std::mem::take(&mut self.mode) {
+            Mode::TooLate => Wish::Look,
             Mode::Prompt => {
                 let text = self.take_line();
                 if text.trim().is_empty() {
@@ -253,12 +269,19 @@ impl Keyboard {
                 let choosing = choosing.clone();
                 self.choose(character, *choosing)
             }
-            Mode::Prompt if self.line.is_empty() && now.shown_for >= GUARD => {
+            Mode::Prompt if self.line.is_empty() && now.request.is_some() && now.shown_for >= GUARD => {
                 match now.request.and_then(|request| self.answer_key(character, request)) {
                     Some(wish) => wish,
                     None => self.insert(character),
                 }
             }
+            Mode::Prompt if self.line.is_empty() => match now.closed {
+                Some((closed, ago)) if ago < LATE && answers(character, &closed.ask) => {
+                    Wish::TooLate(Box::new(closed.clone()))
+                }
+                _ => self.insert(character),
+            },
+            Mode::TooLate => Wish::Look,
             Mode::Prompt | Mode::Reason(_) | Mode::OwnWords(_) => self.insert(character),
         }
     }
@@ -365,7 +388,7 @@ impl Keyboard {
 
     fn about(&self) -> Option<&Request> {
         match &self.mode {
-            Mode::Prompt => None,
+            Mode::Prompt | Mode::TooLate => None,
             Mode::Reason(request) => Some(request),
             Mode::Choosing(choosing) | Mode::OwnWords(choosing) => Some(&choosing.request),
         }
@@ -378,6 +401,7 @@ impl Keyboard {
             Mode::Prompt if self.leaving => ("Ctrl-C again leaves › ".to_owned(), false),
             Mode::Prompt => ("› ".to_owned(), false),
             Mode::Reason(_) => ("why not › ".to_owned(), false),
+            Mode::TooLate => ("too late, this request is closed; Enter goes on › ".to_owned(), false),
             Mode::Choosing(choosing) => (choosing_label(choosing), false),
             Mode::OwnWords(choosing) => {
                 (words_label(choosing), choosing.question().is_some_and(|question| question.secret))
@@ -389,17 +413,30 @@ impl Keyboard {
             other => *other,
         };
         let room = columns.saturating_sub(label.width() + 2).max(1);
-        let text: Vec<char> = self.line.iter().map(shown).collect();
-        // The part around the cursor, where the line is longer than the screen is wide.
-        let mut start = 0;
-        let width = |characters: &[char]| characters.iter().map(|c| c.width().unwrap_or(0)).sum::<usize>();
-        while width(&text[start..self.cursor]) > room {
-            start += 1;
-        }
-        let column = label.width() + width(&text[start..self.cursor]);
-        let rest: String = text[start..].iter().collect();
+        // The part around the cursor, where the line is longer than the screen is wide. No more of the line is looked at
+        // than is shown: it may be a whole file that was pasted.
+        let width = |character: char| character.width().unwrap_or(0);
+        let mut before = 0;
+        let kept = self.line[..self.cursor].iter().rev().map(shown).take_while(|character| {
+            before += width(*character);
+            before <= room
+        });
+        let start = self.cursor - kept.take(room.saturating_mul(2)).count();
+        let column =
+            label.width() + self.line[start..self.cursor].iter().map(shown).map(width).sum::<usize>();
+        let rest: String = self.line[start..].iter().map(shown).take(room.saturating_mul(3)).collect();
         let line = Line::new(Style::Bold, label).and(Style::Plain, clean::visible(&rest));
         (line, column)
+    }
+}
+
+/// Does this key answer such a request, where it is open?
+fn answers(character: char, ask: &Ask) -> bool {
+    match ask {
+        Ask::Permission { .. } => matches!(character, 'y' | 'a' | 'n' | 'd' | 'e'),
+        Ask::Plan { .. } => matches!(character, 'y' | 'n' | 'd'),
+        Ask::Question { .. } => matches!(character, '1'..='9' | 't' | 'n'),
+        Ask::Elicitation { .. } | Ask::Hook { .. } | Ask::Other { .. } => matches!(character, 'e' | 'n'),
     }
 }
 
@@ -475,10 +512,23 @@ mod tests {
     }
 
     fn waiting(request: &Request) -> Situation<'_> {
-        Situation { request: Some(request), shown_for: Duration::from_secs(2), running: true }
+        Situation { request: Some(request), shown_for: Duration::from_secs(2), closed: None, running: true }
     }
 
-    const CALM: Situation<'static> = Situation { request: None, shown_for: Duration::ZERO, running: false };
+    const CALM: Situation<'static> =
+        Situation { request: None, shown_for: Duration::ZERO, closed: None, running: false };
+
+    fn every_kind() -> Vec<Request> {
+        let plan = Ask::Plan { plan: None, input: serde_json::Value::Null };
+        let (server, message) = (String::new(), String::new());
+        let form = Ask::Elicitation { server, message, schema: None, url: None };
+        let hook = Ask::Hook { event: String::new(), input: serde_json::Value::Null };
+        let other = Ask::Other { name: String::new(), body: serde_json::Value::Null };
+        let questions = Ask::Question { questions: vec![question(false, true)] };
+        let mut all: Vec<Request> = [plan, form, hook, other, questions].into_iter().map(request).collect();
+        all.push(permission());
+        all
+    }
 
     fn type_text(keyboard: &mut Keyboard, text: &str, now: Situation<'_>) -> Wish {
         text.chars().map(|character| keyboard.press(Key::Character(character), now)).last().unwrap()
@@ -527,6 +577,64 @@ mod tests {
         let mut keyboard = Keyboard::default();
         type_text(&mut keyboard, "dno", waiting(&open));
         assert_eq!(keyboard.press(Key::Enter, CALM), Wish::Look);
+    }
+
+    // Issue 15, item 24.
+    #[test]
+    fn a_key_that_comes_too_late_for_a_request_is_not_left_in_the_line() {
+        let next = request(Ask::Question { questions: vec![question(false, true)] });
+        for open in every_kind() {
+            for character in ('a'..='z').chain('0'..='9') {
+                let mut keyboard = Keyboard::default();
+                keyboard.press(Key::Character(character), waiting(&open));
+                let is_answer = keyboard.line(80).0.plain() != format!("› {character}");
+                assert_eq!(answers(character, &open.ask), is_answer, "{character} {:?}", open.ask);
+                let late = Situation { closed: Some((&open, Duration::from_millis(1500))), ..CALM };
+                // The next request may be there already, and take no key yet.
+                let fresh = Situation { request: Some(&next), shown_for: Duration::from_millis(80), ..late };
+                for now in [late, fresh] {
+                    let mut keyboard = Keyboard::default();
+                    let wish = keyboard.press(Key::Character(character), now);
+                    let left = keyboard.line(80).0.plain();
+                    if answers(character, &open.ask) {
+                        assert_eq!((wish, left.as_str()), (Wish::TooLate(Box::new(open.clone())), "› "));
+                        assert_eq!(keyboard.press(Key::Enter, now), Wish::Look, "nothing is sent");
+                    } else {
+                        assert_eq!((wish, left), (Wish::Look, format!("› {character}")));
+                    }
+                }
+            }
+            let long_ago = Situation { closed: Some((&open, LATE)), ..CALM };
+            let mut keyboard = Keyboard::default();
+            type_text(&mut keyboard, "yes", long_ago);
+            assert_eq!(keyboard.press(Key::Enter, long_ago), Wish::Send("yes".into()));
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_reason_that_comes_too_late_does_not_become_a_prompt() {
+        let open = permission();
+        let mut keyboard = Keyboard::default();
+        type_text(&mut keyboard, "dnot y", waiting(&open));
+        assert_eq!(type_text(&mut keyboard, "et, wait", CALM), Wish::Look);
+        keyboard.press(Key::Paste("pasted".into()), CALM);
+        assert_eq!(keyboard.line(80).0.plain(), "too late, this request is closed; Enter goes on › ");
+        assert_eq!(keyboard.press(Key::Enter, CALM), Wish::Look);
+        type_text(&mut keyboard, "hello", CALM);
+        assert_eq!(keyboard.press(Key::Enter, CALM), Wish::Send("hello".into()));
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_cursor() {
+        let mut keyboard = Keyboard::default();
+        keyboard.press(Key::Paste("日".repeat(100_000)), CALM);
+        let (line, column) = keyboard.line(20);
+        assert_eq!((line.plain().as_str(), column), ("› 日日日日日日日日", 18));
+        keyboard.press(Key::Start, CALM);
+        keyboard.press(Key::Paste("ab".into()), CALM);
+        let (line, column) = keyboard.line(20);
+        assert!(line.plain().starts_with("› ab日日") && line.plain().chars().count() < 100, "{line:?}");
+        assert_eq!(column, 4);
     }
 
     #[test]

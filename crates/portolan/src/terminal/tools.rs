@@ -21,6 +21,10 @@ pub(super) struct Call {
 const TELLING: [&str; 8] =
     ["command", "file_path", "path", "url", "query", "pattern", "description", "prompt"];
 
+/// The longest that is told of a call in its line. A running call is drawn again and again, so that this must not be long;
+/// unfolding shows all of it.
+const WHAT: usize = 1000;
+
 /// What a call is about, in a few words.
 pub(super) fn what(title: Option<&str>, input: &Value) -> String {
     let told = title
@@ -31,7 +35,11 @@ pub(super) fn what(title: Option<&str>, input: &Value) -> String {
         Value::Object(map) if map.is_empty() => String::new(),
         other => other.to_string(),
     });
-    clean::line(&told)
+    let line = clean::line(&told);
+    match line.char_indices().nth(WHAT) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
 }
 
 /// A call that was just made.
@@ -146,5 +154,7 @@ mod tests {
         assert_eq!(what(Some("Read a"), &serde_json::json!({"command": "x"})), "Read a");
         assert_eq!(what(None, &serde_json::json!({"n": 1})), r#"{"n":1}"#);
         assert_eq!(what(None, &Value::Null), "");
+        let long = what(None, &serde_json::json!({"command": "é".repeat(2 * WHAT)}));
+        assert_eq!(long, format!("{}…", "é".repeat(WHAT)));
     }
 }
