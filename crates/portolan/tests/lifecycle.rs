@@ -136,6 +136,20 @@ fn down_stops_the_daemon_and_says_when_there_is_none() {
     assert!(status.stdout.contains("`portolan up` starts it"), "{status:?}");
 }
 
+// Issue 15, item 16.
+#[test]
+fn down_says_what_it_waits_for() {
+    let home = home();
+    home.configure("[limits]\nshutdown_grace_seconds = 1");
+    home.up();
+    let session = home.run(["new", "demo", "slow"]).ok().trim().to_owned();
+    working(&home, &session);
+    let ran = home.run(["down"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let told = "turns that run get up to 1 s to end; `portolan down --now` ends them at once\nstopped\n";
+    assert_eq!(ran.stderr, told);
+}
+
 #[test]
 fn the_file_of_a_daemon_that_was_killed_misleads_nobody() {
     let home = home();
@@ -188,7 +202,11 @@ fn a_port_that_is_taken_is_told_with_a_way_out() {
     let address = other.local_addr().unwrap().to_string();
     let ran = home.run(["up", "--no-open", "--listen", &address]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains(&address) && ran.stderr.contains("--listen"), "{ran:?}");
+    assert!(ran.stderr.contains(&address) && ran.stderr.contains("`portolan up --listen"), "{ran:?}");
+    // A command that only needs the daemon has no such option, so that the whole command is named.
+    std::fs::write(home.path().join("portolan.toml"), format!("[listen]\naddress = {address:?}\n")).unwrap();
+    let ran = home.run(["ls"]);
+    assert!(ran.code != 0 && ran.stderr.contains("`portolan up --listen"), "{ran:?}");
     assert_eq!(home.record(), None, "nothing is left behind");
     assert!(!home.path().join("daemon.sock").exists());
 }

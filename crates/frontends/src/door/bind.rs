@@ -39,7 +39,8 @@ pub enum DoorError {
     PlainBeyondLoopback(SocketAddr),
     /// Someone else has the address.
     #[error(
-        "`{0}` is taken, perhaps by another Portolan (`portolan status`); choose another with `--listen`, port 0 picks a free one"
+        "`{0}` is taken, perhaps by another Portolan (`portolan status`); `portolan up --listen 127.0.0.1:0` picks a free port, \
+         `listen.address` in portolan.toml names another for good"
     )]
     Taken(ListenAddress),
     /// The system does not let us listen there.

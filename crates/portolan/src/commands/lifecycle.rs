@@ -32,6 +32,9 @@ use crate::{
 /// How long `status` waits for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// A daemon in which no turn runs has stopped by then; for one that takes longer it is said what `down` waits for.
+const AT_ONCE: Duration = Duration::from_millis(300);
+
 /// How long `down` waits beyond the grace time: the stop ladder and the closing of everything.
 const STOPPING: Duration = Duration::from_secs(40);
 
@@ -210,8 +213,17 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
     let mut second = down.now;
     let grace =
         configuration::settings(&home).map(|settings| settings.limits.shutdown_grace()).unwrap_or_default();
-    let deadline = Instant::now() + grace + STOPPING;
+    let begun = Instant::now();
+    let deadline = begun + grace + STOPPING;
+    let mut told = down.now || context.format() == Format::Json;
     while Lock::holder(&home).is_some() {
+        if !told && begun.elapsed() > AT_ONCE {
+            told = true;
+            output::note(format!(
+                "turns that run get up to {} s to end; `portolan down --now` ends them at once",
+                grace.as_secs()
+            ));
+        }
         if second && Record::read(&home).is_some() {
             tokio::time::sleep(Duration::from_millis(50)).await;
             signal()?;
