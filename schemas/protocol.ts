@@ -345,7 +345,7 @@ output: JsonValue, };
  */
 export type ArchivePast = {
 /**
- * The agent's own id of the conversation, or a unique beginning.
+ * The agent's own id of the conversation, or a unique beginning or end.
  */
 past: string,
 /**
@@ -439,11 +439,6 @@ name: string,
 body: JsonValue, };
 
 /**
- * How much an agent asks in one of its modes.
- */
-export type Asks = "everything" | "some" | "nothing" | "unknown";
-
-/**
  * A decision an agent offers by its own name.
  */
 export type AskOption = {
@@ -459,6 +454,11 @@ label: string,
  * Which answer it belongs to.
  */
 verdict: Verdict, };
+
+/**
+ * How much an agent asks in one of its modes.
+ */
+export type Asks = "everything" | "some" | "nothing" | "unknown";
 
 /**
  * A browser that is logged in.
@@ -708,7 +708,7 @@ archived?: boolean,
  */
 limit?: number, } | { "type": "take_up", id: CommandId,
 /**
- * The agent's own id of the conversation, or a unique beginning of 4 characters or more.
+ * The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
  */
 past: string,
 /**
@@ -721,7 +721,7 @@ copy?: boolean,
  */
 spec: SessionSpec, } | { "type": "archive_past", id: CommandId,
 /**
- * The agent's own id of the conversation, or a unique beginning of 4 characters or more.
+ * The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
  */
 past: string,
 /**
@@ -1719,9 +1719,18 @@ path: string,
  */
 change: ChangeKind,
 /**
- * The unified diff, where known.
+ * Where it was before, where it gets another name.
  */
-diff?: string, };
+from?: string,
+/**
+ * The unified diff, where known. What stands behind the numbers of a hunk says what its lines cannot: that every
+ * occurrence is replaced, or which cell of a notebook it is.
+ */
+diff?: string,
+/**
+ * How much the diff would hold, where it is too large to be told. What is asked for then stands in the input.
+ */
+left_out?: LeftOut, };
 
 /**
  * Where a fork begins.
@@ -1769,6 +1778,23 @@ export type HookStatus = "started" | "progress" | "completed";
 export type ItemKind = "text" | "thinking" | "tool_input" | "tool_output";
 
 export type JsonValue = number | string | boolean | Array<JsonValue> | { [key in string]: JsonValue } | null;
+
+/**
+ * A diff that is too large to be told.
+ */
+export type LeftOut = {
+/**
+ * Lines it adds.
+ */
+added: number,
+/**
+ * Lines it removes.
+ */
+removed: number,
+/**
+ * Its length.
+ */
+bytes: number, };
 
 /**
  * How much a notice matters.
@@ -2740,7 +2766,11 @@ name: string,
 /**
  * Its version.
  */
-version: string, };
+version: string,
+/**
+ * Its clock, when it greeted: ages are told by it, whatever the client's own clock says.
+ */
+now?: Millis, };
 
 /**
  * A session of Portolan. Time-ordered, so that newer sessions sort after older ones.
@@ -3091,7 +3121,7 @@ export type TakeUpPast = {
  */
 id?: CommandId,
 /**
- * The agent's own id of the conversation, or a unique beginning.
+ * The agent's own id of the conversation, or a unique beginning or end.
  */
 past: string,
 /**

@@ -51,6 +51,8 @@ export async function startDaemon({ config = '' } = {}) {
     },
     ticketLink: () => JSON.parse(cli('open', '--json')).link,
     newSession: (prompt) => JSON.parse(cli('new', 'demo', prompt, '--cwd', folder, '--json')).session,
+    /** The number of the request that waits in a session. */
+    request: (session) => String(JSON.parse(cli('show', session, '--json')).state.requests[0].request),
     sessions: () => {
       const listed = JSON.parse(cli('ls', '--all', '--json'));
       return Array.isArray(listed) ? listed : listed.sessions;

@@ -52,7 +52,7 @@ test('a request that is answered at the command line closes at once, with who di
   const session = daemon.newSession('use a tool fast');
   const { page } = await inbox();
   await button(page, 'Allow').waitFor();
-  daemon.cli('approve', session);
+  daemon.cli('approve', session, daemon.request(session));
   await page.getByText('allowed by owner (cli)').first().waitFor();
   assert.equal(await button(page, 'Allow').count(), 0);
 });
@@ -138,7 +138,7 @@ test('a press that comes as a request slides under it answers nothing; once it s
     }).observe(document.body, { subtree: true, attributes: true, childList: true });
     return above.dataset.request.split(':')[0];
   });
-  daemon.cli('deny', first);
+  daemon.cli('deny', first, daemon.request(first));
   await page.waitForFunction(() => window.pressed);
   // The button waits until it has stood there for a while; a press that waits for it counts.
   await button(page, 'Deny').click();

@@ -48,7 +48,7 @@ test('how much waits stands in the title and on the badge', async () => {
   await page.waitForFunction(() => document.title === 'Portolan' && window.badge === 0);
   const sessions = [1, 2].map(() => daemon.newSession('use a tool fast'));
   await page.waitForFunction(() => document.title === '(2) Portolan' && window.badge === 2);
-  for (const session of sessions) daemon.cli('deny', session);
+  for (const session of sessions) daemon.cli('deny', session, daemon.request(session));
   await page.waitForFunction(() => document.title === 'Portolan' && window.badge === 0);
 });
 

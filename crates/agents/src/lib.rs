@@ -13,6 +13,7 @@ pub mod counters;
 pub mod demo;
 pub mod dial_in;
 pub mod driver;
+mod hunks;
 #[cfg(test)]
 mod mutations;
 pub mod prices;

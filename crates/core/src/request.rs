@@ -105,7 +105,7 @@ impl Ask {
     pub fn title(&self) -> String {
         match self {
             Self::Permission { tool_name, input, description, .. } => {
-                let told = ["command", "file_path", "path", "url", "query", "pattern"]
+                let told = ["command", "file_path", "notebook_path", "path", "url", "query", "pattern"]
                     .iter()
                     .find_map(|key| input.get(key)?.as_str())
                     .or(description.as_deref());

@@ -40,14 +40,13 @@ struct Kept {
 
 impl Past for Kept {
     fn list(&self, query: PastQuery) -> Boxed<'static, Result<Vec<PastSession>, PastError>> {
-        let prefix = query.prefix.clone().unwrap_or_default();
         let away = self.away.lock().expect("one test").clone();
         let is_there = |past: &PastSession| away.contains(&past.past) == (query.place == PastPlace::Archived);
         let mut found: Vec<_> = self
             .sessions
             .iter()
             .filter(|past| is_there(past))
-            .filter(|past| past.past.starts_with(&prefix) && query.admits(past.cwd.as_deref()))
+            .filter(|past| query.names(&past.past) && query.admits(past.cwd.as_deref()))
             .cloned()
             .collect();
         found.truncate(query.limit);

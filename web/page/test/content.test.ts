@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { pairs, readDiff } from "../src/content/diff.ts";
+import { beyond, leftOut, pairs, readDiff } from "../src/content/diff.ts";
 import { Reader, exactly, safeAddress, visible, withoutAnsi } from "../src/content/markdown.ts";
 import { contentOf, fieldsOf } from "../src/parts/form.ts";
 
@@ -55,6 +55,33 @@ test("a diff is read into lines with numbers, and into pairs for two columns", (
 test("what is no diff stays text", () => {
   expect(readDiff("just words")).toBeNull();
   expect(readDiff("@@ broken @@\n+x")).toBeNull();
+});
+
+// Issue 15, item 3.
+test("what a hunk says of itself is shown", () => {
+  const read = readDiff("--- a\n+++ a\n@@ -1,1 +1,1 @@ every occurrence is replaced\n-@@ -9 +9 @@ x\n+y\n");
+  expect(read?.lines.map(({ sign, text }) => [sign, text])).toEqual([["@", "@@ every occurrence is replaced"], ["-", "@@ -9 +9 @@ x"], ["+", "y"]]);
+});
+
+test("a diff that is left out is told by how much it is", () => {
+  expect(leftOut({ added: 12_034, removed: 3, bytes: 3_250_000 })).toBe("Too large to be shown as a diff: 12,034 lines added, 3 removed, 3.1 MiB.");
+  expect(leftOut({ added: 1, removed: 0, bytes: 300_000 })).toContain("293 KiB");
+});
+
+test("every field of an input is shown by its diff, or by itself", () => {
+  const change = { path: "/a", change: "modify" as const, diff: "--- /a\n+++ /a\n@@ -1,2 +1,1 @@\n one\n-two\n+2\n" };
+  const edit = { file_path: "/a", old_string: "one\ntwo", new_string: "one\n2" };
+  expect(beyond(edit, [change])).toEqual([]);
+  expect(beyond({ ...edit, replace_all: true, newer: "field", nothing: null }, [change])).toEqual([["replace_all", true], ["newer", "field"]]);
+  expect(beyond({ ...edit, new_string: "one\n2\nrm -rf /" }, [change])).toEqual([["new_string", "one\n2\nrm -rf /"]]);
+  expect(beyond({ edits: [{ old_string: "two", new_string: "2", replace_all: false }] }, [change])).toEqual([]);
+  expect(beyond({ edits: [{ old_string: "two", new_string: "3" }] }, [change])).toHaveLength(1);
+  const { diff: _, ...without } = change;
+  expect(beyond(edit, [without])).toEqual([["old_string", "one\ntwo"], ["new_string", "one\n2"]]);
+  expect(beyond({ command: "ls", description: "look" }, [], ["look"])).toEqual([["command", "ls"]]);
+  expect(beyond({ command: "ls", description: "other" }, [], ["look"])).toEqual([["command", "ls"], ["description", "other"]]);
+  expect(beyond({ plan: "p", allowedPrompts: [{ tool: "Bash", prompt: "run tests" }] }, [], ["p"])).toHaveLength(1);
+  expect([beyond(null, []), beyond("text", []), beyond([], [change])]).toEqual([[], [["input", "text"]], [["input", []]]]);
 });
 
 test("a simple schema is a form, anything else is JSON", () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { GUARD_MS, Guard } from "../src/parts/guard.svelte.ts";
+import { GUARD_MS, Guard, typed } from "../src/parts/guard.svelte.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -42,4 +42,16 @@ test("out of sight the time is lost", () => {
   vi.advanceTimersByTime(GUARD_MS);
   guard.watch(false);
   expect([guard.armed, guard.lets(press())]).toEqual([false, false]);
+});
+
+test("words that go on when their field has closed answer nothing, and do not keep a mouse from it", () => {
+  const guard = new Guard();
+  guard.watch(true);
+  vi.advanceTimersByTime(GUARD_MS * 2);
+  typed(press());
+  vi.advanceTimersByTime(GUARD_MS - 1);
+  expect(guard.lets(press()), "a mouse").toBe(true);
+  expect(guard.lets({ ...press(), key: "a" })).toBe(false);
+  vi.advanceTimersByTime(GUARD_MS);
+  expect(guard.lets({ ...press(), key: "a" })).toBe(true);
 });

@@ -4,9 +4,7 @@ use portolan_core::event::{ChangeKind, FileChange};
 use serde_json::Value;
 
 use super::wire::text;
-
-/// The largest diff that is shown. Beyond it people read the file.
-const LARGEST_DIFF: usize = 256 * 1024;
+use crate::hunks;
 
 /// Unchanged lines around a change.
 const AROUND: usize = 3;
@@ -24,16 +22,36 @@ fn change(told: &Value) -> FileChange {
         (true, false) => ChangeKind::Create,
         (false, false) => ChangeKind::Modify,
     };
-    let from = if change == ChangeKind::Create { "/dev/null" } else { &path };
-    let to = if change == ChangeKind::Delete { "/dev/null" } else { &path };
-    let hunk = hunk(&before, &after).filter(|hunk| hunk.len() <= LARGEST_DIFF);
-    let diff = hunk.map(|hunk| format!("--- {from}\n+++ {to}\n{hunk}"));
-    FileChange { path, change, diff }
+    FileChange::new(path, change, &hunk(&before, &after).unwrap_or_default())
+}
+
+/// What is to be allowed with a call: its input, and the texts whose diffs are too large to be told and that stand nowhere
+/// in it.
+pub(super) fn whole_input(mut input: Value, content: &[Value]) -> Value {
+    let diffs = content.iter().filter(|piece| piece["type"] == "diff");
+    let untold: Vec<Value> = diffs
+        .filter(|piece| change(piece).left_out.is_some() && !holds(&input, &piece["newText"]))
+        .cloned()
+        .collect();
+    if !untold.is_empty()
+        && let Some(fields) = input.as_object_mut()
+    {
+        fields.insert("left_out".into(), untold.into());
+    }
+    input
+}
+
+fn holds(input: &Value, text: &Value) -> bool {
+    match input {
+        Value::Array(all) => all.iter().any(|one| holds(one, text)),
+        Value::Object(all) => all.values().any(|one| holds(one, text)),
+        one => one == text,
+    }
 }
 
 /// One hunk from the first line that differs to the last; nothing where none does.
 fn hunk(before: &str, after: &str) -> Option<String> {
-    let (old, new): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
+    let (old, new) = hunks::lines(before, after);
     let same = |pairs: usize| pairs.min(old.len()).min(new.len());
     let head = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
@@ -98,6 +116,26 @@ mod tests {
         );
     }
 
+    // Issue 15, item 3.
+    #[test]
+    fn what_a_diff_leaves_out_stands_in_the_input() {
+        let text = "x\n".repeat(200_000);
+        let content = [
+            json!({ "type": "diff", "path": "/big", "oldText": null, "newText": text }),
+            json!({ "type": "diff", "path": "/small", "oldText": null, "newText": "y" }),
+        ];
+        assert_eq!(changes(&content)[0].left_out.map(|left_out| left_out.added), Some(200_000));
+        assert_eq!(whole_input(json!({ "path": "/big" }), &content)["left_out"], json!([content[0]]));
+        let told = json!({ "edit": { "content": text } });
+        assert_eq!(whole_input(told.clone(), &content), told, "it stands there already");
+    }
+
+    #[test]
+    fn a_change_of_line_ends_is_a_change() {
+        let told = json!({ "type": "diff", "path": "/a", "oldText": "x\r\n", "newText": "x\n" });
+        assert!(change(&told).diff.unwrap().contains("-x\r\n+x\n"));
+    }
+
     proptest! {
         #[test]
         fn a_hunk_holds_every_line_that_differs(old in "[ab\n]{0,40}", new in "[ab\n]{0,40}") {
@@ -106,11 +144,12 @@ mod tests {
                 hunk.lines().skip(1).filter(fits).map(|line| line[1..].to_owned()).collect::<Vec<_>>()
             };
             match hunk(&old, &new) {
-                None => prop_assert_eq!(old.lines().collect::<Vec<_>>(), new.lines().collect::<Vec<_>>()),
+                None => prop_assert_eq!(old, new),
                 Some(hunk) => {
                     // Few lines: what is shown of each side lies in it in one piece.
-                    prop_assert!(old.lines().collect::<Vec<_>>().join("\n").contains(&lines('-', &hunk).join("\n")));
-                    prop_assert!(new.lines().collect::<Vec<_>>().join("\n").contains(&lines('+', &hunk).join("\n")));
+                    let (old, new) = hunks::lines(&old, &new);
+                    prop_assert!(old.join("\n").contains(&lines('-', &hunk).join("\n")));
+                    prop_assert!(new.join("\n").contains(&lines('+', &hunk).join("\n")));
                 }
             }
         }

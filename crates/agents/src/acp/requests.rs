@@ -248,7 +248,7 @@ impl Translate {
         let call = self.call_asked_about(&tool, told, out);
         let ask = Ask::Permission {
             tool_name: call.name(),
-            input: call.input(),
+            input: call.whole_input(),
             // Whole: some agents tell the command nowhere else.
             description: call.title.clone(),
             changes: call.changes(),

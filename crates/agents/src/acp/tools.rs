@@ -13,7 +13,7 @@ use portolan_core::{
 use serde_json::{Value, json};
 
 use super::{
-    changes::changes,
+    changes::{changes, whole_input},
     messages::Ending,
     translate::Translate,
     wire::{self, list, some_text},
@@ -132,6 +132,11 @@ impl Call {
 
     pub(super) fn input(&self) -> Value {
         if self.input.is_null() { json!({}) } else { self.input.clone() }
+    }
+
+    /// The input with everything in it that is to be allowed.
+    pub(super) fn whole_input(&self) -> Value {
+        whole_input(self.input(), &self.content)
     }
 
     /// What else is told of it: often what a command is for.

@@ -6,8 +6,7 @@ use portolan_core::event::{ChangeKind, FileChange, PlanStep, ToolKind};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The largest diff that is made of a change. Beyond it people read the file; the input holds it anyway.
-const LARGEST_DIFF: usize = 256 * 1024;
+use crate::hunks;
 
 /// The longest line for people, in characters.
 const TITLE: usize = 120;
@@ -60,25 +59,53 @@ pub(super) fn todo(input: &Value) -> Option<Vec<PlanStep>> {
 
 /// The changes a call will make, as far as its input tells. Where in the file they lie is not known yet.
 pub(super) fn changes_asked(name: &str, input: &Value) -> Vec<FileChange> {
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let Some(path) = text(input, "file_path").or_else(|| text(input, "notebook_path")) else { return vec![] };
-    let replaced = |edit: &Value| {
-        let (old, new) = (text(edit, "old_string")?, text(edit, "new_string")?);
-        Some(hunk(&old, &new, 1))
-    };
-    let body = match name {
+    let path = text(input, "file_path").or_else(|| text(input, "notebook_path"));
+    let Some(path) = path else { return vec![] };
+    let hunks = match name {
         // Whether the file is new is not told: a file that is there would be replaced.
-        "Write" => text(input, "content").map(|content| hunk("", &content, 1)),
+        "Write" => text(input, "content").map(|content| hunk("", content, WRITTEN)),
         "Edit" => replaced(input),
         "MultiEdit" => input
             .get("edits")
             .and_then(Value::as_array)
             .map(|edits| edits.iter().filter_map(replaced).collect::<String>()),
-        "NotebookEdit" => None,
+        "NotebookEdit" => Some(cell(input)),
         _ => return vec![],
     };
-    let diff = body.and_then(|body| diff(&path, &path, &body));
-    vec![FileChange { path, change: ChangeKind::Modify, diff }]
+    vec![FileChange::new(path, ChangeKind::Modify, &hunks.unwrap_or_default())]
+}
+
+/// What is said of a file that is written, since its lines cannot say it.
+const WRITTEN: &str = "the whole file; what is there is replaced";
+
+fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+/// One edit, in one place or in all of them.
+fn replaced(edit: &Value) -> Option<String> {
+    let (old, new) = (text(edit, "old_string")?, text(edit, "new_string")?);
+    let everywhere = edit.get("replace_all").is_some_and(|all| *all != Value::Bool(false) && !all.is_null());
+    Some(hunk(old, new, if everywhere { "every occurrence is replaced" } else { "" }))
+}
+
+/// One cell of a notebook. What stands in it now is not told.
+fn cell(input: &Value) -> String {
+    let source = text(input, "new_source").unwrap_or_default();
+    // An id of the model's own making stays on its line.
+    let cell = match input.get("cell_id").or_else(|| input.get("cell_number")) {
+        None | Some(Value::Null) => "the first cell".to_owned(),
+        Some(Value::String(cell)) => format!("cell {}", cell.escape_debug()),
+        Some(other) => format!("cell {other}"),
+    };
+    let kind = text(input, "cell_type").map(|kind| format!("{} ", kind.escape_debug())).unwrap_or_default();
+    let what = match text(input, "edit_mode").unwrap_or("replace") {
+        "replace" => format!("{cell} is replaced"),
+        "insert" => format!("a new {kind}cell after {cell}"),
+        "delete" => return hunk("", "", &format!("{cell} is deleted")),
+        other => format!("{cell}: {}", other.escape_debug()),
+    };
+    hunk("", source, &what)
 }
 
 /// The changes a call has made, as its structured result tells.
@@ -108,8 +135,8 @@ pub(super) fn changes_made(result: &Value) -> Vec<FileChange> {
     let Ok(made) = serde_json::from_value::<Made>(result.clone()) else { return vec![] };
     let path = made.file_path;
     if made.kind.as_deref() == Some("create") {
-        let diff = made.content.and_then(|content| diff("/dev/null", &path, &hunk("", &content, 1)));
-        return vec![FileChange { path, change: ChangeKind::Create, diff }];
+        let hunks = made.content.map(|content| hunk("", &content, "")).unwrap_or_default();
+        return vec![FileChange::new(path, ChangeKind::Create, &hunks)];
     }
     let mut body = String::new();
     for hunk in made.structured_patch {
@@ -124,22 +151,18 @@ pub(super) fn changes_made(result: &Value) -> Vec<FileChange> {
             body.push('\n');
         }
     }
-    let diff = diff(&path, &path, &body);
-    vec![FileChange { path, change: ChangeKind::Modify, diff }]
+    vec![FileChange::new(path, ChangeKind::Modify, &body)]
 }
 
-fn diff(before: &str, after: &str, body: &str) -> Option<String> {
-    (!body.is_empty() && body.len() <= LARGEST_DIFF).then(|| format!("--- {before}\n+++ {after}\n{body}"))
-}
-
-/// One hunk that replaces `old` by `new`: what both begin and end with is context.
-fn hunk(old: &str, new: &str, at: usize) -> String {
-    let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
+/// One hunk that replaces `old` by `new`: what both begin and end with is context. `heading` says what its lines cannot.
+fn hunk(old: &str, new: &str, heading: &str) -> String {
+    let (old, new) = hunks::lines(old, new);
     let before = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let rest = old[before..].iter().rev().zip(new[before..].iter().rev());
     let after = rest.take_while(|(a, b)| a == b).count();
-    let start = |lines: &[&str]| if lines.is_empty() { 0 } else { at };
-    let mut text = format!("@@ -{},{} +{},{} @@\n", start(&old), old.len(), start(&new), new.len());
+    let start = |lines: &[&str]| usize::from(!lines.is_empty());
+    let heading = if heading.is_empty() { String::new() } else { format!(" {heading}") };
+    let mut text = format!("@@ -{},{} +{},{} @@{heading}\n", start(&old), old.len(), start(&new), new.len());
     let parts = [
         (' ', &old[..before]),
         ('-', &old[before..old.len() - after]),
@@ -205,13 +228,67 @@ mod tests {
         }
     }
 
+    // Issue 15, item 3.
     #[test]
-    fn a_huge_file_is_named_without_its_diff() {
-        let input = json!({"file_path": "/big", "content": "x".repeat(LARGEST_DIFF)});
+    fn what_the_lines_of_a_change_cannot_say_stands_in_its_hunk() {
+        let hunks = |name: &str, input: &Value| {
+            let diff = changes_asked(name, input)[0].diff.clone().unwrap_or_default();
+            diff.lines().skip(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let edit = json!({"file_path": "/a", "old_string": "x", "new_string": "y", "replace_all": true});
+        assert_eq!(hunks("Edit", &edit), ["@@ -1,1 +1,1 @@ every occurrence is replaced", "-x", "+y"]);
+        let edits = json!({"file_path": "/a", "edits": [
+            {"old_string": "x", "new_string": "y", "replace_all": false},
+            {"old_string": "p", "new_string": "", "replace_all": true}]});
         assert_eq!(
-            changes_asked("Write", &input),
-            [FileChange { path: "/big".into(), change: ChangeKind::Modify, diff: None }]
+            hunks("MultiEdit", &edits),
+            ["@@ -1,1 +1,1 @@", "-x", "+y", "@@ -1,1 +0,0 @@ every occurrence is replaced", "-p"]
         );
+        let write = json!({"file_path": "/a", "content": "new"});
+        assert_eq!(hunks("Write", &write), [&format!("@@ -0,0 +1,1 @@ {WRITTEN}"), "+new"]);
+        let ends = json!({"file_path": "/a", "old_string": "x\r\n", "new_string": "x\n"});
+        assert_eq!(
+            hunks("Edit", &ends)[1..],
+            ["-x", "+x", " "],
+            "line ends differ: `lines` takes them off here"
+        );
+        assert!(changes_asked("Edit", &ends)[0].diff.as_ref().unwrap().contains("-x\r\n+x\n"));
+    }
+
+    #[test]
+    fn an_edit_of_a_notebook_shows_its_cell_and_its_source() {
+        let diff = |mode: Option<&str>, cell: Value| {
+            let mut input = json!({"notebook_path": "/n.ipynb", "new_source": "import os\nos.system('x')"});
+            input["cell_id"] = cell;
+            if let Some(mode) = mode {
+                input["edit_mode"] = json!(mode);
+                input["cell_type"] = json!("code");
+            }
+            let change = changes_asked("NotebookEdit", &input).remove(0);
+            assert_eq!(change.path, "/n.ipynb");
+            change.diff.unwrap().lines().skip(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let source = ["+import os".to_owned(), "+os.system('x')".to_owned()];
+        let replaced = diff(None, json!("ab12"));
+        assert_eq!(
+            (replaced[0].as_str(), &replaced[1..]),
+            ("@@ -0,0 +1,2 @@ cell ab12 is replaced", &source[..])
+        );
+        let inserted = diff(Some("insert"), json!("ab12"));
+        assert_eq!(inserted[0], "@@ -0,0 +1,2 @@ a new code cell after cell ab12");
+        assert_eq!(inserted[1..], source);
+        assert_eq!(diff(Some("delete"), json!("ab12")), ["@@ -0,0 +0,0 @@ cell ab12 is deleted"]);
+        let newer = diff(Some("swap\n+x"), json!("evil\n+line"));
+        assert_eq!(newer[0], "@@ -0,0 +1,2 @@ cell evil\\n+line: swap\\n+x");
+        assert_eq!(newer[1..], source);
+    }
+
+    #[test]
+    fn a_huge_file_is_told_by_how_much_it_is() {
+        let input = json!({"file_path": "/big", "content": "xyz\n".repeat(100_000)});
+        let change = changes_asked("Write", &input).remove(0);
+        let left_out = change.left_out.unwrap();
+        assert_eq!((change.diff, left_out.added, left_out.removed), (None, 100_000, 0));
     }
 
     #[test]

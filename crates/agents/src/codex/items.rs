@@ -106,7 +106,9 @@ impl Translate {
         let kind = if item["type"] == "commandExecution" { Kind::Command } else { Kind::Tool };
         let open = self.items.begin(key, kind, id.clone(), parent.clone());
         open.tool_name = if kind == Kind::Command { text(item, "command") } else { tool.name.clone() };
-        open.changes.clone_from(&tool.changes);
+        if !tool.changes.is_empty() {
+            open.asks = (tool.input.clone(), tool.changes.clone());
+        }
         open.process = some_text(item, "processId");
         if item["type"] == "collabAgentToolCall" {
             self.threads.spawns(&id, parent.clone(), item);

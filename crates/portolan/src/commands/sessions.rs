@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Of an id at least so many characters are shown: fewer would rarely stay unique.
-pub(super) const SHORTEST_ID: usize = 8;
+const SHORTEST_ID: usize = 8;
 
 /// Names longer than this are cut in tables.
 const NAME_COLUMNS: usize = 48;

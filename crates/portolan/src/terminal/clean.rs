@@ -147,6 +147,7 @@ pub(crate) fn visible(all: &str) -> String {
         match character {
             '\n' => out.push('\n'),
             '\t' => out.push_str("    "),
+            other if is_invisible(other) => push_named(other, &mut out),
             other => push_visible(other, &mut out),
         }
     }
@@ -159,12 +160,21 @@ fn push_visible(character: char, out: &mut String) {
         // The pictures that Unicode has for control characters.
         '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}')),
         '\u{7f}' => out.push('\u{2421}'),
-        _ if is_hidden(character) => {
-            // Writing into a string cannot fail.
-            let _ = write!(out, "<U+{:04X}>", character as u32);
-        }
+        _ if is_hidden(character) => push_named(character, out),
         _ => out.push(character),
     }
+}
+
+fn push_named(character: char, out: &mut String) {
+    // Writing into a string cannot fail.
+    let _ = write!(out, "<U+{:04X}>", character as u32);
+}
+
+/// Characters without a shape that languages and emoji need. In what is to be decided they could hide something.
+fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{200c}' | '\u{200d}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{ffa0}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 /// Characters that are not seen but change what is: C1 controls, text direction, zero width, line separators, tags.
@@ -222,6 +232,8 @@ mod tests {
     #[test]
     fn what_is_approved_is_shown_with_everything_in_it() {
         assert_eq!(visible("ls \u{1b}[8mrm\u{1b}[0m\r# \u{202e}x"), "ls ␛[8mrm␛[0m␍# <U+202E>x");
+        assert_eq!(visible("r\u{200d}m \u{3164}x\u{e0101}"), "r<U+200D>m <U+3164>x<U+E0101>");
+        assert_eq!(text("e\u{200d}m"), "e\u{200d}m", "running text may need them");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Changes to files, in colour.
 
-use portolan_core::event::{ChangeKind, FileChange};
+use portolan_core::event::{ChangeKind, FileChange, LeftOut};
 
 use super::{
     clean,
@@ -20,11 +20,14 @@ fn one(change: &FileChange, most: usize) -> Vec<Line> {
         ChangeKind::Rename => "renamed",
     };
     let diff = change.diff.as_deref().unwrap_or_default();
-    let (added, removed) = counts(diff);
+    let from = change.from.as_deref().map(|from| format!("{} → ", clean::visible(from))).unwrap_or_default();
     let mut out = vec![
-        Line::new(Style::Bold, clean::visible(&change.path))
-            .and(Style::Dim, format!("  {verb} +{added} -{removed}")),
+        Line::new(Style::Bold, format!("{from}{}", clean::visible(&change.path)))
+            .and(Style::Dim, format!("  {verb}{}", counted(diff))),
     ];
+    if let Some(left_out) = &change.left_out {
+        out.push(Line::new(Style::Warning, self::left_out(left_out)).indented(2));
+    }
     let body: Vec<&str> = body(diff).collect();
     out.extend(body.iter().take(most).map(|line| {
         let style = match line.as_bytes().first() {
@@ -36,19 +39,41 @@ fn one(change: &FileChange, most: usize) -> Vec<Line> {
         Line::new(style, clean::visible(line)).indented(2)
     }));
     if body.len() > most {
-        out.push(Line::new(Style::Dim, format!("  … {} more lines", body.len() - most)));
+        out.push(Line::new(Style::Warning, format!("  … {} more lines", body.len() - most)));
     }
     out
+}
+
+/// How many lines come and go; nothing where the lines do not tell.
+fn counted(diff: &str) -> String {
+    match counts(diff) {
+        (0, 0) => String::new(),
+        (added, removed) => format!(" +{added} -{removed}"),
+    }
+}
+
+/// What is told in place of a diff that is too large.
+fn left_out(left_out: &LeftOut) -> String {
+    let LeftOut { added, removed, bytes } = left_out;
+    format!("too large to be shown as a diff: {added} lines added, {removed} removed, {}", size(*bytes))
+}
+
+/// Bytes, for people.
+pub(super) fn size(bytes: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    match bytes {
+        0..MIB => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB),
+    }
 }
 
 /// The diff without its headers. Those stand before the first hunk only: within one, `--- x` is the line `-- x` that
 /// goes, and hiding it would hide a change from whoever is to allow it.
 fn body(diff: &str) -> impl Iterator<Item = &str> {
-    let headers = diff.lines().position(|line| line.starts_with("@@")).unwrap_or(0);
-    diff.lines()
-        .enumerate()
-        .filter(move |(at, line)| *at >= headers || !is_header(line))
-        .map(|(_, line)| line)
+    // Not `str::lines`: where a line ends in a carriage return, that may be what changes.
+    let lines = || diff.strip_suffix('\n').unwrap_or(diff).split('\n').filter(|_| !diff.is_empty());
+    let headers = lines().position(|line| line.starts_with("@@")).unwrap_or(0);
+    lines().enumerate().filter(move |(at, line)| *at >= headers || !is_header(line)).map(|(_, line)| line)
 }
 
 fn is_header(line: &str) -> bool {
@@ -72,41 +97,45 @@ mod tests {
 
     #[test]
     fn a_diff_shows_its_file_and_its_lines_in_colour() {
-        let change = FileChange {
-            path: "src/a.rs".into(),
-            change: ChangeKind::Modify,
-            diff: Some(
-                "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,2 +1,2 @@\n same\n-old\n+new\u{1b}[2J\n".into(),
-            ),
-        };
+        let hunks = "@@ -1,2 +1,2 @@\n same\n-old\n+new\u{1b}[2J\n";
+        let change = FileChange::new("src/a.rs", ChangeKind::Modify, hunks);
         let shown = lines(&[change], 3);
         let expected = [
             (Style::Bold, "src/a.rs  changed +1 -1"),
             (Style::Accent, "  @@ -1,2 +1,2 @@"),
             (Style::Dim, "   same"),
             (Style::Bad, "  -old"),
-            (Style::Dim, "  … 1 more lines"),
+            (Style::Warning, "  … 1 more lines"),
         ];
         let texts: Vec<String> = shown.iter().map(Line::plain).collect();
         assert_eq!(texts, expected.map(|(_, text)| text));
         assert_eq!(shown[3].0[1].0, Style::Bad);
-        let everything = lines(
-            &[FileChange {
-                path: "a".into(),
-                change: ChangeKind::Create,
-                diff: Some("+x\u{1b}[2J\n".into()),
-            }],
-            usize::MAX,
-        );
-        assert_eq!(everything[1].plain(), "  +x␛[2J");
+        let everything =
+            lines(&[FileChange::new("a", ChangeKind::Create, "@@ -0,0 +1 @@\n+x\u{1b}[2J\r\n")], usize::MAX);
+        assert_eq!(everything[2].plain(), "  +x␛[2J␍");
     }
+
+    // Issue 15, item 3.
+    #[test]
+    fn a_change_without_a_diff_never_looks_like_no_change() {
+        let shown =
+            |change: FileChange| -> Vec<String> { lines(&[change], 3).iter().map(Line::plain).collect() };
+        let hunks = "+x\n".repeat(100_000);
+        let expected =
+            ["big  changed", "  too large to be shown as a diff: 100000 lines added, 0 removed, 293 KiB"];
+        assert_eq!(shown(FileChange::new("big", ChangeKind::Modify, &hunks)), expected);
+        assert_eq!(shown(FileChange::new("gone", ChangeKind::Delete, "")), ["gone  deleted"]);
+        assert_eq!(shown(FileChange::renamed("here", "there", "")), ["here → there  renamed"]);
+        let cell = "@@ -0,0 +0,0 @@ cell ab12 is deleted\n";
+        let expected = ["n.ipynb  changed", "  @@ -0,0 +0,0 @@ cell ab12 is deleted"];
+        assert_eq!(shown(FileChange::new("n.ipynb", ChangeKind::Modify, cell)), expected);
+        assert_eq!(size(3_670_016), "3.5 MiB");
+    }
+
     #[test]
     fn a_changed_line_that_looks_like_a_header_is_not_hidden() {
-        let change = FileChange {
-            path: "a.sql".into(),
-            change: ChangeKind::Modify,
-            diff: Some("--- a/a.sql\n+++ b/a.sql\n@@ -1 +1 @@\n--- keep this\n+++ drop it\n".into()),
-        };
+        let hunks = "@@ -1 +1 @@\n--- keep this\n+++ drop it\n";
+        let change = FileChange::new("a.sql", ChangeKind::Modify, hunks);
         let texts: Vec<String> = lines(&[change], usize::MAX).iter().map(Line::plain).collect();
         assert_eq!(texts, ["a.sql  changed +1 -1", "  @@ -1 +1 @@", "  --- keep this", "  +++ drop it"]);
     }

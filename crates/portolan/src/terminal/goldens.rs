@@ -97,11 +97,7 @@ fn result(tool: &str, parent: Option<&str>, words: &str, changes: Vec<FileChange
 }
 
 fn diff() -> FileChange {
-    FileChange {
-        path: "a.txt".into(),
-        change: ChangeKind::Modify,
-        diff: Some("--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n".into()),
-    }
+    FileChange::new("a.txt", ChangeKind::Modify, "@@ -1 +1 @@\n-old\n+new\n")
 }
 
 fn asked(number: u64, tool: &str, changes: Vec<FileChange>) -> Event {
@@ -231,6 +227,8 @@ fn a_change_is_shown_once_whether_it_was_asked_for_or_not() {
         @@ -1 +1 @@
         -old
         +new
+      command: rm -rf ␛[8m/␛[0m tmp
+        ls
     ✓ Bash: rm -rf / tmp ls · allowed by ada (page)
     ✓ Edit a.txt · +1 -1, ok
     ");

@@ -7,25 +7,41 @@ use portolan_core::{
 use serde_json::Value;
 
 use super::{
+    beyond::beyond,
     clean, diff,
     style::{Line, Style},
 };
 
-/// Lines of each diff shown in a block. The block says how many more there are, and Ctrl-O in the terminal client shows
-/// them.
+/// Lines of each diff shown in a block, which says how many more there are.
 const DIFF_LINES: usize = 60;
 
-/// Everything about a request that one must know to answer it; the end of a long diff is left out, and said to be.
-pub(crate) fn block(request: &Request) -> Vec<Line> {
-    block_with(request, DIFF_LINES)
+/// How much of a long text is shown in a block: its beginning and its end, which could be meant to go unseen.
+const TEXT_HEAD: usize = 4_000;
+const TEXT_TAIL: usize = 1_000;
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    Block,
+    Full,
 }
 
-/// The same with all of every diff.
+/// Everything about a request that one must know to answer it. Of long texts and diffs a part is left out, and said to be;
+/// `whole` says how to see it.
+pub(crate) fn block(request: &Request, whole: &str) -> Vec<Line> {
+    let mut lines = shown(request, Extent::Block);
+    if lines != shown(request, Extent::Full) {
+        lines.push(Line::new(Style::Warning, format!("not all of it is shown here: {whole}")).indented(2));
+    }
+    lines
+}
+
+/// The same with everything in it.
 pub(crate) fn in_full(request: &Request) -> Vec<Line> {
-    block_with(request, usize::MAX)
+    shown(request, Extent::Full)
 }
 
-fn block_with(request: &Request, diff_lines: usize) -> Vec<Line> {
+fn shown(request: &Request, extent: Extent) -> Vec<Line> {
     let mut lines = vec![
         Line::new(Style::Warning, "? ")
             .and(Style::Bold, heading(&request.ask))
@@ -39,11 +55,9 @@ fn block_with(request: &Request, diff_lines: usize) -> Vec<Line> {
             if let Some(path) = blocked_path {
                 body.push(Line::new(Style::Dim, format!("because of {}", clean::visible(path))));
             }
-            if changes.is_empty() {
-                fields(&mut body, input, description.as_deref());
-            } else {
-                body.extend(diff::lines(changes, diff_lines));
-            }
+            let most = if extent == Extent::Block { DIFF_LINES } else { usize::MAX };
+            body.extend(diff::lines(changes, most));
+            fields(&mut body, &beyond(input, changes, &[description.as_deref()]), extent);
             for option in options {
                 body.push(Line::new(
                     Style::Dim,
@@ -60,7 +74,11 @@ fn block_with(request: &Request, diff_lines: usize) -> Vec<Line> {
                 choices(&mut body, question);
             }
         }
-        Ask::Plan { plan, .. } => text(&mut body, Style::Plain, plan.as_deref()),
+        Ask::Plan { plan, input } => {
+            text(&mut body, Style::Plain, plan.as_deref());
+            // What else is allowed with the plan, or the plan itself where the agent tells it in another way.
+            fields(&mut body, &beyond(input, &[], &[plan.as_deref()]), extent);
+        }
         Ask::Elicitation { message, schema, url, .. } => {
             text(&mut body, Style::Plain, Some(message));
             if let Some(url) = url {
@@ -101,23 +119,36 @@ fn pretty(lines: &mut Vec<Line>, value: &Value) {
     text(lines, Style::Dim, Some(&serde_json::to_string_pretty(value).unwrap_or_default()));
 }
 
-/// The fields of an input, texts as they are; not the description that was shown already.
-fn fields(lines: &mut Vec<Line>, input: &Value, shown: Option<&str>) {
-    let Value::Object(map) = input else {
-        if !input.is_null() {
-            pretty(lines, input);
-        }
-        return;
-    };
-    let rest = map.iter().filter(|(name, value)| *name != "description" || value.as_str() != shown);
-    for (name, value) in rest {
+/// Fields of an input, texts as they are.
+fn fields(lines: &mut Vec<Line>, fields: &[(&str, &Value)], extent: Extent) {
+    for (name, value) in fields {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let value = clean::visible(&value);
-        let mut parts = value.lines();
+        let (head, tail) = match extent {
+            Extent::Block => parted(&value),
+            Extent::Full => (value.as_str(), None),
+        };
+        let mut parts = head.lines();
         let first = parts.next().unwrap_or_default().to_owned();
         lines.push(Line::new(Style::Dim, format!("{}: ", clean::visible(name))).and(Style::Accent, first));
         lines.extend(parts.map(|line| Line::new(Style::Accent, line).indented(2)));
+        if let Some((left_out, tail)) = tail {
+            let (rows, size) = (left_out.lines().count(), diff::size(left_out.len() as u64));
+            let told = format!("… {rows} more lines, {size} …");
+            lines.push(Line::new(Style::Warning, told).indented(2));
+            lines.extend(tail.lines().map(|line| Line::new(Style::Accent, line).indented(2)));
+        }
     }
+}
+
+/// The beginning of a long text, and then what is left out of it and its end.
+fn parted(text: &str) -> (&str, Option<(&str, &str)>) {
+    if text.len() <= 2 * (TEXT_HEAD + TEXT_TAIL) {
+        return (text, None);
+    }
+    let (head, rest) = text.split_at(text.floor_char_boundary(TEXT_HEAD));
+    let (left_out, tail) = rest.split_at(rest.ceil_char_boundary(rest.len() - TEXT_TAIL));
+    (head, Some((left_out, tail)))
 }
 
 fn choices(lines: &mut Vec<Line>, question: &Question) {

@@ -33,6 +33,16 @@ pub(crate) enum Layout {
     Plain,
 }
 
+impl Layout {
+    /// How all of a request is seen, of which a part is shown.
+    fn whole(self) -> &'static str {
+        match self {
+            Self::Live => "Ctrl-O shows all of it",
+            Self::Plain => "`portolan show ID --json` shows all of it",
+        }
+    }
+}
+
 /// What was shown so far.
 ///
 /// Texts may be written side by side, by subagents. One of them is on stage: its lines appear as they are written.
@@ -119,8 +129,8 @@ impl Transcript {
             is_shown(item.kind) && !item.received.is_empty() && self.stage.as_ref() != Some(*name)
         });
         let texts = waiting.map(|(_, item)| {
-            let last = item.received.lines().last().unwrap_or_default();
-            Line::new(Style::Dim, format!("… {}", clean::line(last))).indented(item.depth * 2)
+            Line::new(Style::Dim, format!("… {}", clean::line(last_line(&item.received))))
+                .indented(item.depth * 2)
         });
         calls.chain(texts).collect()
     }
@@ -315,8 +325,8 @@ impl Transcript {
 
     /// Shows of an open text what is new in `all`.
     fn catch_up(&mut self, name: &str, all: &str) -> Vec<Line> {
-        let received = self.items.get(name).map(|item| item.received.clone()).unwrap_or_default();
-        if let Some(rest) = all.strip_prefix(received.as_str()) {
+        let received = self.items.get(name).map_or("", |item| item.received.as_str());
+        if let Some(rest) = all.strip_prefix(received) {
             return if rest.is_empty() { Vec::new() } else { self.delta(name, rest) };
         }
         // What was shown is not what there is: the truth is shown, and said to be so.
@@ -462,12 +472,22 @@ impl Transcript {
         let indent = self.depth(request.parent.as_deref()) * 2;
         let columns = self.columns.saturating_sub(indent);
         let mut lines = vec![Line::empty()];
-        for line in requests::block(request) {
+        for line in requests::block(request, self.layout.whole()) {
             // Nothing of what is approved is cut off.
             lines.extend(line.wrapped(columns).into_iter().map(|line| line.indented(indent)));
         }
         self.other(lines)
     }
+}
+
+/// How much of a text is looked at for its last line: more than a screen is wide.
+const LAST_LINE: usize = 2048;
+
+/// The last line of a text, or the end of a long one. It is wanted for every drawing, so that its cost must not grow with
+/// the text.
+fn last_line(text: &str) -> &str {
+    let from = text.floor_char_boundary(text.len().saturating_sub(LAST_LINE));
+    text[from..].lines().last().unwrap_or_default()
 }
 
 fn is_shown(kind: ItemKind) -> bool {

@@ -245,7 +245,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
         .ok())
 }
 
-/// Session ids that begin with `prefix`.
+/// Session ids that begin or end with `part`.
 pub(super) fn matching(connection: &Connection, part: &str, limit: u32) -> rusqlite::Result<Vec<SessionId>> {
     let mut statement = connection.prepare_cached(MATCHING)?;
     let rows = statement.query_map(params![part, limit], |row| Ok(row.get_ref(0)?.as_str()?.parse().ok()))?;

@@ -1,5 +1,6 @@
 /** A unified diff as lines and as pairs for two columns; read by the `diff` package, plain text where it cannot. */
 
+import type { FileChange, JsonValue, LeftOut } from "@portolan/client";
 import { parsePatch } from "diff";
 
 export interface Line {
@@ -20,6 +21,8 @@ export interface Read {
   removed: number;
 }
 
+const HEADING = /^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)$/;
+
 export function readDiff(text: string): Read | null {
   let hunks;
   try {
@@ -31,10 +34,14 @@ export function readDiff(text: string): Read | null {
   // A header without numbers is read as a hunk all the same: that is no diff.
   if (hunks.length === 0 || hunks.some(({ oldStart, newStart }) => !Number.isFinite(oldStart + newStart))) return null;
   const lines: Line[] = [];
-  for (const hunk of hunks) {
+  // What stands behind the numbers says what the lines cannot, such as that every occurrence is replaced.
+  const headings = text.split("\n").flatMap((line) => HEADING.exec(line)?.slice(1) ?? []);
+  for (const [index, hunk] of hunks.entries()) {
     let old = hunk.oldStart;
     let fresh = hunk.newStart;
-    if (hunks.length > 1 || old > 1) lines.push({ sign: "@", text: `@@ ${old}`, old: null, new: null });
+    const heading = headings.length === hunks.length ? (headings[index] ?? "") : "";
+    if (heading) lines.push({ sign: "@", text: `@@ ${heading}`, old: null, new: null });
+    else if (hunks.length > 1 || old > 1) lines.push({ sign: "@", text: `@@ ${old}`, old: null, new: null });
     for (const line of hunk.lines) {
       const sign = line[0];
       const content = line.slice(1);
@@ -65,4 +72,30 @@ export function pairs(lines: Line[]): Pair[] {
   }
   flush();
   return result;
+}
+
+/** What is told in place of a diff that is too large. */
+export function leftOut({ added, removed, bytes }: LeftOut): string {
+  const size = bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
+  return `Too large to be shown as a diff: ${added.toLocaleString("en")} lines added, ${removed.toLocaleString("en")} removed, ${size}.`;
+}
+
+/**
+ * The fields of an input that the diffs do not show: what is allowed is more than a diff where there is a `replace_all`, a
+ * cell of a notebook, a text that was too large, or something newer than this page.
+ */
+export function beyond(input: JsonValue, changes: FileChange[], shown: (string | undefined)[] = []): [string, JsonValue][] {
+  if (input === null) return [];
+  if (typeof input !== "object" || Array.isArray(input)) return [["input", input]];
+  const paths = new Set(changes.flatMap(({ path, from }) => (from === undefined ? [path] : [path, from])));
+  const lines = new Set(changes.flatMap(({ diff = "" }) => diff.split("\n").map((line) => line.slice(1))));
+  const isShown = (text: string) => shown.includes(text) || (changes.length > 0 && (paths.has(text) || text.split("\n").every((line) => line === "" || lines.has(line))));
+  // Inside of lists a flag that is not set says nothing.
+  const within = (value: JsonValue | undefined): boolean =>
+    typeof value === "string" ? isShown(value) : value === null || value === undefined || value === false || (typeof value === "object" && Object.values(value).every(within));
+  return Object.entries(input).flatMap(([name, value]) => {
+    if (value === null || value === undefined) return [];
+    if (typeof value === "string" ? isShown(value) : changes.length > 0 && typeof value === "object" && within(value)) return [];
+    return [[name, value] as [string, JsonValue]];
+  });
 }

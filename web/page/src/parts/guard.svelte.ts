@@ -3,11 +3,19 @@
  *
  * A request that comes up under somebody's fingers, or that moves up when the one before it was answered, takes no keys
  * until it has been in sight, and the one that keys go to, for `GUARD_MS`. A key that comes earlier starts the time anew:
- * who hammers on a key is not reading. For a press of a mouse or finger the request must have stood in its place for as long.
+ * who hammers on a key, or goes on typing words that were meant for another place, is not reading. For a press of a mouse or finger the request must have stood in its place for as long.
  */
 
 /** Longer than the pause between two presses of someone in a hurry, shorter than reading one line. */
 export const GUARD_MS = 700;
+
+/** When somebody typed last: into a field, or keys that mean nothing here. */
+let typedAt = -Infinity;
+
+/** Somebody types. A field that closes under their hands leaves the rest of their words to the keys of the page. */
+export function typed(event: { timeStamp: number }): void {
+  typedAt = event.timeStamp;
+}
 
 export class Guard {
   /** The time is over: the card shows that keys act on it now. */
@@ -24,9 +32,10 @@ export class Guard {
   }
 
   /** Whether a key that was pressed then may act. What waited behind other work counts from when it was pressed. */
-  lets(event: { timeStamp: number }): boolean {
+  lets(event: { timeStamp: number; key?: string }): boolean {
     if (this.#since === null) return false;
-    if (event.timeStamp - this.#since >= GUARD_MS) return true;
+    const since = "key" in event ? Math.max(this.#since, typedAt) : this.#since;
+    if (event.timeStamp - since >= GUARD_MS) return true;
     this.watch(true);
     return false;
   }

@@ -4,6 +4,7 @@
  */
 
 import { settings } from "../state/settings.svelte.ts";
+import { typed } from "./guard.svelte.ts";
 
 type Act = (event: KeyboardEvent) => unknown;
 
@@ -35,7 +36,8 @@ const find = (key: string): Act | undefined => stack.findLast((each) => key in e
 export function listenForKeys(): void {
   addEventListener("keydown", (event) => {
     if (!settings.shortcuts || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (writing(event.target) || (event.repeat && !HELD.has(event.key))) return;
+    if (writing(event.target)) return typed(event);
+    if (event.repeat && !HELD.has(event.key)) return;
     const pair = first && event.timeStamp - firstAt < PAIR_MS ? find(`${first} ${event.key}`) : undefined;
     first = "";
     const begins = stack.some((each) => Object.keys(each).some((name) => name.startsWith(`${event.key} `)));
@@ -45,7 +47,10 @@ export function listenForKeys(): void {
       firstAt = event.timeStamp;
       return;
     }
-    if (!act) return;
+    if (!act) {
+      if (event.key.length === 1) typed(event);
+      return;
+    }
     event.preventDefault();
     act(event);
   });

@@ -2,32 +2,38 @@
 //! hunks without a header. Pure.
 
 use portolan_core::event::{ChangeKind, FileChange};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::codex::wire::{some_text, text};
-
-/// The largest diff that is shown. Beyond it people read the file.
-const LARGEST_DIFF: usize = 256 * 1024;
 
 /// All changes of an item.
 pub(in crate::codex) fn changes(told: &Value) -> Vec<FileChange> {
     told.as_array().map(|all| all.iter().map(change).collect()).unwrap_or_default()
 }
 
+/// What an item is called with: its files, and the texts of those whose diffs are too large to be told.
+pub(super) fn input(told: &Value, changes: &[FileChange]) -> Value {
+    let paths: Vec<_> = changes.iter().map(|change| change.path.clone()).collect();
+    let mut input = json!({ "paths": paths });
+    let told = told.as_array().into_iter().flatten().zip(changes);
+    let untold: Vec<_> =
+        told.filter(|(_, change)| change.left_out.is_some()).map(|(told, _)| told.clone()).collect();
+    if !untold.is_empty() {
+        input["left_out"] = untold.into();
+    }
+    input
+}
+
 fn change(told: &Value) -> FileChange {
     let (path, body) = (text(told, "path"), text(told, "diff"));
-    let moved = some_text(&told["kind"], "move_path");
-    let (change, before, after, hunks) = match told["kind"]["type"].as_str() {
-        Some("add") => (ChangeKind::Create, "/dev/null", path.as_str(), whole(&body, '+')),
-        Some("delete") => (ChangeKind::Delete, path.as_str(), "/dev/null", whole(&body, '-')),
-        _ => match &moved {
-            Some(moved) => (ChangeKind::Rename, path.as_str(), moved.as_str(), body),
-            None => (ChangeKind::Modify, path.as_str(), path.as_str(), body),
+    match told["kind"]["type"].as_str() {
+        Some("add") => FileChange::new(path, ChangeKind::Create, &whole(&body, '+')),
+        Some("delete") => FileChange::new(path, ChangeKind::Delete, &whole(&body, '-')),
+        _ => match some_text(&told["kind"], "move_path") {
+            Some(moved) => FileChange::renamed(path, moved, &body),
+            None => FileChange::new(path, ChangeKind::Modify, &body),
         },
-    };
-    let shown = !hunks.is_empty() && hunks.len() <= LARGEST_DIFF;
-    let diff = shown.then(|| format!("--- {before}\n+++ {after}\n{hunks}"));
-    FileChange { path: moved.unwrap_or(path), change, diff }
+    }
 }
 
 /// All lines of a file, as one hunk.
@@ -48,9 +54,28 @@ fn whole(content: &str, sign: char) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    // Issue 15, item 3.
+    #[test]
+    fn what_a_diff_leaves_out_stands_in_the_input() {
+        let told = json!([
+            { "path": "/big", "kind": { "type": "add" }, "diff": "x\n".repeat(200_000) },
+            { "path": "/small", "kind": { "type": "add" }, "diff": "y\n" },
+        ]);
+        let changes = changes(&told);
+        assert_eq!(changes[0].left_out.map(|left_out| left_out.added), Some(200_000));
+        assert_eq!(input(&told, &changes), json!({ "paths": ["/big", "/small"], "left_out": [told[0]] }));
+        let small = json!([told[1]]);
+        assert_eq!(input(&small, &changes[1..]), json!({ "paths": ["/small"] }));
+    }
+
+    #[test]
+    fn a_file_that_only_moves_is_told_with_where_it_was() {
+        let told = json!([{ "path": "/c", "kind": { "type": "update", "move_path": "/d" }, "diff": "" }]);
+        let moved = changes(&told).remove(0);
+        assert_eq!((moved.from.as_deref(), moved.path.as_str(), moved.diff), (Some("/c"), "/d", None));
+    }
 
     #[test]
     fn new_changed_moved_and_deleted_files_have_diffs_that_say_so() {

@@ -9,6 +9,7 @@ use portolan_core::{
     event::{Content, FileChange, Task, TaskStatus, ToolOutcome, TurnOutcome},
     ports::Report,
 };
+use serde_json::Value;
 
 use crate::driver::Turnout;
 
@@ -49,7 +50,8 @@ pub(super) struct Open {
     pub(super) part: u64,
     /// For a tool.
     pub(super) tool_name: String,
-    pub(super) changes: Vec<FileChange>,
+    /// What it is called with, and the changes it would make; where it makes some.
+    pub(super) asks: (Value, Vec<FileChange>),
     pub(super) process: Option<String>,
     pub(super) state: State,
 }
@@ -98,7 +100,7 @@ impl Items {
             output: String::new(),
             part: 0,
             tool_name: String::new(),
-            changes: Vec::new(),
+            asks: (Value::Null, Vec::new()),
             process: None,
             state: State::Runs,
         };
@@ -116,9 +118,9 @@ impl Items {
         }
     }
 
-    /// The changes that an item is about to make.
-    pub(in crate::codex) fn changes_of(&self, thread: &str, item: &str) -> Vec<FileChange> {
-        self.open.get(&(thread.into(), item.into())).map(|open| open.changes.clone()).unwrap_or_default()
+    /// The changes that an item is about to make, and what it is called with.
+    pub(in crate::codex) fn changes_of(&self, thread: &str, item: &str) -> (Value, Vec<FileChange>) {
+        self.open.get(&(thread.into(), item.into())).map(|open| open.asks.clone()).unwrap_or_default()
     }
 
     /// The call of an MCP server's tool that is open, where there is just one: its own id and its name.

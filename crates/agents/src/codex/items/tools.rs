@@ -6,7 +6,7 @@ use portolan_core::{
 };
 use serde_json::{Value, json};
 
-use super::changes::changes;
+use super::changes::{changes, input};
 use crate::codex::wire::{some_text, text};
 
 /// The longest line for people, in characters.
@@ -17,7 +17,7 @@ pub(super) struct Tool {
     pub(super) name: String,
     kind: ToolKind,
     title: Option<String>,
-    input: Value,
+    pub(super) input: Value,
     pub(super) changes: Vec<FileChange>,
 }
 
@@ -48,8 +48,9 @@ impl Tool {
             }
             "fileChange" => {
                 let changes = changes(&item["changes"]);
-                let paths: Vec<_> = changes.iter().map(|change| change.path.clone()).collect();
-                let tool = named("apply_patch", ToolKind::Edit, &paths.join(", "), json!({ "paths": paths }));
+                let paths: Vec<_> = changes.iter().map(|change| change.path.as_str()).collect();
+                let input = input(&item["changes"], &changes);
+                let tool = named("apply_patch", ToolKind::Edit, &paths.join(", "), input);
                 Self { changes, ..tool }
             }
             "mcpToolCall" => {

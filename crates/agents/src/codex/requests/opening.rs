@@ -19,9 +19,11 @@ impl Translate {
     /// The approval names the item alone; what would change stands there.
     pub(super) fn file_change(&self, params: &Value) -> Option<Opened> {
         let item = some_text(params, "itemId")?;
-        let changes = self.items.changes_of(&text(params, "threadId"), &item);
-        let paths: Vec<_> = changes.iter().map(|change| change.path.clone()).collect();
-        let mut input = json!({ "paths": paths });
+        let (mut input, changes) = self.items.changes_of(&text(params, "threadId"), &item);
+        let paths: Vec<_> = changes.iter().map(|change| change.path.as_str()).collect();
+        if input.is_null() {
+            input = json!({ "paths": paths });
+        }
         if let Some(root) = some_text(params, "grantRoot") {
             input["grant_root"] = json!(root);
         }

@@ -1,7 +1,10 @@
 //! What agents wait for, in the protocol's two forms: permissions, answered yes or no, and questions, answered in words.
 
+use std::collections::HashSet;
+
 use portolan_core::{
     RequestId,
+    event::FileChange,
     request::{Answer, Ask, Outcome, Request},
 };
 use serde_json::{Map, Value, json};
@@ -59,8 +62,14 @@ pub(super) fn asked(session: &str, agent: &str, request: &Request, call: Option<
         })
     };
     match &request.ask {
-        Ask::Permission { tool_name, input, .. } => {
-            permission(call.unwrap_or(tool_name).to_owned(), object(input))
+        Ask::Permission { tool_name, input, changes, .. } => {
+            let mut input = object(input);
+            // Some agents tell what they would change nowhere else.
+            if !changes.iter().all(|change| is_told(change, &input)) {
+                // Our own types serialise.
+                input.insert("changes".into(), serde_json::to_value(changes).unwrap_or_default());
+            }
+            permission(call.unwrap_or(tool_name).to_owned(), input)
         }
         Ask::Plan { plan, input } => {
             let mut input = object(input);
@@ -158,5 +167,40 @@ pub fn elicitation_answer(schema: Option<&Value>, text: &str) -> Result<Answer, 
             Ok(Answer::Content { content: Value::Object(content) })
         }
         Some(_) => Err("this form has several fields; answer with a JSON object, or `Decline`".into()),
+    }
+}
+
+/// Does the input hold every line that a change adds?
+fn is_told(change: &FileChange, input: &Map<String, Value>) -> bool {
+    fn lines<'a>(value: &'a Value, out: &mut HashSet<&'a str>) {
+        match value {
+            Value::String(text) => out.extend(text.lines()),
+            Value::Array(all) => all.iter().for_each(|one| lines(one, out)),
+            Value::Object(all) => all.values().for_each(|one| lines(one, out)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut told = HashSet::new();
+    input.values().for_each(|value| lines(value, &mut told));
+    // The two lines before the first hunk name the file.
+    let mut hunks = change.diff.as_deref().unwrap_or_default().lines().skip(2);
+    hunks.all(|line| line.strip_prefix('+').is_none_or(|added| told.contains(added)))
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::event::ChangeKind;
+
+    use super::*;
+
+    // Issue 15, item 3.
+    #[test]
+    fn a_change_that_the_input_does_not_hold_is_told_beside_it() {
+        let change = FileChange::new("/a", ChangeKind::Modify, "@@ -1 +1,2 @@\n-x\n+one\n+two\n");
+        let input = |value: Value| object(&value);
+        assert!(is_told(&change, &input(json!({"file_path": "/a", "new_string": "one\ntwo"}))));
+        assert!(is_told(&change, &input(json!({"edits": [{"new": "one"}, {"new": "two"}]}))));
+        assert!(!is_told(&change, &input(json!({"paths": ["/a"]}))), "as Codex asks");
+        assert!(!is_told(&change, &input(json!({"new_string": "one"}))));
     }
 }

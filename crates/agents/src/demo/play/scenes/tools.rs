@@ -106,7 +106,7 @@ fn names_of_folder(stage: &Stage) -> Vec<String> {
 fn haiku() -> FileChange {
     let diff = "--- a/harbour.txt\n+++ b/harbour.txt\n@@ -1,3 +1,4 @@\n The ships come in late\n-and nobody knows from where\n\
                 +and now you know from where:\n a light in the fog\n+is one log, many cursors\n";
-    FileChange { path: "harbour.txt".into(), change: ChangeKind::Modify, diff: Some(diff.into()) }
+    FileChange { diff: Some(diff.into()), ..FileChange::new("harbour.txt", ChangeKind::Modify, "") }
 }
 
 pub(super) async fn edit(stage: &Stage) -> Played {
