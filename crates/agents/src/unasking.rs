@@ -126,6 +126,16 @@ mod tests {
         for (kind, body) in &on {
             assert_eq!(judged(kind, body), None, "{kind}: {body}");
         }
+        for (kind, offered) in [("claude-agent-acp", true), ("claude", true), ("gemini", false)] {
+            let agent = all.iter().find(|agent| agent.kind() == kind).unwrap();
+            let asks_nothing = |choice| agent.asks_nothing(Means::Choice(choice)).is_some();
+            assert_eq!(
+                asks_nothing("exit-plan-bypass") && asks_nothing("exit-plan-clear-auto"),
+                offered,
+                "{kind}"
+            );
+            assert!(!asks_nothing("exit-plan-default") && !asks_nothing("exit-plan-accept-edits"), "{kind}");
+        }
         let copilot = all.iter().find(|agent| agent.kind() == "copilot").unwrap();
         let variables = [("COPILOT_ALLOW_ALL".to_owned(), "true".to_owned())].into();
         assert_eq!(copilot.asks_nothing(Means::Variables(&variables)).unwrap(), "COPILOT_ALLOW_ALL");

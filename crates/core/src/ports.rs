@@ -102,6 +102,8 @@ pub enum Means<'a> {
     Message(&'a Value),
     /// Variables that it is started with, or given while it runs.
     Variables(&'a indexmap::IndexMap<String, String>),
+    /// One of its own options in a request, by id: some go on in another mode.
+    Choice(&'a str),
 }
 
 /// What a look at an agent found.

@@ -66,7 +66,7 @@ async fn a_session_begins_in_a_mode_that_asks_nobody_by_an_owner_alone_and_where
 async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guard() {
     let plan = Ask::Plan { plan: None, input: json!({}) };
     let option =
-        AskOption { id: "off".into(), label: "Yes, and ask no more".into(), verdict: Verdict::Allow };
+        |id: &str| AskOption { id: id.into(), label: "Yes, and so on".into(), verdict: Verdict::Allow };
     let permission = Ask::Permission {
         tool_name: "ExitPlanMode".into(),
         input: json!({}),
@@ -75,7 +75,7 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
         reason: None,
         blocked_path: None,
         suggestions: vec![],
-        options: vec![option],
+        options: vec![option("off"), option("ask-no-more"), option("go on")],
     };
     let forbidden = Some(RefusalCode::Forbidden);
     for (policy, for_owner) in [(Policy::default(), forbidden), (allowing(), None)] {
@@ -98,11 +98,15 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
             assert_eq!(submit(&owner(), action.clone()).await, for_owner, "{action:?}");
         }
         assert_eq!(submit(&owner(), Action::Native { body: json!({}) }).await, None);
-        for (number, ask) in [plan.clone(), permission.clone()].into_iter().enumerate() {
-            let (mode, option) = match &ask {
-                Ask::Plan { .. } => (Some("off".to_owned()), None),
-                _ => (None, Some("off".to_owned())),
-            };
+        let (off, harmless) = (Some("off".to_owned()), Some("go on".to_owned()));
+        for (number, (ask, mode, option)) in [
+            (plan.clone(), off.clone(), None),
+            (permission.clone(), None, off.clone()),
+            (permission.clone(), None, Some("ask-no-more".to_owned())),
+        ]
+        .into_iter()
+        .enumerate()
+        {
             let key = number.to_string();
             let report =
                 Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool: None, raw: None };
@@ -114,6 +118,15 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
             assert_eq!(submit(&operator(), answer.clone()).await, forbidden);
             assert_eq!(submit(&owner(), answer).await, for_owner);
         }
+        let ask = Box::new(permission.clone());
+        puppet
+            .say(Report::RequestOpened { key: "last".into(), ask, parent: None, tool: None, raw: None })
+            .await;
+        let opened = reader.until(|event| matches!(event, Event::RequestOpened { .. })).await;
+        let Event::RequestOpened { request } = opened else { unreachable!("just found") };
+        let answer = Answer::Allow { input: None, scope: Scope::Once, mode: None, option: harmless };
+        let answer = Action::Answer { request: request.request, digest: None, answer };
+        assert_eq!(submit(&operator(), answer).await, None);
     }
 }
 

@@ -457,3 +457,50 @@ fn an_agent_that_does_not_exist_is_told() {
     assert!(ran.code == 4 || ran.code == 2, "{ran:?}");
     assert!(ran.stderr.contains("nobody"), "{ran:?}");
 }
+
+// Issue 15, item 4.
+// covers: 002-067
+#[test]
+fn asking_is_switched_off_by_the_owner_alone_and_where_the_configuration_allows_it() {
+    let home = home();
+    let session = new(&home, "say hi fast");
+    idle(&home, &session);
+    let set: [&str; 4] = ["set", &session, "mode", "bypassPermissions"];
+    let make = ["new", "demo", "say hi fast", "--mode", "bypassPermissions"];
+    for arguments in [&set[..], &make[..]] {
+        let ran = home.run(arguments);
+        assert_ne!(ran.code, 0);
+        assert!(ran.stderr.contains("`allow_bypass = true` under [sessions]"), "{}", ran.stderr);
+    }
+    home.run(["down"]).ok();
+    home.ended();
+    home.configure("[sessions]\nallow_bypass = true\n");
+    home.up();
+    let secret = home.path().join("operator");
+    home.run(["token", "create", "op", "--role", "operator", "-o", secret.to_str().unwrap()]).ok();
+    let url = home.record().unwrap()["url"].as_str().unwrap().to_owned();
+    for arguments in [&set[..], &make[..]] {
+        let ran = home
+            .command(arguments)
+            .env("PORTOLAN_URL", &url)
+            .env("PORTOLAN_TOKEN_FILE", &secret)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(!ran.status.success() && told.contains("needs the role owner"), "{told}");
+        home.run(arguments).ok();
+    }
+    assert_eq!(state(&home, &session)["summary"]["mode"], "bypassPermissions");
+}
+
+// Issue 15, item 16.
+#[test]
+fn what_had_nothing_to_do_says_so() {
+    let home = home();
+    let session = new(&home, "say hi fast");
+    idle(&home, &session);
+    assert_eq!(home.run(["interrupt", &session]).ok().trim(), "no turn was running");
+    assert_eq!(home.run(["resume", &session]).ok().trim(), "the agent was running already");
+    home.run(["stop", &session]).ok();
+    assert_eq!(home.run(["stop", &session]).ok().trim(), "the agent was not running");
+}

@@ -1,6 +1,6 @@
 import type { Capabilities } from "@portolan/client";
 import { expect, test } from "vitest";
-import { abilities, inabilities, untaken } from "../src/words.ts";
+import { abilities, inabilities, modeLabel, modeWarning, untaken } from "../src/words.ts";
 
 const can = (more: Partial<Capabilities>): Capabilities => ({ options: [], ...more }) as unknown as Capabilities;
 
@@ -12,4 +12,13 @@ test("what an agent can and cannot do is told in words, and what is not known is
 
 test("what a new session does not take is told", () => {
   expect(untaken(can({ options: ["cwd", "prompt", "name", "model", "mode", "env", "system_prompt", "allowed_tools", "disallowed_tools", "mcp_servers", "subagents", "extra_dirs", "max_turns", "max_budget_usd", "json_schema", "resume", "fork"] }))).toEqual(["hooks", "choice of settings files"]);
+});
+
+test("a mode that asks nobody says so before it is chosen", () => {
+  const modes = can({ mode_asks: { default: "everything", acceptEdits: "some", yolo: "nothing" } });
+  expect(modeLabel(modes, "yolo")).toBe("yolo (asks nobody)");
+  expect(modeLabel(modes, "default")).toBe("default");
+  expect([modeWarning(modes, "default"), modeWarning(modes, "acceptEdits")]).toEqual(["", ""]);
+  expect(modeWarning(modes, "yolo")).toContain("allow_bypass = true");
+  expect(modeWarning(modes, "anything else")).toContain("takes an owner");
 });

@@ -26,6 +26,8 @@ pub struct Known {
     pub mode_asks: &'static [(&'static str, Asks)],
     /// Options of its configuration that make it ask nothing, whatever its mode is: an option and its value.
     pub unasking_options: &'static [(&'static str, &'static str)],
+    /// Its own answers to a plan or permission that make it ask nothing from then on, by their ids.
+    pub unasking_choices: &'static [&'static str],
     /// Variables that make it ask nothing, whatever its mode is.
     pub unasking_variables: &'static [&'static str],
     /// It ends when its input is closed. One that does not is told so by a signal, without a long wait.
@@ -72,6 +74,7 @@ pub const UNKNOWN: Known = Known {
     asking_mode: None,
     mode_asks: &[],
     unasking_options: &[],
+    unasking_choices: &[],
     unasking_variables: &[],
     ends_with_input: true,
     replays_late: true,
@@ -103,6 +106,13 @@ pub const KNOWN: &[Known] = &[
             ("dontAsk", Asks::Everything),
             ("auto", Asks::Nothing),
             ("bypassPermissions", Asks::Nothing),
+        ],
+        // It offers them when a plan is to be approved (0.99.0).
+        unasking_choices: &[
+            "exit-plan-auto",
+            "exit-plan-bypass",
+            "exit-plan-clear-auto",
+            "exit-plan-clear-bypass",
         ],
         replays_late: false,
         forks: true,

@@ -178,6 +178,7 @@ impl Agent for Acp {
                     matches!(name, "modeId" | "value") && unasked(settings::word(text))
                 })
             }
+            Means::Choice(option) => self.known.unasking_choices.contains(&option).then(|| option.to_owned()),
             Means::Variables(variables) => {
                 let set = |name: &&&str| variables.contains_key(**name);
                 self.known.unasking_variables.iter().find(set).map(|name| (*name).to_owned())

@@ -58,13 +58,14 @@ impl Registry {
                 if let Some(mode) = mode {
                     guard(mode, self.asks(handle, mode))?;
                 }
-                // Some agents offer to go on in another mode as one more way to say yes, under the mode's name.
-                return match option {
+                match option {
+                    // Its id may be the name of a mode.
                     Some(option) if self.asks(handle, option) == Asks::Nothing => {
-                        guard(option, Asks::Nothing)
+                        return guard(option, Asks::Nothing);
                     }
-                    _ => Ok(()),
-                };
+                    Some(option) => Means::Choice(option),
+                    None => return Ok(()),
+                }
             }
             Action::Native { body } => Means::Message(body),
             Action::SetEnvironment { variables } => Means::Variables(variables),

@@ -170,6 +170,7 @@ impl Agent for Fake {
     fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
         match means {
             Means::Message(body) => body["off"].as_str().map(str::to_owned),
+            Means::Choice(option) => (option == "ask-no-more").then(|| option.to_owned()),
             Means::Variables(variables) => variables.get_key_value("OFF").map(|(name, _)| name.clone()),
         }
     }

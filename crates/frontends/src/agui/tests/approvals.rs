@@ -99,6 +99,19 @@ async fn a_question_a_plan_and_a_form_are_asked_and_answered_the_same_way() {
     }
 }
 
+// Issue 15, item 4.
+#[tokio::test]
+async fn the_answer_to_a_plan_names_no_mode_that_may_ask_nobody() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let plan = json!({"kind": "plan", "plan": "1. sail", "input": {}});
+    let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(plan))])).await;
+    let asked = until_asked(&mut run).await;
+    let off = json!({"behavior": "allow", "mode": "bypassPermissions"});
+    assert_eq!(approve(&ada, &asked, off).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(approve(&ada, &asked, json!({"behavior": "allow"})).await.0, StatusCode::OK);
+}
+
 // covers: 004-073
 #[tokio::test]
 async fn a_hook_that_waits_is_a_hook_callback() {
