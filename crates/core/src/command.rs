@@ -20,6 +20,7 @@ pub enum Action {
     /// Say something to the agent. Starts the agent again where it has ended and can resume.
     Prompt {
         /// What.
+        #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::some_prompt"))]
         content: Vec<Content>,
     },
     /// Answer a request.
@@ -43,6 +44,7 @@ pub enum Action {
     Rename {
         /// The new one.
         #[serde(rename = "to")]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::title"))]
         title: String,
     },
     /// Put the session away, or take it out again.
@@ -70,11 +72,13 @@ pub enum Action {
     /// Set environment variables for what the agent starts from now on.
     SetEnvironment {
         /// By name.
+        #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::some_variables"))]
         variables: IndexMap<String, String>,
     },
     /// Take files back to what they were before a prompt.
     Rewind {
         /// The prompt's entry.
+        #[cfg_attr(feature = "schema", schemars(extend("minimum" = 1)))]
         to: Seq,
         /// Only tell what would change.
         #[serde(default)]

@@ -7,10 +7,29 @@ use uuid::Uuid;
 
 /// A session of Portolan. Time-ordered, so that newer sessions sort after older ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS), ts(as = "String"))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[cfg_attr(feature = "schema", derive(ts_rs::TS), ts(as = "String"))]
 #[serde(transparent)]
 pub struct SessionId(Uuid);
+
+/// An id in a schema: a text of this pattern, without a name of its own.
+#[cfg(feature = "schema")]
+macro_rules! id_schema {
+    ($name:ident, $pattern:expr) => {
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string", "pattern": $pattern})
+            }
+        }
+    };
+}
+#[cfg(feature = "schema")]
+id_schema!(SessionId, crate::shape::SESSION);
 
 impl SessionId {
     /// A new id that has never been used.
@@ -167,10 +186,11 @@ macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $max:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS), ts(as = "String"))]
-        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        #[cfg_attr(feature = "schema", derive(ts_rs::TS), ts(as = "String"))]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
+        #[cfg(feature = "schema")]
+        id_schema!($name, crate::shape::ID);
 
         impl $name {
             /// The longest text such an id may have, in bytes.

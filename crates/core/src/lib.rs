@@ -16,6 +16,8 @@ mod prompt;
 pub mod registry;
 pub mod request;
 pub mod session;
+#[cfg(feature = "schema")]
+mod shape;
 pub mod spec;
 pub mod usage;
 

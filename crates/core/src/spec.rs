@@ -16,7 +16,7 @@ pub struct ForkPoint {
     pub session: SessionId,
     /// The last entry both share; the newest one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", ts(optional))]
+    #[cfg_attr(feature = "schema", ts(optional), schemars(extend("minimum" = 1)))]
     pub at: Option<Seq>,
 }
 
@@ -74,14 +74,15 @@ pub struct SessionSpec {
     pub agent: String,
     /// The folder it works in.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", ts(type = "string"))]
+    #[cfg_attr(feature = "schema", ts(type = "string"), schemars(schema_with = "crate::shape::folder"))]
     pub cwd: PathBuf,
     /// The first prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::prompt"))]
     pub prompt: Vec<Content>,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", ts(optional))]
+    #[cfg_attr(feature = "schema", ts(optional), schemars(length(max = 200)))]
     pub name: Option<String>,
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,6 +94,7 @@ pub struct SessionSpec {
     pub mode: Option<String>,
     /// Environment variables on top of the user's own.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::variables"))]
     pub env: IndexMap<String, String>,
     /// The system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +121,11 @@ pub struct SessionSpec {
     pub setting_sources: Option<Vec<String>>,
     /// Folders beside `cwd` it may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", ts(type = "Array<string>"))]
+    #[cfg_attr(
+        feature = "schema",
+        ts(type = "Array<string>"),
+        schemars(schema_with = "crate::shape::folders")
+    )]
     pub extra_dirs: Vec<PathBuf>,
     /// A turn ends after this many steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +133,7 @@ pub struct SessionSpec {
     pub max_turns: Option<u32>,
     /// A turn ends when this much is spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", ts(optional))]
+    #[cfg_attr(feature = "schema", ts(optional), schemars(extend("exclusiveMinimum" = 0)))]
     pub max_budget_usd: Option<f64>,
     /// The result must fit this JSON Schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]

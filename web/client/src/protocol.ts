@@ -990,7 +990,7 @@ export type CreateSession = {
  */
 id?: CommandId,
 /**
- * What it is made of.
+ * What it is made of. It works in a folder, or in that of the session it is forked from.
  */
 spec: SessionSpec, };
 

@@ -59,7 +59,7 @@ pub enum LogIn {
     /// With a key.
     ApiKey {
         /// The key. It is passed on to the agent, and neither kept nor shown.
-        #[cfg_attr(feature = "schema", schemars(with = "String"), ts(type = "string"))]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::secret"), ts(type = "string"))]
         key: Secret,
     },
 }

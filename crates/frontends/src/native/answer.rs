@@ -51,7 +51,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
     let body = match frame {
         ClientFrame::Hello { .. } => return Err(invalid("hello has been said already")),
         ClientFrame::List { archived, before, limit, .. } => {
-            let limit = limit.unwrap_or(LIST.0).min(LIST.1);
+            let limit = limited(limit, LIST)?;
             let query = SessionQuery { archived, live: false, before, limit };
             ReplyBody::Sessions { sessions: registry.list(who, query).await? }
         }
@@ -68,7 +68,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         }
         ClientFrame::Past { agent, cwd, archived, limit, .. } => {
             let place = PastPlace::when_archived(archived);
-            let listing = PastListing { agent, cwd, place, limit: limit.unwrap_or(LIST.0).min(LIST.1) };
+            let listing = PastListing { agent, cwd, place, limit: limited(limit, LIST)? };
             ReplyBody::Past { past: registry.past(who, listing).await? }
         }
         ClientFrame::TakeUp { id, past, copy, spec } => {
@@ -101,14 +101,14 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             ReplyBody::State { seq: snapshot.seq, state: Box::new((*snapshot.state).clone()) }
         }
         ClientFrame::History { session, after, upto, limit, .. } => {
-            let limit = limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+            let limit = limited(limit, PAGE)?;
             let entries = registry.history(who, session, after, upto, limit).await?;
             return Ok(Answer::History(first_bytes(entries)));
         }
         ClientFrame::Files { session, query, limit, .. } => {
             who.may(Role::Operator, session)?;
             let folder = registry.snapshot(who, session).await?.state.summary.cwd.clone();
-            let found = files::find(folder, query, limit).await?;
+            let found = files::find(folder, query, limited(limit, files::LIST)?).await?;
             ReplyBody::Files { files: found.files, truncated: found.truncated }
         }
         ClientFrame::Raw { session, seq, .. } => {
@@ -190,6 +190,14 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
 async fn note(native: &Native, who: &Principal, event: DaemonEvent) {
     if let Err(refusal) = native.registry.note(Some(who), event).await {
         tracing::warn!(%refusal, "what happened to a token is not in the log");
+    }
+}
+
+/// How many are wanted: so many when nobody says, and at most. None is no page: it would look like the last one.
+fn limited(wanted: Option<u32>, (usual, most): (u32, u32)) -> Result<u32, Refusal> {
+    match wanted.unwrap_or(usual) {
+        0 => Err(invalid("`limit` is at least 1")),
+        wanted => Ok(wanted.min(most)),
     }
 }
 

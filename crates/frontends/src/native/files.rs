@@ -23,7 +23,7 @@ use rustix::fs::OFlags;
 use tokio::sync::Semaphore;
 
 /// Files in an answer when nobody says how many, and at most.
-const LIST: (u32, u32) = (20, 100);
+pub(super) const LIST: (u32, u32) = (20, 100);
 /// Characters of what is looked for.
 const QUERY: usize = 256;
 /// Files and folders looked at, ignored ones too: a large repository.
@@ -45,14 +45,14 @@ pub(super) struct Found {
 }
 
 /// The files whose paths hold `query`, the nearest first.
-pub(super) async fn find(folder: PathBuf, query: String, limit: Option<u32>) -> Result<Found, Refusal> {
+pub(super) async fn find(folder: PathBuf, query: String, limit: u32) -> Result<Found, Refusal> {
     if query.chars().count() > QUERY {
         return Err(Refusal::new(
             RefusalCode::Invalid,
             format!("what is looked for has at most {QUERY} characters"),
         ));
     }
-    let limit = limit.unwrap_or(LIST.0).clamp(1, LIST.1) as usize;
+    let limit = limit as usize;
     let failed = || Refusal::new(RefusalCode::Internal, "the files cannot be looked at now");
     let permit = WALKS.acquire().await.map_err(|_| failed())?;
     let walk = tokio::task::spawn_blocking(move || {
@@ -253,7 +253,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_endless_query_is_refused() {
-        let refusal = find("/".into(), "x".repeat(QUERY + 1), None).await.unwrap_err();
+        let refusal = find("/".into(), "x".repeat(QUERY + 1), LIST.0).await.unwrap_err();
         assert_eq!(refusal.code, RefusalCode::Invalid);
     }
 }

@@ -71,5 +71,5 @@ pub fn routes(native: Native) -> Router {
     // The files that the page names are no part of the protocol's table.
     let files = page::paths().filter(|path| *path != "/");
     let router = files.fold(router, |router, path| router.route(path, axum::routing::get(page::serve)));
-    router.with_state(native)
+    router.fallback(rest::nowhere).method_not_allowed_fallback(rest::wrong_method).with_state(native)
 }

@@ -12,7 +12,10 @@ use portolan_core::{
     CommandId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, TokenId,
     ports::{LogIn, SessionQuery, StoreHealth},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
 use tracing::Instrument as _;
 
 use super::{
@@ -69,8 +72,23 @@ pub(super) fn query_of<T: DeserializeOwned>(uri: &http::Uri) -> Result<T, Denied
     })
 }
 
+/// A switch in an address: `?archived` alone is as good as `?archived=true`.
+pub(super) fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    match &*String::deserialize(from)? {
+        "" | "true" => Ok(true),
+        "false" => Ok(false),
+        other => Err(D::Error::custom(format!("`{}` is neither `true` nor `false`", other.escape_debug()))),
+    }
+}
+
+/// The same, where it may be left open.
+fn some_flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
+    flag(from).map(Some)
+}
+
 #[derive(Deserialize)]
 pub(super) struct ListQuery {
+    #[serde(default, deserialize_with = "some_flag")]
     archived: Option<bool>,
     before: Option<SessionId>,
     limit: Option<u32>,
@@ -97,7 +115,7 @@ pub(super) async fn create(
 struct PastQuery {
     agent: Option<String>,
     cwd: Option<PathBuf>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     archived: bool,
     limit: Option<u32>,
 }
@@ -233,7 +251,7 @@ pub(super) async fn command(
 
 #[derive(Deserialize)]
 pub(super) struct AgentsQuery {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     probe: bool,
 }
 
@@ -324,6 +342,22 @@ pub(super) async fn log_browser_out(
     // It may be the browser by which it came.
     leaving.let_finish();
     ask(&native, &who, ClientFrame::BrowserLogOut { id: some_id(), browser }).await
+}
+
+/// There is nothing at this path.
+pub(super) async fn nowhere() -> Denied {
+    Refusal::new(
+        RefusalCode::NotFound,
+        "there is nothing here; docs/protocol.md and `/openapi.json` list the paths",
+    )
+    .into()
+}
+
+/// There is something at this path, but not by this method.
+pub(super) async fn wrong_method() -> Denied {
+    let message =
+        "this path does not take this method; docs/protocol.md and `/openapi.json` list what it takes";
+    Denied::new(StatusCode::METHOD_NOT_ALLOWED, RefusalCode::Invalid, message)
 }
 
 /// Says only that someone is there: who asks may be anyone.

@@ -44,13 +44,33 @@ pub(super) enum Gives {
     Switch,
 }
 
+/// What a parameter looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Any text that is not empty.
+    Text,
+    /// A text of this pattern.
+    Pattern(&'static str),
+    /// At most so many characters.
+    AtMost(u32),
+    /// `true` or `false`.
+    Flag,
+    /// The number of an entry.
+    Entry,
+    /// How many, and how many at least.
+    Count(u32),
+    /// Just this.
+    Only(&'static str),
+}
+
 /// Where a parameter stands, and what it is for.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "schema"), expect(dead_code, reason = "the document is written from it"))]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) place: &'static str,
-    pub(super) kind: &'static str,
+    pub(super) shape: Shape,
+    pub(super) required: bool,
     pub(super) about: &'static str,
 }
 
@@ -71,33 +91,58 @@ pub(super) struct Route {
     pub(super) serve: Option<fn() -> MethodRouter<Native>>,
 }
 
-const fn query(name: &'static str, kind: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, place: "query", kind, about }
+const fn query(name: &'static str, shape: Shape, about: &'static str) -> Parameter {
+    Parameter { name, place: "query", shape, required: false, about }
 }
 
-const SESSION: Parameter = Parameter {
-    name: "id",
-    place: "path",
-    kind: "string",
-    about: "The session's id, or a unique beginning or end of it.",
-};
-const AGENT: Parameter =
-    Parameter { name: "kind", place: "path", kind: "string", about: "The agent, such as `codex`." };
+const fn path(name: &'static str, shape: Shape, about: &'static str) -> Parameter {
+    Parameter { name, place: "path", shape, required: true, about }
+}
+
+const fn needed(name: &'static str, shape: Shape, about: &'static str) -> Parameter {
+    Parameter { name, place: "header", shape, required: true, about }
+}
+
+/// A session's id in full.
+const FULL_ID: Shape = Shape::Pattern("^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$");
+/// A folder.
+const FOLDER: Shape = Shape::Pattern("^/[^\\u0000]*$");
+
+const SESSION: Parameter = path(
+    "id",
+    Shape::Pattern("^[0-9A-Fa-f-]{4,36}$"),
+    "The session's id, or a unique beginning or end of it.",
+);
+const WHOLE_SESSION: Parameter = path("id", FULL_ID, "The session's id, all of it.");
+const AGENT: Parameter = path("kind", Shape::Text, "The agent, such as `codex`.");
 const ONCE: Parameter = Parameter {
     name: "Idempotency-Key",
     place: "header",
-    kind: "string",
+    shape: Shape::Pattern("^[A-Za-z0-9._:-]{1,64}$"),
+    required: false,
     about: "An id of your own: the same one again does nothing twice.",
 };
 const STREAM: [Parameter; 3] = [
     Parameter {
         name: "Last-Event-ID",
         place: "header",
-        kind: "integer",
+        shape: Shape::Entry,
+        required: false,
         about: "The number of the last entry seen; counts before `after`.",
     },
-    query("after", "integer", "Entries after this number; 0, the whole history, when absent."),
-    query("tail", "integer", "Instead of `after`: begin with the last so many entries."),
+    query(
+        "after",
+        Shape::Entry,
+        "Entries after this number; 0, the whole history, when absent. Counts before `tail`.",
+    ),
+    query("tail", Shape::Count(0), "Begin with the last so many entries."),
+];
+/// What makes a request one for a WebSocket.
+const UPGRADE: [Parameter; 4] = [
+    needed("Connection", Shape::Only("Upgrade"), "As RFC 6455 has it."),
+    needed("Upgrade", Shape::Only("websocket"), "As RFC 6455 has it."),
+    needed("Sec-WebSocket-Version", Shape::Only("13"), "As RFC 6455 has it."),
+    needed("Sec-WebSocket-Key", Shape::Pattern("^[A-Za-z0-9+/]{21}[AQgw]==$"), "16 random bytes, base64."),
 ];
 
 /// Every route of the native protocol and of the door.
@@ -151,7 +196,7 @@ pub(super) const TABLE: &[Route] = &[
         path: WEBSOCKET_PATH,
         summary: "The native protocol by WebSocket.",
         needs: Needs::Viewer,
-        parameters: &[],
+        parameters: &UPGRADE,
         takes: None,
         status: 101,
         gives: Gives::Switch,
@@ -185,9 +230,9 @@ pub(super) const TABLE: &[Route] = &[
         summary: "Sessions, newest first.",
         needs: Needs::Viewer,
         parameters: &[
-            query("archived", "boolean", "Archived ones, others, or (absent) both."),
-            query("before", "string", "Only those older than this one, for the next page."),
-            query("limit", "integer", "At most so many; 100 when absent, 1,000 at most."),
+            query("archived", Shape::Flag, "Archived ones, others, or (absent) both."),
+            query("before", FULL_ID, "Only those older than this one, for the next page."),
+            query("limit", Shape::Count(1), "At most so many; 100 when absent, 1,000 at most."),
         ],
         takes: None,
         status: 200,
@@ -211,10 +256,10 @@ pub(super) const TABLE: &[Route] = &[
         summary: "Conversations that agents have kept by themselves, the newest first.",
         needs: Needs::Operator,
         parameters: &[
-            query("agent", "string", "Only of this agent."),
-            query("cwd", "string", "Only those held in this folder or below it."),
-            query("archived", "boolean", "Those that the agent has put away, instead of the others."),
-            query("limit", "integer", "At most so many; 100 when absent, 1,000 at most."),
+            query("agent", Shape::Text, "Only of this agent."),
+            query("cwd", FOLDER, "Only those held in this folder or below it."),
+            query("archived", Shape::Flag, "Those that the agent has put away, instead of the others."),
+            query("limit", Shape::Count(1), "At most so many; 100 when absent, 1,000 at most."),
         ],
         takes: None,
         status: 200,
@@ -259,7 +304,7 @@ pub(super) const TABLE: &[Route] = &[
         path: "/api/v1/sessions/{id}",
         summary: "Delete a session for good; takes its full id.",
         needs: Needs::Owner,
-        parameters: &[SESSION],
+        parameters: &[WHOLE_SESSION],
         takes: None,
         status: 200,
         gives: Gives::Reply("done"),
@@ -283,11 +328,11 @@ pub(super) const TABLE: &[Route] = &[
         needs: Needs::Viewer,
         parameters: &[
             SESSION,
-            query("after", "integer", "Entries after this number."),
-            query("upto", "integer", "Up to this number; the newest when absent."),
+            query("after", Shape::Entry, "Entries after this number."),
+            query("upto", Shape::Entry, "Up to this number; the newest when absent."),
             query(
                 "limit",
-                "integer",
+                Shape::Count(1),
                 "At most so many; 256 when absent, 1,000 at most. A page also ends at 256 KiB.",
             ),
         ],
@@ -301,10 +346,7 @@ pub(super) const TABLE: &[Route] = &[
         path: "/api/v1/sessions/{id}/entries/{seq}/raw",
         summary: "What the agent really said at an entry.",
         needs: Needs::Owner,
-        parameters: &[
-            SESSION,
-            Parameter { name: "seq", place: "path", kind: "integer", about: "The entry's number." },
-        ],
+        parameters: &[SESSION, path("seq", Shape::Entry, "The entry's number.")],
         takes: None,
         status: 200,
         gives: Gives::Reply("raw"),
@@ -328,8 +370,8 @@ pub(super) const TABLE: &[Route] = &[
         needs: Needs::Operator,
         parameters: &[
             SESSION,
-            query("query", "string", "What the path holds; everything when absent."),
-            query("limit", "integer", "At most so many; 20 when absent, 100 at most."),
+            query("query", Shape::AtMost(256), "What the path holds; everything when absent."),
+            query("limit", Shape::Count(1), "At most so many; 20 when absent, 100 at most."),
         ],
         takes: None,
         status: 200,
@@ -346,7 +388,7 @@ pub(super) const TABLE: &[Route] = &[
             STREAM[0],
             STREAM[1],
             STREAM[2],
-            query("items_only", "boolean", "Only finished items, no deltas."),
+            query("items_only", Shape::Flag, "Only finished items, no deltas."),
         ],
         takes: None,
         status: 200,
@@ -380,7 +422,7 @@ pub(super) const TABLE: &[Route] = &[
         path: "/api/v1/agents",
         summary: "The agents there are.",
         needs: Needs::Viewer,
-        parameters: &[query("probe", "boolean", "Look at each of them anew; takes the role operator.")],
+        parameters: &[query("probe", Shape::Flag, "Look at each of them anew; takes the role operator.")],
         takes: None,
         status: 200,
         gives: Gives::Reply("agents"),
@@ -446,12 +488,7 @@ pub(super) const TABLE: &[Route] = &[
         path: "/api/v1/tokens/{id}",
         summary: "Make a token useless. Its connections are closed.",
         needs: Needs::Owner,
-        parameters: &[Parameter {
-            name: "id",
-            place: "path",
-            kind: "string",
-            about: "The token's public name.",
-        }],
+        parameters: &[path("id", Shape::Text, "The token's public name.")],
         takes: None,
         status: 200,
         gives: Gives::Reply("done"),
@@ -495,12 +532,7 @@ pub(super) const TABLE: &[Route] = &[
         path: "/api/v1/browsers/{id}",
         summary: "Log a browser out. Its connections are closed.",
         needs: Needs::Owner,
-        parameters: &[Parameter {
-            name: "id",
-            place: "path",
-            kind: "string",
-            about: "The browser's public name.",
-        }],
+        parameters: &[path("id", Shape::Text, "The browser's public name.")],
         takes: None,
         status: 200,
         gives: Gives::Reply("done"),

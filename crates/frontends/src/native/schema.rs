@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use ts_rs::{Config, TS, TypeVisitor};
 
 use super::{
-    routes::{Gives, Method, Needs, Parameter, Route, TABLE},
+    routes::{Gives, Method, Needs, Parameter, Route, Shape, TABLE},
     wire::{
         ArchivePast, ClientFrame, CreateSession, CreateToken, LogFrame, PROTOCOL, ReplyBody, SendCommand,
         ServerFrame, TakeUpPast,
@@ -42,13 +42,15 @@ fn json_schema() -> Value {
         generator.subschema_for::<ServerFrame>(),
         generator.subschema_for::<LogFrame>(),
     ];
+    let mut definitions = generator.take_definitions(true);
+    definitions.values_mut().for_each(bound);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The native protocol of Portolan",
         "description": "One frame. docs/protocol.md says what they mean. Readers ignore what they do not know.",
         "x-protocol": PROTOCOL,
         "anyOf": [client, server, log],
-        "$defs": generator.take_definitions(true),
+        "$defs": definitions,
     })
 }
 
@@ -141,6 +143,7 @@ fn openapi() -> Value {
         "Error".into(),
         json!({"type": "object", "required": ["error"], "properties": {"error": reference("Refusal")}}),
     );
+    schemas.values_mut().for_each(bound);
     let mut paths = Map::new();
     for route in TABLE {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
@@ -248,10 +251,40 @@ fn parameter(parameter: &Parameter) -> Value {
     json!({
         "name": parameter.name,
         "in": parameter.place,
-        "required": parameter.place == "path",
+        "required": parameter.required,
         "description": parameter.about,
-        "schema": {"type": parameter.kind},
+        "schema": match parameter.shape {
+            Shape::Text => json!({"type": "string", "minLength": 1}),
+            Shape::Pattern(pattern) => json!({"type": "string", "pattern": pattern}),
+            Shape::AtMost(characters) => json!({"type": "string", "maxLength": characters}),
+            Shape::Flag => json!({"type": "boolean"}),
+            Shape::Entry => json!({"type": "integer", "minimum": 0, "maximum": EXACT}),
+            Shape::Count(least) => json!({"type": "integer", "minimum": least, "maximum": u32::MAX}),
+            Shape::Only(text) => json!({"type": "string", "const": text}),
+        },
     })
+}
+
+/// The largest whole number that JSON readers of every language keep exactly.
+const EXACT: u64 = (1 << 53) - 1;
+
+/// Says how large whole numbers may be: their format is only a remark.
+fn bound(schema: &mut Value) {
+    let most = match schema["format"].as_str() {
+        Some("uint8") => Some(u64::from(u8::MAX)),
+        Some("uint16") => Some(u64::from(u16::MAX)),
+        Some("uint32") => Some(u64::from(u32::MAX)),
+        Some("uint64" | "uint") => Some(EXACT),
+        _ => None,
+    };
+    if let (Some(most), Some(schema)) = (most, schema.as_object_mut()) {
+        schema.entry("maximum").or_insert_with(|| most.into());
+    }
+    match schema {
+        Value::Object(fields) => fields.values_mut().for_each(bound),
+        Value::Array(list) => list.iter_mut().for_each(bound),
+        _ => {}
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use tracing::Instrument as _;
 
 use super::{
     Native,
-    rest::{query_of, session_of},
+    rest::{flag, query_of, session_of},
     wire::ClosingReason,
 };
 use crate::{
@@ -35,7 +35,7 @@ use crate::{
 struct StreamQuery {
     after: Option<Seq>,
     tail: Option<u32>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     items_only: bool,
 }
 
@@ -49,12 +49,12 @@ impl StreamQuery {
                 None => invalid("Last-Event-ID is the number of an entry"),
             };
         }
-        match (self.after, self.tail) {
-            (Some(_), Some(_)) => invalid("`after` and `tail` exclude each other"),
-            (Some(after), None) => Ok(Start::After(after)),
-            (None, Some(tail)) => Ok(Start::Tail(tail)),
-            (None, None) => Ok(Start::After(Seq::ZERO)),
-        }
+        // What was seen counts before how much is wanted, in the address as in the header.
+        Ok(match (self.after, self.tail) {
+            (Some(after), _) => Start::After(after),
+            (None, Some(tail)) => Start::Tail(tail),
+            (None, None) => Start::After(Seq::ZERO),
+        })
     }
 }
 
@@ -173,6 +173,14 @@ fn stream_of(native: Native, stay: Stay, source: impl Source) -> Response {
 #[derive(Serialize)]
 struct ClosingData {
     reason: ClosingReason,
+    message: &'static str,
+    resumable: bool,
+}
+
+impl ClosingData {
+    fn of(reason: ClosingReason) -> Self {
+        Self { reason, message: reason.message(), resumable: reason.is_resumable() }
+    }
 }
 
 /// Carries chunks from the reader to the response until one of them ends.
@@ -212,7 +220,7 @@ async fn pump(native: Native, stay: Stay, mut source: impl Source, chunks: mpsc:
             () = native.stopping.cancelled() => ClosingReason::Stopping,
         };
         native.metrics.closed(closing);
-        let last = one("closing", None, &json(&ClosingData { reason: closing }));
+        let last = one("closing", None, &json(&ClosingData::of(closing)));
         let _ = timeout(STALLED, chunks.send(last)).await;
         return;
     }
@@ -237,14 +245,13 @@ mod tests {
         assert_eq!(start("after=3", Some("9")), Ok(Start::After(Seq(9))));
         assert_eq!(start("after=3", None), Ok(Start::After(Seq(3))));
         assert_eq!(start("tail=5", None), Ok(Start::Tail(5)));
+        assert_eq!(start("tail=5&after=3", None), Ok(Start::After(Seq(3))));
         assert_eq!(start("", None), Ok(Start::After(Seq::ZERO)));
     }
 
     #[test]
     fn a_start_that_makes_no_sense_is_refused() {
-        for (query, last) in
-            [("after=x", None), ("after=1&tail=2", None), ("", Some("abc")), ("tail=-1", None)]
-        {
+        for (query, last) in [("after=x", None), ("", Some("abc")), ("tail=-1", None)] {
             let denied = start(query, last).unwrap_err();
             assert_eq!(denied.refusal.code, RefusalCode::Invalid, "{query} {last:?}");
         }

@@ -69,11 +69,11 @@ where
         Ending::Violation(violation) => {
             (ClosingReason::Protocol, violation.code(), format!("{violation}; see docs/protocol.md"))
         }
-        Ending::Close(reason) => (reason, reason.code(), in_words(reason).into()),
+        Ending::Close(reason) => (reason, reason.code(), reason.message().into()),
     };
     tracing::debug!(?reason, "connection closed");
     native.metrics.closed(reason);
-    let resumable = matches!(reason, ClosingReason::Stopping | ClosingReason::TooSlow);
+    let resumable = reason.is_resumable();
     socket.feed(frame_of(&ServerFrame::Closing { reason, message, resumable }));
     socket.feed_close(code);
     let read = async {
@@ -92,15 +92,4 @@ where
         let _ = timeout(FAREWELL, read).await;
     }
     let _ = timeout(FAREWELL, socket.shut_down()).await;
-}
-
-fn in_words(reason: ClosingReason) -> &'static str {
-    match reason {
-        ClosingReason::Stopping => "portolan stops; come back with your last numbers",
-        ClosingReason::TooSlow => "nothing was read for 10 seconds; come back with your last numbers",
-        ClosingReason::TokenGone => {
-            "the token was revoked, replaced or has expired, or the browser was logged out"
-        }
-        ClosingReason::Protocol => "no hello came in time, or it cannot be answered",
-    }
 }

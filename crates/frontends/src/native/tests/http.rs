@@ -9,6 +9,7 @@ use std::{
 use ::http::{Request, StatusCode, header};
 use axum::{Router, body::Body, response::Response};
 use http_body_util::BodyExt as _;
+use portolan_core::{TokenId, access::Bypass};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tower::ServiceExt as _;
@@ -19,45 +20,49 @@ use crate::{
     native::{
         page, routes,
         routes::{Method, OPENAPI, TABLE},
+        wire::ClosingReason,
     },
 };
 
 /// Requests to the routes behind the guard, without a socket.
-struct Http {
-    stand: Stand,
+pub(super) struct Http {
+    pub(super) stand: Stand,
     router: Router,
-    secret: String,
+    pub(super) secret: String,
 }
 
 impl Http {
     async fn new() -> Self {
-        let stand = Stand::new().await;
+        Self::with(Stand::new().await).await
+    }
+
+    pub(super) async fn with(stand: Stand) -> Self {
         let router = guard(crate::native::routes(stand.native.clone()), stand.native.keeper.clone());
         let secret = stand.native.tokens.create("ada", Role::Owner, None, None).await.unwrap().1;
         Self { stand, router, secret }
     }
 
-    async fn token(&self, role: Role) -> String {
+    pub(super) async fn token(&self, role: Role) -> String {
         self.stand.native.tokens.create("other", role, None, None).await.unwrap().1
     }
 
-    async fn send(&self, request: ::http::request::Builder, body: impl Into<Body>) -> Response {
+    pub(super) async fn send(&self, request: ::http::request::Builder, body: impl Into<Body>) -> Response {
         let address: SocketAddr = "127.0.0.1:7420".parse().unwrap();
         let arrival = Arrival::Tcp { peer: address, local: address, secure: false };
         let request = request.header(header::HOST, "127.0.0.1:7420").extension(arrival);
         self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap()
     }
 
-    fn request(&self, method: &str, path: &str) -> ::http::request::Builder {
+    pub(super) fn request(&self, method: &str, path: &str) -> ::http::request::Builder {
         let request = Request::builder().method(method).uri(path);
         request.header(header::AUTHORIZATION, format!("Bearer {}", self.secret))
     }
 
-    async fn get(&self, path: &str) -> (u16, Value) {
+    pub(super) async fn get(&self, path: &str) -> (u16, Value) {
         read(self.send(self.request("GET", path), Body::empty()).await).await
     }
 
-    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+    pub(super) async fn post(&self, path: &str, body: Value) -> (u16, Value) {
         let request = self.request("POST", path).header(header::CONTENT_TYPE, "application/json");
         read(self.send(request, body.to_string()).await).await
     }
@@ -91,7 +96,7 @@ impl Http {
     }
 }
 
-async fn read(response: Response) -> (u16, Value) {
+pub(super) async fn read(response: Response) -> (u16, Value) {
     let status = response.status().as_u16();
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
     (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes))))
@@ -184,7 +189,78 @@ async fn every_route_is_served_and_all_but_the_open_ones_take_a_token() {
         let answered = status < 300 || body["error"]["code"].is_string();
         assert!(answered && status != 405, "{} {path}: {status} {body}", name(route.method));
     }
-    assert_eq!(http.get("/api/v1/nothing").await.0, 404);
+    for nowhere in ["/api/v1/nothing", "/nothing", "/api/v1/sessions/x/y/z", "/api/v2/sessions"] {
+        let (status, body) = http.get(nowhere).await;
+        assert_eq!((status, &body["error"]["code"]), (404, &json!("not_found")), "{nowhere}: {body}");
+    }
+    let (status, body) = http.delete("/api/v1/agents").await;
+    assert_eq!((status, &body["error"]["code"]), (405, &json!("invalid")), "{body}");
+}
+
+// Issue 15, item 16.
+#[tokio::test]
+async fn a_switch_in_an_address_is_on_by_its_name_alone_and_a_limit_is_at_least_one() {
+    let http = Http::new().await;
+    let session = http.create("say one").await;
+    let away = json!({"name": "archive", "archived": true});
+    assert_eq!(http.post(&format!("/api/v1/sessions/{session}/commands"), away).await.0, 202);
+    let listed = async |query: &str| {
+        let (status, body) = http.get(&format!("/api/v1/sessions{query}")).await;
+        assert_eq!(status, 200, "{query}: {body}");
+        body["sessions"].as_array().unwrap().len()
+    };
+    assert_eq!((listed("?archived").await, listed("?archived=true&limit=5").await), (1, 1));
+    assert_eq!((listed("?archived=false").await, listed("").await), (0, 1));
+    for path in ["/api/v1/past?archived", "/api/v1/agents?probe", "/api/v1/agents?probe=false"] {
+        assert_eq!(http.get(path).await.0, 200, "{path}");
+    }
+    let events = http.request("GET", &format!("/api/v1/sessions/{session}/events?items_only"));
+    assert_eq!(http.send(events, Body::empty()).await.status(), StatusCode::OK);
+    for path in [
+        "/api/v1/sessions?limit=0".to_owned(),
+        "/api/v1/past?limit=0".to_owned(),
+        format!("/api/v1/sessions/{session}/entries?limit=0"),
+        format!("/api/v1/sessions/{session}/files?limit=0"),
+        "/api/v1/sessions?archived=perhaps".to_owned(),
+    ] {
+        let (status, body) = http.get(&path).await;
+        assert_eq!((status, &body["error"]["code"]), (400, &json!("invalid")), "{path}: {body}");
+    }
+}
+
+// Issue 15, item 4.
+#[tokio::test]
+async fn asking_is_switched_off_neither_by_rest_nor_by_websocket_unless_an_owner_may() {
+    let allowed = Policy { bypass: Bypass::ForOwners, ..Policy::default() };
+    let forbidden = Some("forbidden");
+    for (policy, for_owner) in [(Policy::default(), forbidden), (allowed, None)] {
+        let mut http = Http::with(Stand::under(vec![Arc::new(Willing)], policy).await).await;
+        let spec = |mode: &str| json!({"agent": "willing", "cwd": "/", "mode": mode});
+        let (_, made) = http.post("/api/v1/sessions", json!({"spec": spec("ask")})).await;
+        let session = made["session"]["session"].as_str().unwrap().to_owned();
+        for (role, expected) in [(Role::Operator, forbidden), (Role::Owner, for_owner)] {
+            let (info, secret) =
+                http.stand.native.tokens.create(&role.to_string(), role, None, None).await.unwrap();
+            http.secret = secret;
+            let off = json!({"name": "set_mode", "mode": "off"});
+            let commands = format!("/api/v1/sessions/{session}/commands");
+            let mut client =
+                http.stand.client_of(&Principal { token: info.token, ..owner(role) }, 65_536).await;
+            let answers = [
+                http.post("/api/v1/sessions", json!({"spec": spec("off")})).await.1["error"]["code"].clone(),
+                http.post(&commands, off.clone()).await.1["error"]["code"].clone(),
+                client.ask(json!({"type": "create", "spec": spec("off")})).await["code"].clone(),
+                client.command(session.parse().unwrap(), off).await["code"].clone(),
+            ];
+            for answer in answers {
+                assert_eq!(answer.as_str(), expected, "{role}");
+            }
+        }
+    }
+}
+
+fn owner(role: Role) -> Principal {
+    Principal { token: TokenId::random(), name: role.to_string(), role, sessions: None, via: "test".into() }
 }
 
 #[tokio::test]
@@ -398,7 +474,9 @@ async fn a_quiet_stream_beats_and_ends_with_its_token() {
     assert!(events.heartbeats >= 3, "{}", events.heartbeats);
     http.stand.native.tokens.revoke(&info.token).await.unwrap();
     let last = events.next().await.unwrap();
-    assert_eq!((last.name.as_str(), &last.data), ("closing", &json!({"reason": "token_gone"})));
+    let why =
+        json!({"reason": "token_gone", "message": ClosingReason::TokenGone.message(), "resumable": false});
+    assert_eq!((last.name.as_str(), &last.data), ("closing", &why));
     assert!(events.next().await.is_none());
 }
 

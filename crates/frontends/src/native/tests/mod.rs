@@ -1,5 +1,6 @@
 //! Tests of the native protocol as a whole: a registry over memory, an agent that plays along, and clients.
 
+mod allowed;
 mod connection;
 mod documented;
 mod golden;
@@ -11,7 +12,7 @@ use std::{collections::VecDeque, sync::Arc};
 use futures_util::{SinkExt as _, StreamExt as _};
 use portolan_core::{
     Capabilities, Principal, Role, SessionId,
-    capabilities::NativeProtocol,
+    capabilities::{Asks, NativeProtocol},
     event::{Content, Event, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult, plain_text},
     ports::{
         Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Login, Order, Probe, REPORTS,
@@ -20,6 +21,7 @@ use portolan_core::{
     registry::Registry,
     request::Ask,
     session::machine::Policy,
+    spec::SpecOption,
 };
 use portolan_store::MemoryStore;
 use serde_json::{Value, json};
@@ -92,11 +94,57 @@ impl Agent for Obedient {
     }
 }
 
+/// Does the same, and takes whatever a session can be made of and be asked.
+#[derive(Debug)]
+struct Willing;
+
+impl Agent for Willing {
+    fn kind(&self) -> &'static str {
+        "willing"
+    }
+    fn title(&self) -> String {
+        "Willing".into()
+    }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            steering: true,
+            session_resume: true,
+            model_switching: true,
+            permission_modes: true,
+            permission_mode_switching_mid_session: true,
+            mcp: true,
+            mcp_changes: true,
+            edited_input: true,
+            image_input: true,
+            file_checkpointing: true,
+            session_fork: true,
+            session_fork_at: true,
+            thinking_budget: true,
+            environment: true,
+            context_usage: true,
+            background_tasks: true,
+            passthrough: true,
+            options: SpecOption::ALL.to_vec(),
+            mode_asks: [("ask", Asks::Everything), ("off", Asks::Nothing)]
+                .map(|(mode, asks)| (mode.into(), asks))
+                .into(),
+            ..Obedient.capabilities()
+        }
+    }
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Obedient.probe()
+    }
+    fn start(&self, launch: Launch) -> AgentLink {
+        Obedient.start(launch)
+    }
+}
+
 type Done = mpsc::Sender<Report>;
 type Played = Result<(), mpsc::error::SendError<Report>>;
 
 async fn play(launch: Launch, mut wanted: mpsc::Receiver<Instruction>, done: Done) -> Played {
-    let capabilities = Box::new(Obedient.capabilities());
+    let is_willing = launch.spec.agent == Willing.kind();
+    let capabilities = Box::new(if is_willing { Willing.capabilities() } else { Obedient.capabilities() });
     done.send(Report::Started { pid: None, version: None, protocol: NativeProtocol::Demo, capabilities })
         .await?;
     done.send(Report::Ready).await?;
@@ -201,11 +249,17 @@ impl Stand {
     }
 
     async fn with(change: impl FnOnce(&mut DoorSettings)) -> Self {
+        Self::of(vec![Arc::new(Obedient)], Policy::default(), change).await
+    }
+
+    /// One with these agents.
+    async fn under(agents: Vec<Arc<dyn Agent>>, policy: Policy) -> Self {
+        Self::of(agents, policy, |_| {}).await
+    }
+
+    async fn of(agents: Vec<Arc<dyn Agent>>, policy: Policy, change: impl FnOnce(&mut DoorSettings)) -> Self {
         let (store, clock) = (Arc::new(MemoryStore::new()), Clock::system());
-        let registry =
-            Registry::open(store.clone(), vec![Arc::new(Obedient)], clock.clone(), Policy::default())
-                .await
-                .unwrap();
+        let registry = Registry::open(store.clone(), agents, clock.clone(), policy).await.unwrap();
         let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
         let tickets = Tickets::open(store.clone(), clock.clone(), tokens.clone()).await.unwrap();
         let mut settings =

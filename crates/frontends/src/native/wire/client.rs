@@ -440,7 +440,8 @@ pub struct CreateSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub id: Option<CommandId>,
-    /// What it is made of.
+    /// What it is made of. It works in a folder, or in that of the session it is forked from.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "shape::created"))]
     pub spec: Box<SessionSpec>,
 }
 
@@ -453,11 +454,13 @@ pub struct TakeUpPast {
     #[cfg_attr(feature = "schema", ts(optional))]
     pub id: Option<CommandId>,
     /// The agent's own id of the conversation, or a unique beginning or end.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "shape::past"))]
     pub past: String,
     /// Leave that one as it is: the agent goes on in a copy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copy: bool,
     /// What the session is made of beside.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "shape::taken_up"))]
     pub spec: Box<SessionSpec>,
 }
 
@@ -466,6 +469,7 @@ pub struct TakeUpPast {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct ArchivePast {
     /// The agent's own id of the conversation, or a unique beginning or end.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "shape::past"))]
     pub past: String,
     /// The agent that has kept it; any when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -492,15 +496,52 @@ pub struct SendCommand {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct CreateToken {
     /// What people call it.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "shape::token_name"))]
     pub name: String,
     /// What it may do.
     pub role: Role,
     /// The sessions it is bound to; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", ts(optional))]
+    #[cfg_attr(feature = "schema", ts(optional), schemars(length(min = 1)))]
     pub sessions: Option<BTreeSet<SessionId>>,
     /// For how many seconds it opens the door; for ever when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
+    #[cfg_attr(feature = "schema", ts(optional, type = "number"), schemars(range(min = 1)))]
     pub expires_in_seconds: Option<u64>,
+}
+
+/// What the schemas say of bodies beyond their types.
+#[cfg(feature = "schema")]
+mod shape {
+    use portolan_core::SessionSpec;
+    use schemars::{Schema, SchemaGenerator, json_schema};
+
+    /// A new session works in a folder, or is a fork.
+    pub(super) fn created(generator: &mut SchemaGenerator) -> Schema {
+        let spec = generator.subschema_for::<SessionSpec>();
+        json_schema!({
+            "allOf": [spec],
+            "anyOf": [
+                {"required": ["cwd"], "properties": {"cwd": {"pattern": "^/"}}},
+                {"required": ["fork"], "properties": {"fork": {"type": "object"}}},
+            ],
+        })
+    }
+
+    /// A conversation that is taken up is neither resumed nor forked by what its session is made of.
+    pub(super) fn taken_up(generator: &mut SchemaGenerator) -> Schema {
+        let spec = generator.subschema_for::<SessionSpec>();
+        json_schema!({"allOf": [spec], "properties": {"resume": {"type": "null"}, "fork": {"type": "null"}}})
+    }
+
+    /// An agent's own id, or its beginning.
+    pub(super) fn past(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": "^[!-~]{4,}$"})
+    }
+
+    /// A token's name: no control characters, and no white space at its ends.
+    pub(super) fn token_name(_: &mut SchemaGenerator) -> Schema {
+        let (inner, end) = (r"[^\u0000-\u001f\u007f-\u009f]", r"[^\s\u0000-\u001f\u007f-\u009f]");
+        json_schema!({"type": "string", "pattern": format!("^{end}({inner}{{0,62}}{end})?$")})
+    }
 }

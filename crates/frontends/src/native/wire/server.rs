@@ -105,6 +105,26 @@ impl ClosingReason {
             Self::Protocol => 1008,
         }
     }
+
+    /// In words.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::Stopping => "portolan stops; come back with your last numbers",
+            Self::TooSlow => "nothing was read for 10 seconds; come back with your last numbers",
+            Self::TokenGone => {
+                "the token was revoked, replaced or has expired, or the browser was logged out"
+            }
+            Self::Protocol => "no hello came in time, or it cannot be answered",
+        }
+    }
+
+    /// Coming back with the last numbers seen goes on where this ended.
+    pub fn is_resumable(self) -> bool {
+        match self {
+            Self::Stopping | Self::TooSlow => true,
+            Self::TokenGone | Self::Protocol => false,
+        }
+    }
 }
 
 /// The server.

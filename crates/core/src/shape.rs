@@ -1,0 +1,92 @@
+//! What the schemas say of values beyond their type: patterns, lengths and bounds. What core refuses as `invalid` by looking at
+//! the value alone stands here, so that whatever a schema allows is understood.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// Something that is not only white space. U+0085 is white space to Rust and not to the patterns of JSON Schema.
+const SOMETHING: &str = r"[^\s\u0085]";
+
+/// A session's id in full.
+pub(crate) const SESSION: &str = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$";
+
+/// Any other id.
+pub(crate) const ID: &str = "^[A-Za-z0-9._:-]{1,64}$";
+
+/// What a prompt may hold.
+pub(crate) fn prompt(_: &mut SchemaGenerator) -> Schema {
+    let text = json_schema!({
+        "description": "Text, usually Markdown.",
+        "type": "object",
+        "required": ["type", "text"],
+        "properties": {"type": {"const": "text"}, "text": {"type": "string", "pattern": SOMETHING}},
+    });
+    let image = json_schema!({
+        "description": "A picture.",
+        "type": "object",
+        "required": ["type", "media_type", "data"],
+        "properties": {
+            "type": {"const": "image"},
+            "media_type": {"type": "string", "pattern": "^image/[A-Za-z0-9.+-]+$"},
+            "data": {
+                "description": "Base64.",
+                "type": "string",
+                "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$",
+            },
+        },
+    });
+    let resource = json_schema!({
+        "description": "A file or another thing with an address.",
+        "type": "object",
+        "required": ["type", "uri"],
+        "properties": {
+            "type": {"const": "resource"},
+            "uri": {"type": "string", "pattern": SOMETHING},
+            "name": {"type": ["string", "null"]},
+            "text": {"type": ["string", "null"]},
+        },
+    });
+    json_schema!({"type": "array", "items": {"oneOf": [text, image, resource]}})
+}
+
+/// The same, where one is needed.
+pub(crate) fn some_prompt(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = prompt(generator);
+    schema.insert("minItems".into(), 1.into());
+    schema
+}
+
+/// Environment variables by name.
+pub(crate) fn variables(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "propertyNames": {"pattern": r"^[^=\u0000]+$"},
+        "additionalProperties": {"type": "string", "pattern": r"^[^\u0000]*$"},
+    })
+}
+
+/// The same, where one is needed.
+pub(crate) fn some_variables(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = variables(generator);
+    schema.insert("minProperties".into(), 1.into());
+    schema
+}
+
+/// A name of a session.
+pub(crate) fn title(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": crate::spec::MAX_NAME, "pattern": SOMETHING})
+}
+
+/// A folder, or nothing.
+pub(crate) fn folder(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": r"^(/[^\u0000]*)?$"})
+}
+
+/// Folders.
+pub(crate) fn folders(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": {"type": "string", "pattern": r"^/[^\u0000]*$"}})
+}
+
+/// A secret that is not empty.
+pub(crate) fn secret(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": SOMETHING})
+}
