@@ -136,7 +136,7 @@ fn with_demo(more: &str) -> Home {
     home
 }
 
-// covers: 001-001, 001-008, 001-010, 001-011, 001-012, 001-013, 001-015, 001-019, 001-050, 001-051, 001-052, 001-053
+// covers: 001-001, 001-008, 001-010, 001-012, 001-013, 001-015, 001-019, 001-050, 001-051, 001-052, 001-053
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_message_goes_both_ways_with_the_demo_agent() {
     let home = with_demo("");
@@ -254,6 +254,16 @@ async fn an_approval_on_the_command_line_closes_in_the_dashboard_at_once_with_wh
     let request = dashboard.one("permission.request").await;
     dashboard.respond(&session, &request, true).await;
     dashboard.until("session.completed").await;
+    // Killed while it asks: that is why nobody has to answer any more.
+    let killed = dashboard.create(home.path(), "tool, fast").await;
+    let asked = dashboard.one("permission.request").await;
+    dashboard.send("session.kill", json!({"session_id": killed})).await;
+    let resolved = dashboard.one("permission.resolved").await;
+    assert_eq!(resolved["permission_id"], asked["permission_id"]);
+    assert_eq!(
+        (&resolved["approved"], &resolved["reason"]),
+        (&json!(null), &json!("the session was killed"))
+    );
     let state = &home.json(["show", &session])["state"];
     let closed = state["closed_requests"].as_array().unwrap().last().unwrap();
     assert_eq!(closed["request"].to_string(), request["permission_id"].as_str().unwrap());
@@ -291,7 +301,7 @@ async fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {
 /// The newest, over its pipes; and the last that dials in.
 const VERSIONS: [&str; 2] = ["2.1.325", "2.1.120"];
 
-// covers: 001-022, 001-023, 001-025, 001-026, 001-035, 001-053, 001-060
+// covers: 001-011, 001-022, 001-023, 001-025, 001-026, 001-035, 001-053, 001-060
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_real_claude_and_its_subagents_are_a_tree_in_the_dashboard() {
     for version in VERSIONS {
@@ -303,6 +313,8 @@ async fn the_real_claude_and_its_subagents_are_a_tree_in_the_dashboard() {
         ]});
         let errand = json!({"description": "Small errand", "prompt": "run the errand",
                             "subagent_type": "general-purpose", "run_in_background": false});
+        let quietly = json!({"description": "Quiet errand", "prompt": "do it quietly",
+                             "subagent_type": "general-purpose", "run_in_background": true});
         let script = Script::new()
             .on(contains("run the errand"))
             .reply(tool("Bash", json!({"command": "touch from-sub.txt", "description": "a file"})))
@@ -310,6 +322,11 @@ async fn the_real_claude_and_its_subagents_are_a_tree_in_the_dashboard() {
             .on(contains("send someone"))
             .reply(tool("Agent", errand))
             .then(text("Someone was sent."))
+            .on(contains("do it quietly"))
+            .reply(text("It was done quietly."))
+            .on(contains("somebody else does it"))
+            .reply(tool("Agent", quietly))
+            .then(text("Somebody does it."))
             .on(contains("ask me"))
             .reply(tool("AskUserQuestion", questions))
             .then(text("You said: {last_tool_result}"));
@@ -370,7 +387,37 @@ async fn the_real_claude_and_its_subagents_are_a_tree_in_the_dashboard() {
             said.contains("South") && said.contains("Charts") && said.contains("Biscuits"),
             "{version}: {said}"
         );
+        // Its process is gone: the next input starts another one, which goes on with the same conversation.
+        assert_eq!(home.run(["stop", &session]).code, 0);
+        wait_for("the end of its processes", || home.agents(&session).is_empty().then_some(()));
+        dashboard.input(&session, "still there?").await;
+        let after = dashboard.until("session.completed").await;
+        place(&after, "agent.output", |it| it["content"] == "Noted.");
+        let asked = model.requests();
+        let last = asked.iter().rfind(|asked| asked.prompt().contains("still there?")).unwrap();
+        assert!(last.body.to_string().contains("send someone"), "{version}: it remembers what was said");
+        // A subagent in the background: what it used is told as far as the log has it.
+        dashboard.input(&session, "somebody else does it").await;
+        let quiet = dashboard.one("agent.completed").await;
+        let told: u64 = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"]
+            .iter()
+            .map(|name| quiet["usage"][*name].as_u64().unwrap())
+            .sum();
+        let events = home.run(["--json", "show", &session, "--entries"]).ok();
+        let mut ends =
+            events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone());
+        let end = ends.rfind(|event| event["type"] == "subagent_ended").unwrap();
+        let known = end["work"]["tokens"].as_u64().unwrap();
+        assert!(known > 0 && told >= known, "{version}: {told} of {known}");
+        // A kill takes back what waits, and is told as a kill.
+        dashboard.input(&session, "send someone").await;
+        dashboard.one("permission.request").await;
         dashboard.send("session.kill", json!({"session_id": session})).await;
+        assert_eq!(
+            dashboard.one("permission.resolved").await["reason"],
+            "the session was killed",
+            "{version}"
+        );
         wait_for("the end of its processes", || home.agents(&session).is_empty().then_some(()));
         assert_eq!(home.run(["down"]).code, 0);
         model.shutdown().await;

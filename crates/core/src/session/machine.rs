@@ -486,7 +486,9 @@ impl Machine {
             }
             Report::RequestWithdrawn { key } => {
                 let request = self.keys.iter().find(|(_, open)| **open == key).map(|(request, _)| *request);
-                if let Some(request) = request {
+                // An agent that is being ended takes back what it waits for. That is not its own will: its end closes the
+                // request, and says why.
+                if let Some(request) = request.filter(|_| !self.is_stopping()) {
                     self.close_request(book, now, request, Outcome::Withdrawn);
                 }
             }

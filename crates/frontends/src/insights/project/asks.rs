@@ -105,22 +105,36 @@ pub(super) fn asked(session: &str, agent: &str, request: &Request, call: Option<
     }
 }
 
+/// How something that was asked came to its end.
+pub(super) struct Resolved {
+    approved: Option<bool>,
+    reason: String,
+}
+
+impl Resolved {
+    /// As core tells it.
+    pub(super) fn by(outcome: &Outcome) -> Self {
+        let (approved, reason) = match outcome {
+            Outcome::Answered { answer, by } => {
+                (Some(!matches!(answer, Answer::Deny { .. })), format!("answered by {by}"))
+            }
+            Outcome::Expired => (None, "nobody answered in time".into()),
+            Outcome::Interrupted { by } => (None, format!("interrupted by {by}")),
+            Outcome::Withdrawn => (None, "the agent took it back".into()),
+            Outcome::AgentGone { reason } => (None, format!("the agent that asked is gone: {reason}")),
+        };
+        Self { approved, reason }
+    }
+
+    /// Its session was killed.
+    pub(super) fn killed() -> Self {
+        Self { approved: None, reason: "the session was killed".into() }
+    }
+}
+
 /// The messages that say that it waits no longer.
-pub(super) fn resolved(
-    session: &str,
-    agent: &str,
-    request: &Request,
-    outcome: &Outcome,
-) -> Vec<ServerMessage> {
-    let (approved, reason) = match outcome {
-        Outcome::Answered { answer, by } => {
-            (Some(!matches!(answer, Answer::Deny { .. })), format!("answered by {by}"))
-        }
-        Outcome::Expired => (None, "nobody answered in time".into()),
-        Outcome::Interrupted { by } => (None, format!("interrupted by {by}")),
-        Outcome::Withdrawn => (None, "the agent took it back".into()),
-        Outcome::AgentGone { reason } => (None, format!("the agent that asked is gone: {reason}")),
-    };
+pub(super) fn resolved(session: &str, agent: &str, request: &Request, how: &Resolved) -> Vec<ServerMessage> {
+    let (approved, reason) = (how.approved, how.reason.clone());
     let (session_id, agent_id) = (session.to_owned(), agent.to_owned());
     match sort(&request.ask) {
         Sort::Permission => {

@@ -15,8 +15,8 @@ use std::collections::{HashMap, HashSet};
 use indexmap::IndexMap;
 use portolan_core::{
     Action, CommandId, Event, RequestId, Seq, SessionId,
-    event::{Setting, ToolKind, ToolOutcome, plain_text},
-    request::Request,
+    event::{Setting, ToolKind, ToolOutcome, WorkDone, plain_text},
+    request::{Outcome, Request},
     session::state::State,
 };
 use serde_json::Value;
@@ -72,6 +72,8 @@ struct Call {
 struct Ending {
     outcome: ToolOutcome,
     summary: Option<String>,
+    /// What the agent says that the subagent used in all.
+    work: Option<WorkDone>,
 }
 
 /// What one client knows of one session.
@@ -295,8 +297,8 @@ impl View {
                 self.tree.set_life(subagent, Life::Working);
                 self.touch(subagent, out);
             }
-            Event::SubagentEnded { subagent, outcome, summary, .. } => {
-                let ending = Ending { outcome: *outcome, summary: summary.clone() };
+            Event::SubagentEnded { subagent, outcome, summary, work } => {
+                let ending = Ending { outcome: *outcome, summary: summary.clone(), work: *work };
                 // The result of the call comes first, then the end of what it started.
                 if self.calls.contains_key(subagent) {
                     self.endings.insert(subagent.clone(), ending);
@@ -317,7 +319,7 @@ impl View {
             Event::RequestClosed { request, outcome } => {
                 if let Some((agent, request)) = self.requests.shift_remove(request) {
                     self.tree.was_answered(&agent);
-                    for message in asks::resolved(&self.session, &agent, &request, outcome) {
+                    for message in asks::resolved(&self.session, &agent, &request, &self.why(outcome)) {
                         self.tell(message, out);
                     }
                     self.touch(&agent, out);
@@ -441,7 +443,7 @@ impl View {
             session_id: self.session.clone(),
             agent_id: agent.clone(),
             result: ending.summary,
-            usage: self.meter.of(subagent),
+            usage: self.meter.of(subagent, ending.work),
         };
         self.tell(ServerMessage::AgentCompleted(completed), out);
         let life = match ending.outcome {
@@ -451,6 +453,12 @@ impl View {
         };
         self.tree.set_life(&agent, life);
         self.touch(&agent, out);
+    }
+
+    /// Why something is asked no longer.
+    fn why(&self, outcome: &Outcome) -> asks::Resolved {
+        let killed = self.archived && matches!(outcome, Outcome::AgentGone { .. });
+        if killed { asks::Resolved::killed() } else { asks::Resolved::by(outcome) }
     }
 
     /// The main agent works, or has finished.

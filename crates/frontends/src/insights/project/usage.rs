@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use portolan_core::{
-    event::TurnResult,
+    event::{TurnResult, WorkDone},
     usage::{ModelUsage, TokenUsage},
 };
 
@@ -62,9 +62,13 @@ impl Meter {
         }
     }
 
-    /// What a subagent used; it has ended.
-    pub(super) fn of(&mut self, subagent: &str) -> Usage {
-        let tokens = self.subagents.remove(subagent).unwrap_or_default();
+    /// What a subagent used; it has ended. An agent may tell no more than a sum, or a sum that is larger than what it told
+    /// request by request: what is not known by its kind counts as read.
+    pub(super) fn of(&mut self, subagent: &str, work: Option<WorkDone>) -> Usage {
+        let mut tokens = self.subagents.remove(subagent).unwrap_or_default();
+        let known = tokens.context().saturating_add(tokens.output);
+        let sum = work.map_or(0, |work| work.tokens);
+        tokens.input = tokens.input.saturating_add(sum.saturating_sub(known));
         usage(tokens, price(tokens))
     }
 

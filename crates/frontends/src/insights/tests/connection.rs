@@ -10,7 +10,7 @@ async fn stand() -> (Stand, Client<DuplexStream>) {
     (stand, client)
 }
 
-// covers: 001-008, 001-011, 001-012, 001-017, 001-045, 001-050, 001-059
+// covers: 001-008, 001-012, 001-017, 001-045, 001-050, 001-059
 #[tokio::test]
 async fn a_session_lives_from_its_making_to_its_killing() {
     let (stand, mut client) = stand().await;
@@ -62,6 +62,62 @@ async fn a_session_lives_from_its_making_to_its_killing() {
     let (owner, _) = stand.someone("owner", Role::Owner).await;
     let state = stand.insights.registry.snapshot(&owner, id(&session)).await.unwrap().state;
     assert!(state.summary.archived && state.pid.is_none() && !state.summary.is_live());
+}
+
+// covers: 001-011
+#[tokio::test]
+async fn an_input_after_the_end_of_the_agents_process_goes_on_with_the_conversation_in_a_new_one() {
+    let (stand, mut client) = stand().await;
+    let session = client.create("say:one").await;
+    client.until("session.completed").await;
+    let (owner, _) = stand.someone("owner", Role::Owner).await;
+    let registry = &stand.insights.registry;
+    for (turns, end) in [(2, "a stop"), (3, "a crash")] {
+        if end == "a stop" {
+            registry.submit(&owner, id(&session), CommandId::random(), Action::Stop).await.unwrap();
+        } else {
+            client
+                .send("user.input", json!({"session_id": session, "agent_id": null, "text": "crash"}))
+                .await;
+        }
+        let gone = async {
+            loop {
+                let state = registry.snapshot(&owner, id(&session)).await.unwrap().state;
+                if !state.summary.is_live() {
+                    return state.generation;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        let before = tokio::time::timeout(PATIENCE, gone).await.expect(end);
+        client.send("user.input", json!({"session_id": session, "agent_id": null, "text": "say:more"})).await;
+        let told = client.until_fits(|message| message["payload"]["content"] == "more").await;
+        assert!(told.iter().all(|message| message["type"] != "session.created"), "{end}: {told:?}");
+        client.until("session.completed").await;
+        let state = registry.snapshot(&owner, id(&session)).await.unwrap().state;
+        assert!(state.generation > before && state.summary.turns >= turns, "{end}: {:?}", state.summary);
+    }
+}
+
+// Issue 15, item 23: the CLI takes back what it waits for while it is ended, and that was told as its own will.
+#[tokio::test]
+async fn a_kill_is_told_as_a_kill_and_not_as_the_agents_own_will() {
+    let (stand, mut client) = stand().await;
+    for (prompt, resolved) in [("ask", "permission.resolved"), ("questions", "question.resolved")] {
+        let session = client.create(prompt).await;
+        client.until_fits(|message| message["payload"]["status"] == "waiting_user").await;
+        client.send("session.kill", json!({"session_id": session})).await;
+        let told = client.one(resolved).await;
+        assert_eq!((&told["reason"], &told["approved"]), (&json!("the session was killed"), &json!(null)));
+    }
+    // One that is stopped by another client is no kill, and not the agent's will either.
+    let session = client.create("ask").await;
+    client.until_fits(|message| message["payload"]["status"] == "waiting_user").await;
+    let (owner, _) = stand.someone("owner", Role::Owner).await;
+    let registry = &stand.insights.registry;
+    registry.submit(&owner, id(&session), CommandId::random(), Action::Stop).await.unwrap();
+    let told = client.one("permission.resolved").await;
+    assert_eq!(told["reason"], "the agent that asked is gone: it ended");
 }
 
 // covers: 001-056

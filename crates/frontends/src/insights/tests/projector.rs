@@ -5,7 +5,7 @@ use portolan_core::{
     Generation, Millis, RequestId, Seq, SessionSpec,
     event::{
         AgentInfo, Content, Event, Exit, ExitReason, ItemKind, ResetReason, Setting, ToolKind, ToolOutcome,
-        TurnOrigin, TurnOutcome, TurnResult,
+        TurnOrigin, TurnOutcome, TurnResult, WorkDone,
     },
     request::{Answer, Ask, Choice, Outcome, Question, Request},
     session::state::State,
@@ -250,6 +250,40 @@ fn a_task_runs_in_the_order_of_the_protocol() {
         "agent.output main done",
     ];
     assert_eq!(scene.outline(), expected);
+}
+
+// Issue 15, item 23: of a subagent in the background the log has a sum alone, and the client was told nothing.
+#[test]
+fn what_a_subagent_used_is_everything_that_the_log_has_of_it() {
+    let used = |requests: &[TokenUsage], sum: Option<u64>| {
+        let mut scene = Scene::begun();
+        scene.play(vec![
+            call("X", None, "Agent", ToolKind::Subagent),
+            started("X", None, true),
+            done("X", None),
+        ]);
+        let usage = |usage: &TokenUsage| Event::Usage {
+            usage: *usage,
+            model: None,
+            parent: Some("X".into()),
+            context_window: None,
+        };
+        scene.play(requests.iter().map(usage).collect());
+        let work = sum.map(|tokens| WorkDone { tokens, tool_uses: 0, duration_ms: 1 });
+        let (outcome, summary) = (ToolOutcome::Done, None);
+        scene.play(vec![Event::SubagentEnded { subagent: "X".into(), outcome, summary, work }]);
+        let told = &scene.all("agent.completed")[0]["usage"];
+        let figures = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"];
+        (figures.map(|name| told[name].as_u64().unwrap()), told["cost_usd"].as_f64().unwrap())
+    };
+    assert_eq!(used(&[], None), ([0, 0, 0, 0], 0.0));
+    assert_eq!(used(&[], Some(1_000_000)).0, [1_000_000, 0, 0, 0], "a sum alone");
+    assert!((used(&[], Some(1_000_000)).1 - 3.0).abs() < 1e-9);
+    let request = tokens(10, 20, 30, 40);
+    assert_eq!(used(&[request, request], None).0, [20, 40, 60, 80], "request by request");
+    assert_eq!(used(&[request], Some(100)).0, [10, 20, 30, 40], "the same once more is not added");
+    assert_eq!(used(&[request], Some(90)).0, [10, 20, 30, 40], "nor is less taken away");
+    assert_eq!(used(&[request], Some(150)).0, [60, 20, 30, 40], "the rest of a larger sum is");
 }
 
 #[test]

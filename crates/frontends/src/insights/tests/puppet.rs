@@ -58,11 +58,16 @@ impl Agent for Puppet {
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
         let end = stop.clone();
         tokio::spawn(async move {
-            let mut strings = Strings { launch, wanted, reports: reports.clone(), names: 0 };
+            let mut strings =
+                Strings { launch, wanted, reports: reports.clone(), names: 0, asks: Vec::new() };
             let reason = tokio::select! {
                 reason = strings.play() => reason,
                 () = end.cancelled() => ExitReason::Stopped,
             };
+            // As the real ones do before they end.
+            for key in strings.asks {
+                let _ = reports.send(Report::RequestWithdrawn { key }).await;
+            }
             let message = if reason == ExitReason::Failed { "it broke" } else { "it ended" }.into();
             let exit = Exit { reason, code: None, signal: None, message, stderr: String::new() };
             let _ = reports.send(Report::Exited(exit)).await;
@@ -76,6 +81,8 @@ struct Strings {
     wanted: mpsc::Receiver<Instruction>,
     reports: mpsc::Sender<Report>,
     names: u32,
+    /// What it waits for.
+    asks: Vec<String>,
 }
 
 /// Why a scene ended early.
@@ -312,16 +319,19 @@ impl Strings {
 
     async fn ask(&mut self, ask: Ask, parent: Option<&str>, tool: Option<&str>) -> Result<Answer, Cut> {
         let (key, parent, tool) = (self.name(), parent.map(Into::into), tool.map(Into::into));
+        self.asks.push(key.clone());
         self.tell(Report::RequestOpened { key, ask: Box::new(ask), parent, tool, raw: None }).await;
         while let Some(Instruction { ticket, order }) = self.wanted.recv().await {
             self.tell(Report::Delivered(ticket)).await;
             match order {
                 Order::Answer { answer, .. } => {
                     self.tell(Report::Consumed { ticket, result: None }).await;
+                    self.asks.pop();
                     return Ok(answer);
                 }
                 Order::Interrupt => {
                     self.tell(Report::Consumed { ticket, result: None }).await;
+                    self.asks.pop();
                     return Err(Cut::Interrupted);
                 }
                 other => self.aside(Instruction { ticket, order: other }).await,
