@@ -11,6 +11,7 @@ pub mod entry;
 pub mod event;
 pub mod ids;
 pub mod log;
+pub mod policy;
 pub mod ports;
 mod prompt;
 pub mod registry;

@@ -1,0 +1,167 @@
+//! Protected places: files that make other programs run something, or that hold secrets. Writing to one of them is as good
+//! as a shell, so that nothing may approve it but a person who was asked about that file.
+//!
+//! A place is protected by its name, wherever it lies: a path of which any part has such a name is inside one. Names are
+//! compared without case, since some disks do not tell cases apart.
+
+use std::path::Path;
+
+/// What a protected place belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Hooks and settings of version control.
+    VersionControl,
+    /// Settings, hooks and tool servers of coding agents.
+    Agent,
+    /// Settings of editors, which start programs with a folder.
+    Editor,
+    /// What shells, package managers and debuggers read when they start.
+    Startup,
+    /// Keys, tokens and passwords.
+    Credentials,
+    /// Portolan's own files.
+    Portolan,
+}
+
+impl Kind {
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::VersionControl => "version control",
+            Self::Agent => "settings of agents",
+            Self::Editor => "settings of editors",
+            Self::Startup => "what programs read when they start",
+            Self::Credentials => "credentials",
+            Self::Portolan => "Portolan itself",
+        }
+    }
+}
+
+/// Names of protected files and folders, in lower case.
+const NAMES: [(Kind, &str); 6] = [
+    (
+        Kind::VersionControl,
+        ".git .gitconfig .gitmodules .githooks .husky .hg .hgrc .svn .jj .pre-commit-config.yaml lefthook.yml \
+         lefthook.yaml .lefthook.yml .lefthook.yaml",
+    ),
+    (
+        Kind::Agent,
+        // Copilot reads its hooks in `.github`, and a push runs what stands in its `workflows`.
+        ".claude .claude.json .claude-plugin .codex .gemini .qwen .opencode opencode.json opencode.jsonc .kilo \
+         .kilocode kilo.json kilo.jsonc .goose .copilot .cline .kiro .cursor .roo .roomodes .windsurf .codeium \
+         .continue .aider.conf.yml .amp .augment .crush crush.json .crush.json .factory .junie .openhands .trae .vibe \
+         .agent .agents .mcp.json mcp.json .github",
+    ),
+    (
+        Kind::Editor,
+        ".vscode .vscode-server .idea .fleet .zed .vim .vimrc .exrc .nvim .nvimrc .nvim.lua .emacs .emacs.d \
+         .dir-locals.el .devcontainer .devcontainer.json",
+    ),
+    (
+        Kind::Startup,
+        ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin \
+         .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .envrc .direnv .xinitrc .xprofile .xserverrc \
+         .xsession .xsessionrc .tmux.conf .screenrc .config .local .ripgreprc .tool-versions .mise .mise.toml \
+         mise.toml .npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .cargo .gradle .m2 .pythonrc .gdbinit .lldbinit \
+         .irbrc .pryrc .rprofile .ghci .psqlrc .sqliterc .curlrc .wgetrc",
+    ),
+    (
+        Kind::Credentials,
+        ".ssh .gnupg .aws .azure .gcloud .kube .docker .netrc _netrc .pgpass .my.cnf .git-credentials .pypirc \
+         .vault-token .terraformrc .terraform.d .env credentials.json .credentials.json id_rsa id_dsa id_ecdsa \
+         id_ed25519 authorized_keys known_hosts",
+    ),
+    (Kind::Portolan, ".portolan portolan.toml"),
+];
+
+/// How protected names can begin, in lower case.
+const BEGINNINGS: [(Kind, &str); 1] = [(Kind::Credentials, ".env.")];
+
+/// How protected names can end, in lower case.
+const ENDINGS: [(Kind, &str); 8] = [
+    (Kind::Editor, ".code-workspace"),
+    (Kind::Editor, ".sublime-project"),
+    (Kind::Credentials, ".pem"),
+    (Kind::Credentials, ".key"),
+    (Kind::Credentials, ".p12"),
+    (Kind::Credentials, ".pfx"),
+    (Kind::Credentials, ".jks"),
+    (Kind::Credentials, ".kdbx"),
+];
+
+/// The first part of a path that is protected by its name, and what it belongs to.
+pub fn protected(path: &Path) -> Option<(Kind, String)> {
+    path.components().find_map(|part| {
+        let name = part.as_os_str().to_string_lossy();
+        Some((kind_of(&name.to_lowercase())?, name.into_owned()))
+    })
+}
+
+fn kind_of(name: &str) -> Option<Kind> {
+    let whole =
+        || NAMES.iter().find(|(_, names)| names.split(' ').any(|one| one == name)).map(|(kind, _)| *kind);
+    let begins = || BEGINNINGS.iter().find(|(_, begin)| name.starts_with(begin)).map(|(kind, _)| *kind);
+    let ends = || ENDINGS.iter().find(|(_, end)| name.ends_with(end)).map(|(kind, _)| *kind);
+    whole().or_else(begins).or_else(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_other_programs_run_something_is_protected_wherever_it_lies_and_in_any_case() {
+        for (kind, path) in [
+            (Kind::VersionControl, "/home/ada/shop/.git/hooks/pre-commit"),
+            (Kind::VersionControl, "/home/ada/shop/vendored/.GIT/config"),
+            (Kind::VersionControl, "/home/ada/shop/.git"),
+            (Kind::Agent, "/home/ada/shop/.claude/settings.json"),
+            (Kind::Agent, "/home/ada/shop/.Claude/Settings.json"),
+            (Kind::Agent, "/home/ada/shop/.codex/config.toml"),
+            (Kind::Agent, "/home/ada/shop/.gemini/settings.json"),
+            (Kind::Agent, "/home/ada/shop/.qwen/settings.json"),
+            (Kind::Agent, "/home/ada/shop/.opencode/plugin/a.ts"),
+            (Kind::Agent, "/home/ada/shop/.goose/config.yaml"),
+            (Kind::Agent, "/home/ada/shop/web/.mcp.json"),
+            (Kind::Agent, "/home/ada/shop/.github/hooks/a.json"),
+            (Kind::Editor, "/home/ada/shop/.vscode/tasks.json"),
+            (Kind::Editor, "/home/ada/shop/shop.code-workspace"),
+            (Kind::Startup, "/home/ada/shop/.envrc"),
+            (Kind::Startup, "/home/ada/.bashrc"),
+            (Kind::Startup, "/home/ada/.config/fish/config.fish"),
+            (Kind::Startup, "/home/ada/shop/.cargo/config.toml"),
+            (Kind::Credentials, "/home/ada/.ssh/authorized_keys"),
+            (Kind::Credentials, "/home/ada/shop/.env.local"),
+            (Kind::Credentials, "/home/ada/shop/tls/server.KEY"),
+            (Kind::Portolan, "/srv/portolan.toml"),
+        ] {
+            assert_eq!(protected(Path::new(path)).map(|(kind, _)| kind), Some(kind), "{path}");
+        }
+    }
+
+    #[test]
+    fn ordinary_files_are_not_protected() {
+        for path in [
+            "/home/ada/shop/src/git.rs",
+            "/home/ada/shop/src/.gitignore",
+            "/home/ada/shop/environment.rs",
+            "/home/ada/shop/src/keys.rs",
+            "/home/ada/shop/docs/claude.md",
+            "/home/ada/shop/CLAUDE.md",
+            "/home/ada/shop/hooks/use_cart.ts",
+            "/home/ada/shop/config/a.toml",
+            "/home/ada/shop/notebook.ipynb",
+        ] {
+            assert_eq!(protected(Path::new(path)), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_name_is_in_lower_case_or_it_would_never_be_found() {
+        let names = NAMES.iter().flat_map(|(_, names)| names.split(' '));
+        let edges = BEGINNINGS.iter().chain(&ENDINGS).map(|(_, edge)| *edge);
+        for name in names.chain(edges) {
+            assert_eq!((name, name.is_empty()), (name.to_lowercase().as_str(), false));
+        }
+    }
+}
