@@ -336,3 +336,35 @@ async fn every_button_works_with_the_real_claude_code() {
         model.shutdown().await;
     }
 }
+
+// Issue 15, item 5, with the agent that everybody has.
+// covers: 000-045
+#[test]
+fn auto_edit_asks_about_a_link_with_the_demo_agent_and_says_why() {
+    let (home, folder) = home("demo", "");
+    let (file, outside) = (folder.path().join("shop/harbour.txt"), folder.path().join("outside.txt"));
+    std::os::unix::fs::symlink(&outside, &file).unwrap();
+    home.up();
+    let mut app = app(&home);
+    let slot = app.spawn();
+    app.auto_edit("true");
+    app.until("auto-edit", |app| app.slots[slot]["autoEdit"] == true);
+    app.command(slot, "edit, fast");
+    let panel = app.panel(slot, "Edit");
+    let told = panel["promptDescription"].as_str().unwrap();
+    assert!(
+        told.starts_with("Auto-edit asks you: `") && told.contains("outside the session's folder"),
+        "{told}"
+    );
+    app.decide(slot, "no");
+    app.state(slot, "idle");
+    std::fs::remove_file(&file).unwrap();
+    app.command(slot, "edit, fast");
+    let session = session(&home, slot);
+    let by = wait_for("the second edit", || {
+        let closed = state(&home, &session)["closed_requests"].as_array().unwrap().clone();
+        closed.get(1).map(|closed| closed["outcome"]["by"]["name"].clone())
+    });
+    assert_eq!(by, "auto-edit");
+    assert_eq!(home.run(["down"]).code, 0);
+}

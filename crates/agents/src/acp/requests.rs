@@ -246,14 +246,18 @@ impl Translate {
         };
         self.sign_of_life(out);
         let call = self.call_asked_about(&tool, told, out);
+        let changes = call.changes();
+        let is_changed = |path: &String| changes.iter().any(|change| change.path == *path);
         let ask = Ask::Permission {
             tool_name: call.name(),
             input: call.whole_input(),
             // Whole: some agents tell the command nowhere else.
             description: call.title.clone(),
-            changes: call.changes(),
             reason: call.words(),
-            blocked_path: tools::first_place(told),
+            // ACP says where a call works, not what made the agent ask. Where that is the file which is shown to be
+            // changed, it is nothing to point out.
+            blocked_path: tools::first_place(told).filter(|path| !is_changed(path)),
+            changes,
             suggestions: vec![],
             options: choices.beyond(),
         };

@@ -171,6 +171,15 @@ fn value_of(kind: &Value, text: &str) -> Result<Value, &'static str> {
     }
 }
 
+/// One line that says what waits: of several questions, the one that is asked now.
+pub fn title(ask: &Ask, given: &Given) -> String {
+    let question = match ask {
+        Ask::Question { questions } => current(questions, given),
+        _ => None,
+    };
+    question.map_or_else(|| ask.title(), |(_, question)| question.question.clone())
+}
+
 /// What the panel shows. `complaint` is what was wrong with the last try to answer.
 pub fn prompt(ask: &Ask, given: &Given, complaint: Option<&str>) -> Prompt {
     let complaint = complaint.map(|wanted| format!("{wanted}. ")).unwrap_or_default();

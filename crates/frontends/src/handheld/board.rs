@@ -1,6 +1,6 @@
 //! The four slots: which session is in which, what it is called, what it shows. Plain data behind one short lock.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use portolan_core::{
     Event, Generation, Millis, Refusal, RefusalCode, RequestId, SessionId,
@@ -22,6 +22,9 @@ use super::{
 
 /// What a slot without a session says.
 const FREE: &str = "Free. The command spawn starts an agent.";
+
+/// What a slot without a session says while one is made for it.
+const STARTING: &str = "Starting...";
 
 /// How long a spawn may take until its agent is ready. Agents that take longer are ended by their driver before that.
 pub const SPAWN_WAIT: Duration = Duration::from_mins(2);
@@ -73,6 +76,21 @@ struct Slot {
     bound: Option<Bound>,
     /// Someone is starting an agent for it.
     reserved: bool,
+    /// What someone is told who asked something of it while it was empty, until something happens in it.
+    note: Option<String>,
+}
+
+/// A request that auto-edit may answer, and where it waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Automatic {
+    /// In which slot.
+    pub slot: usize,
+    /// In which session.
+    pub session: SessionId,
+    /// Where that session works.
+    pub folder: PathBuf,
+    /// What waits.
+    pub request: Request,
 }
 
 /// The four slots.
@@ -141,6 +159,7 @@ impl Board {
             None => (0..SLOTS).find(|slot| self.is_free(*slot)),
         }?;
         self.slots[slot].reserved = true;
+        self.slots[slot].note = None;
         Some(slot)
     }
 
@@ -166,6 +185,7 @@ impl Board {
         let follower = CancellationToken::new();
         let name = names::of_session(slot, &summary.agent, &summary.cwd);
         if let Some(place) = self.slots.get_mut(slot) {
+            place.note = None;
             place.bound = Some(Bound {
                 session: summary.session,
                 how,
@@ -232,13 +252,14 @@ impl Board {
         }
     }
 
-    /// What auto-edit answers now, with the session it waits in.
-    pub fn automatic(&self) -> Vec<(usize, SessionId, Request)> {
+    /// What auto-edit may answer now.
+    pub fn automatic(&self) -> Vec<Automatic> {
         let mut all = Vec::new();
         for slot in 0..SLOTS {
-            if let Some(bound) = self.bound(slot) {
-                let waits = bound.view.automatic(self.auto_edit());
-                all.extend(waits.into_iter().map(|request| (slot, bound.session, request)));
+            if let Some(Bound { session, view, .. }) = self.bound(slot) {
+                let (session, folder) = (*session, view.folder());
+                let waits = view.automatic(self.auto_edit()).into_iter();
+                all.extend(waits.map(|request| Automatic { slot, session, folder: folder.into(), request }));
             }
         }
         all
@@ -255,6 +276,13 @@ impl Board {
         self.request(slot, asked.request).map(|open| bound.view.given(open.request).len())
     }
 
+    /// Says something to those who look at an empty slot.
+    pub fn note_empty(&mut self, slot: usize, words: &str) {
+        if let Some(place) = self.slots.get_mut(slot).filter(|place| place.bound.is_none()) {
+            place.note = Some(words.to_owned());
+        }
+    }
+
     // ------------------------------------------------------------------------------------- showing
 
     /// Every slot as it is now.
@@ -263,13 +291,7 @@ impl Board {
             let bound = self.bound(slot);
             let face = match bound {
                 Some(bound) => bound.view.face(self.auto_edit(), now),
-                None => Face {
-                    state: SlotState::Idle,
-                    message: FREE.into(),
-                    prompt: None,
-                    context_percent: 0,
-                    active: false,
-                },
+                None => self.empty(slot),
             };
             let asked = bound.filter(|_| face.prompt.is_some()).and_then(|bound| {
                 let open = bound.view.waiting(self.auto_edit())?;
@@ -280,6 +302,16 @@ impl Board {
             let status = AgentStatus::fitted(slot, &self.name(slot), self.auto_edit(), face);
             SlotNow { status, asked }
         })
+    }
+
+    fn empty(&self, slot: usize) -> Face {
+        let Slot { reserved, note, .. } = &self.slots[slot];
+        let (state, message) = match (reserved, note) {
+            (true, _) => (SlotState::Working, STARTING),
+            (false, Some(note)) => (SlotState::Idle, note.as_str()),
+            (false, None) => (SlotState::Idle, FREE),
+        };
+        Face { state, message: message.into(), prompt: None, context_percent: 0, active: false }
     }
 
     /// The sessions behind the slots.

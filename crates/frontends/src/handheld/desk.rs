@@ -246,10 +246,12 @@ mod tests {
                 sent.push((now, message));
             }
         }
+        let second = Duration::from_secs(1);
         for (at, _) in &sent {
-            let within = sent.iter().filter(|(other, _)| *other >= *at && *other < *at + SPAN).count();
-            assert!(within <= PER_SECOND, "{within} in one second");
+            let within = sent.iter().filter(|(other, _)| *other >= *at && *other < *at + second).count();
+            assert!(within <= 30, "{within} in one second");
         }
+        assert_eq!(sent.iter().filter(|(at, _)| *at < begin + second).count(), 30, "and no fewer");
         let numbers: Vec<u32> = sent.iter().filter_map(|(_, message)| message.parse().ok()).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");
         let last = begin + Duration::from_millis(499 * 4);

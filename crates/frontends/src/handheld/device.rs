@@ -253,8 +253,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             FromDevice::Press { to, button } => {
                 let Some(slot) = hub.route(&to) else { return };
-                // What came up a moment ago was not meant: a double press never approves the next one.
-                let Panel::Seen(asked) = self.desk.panel(slot) else { return };
+                let asked = match self.desk.panel(slot) {
+                    Panel::Seen(asked) => asked,
+                    // What came up a moment ago was not meant: a double press never approves the next one.
+                    Panel::New(asked) => return hub.too_early(slot, &asked),
+                    Panel::Empty => return,
+                };
                 self.doing = Some(Box::pin(async move { hub.press(&who, slot, asked, button).await }));
             }
             FromDevice::Command { to, text } => {

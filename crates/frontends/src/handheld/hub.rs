@@ -67,6 +67,8 @@ pub struct Slots {
     pub fill: bool,
     /// Slot 0 is spawned at the start.
     pub autospawn: bool,
+    /// Folders of Portolan's own, in which auto-edit approves nothing.
+    pub own: Vec<PathBuf>,
 }
 
 /// The four slots and everything that keeps them up to date. Cheap to clone.

@@ -6,13 +6,13 @@
 //! ([`devices`]). Behind it a device is a principal like any other, and core decides what it may do.
 //!
 //! Pure and tested as such: [`project`] (entries to faces), [`answers`] (requests to panels, buttons and words to
-//! answers), [`parse`], [`names`], [`text`], [`desk`] (what a device is sent, and which press counts), [`auto_edit`].
+//! answers), [`parse`], [`names`], [`text`], [`desk`] (what a device is sent, and which press counts). What auto-edit
+//! may approve is core's to judge ([`portolan_core::policy`]).
 //! Around them: [`hub`] (sessions in slots), [`device`] (a connection), [`in_flight`] (what has not reached it),
 //! [`listen`] (HTTP), [`places`] (how many may come), [`api`] (the owner).
 
 pub mod answers;
 mod api;
-pub mod auto_edit;
 pub mod board;
 pub mod desk;
 mod device;

@@ -86,8 +86,11 @@ enum Raw {
     },
 }
 
-/// Reads one message.
+/// Reads one message: JSON in a text frame or in a binary one. A mark of the byte order and broken characters do not make
+/// it unreadable.
 pub fn parse(text: &[u8]) -> Result<FromDevice, Unreadable> {
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim_start_matches('\u{feff}').as_bytes();
     if json_depth_exceeds(text, JSON_DEPTH) {
         return Err(Unreadable(format!("JSON nested deeper than {JSON_DEPTH} levels is not taken")));
     }
@@ -175,7 +178,15 @@ mod tests {
             let Unreadable(why) = parse(text.as_bytes()).unwrap_err();
             assert!(!why.is_empty() && !why.contains('\n'), "{text}: {why}");
         }
-        assert!(parse(b"{\"type\":\"command\",\"command\":\"\xff\"}").is_err());
+    }
+
+    // Issue 15, item 22: the app's old server decodes whatever it is sent as text.
+    #[test]
+    fn broken_characters_and_a_mark_of_the_byte_order_cost_no_message() {
+        let read = |text: &[u8]| parse(text).unwrap();
+        let said = |text: &str| FromDevice::Command { to: Address::default(), text: text.into() };
+        assert_eq!(read(b"{\"type\":\"command\",\"command\":\"caf\xe9\"}"), said("caf\u{fffd}"));
+        assert_eq!(read(b"\xef\xbb\xbf{\"type\":\"command\",\"command\":\"go\"}"), said("go"));
     }
 
     proptest! {

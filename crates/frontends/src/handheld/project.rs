@@ -11,13 +11,13 @@ use portolan_core::{
     command::Stage,
     event::{Content, ResetReason, TurnOutcome, TurnResult},
     log::{Folded as _, delivery::Seen},
+    policy::edits,
     request::Request,
-    session::state::{State, Status},
+    session::state::{OpenCommand, State, Status},
 };
 
 use super::{
     answers::{self, Given},
-    auto_edit,
     wire::{AutoEdit, Face, SlotState},
 };
 
@@ -40,8 +40,8 @@ pub enum Effect {
 #[derive(Clone, Debug)]
 pub struct View {
     state: State,
-    /// What the agent said last.
-    said: String,
+    /// What the agent said last in the newest turn.
+    said: Option<String>,
     /// A prompt was taken in, and nothing was said or done since.
     processing: bool,
     /// An interrupt is under way.
@@ -63,8 +63,8 @@ pub struct View {
     died_early: bool,
     /// The request that is being answered question by question, the answers so far, what was wrong with the last one.
     answering: Option<(RequestId, Given, Option<String>)>,
-    /// Requests that auto-edit could not answer: they are shown.
-    left_to_people: Vec<RequestId>,
+    /// Requests that auto-edit does not answer, and why: they are shown.
+    left_to_people: BTreeMap<RequestId, String>,
     /// Something for the device's user alone, until something happens.
     note: Option<String>,
 }
@@ -74,7 +74,7 @@ impl View {
     pub fn new(session: SessionId) -> Self {
         Self {
             state: State::new(session, SessionSpec::default(), Millis(0)),
-            said: String::new(),
+            said: None,
             processing: false,
             interrupting: false,
             ended: None,
@@ -86,7 +86,7 @@ impl View {
             resuming: None,
             died_early: false,
             answering: None,
-            left_to_people: Vec::new(),
+            left_to_people: BTreeMap::new(),
             note: None,
         }
     }
@@ -131,7 +131,7 @@ impl View {
 
     /// Takes one entry in.
     pub fn apply(&mut self, entry: &Seen<'_, Event>) -> Effect {
-        let busy = self.state.turn.is_some() || !self.state.requests.is_empty() || self.prompt_underway();
+        let busy = self.can_interrupt();
         let settled = match &*entry.event {
             Event::Receipt { command, .. } => self.command_name(*command),
             _ => None,
@@ -159,6 +159,7 @@ impl View {
             }
             Event::TurnStarted { .. } => {
                 self.turn_at = entry.seq;
+                self.said = None;
                 self.ended = None;
                 self.trouble = None;
                 self.interrupting = false;
@@ -167,7 +168,7 @@ impl View {
             Event::Message { content, parent: None, .. } => {
                 self.progress();
                 if let Some(text) = first_text(content) {
-                    text.clone_into(&mut self.said);
+                    self.said = Some(text.to_owned());
                 }
             }
             Event::ToolCall { tool, .. } => {
@@ -187,7 +188,7 @@ impl View {
             Event::Activity { activity } => {
                 if activity.as_deref() == Some(COMPACTING) {
                     // What was said before is in the summary then.
-                    self.said.clear();
+                    self.said = Some(String::new());
                     self.processing = false;
                 }
             }
@@ -204,7 +205,7 @@ impl View {
             Event::AuthStatus { error, .. } => self.trouble.clone_from(error),
             Event::Retry { attempt, max, error, .. } => {
                 let of = max.map(|max| format!("/{max}")).unwrap_or_default();
-                self.said = format!("Retrying ({attempt}{of}): {}", error.message);
+                self.said = Some(format!("Retrying ({attempt}{of}): {}", error.message));
                 self.processing = false;
             }
             Event::ConversationReset { reason: Some(reason), .. } => self.forgot = Some(*reason),
@@ -259,7 +260,7 @@ impl View {
         self.ended = match result.outcome {
             TurnOutcome::Completed => {
                 if let Some(text) = result.text.as_ref().filter(|text| !text.is_empty()) {
-                    self.said.clone_from(text);
+                    self.said = Some(text.clone());
                 }
                 None
             }
@@ -300,7 +301,7 @@ impl View {
             self.answering = None;
         }
         let requests = &self.state.requests;
-        self.left_to_people.retain(|left| requests.iter().any(|open| open.request == *left));
+        self.left_to_people.retain(|left, _| requests.iter().any(|open| open.request == *left));
     }
 
     /// A prompt waits, or has just been sent. One that was sent before the newest turn belongs to that turn, whether or
@@ -311,6 +312,20 @@ impl View {
             Stage::Delivered => open.seq > self.turn_at,
             Stage::Consumed { .. } | Stage::Refused { .. } | Stage::Uncertain { .. } => false,
         })
+    }
+
+    /// Someone ends the agent, and it has not ended yet.
+    fn is_ending(&self) -> bool {
+        let ends = |open: &OpenCommand| matches!(open.name.as_str(), "stop" | "archive");
+        self.state
+            .commands
+            .iter()
+            .any(|open| ends(open) && matches!(open.stage, Stage::Sending | Stage::Delivered))
+    }
+
+    /// There is something that an interrupt can stop.
+    pub fn can_interrupt(&self) -> bool {
+        self.state.turn.is_some() || !self.state.requests.is_empty() || self.prompt_underway()
     }
 
     fn is_interrupting(&self) -> bool {
@@ -324,26 +339,26 @@ impl View {
         self.state.requests.iter().find(|open| !self.is_automatic(open, auto_edit))
     }
 
-    /// What auto-edit answers now.
+    /// What auto-edit answers now, or asks people about once it knows where the files lie.
     pub fn automatic(&self, auto_edit: AutoEdit) -> Vec<Request> {
         self.state.requests.iter().filter(|open| self.is_automatic(open, auto_edit)).cloned().collect()
     }
 
     fn is_automatic(&self, open: &Request, auto_edit: AutoEdit) -> bool {
         auto_edit == AutoEdit::On
-            && !self.left_to_people.contains(&open.request)
-            && auto_edit::matches(&open.ask, self.folder())
+            && !self.left_to_people.contains_key(&open.request)
+            && edits::files(&open.ask).is_ok()
     }
 
-    fn folder(&self) -> &Path {
+    /// Where the session works.
+    pub fn folder(&self) -> &Path {
         &self.state.summary.cwd
     }
 
-    /// Auto-edit could not answer this one.
-    pub fn leave_to_people(&mut self, request: RequestId) {
-        if !self.left_to_people.contains(&request) {
-            self.left_to_people.push(request);
-        }
+    /// Auto-edit does not answer this one.
+    pub fn leave_to_people(&mut self, request: RequestId, why: String) {
+        self.left_to_people.insert(request, why);
+        self.forget_closed();
     }
 
     /// The questions of this request that are answered already.
@@ -368,10 +383,14 @@ impl View {
         let waits = self.waiting(auto_edit).filter(|_| state == SlotState::Waiting);
         let prompt = waits.map(|open| {
             let complaint = match &self.answering {
-                Some((of, _, complaint)) if *of == open.request => complaint.as_deref(),
+                Some((of, _, complaint)) if *of == open.request => complaint.clone(),
                 _ => None,
             };
-            answers::prompt(&open.ask, &self.given(open.request), complaint)
+            let left = || {
+                let why = self.left_to_people.get(&open.request).filter(|_| auto_edit == AutoEdit::On)?;
+                Some(format!("Auto-edit asks you: {why}"))
+            };
+            answers::prompt(&open.ask, &self.given(open.request), complaint.or_else(left).as_deref())
         });
         let message = self.note.clone().unwrap_or(message);
         Face { state, message, prompt, context_percent: self.context_percent(), active: !self.is_gone() }
@@ -383,11 +402,14 @@ impl View {
             let why = self.exit.as_ref().or(summary.error.as_ref());
             return (SlotState::Done, why.map_or_else(|| "Ended".into(), |why| format!("Ended: {why}")));
         }
+        if self.is_ending() {
+            return (SlotState::Working, "Ending...".into());
+        }
         if self.interrupting {
             return (SlotState::Working, "Interrupting...".into());
         }
         if let Some(open) = self.waiting(auto_edit) {
-            return (SlotState::Waiting, open.ask.title());
+            return (SlotState::Waiting, answers::title(&open.ask, &self.given(open.request)));
         }
         if let Some(trouble) = &self.trouble {
             return (SlotState::Error, trouble.clone());
@@ -407,11 +429,11 @@ impl View {
         if summary.status == Status::Disconnected {
             return (SlotState::Idle, "Waiting for the agent's connection...".into());
         }
-        match &self.ended {
-            Some((state, message)) => (*state, message.clone()),
-            None if self.said.is_empty() && summary.turns == 0 => (SlotState::Idle, "Ready".into()),
-            None => (SlotState::Idle, self.said.clone()),
+        if let Some((state, message)) = &self.ended {
+            return (*state, message.clone());
         }
+        let silent = if summary.turns == 0 { "Ready" } else { "Done" };
+        (SlotState::Idle, self.said.clone().unwrap_or_else(|| silent.into()))
     }
 
     /// The agent starts or works.
@@ -435,7 +457,7 @@ impl View {
                 let seconds = now.0.saturating_sub(since.0).max(0) / 1000;
                 format!("Running: {} ({seconds}s)", open.name)
             }
-            None => self.said.clone(),
+            None => self.said.clone().unwrap_or_else(|| "Working...".into()),
         }
     }
 

@@ -135,7 +135,7 @@ pub(crate) async fn build(
     };
     let dashboard = build_dashboard(settings, door_settings, &native, reporter.clone())?;
     let pages = agui::build(settings, door_settings, &native, tools, reporter)?;
-    let handheld = handheld::open(settings, &registry).await?;
+    let handheld = handheld::open(settings, home, &registry).await?;
     Ok((Parts { registry, keeper, native, dial_in, dashboard, pages, handheld }, notes))
 }
 

@@ -6,10 +6,11 @@ use portolan_frontends::handheld::{self, Handheld, Slots};
 use crate::{
     config::Settings,
     failure::{Failure, Outcome},
+    home::Home,
 };
 
 /// Takes its address; nobody is served before it is started.
-pub(super) async fn open(settings: &Settings, registry: &Registry) -> Outcome<Option<Handheld>> {
+pub(super) async fn open(settings: &Settings, home: &Home, registry: &Registry) -> Outcome<Option<Handheld>> {
     let wanted = &settings.handheld;
     let Some(listen) = wanted.listen else { return Ok(None) };
     let folder = match &wanted.folder {
@@ -23,7 +24,13 @@ pub(super) async fn open(settings: &Settings, registry: &Registry) -> Outcome<Op
     let settings = handheld::Settings {
         listen,
         allow: wanted.allow.clone(),
-        slots: Slots { agent: wanted.agent.clone(), folder, fill: wanted.fill, autospawn: wanted.autospawn },
+        slots: Slots {
+            agent: wanted.agent.clone(),
+            folder,
+            fill: wanted.fill,
+            autospawn: wanted.autospawn,
+            own: vec![home.path().to_path_buf()],
+        },
     };
     let opened = Handheld::open(settings, registry.clone(), Clock::system()).await;
     opened.map(Some).map_err(|error| Failure::new(error.to_string()))

@@ -88,7 +88,8 @@ impl Stage {
             input: input.clone(),
             description: Some(description.into()),
             changes,
-            reason: Some(format!("the mode is {mode}")),
+            // It asks about everything: there is no reason that is this call's own.
+            reason: None,
             blocked_path: None,
             suggestions: vec![
                 json!({"type": "addRules", "rules": [{"toolName": name}], "behavior": "allow", "destination": "session"}),

@@ -7,7 +7,7 @@ use portolan_core::{
 use super::{Hub, deadline};
 use crate::handheld::{
     answers::{self, Words},
-    board::{How, Kept},
+    board::{Bound, How, Kept},
     desk::{Asked, Panel},
     parse::{Address, Button},
     wire::SLOTS,
@@ -18,6 +18,17 @@ const KEPT_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// What is told where words came too soon after a question to be its answer.
 const NOT_MEANT: &str = "Not sent: a question has just come up. Send it again.";
+
+/// What is told where a button was pressed too soon to be meant for what has just come up.
+const TOO_EARLY: &str = "Too early: this has just come up. Press again.";
+
+/// What is told where nothing is there that could be stopped.
+const NOTHING_RUNS: &str = "Nothing to stop: the agent does nothing.";
+const HAS_ENDED: &str = "Nothing to stop: the agent has ended.";
+const IS_FREE: &str = "Nothing to stop: this slot is free. The command spawn starts an agent.";
+
+/// What is told where words reach no agent.
+const NOBODY_HERE: &str = "Not sent: this slot is free. The command spawn starts an agent.";
 
 impl Hub {
     /// The slot that a device means.
@@ -41,11 +52,25 @@ impl Hub {
         self.submit(who, slot, session, Action::Answer { request, digest: Some(digest), answer }).await;
     }
 
-    /// Stops what runs in a slot.
+    /// A button came too soon for what the device shows: says so, where that still waits.
+    pub fn too_early(&self, slot: usize, asked: &Asked) {
+        let waits = self.board().step(slot, asked).is_some();
+        if waits {
+            self.tell(slot, asked.session, TOO_EARLY.to_owned());
+        }
+    }
+
+    /// Stops what runs in a slot. Where nothing does, says so.
     pub async fn interrupt(&self, who: &Principal, slot: usize) {
-        let session = self.board().bound(slot).map(|bound| bound.session);
-        if let Some(session) = session {
-            self.submit(who, slot, session, Action::Interrupt).await;
+        let nothing = |bound: &Bound| {
+            let idle = bound.known && !bound.view.can_interrupt();
+            idle.then(|| if bound.view.is_gone() { HAS_ENDED } else { NOTHING_RUNS })
+        };
+        let found = self.board().bound(slot).map(|bound| (bound.session, nothing(bound)));
+        match found {
+            Some((session, None)) => self.submit(who, slot, session, Action::Interrupt).await,
+            Some((session, Some(why))) => self.tell(slot, session, why.to_owned()),
+            None => self.tell_empty(slot, IS_FREE),
         }
     }
 
@@ -57,8 +82,7 @@ impl Hub {
             Panel::Seen(asked) => (Some(asked), true),
         };
         let Some((session, words)) = self.meaning(slot, shows.as_ref(), &text) else {
-            tracing::debug!(slot, "words for an empty slot");
-            return;
+            return self.tell_empty(slot, NOBODY_HERE);
         };
         let current = |asked: &Asked| self.board().step(slot, asked) == Some(asked.step);
         if words != Words::Prompt && !(seen && shows.as_ref().is_some_and(current)) {
@@ -115,6 +139,12 @@ impl Hub {
         if let Some(bound) = self.board().bound_mut(slot, session) {
             bound.view.note(words);
         }
+        self.bump();
+    }
+
+    /// Says something to those who look at a slot without a session.
+    fn tell_empty(&self, slot: usize, words: &str) {
+        self.board().note_empty(slot, words);
         self.bump();
     }
 

@@ -2,12 +2,22 @@
 //!
 //! It acts for the device that switched it on: the daemon's log tells which, and it ends when that device is put out.
 
-use std::sync::PoisonError;
+use std::{path::PathBuf, sync::PoisonError, time::Duration};
 
-use portolan_core::{Action, CommandId, DaemonEvent, Principal, RefusalCode, request::Answer};
+use portolan_core::{
+    Action, CommandId, DaemonEvent, Principal, RefusalCode,
+    policy::{
+        edits::{self, TOOLS, Why},
+        resolve,
+    },
+    request::{Answer, Ask},
+};
 
-use super::{Hub, principal};
-use crate::handheld::{auto_edit::TOOLS, devices::Peer, wire::AutoEdit};
+use super::{Hub, deadline, principal};
+use crate::handheld::{board::Automatic, devices::Peer, wire::AutoEdit};
+
+/// How long a look at the disk may take. One that takes longer is over a network that hangs; a person is asked.
+const LOOK: Duration = Duration::from_secs(1);
 
 impl Hub {
     /// Approves edits by themselves because a device wants it, or asks again; every slot is sent again.
@@ -16,10 +26,14 @@ impl Hub {
         let _alone = self.0.switching.acquire().await;
         // Who is put out after this look is found by the one who minds it, whose turn is after ours.
         let wanted = (wanted == AutoEdit::On && self.devices().admits(peer)).then_some(peer);
+        let before = self.board().auto_edit();
         if self.board().auto_edit_by() != wanted {
             self.switch(who, wanted).await;
         }
-        self.0.rounds.send_modify(|count| *count += 1);
+        // Every status tells the value: where it is another one, each slot is sent once because of that.
+        if self.board().auto_edit() == before {
+            self.0.rounds.send_modify(|count| *count += 1);
+        }
         self.bump();
         self.answer_edits();
     }
@@ -60,37 +74,56 @@ impl Hub {
         }
     }
 
-    /// Answers what auto-edit answers.
+    /// Answers what auto-edit answers, and leaves the rest to people.
     pub(super) fn answer_edits(&self) {
         let waiting = self.board().automatic();
-        for (slot, session, request) in waiting {
-            let key = (session, request.request);
+        for waits in waiting {
+            let key = (waits.session, waits.request.request);
             let new = self.0.automatic.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
             if !new {
                 continue;
             }
             let hub = self.clone();
             self.spawn_task(async move {
-                let action = Action::Answer {
-                    request: request.request,
-                    digest: Some(request.digest.clone()),
-                    answer: Answer::allow(),
-                };
-                let who = principal("handheld-auto-edit", "auto-edit");
-                let given = hub.0.registry.submit(&who, session, CommandId::random(), action).await;
-                match given {
-                    Ok(_) => tracing::info!(%session, asked = request.ask.title(), "auto-edit approved"),
-                    Err(refusal) if refusal.code == RefusalCode::AlreadyClosed => {}
-                    Err(refusal) => {
-                        tracing::warn!(%session, %refusal, "auto-edit could not approve; it is asked instead");
-                        if let Some(bound) = hub.board().bound_mut(slot, session) {
-                            bound.view.leave_to_people(request.request);
-                        }
-                        hub.bump();
-                    }
-                }
+                hub.answer_edit(waits).await;
                 hub.0.automatic.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             });
         }
+    }
+
+    async fn answer_edit(&self, Automatic { slot, session, folder, request }: Automatic) {
+        let why = match judge(&request.ask, folder, self.0.slots.own.clone()).await {
+            Err(why) => why.to_string(),
+            // It was switched off meanwhile: then it is asked as everything else.
+            Ok(()) if self.board().auto_edit() == AutoEdit::Off => return,
+            Ok(()) => {
+                let (digest, answer) = (Some(request.digest.clone()), Answer::allow());
+                let action = Action::Answer { request: request.request, digest, answer };
+                let who = principal("handheld-auto-edit", "auto-edit");
+                match self.0.registry.submit(&who, session, CommandId::random(), action).await {
+                    Ok(_) => {
+                        return tracing::info!(%session, asked = request.ask.title(), "auto-edit approved");
+                    }
+                    Err(refusal) if refusal.code == RefusalCode::AlreadyClosed => return,
+                    Err(refusal) => refusal.message,
+                }
+            }
+        };
+        tracing::info!(%session, asked = request.ask.title(), why, "auto-edit left it to people");
+        if let Some(bound) = self.board().bound_mut(slot, session) {
+            bound.view.leave_to_people(request.request, why);
+        }
+        self.bump();
+    }
+}
+
+/// May auto-edit approve this, by where its files lie now?
+async fn judge(ask: &Ask, folder: PathBuf, own: Vec<PathBuf>) -> Result<(), Why> {
+    let files = edits::files(ask)?;
+    let unresolved = Why::Unresolved(files.first().cloned().unwrap_or_default());
+    let look = tokio::task::spawn_blocking(move || resolve::facts(&folder, &files, &own));
+    match tokio::time::timeout_at(deadline(LOOK), look).await {
+        Ok(Ok(facts)) => edits::judge(&facts?),
+        Ok(Err(_)) | Err(_) => Err(unresolved),
     }
 }

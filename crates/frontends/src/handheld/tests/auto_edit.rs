@@ -54,6 +54,108 @@ async fn auto_edit_approves_edits_at_once_and_a_shell_command_never() {
     device.until(slot, |status| status["promptToolType"] == "Edit").await;
 }
 
+// Issue 15, item 5: auto-edit approved a write through a link out of the folder, to a hook of Git and to settings of the
+// agent. covers: 000-045
+#[tokio::test]
+async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protected_place() {
+    let stand = Stand::with(|slots| slots.own = vec![slots.folder.join("daemon")]).await;
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), stand.folder.join("link")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("new"), stand.folder.join("dangling")).unwrap();
+    std::os::unix::fs::symlink(".git", stand.folder.join("vcs")).unwrap();
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    let session = stand.in_slot(slot).unwrap();
+    device.say(json!({ "type": "config", "agent": "x", "autoEdit": true })).await;
+    device.until(slot, |status| status["autoEdit"] == true).await;
+    let inside = stand.folder.join("a.rs").display().to_string();
+    for fine in ["ask Write a.rs", "ask Edit src/../a.rs", &format!("ask NotebookEdit {inside}")] {
+        device.command(slot, fine).await;
+        device.until_message(slot, "allowed").await;
+        stand.until(session, is_idle).await;
+        device.command(slot, "say on").await;
+        device.until_message(slot, "say on").await;
+    }
+    let asked_about = [
+        ("ask Write link/x", "is outside the session's folder"),
+        ("ask Write dangling", "is outside the session's folder"),
+        ("ask Edit ../x", "is outside the session's folder"),
+        ("ask Edit /etc/passwd", "is outside the session's folder"),
+        ("ask Write .git/hooks/pre-commit", "`.git` belongs to version control"),
+        ("ask Write vcs/hooks/pre-commit", "`.git` belongs to version control"),
+        ("ask MultiEdit .CLAUDE/settings.json", "`.CLAUDE` belongs to settings of agents"),
+        ("ask Write .mcp.json", "belongs to settings of agents"),
+        ("ask Write .envrc", "belongs to what programs read when they start"),
+        ("ask Write daemon/portolan.db", "belongs to Portolan itself"),
+    ];
+    for (prompt, why) in asked_about {
+        device.command(slot, prompt).await;
+        let status = device.until(slot, |status| status["state"] == "waiting").await;
+        let told = status["promptDescription"].as_str().unwrap();
+        assert!(told.contains("Auto-edit asks you: ") && told.contains(why), "{prompt}: {told}");
+        assert_eq!(stand.state(session).await.requests.len(), 1, "{prompt}");
+        device.decide(slot, "no").await;
+        device.until_message(slot, "denied: Denied by user via rAI3DS").await;
+    }
+    // What the agent itself blocks is asked about whatever its file is, and names it.
+    device.command(slot, "blocked Write a.rs").await;
+    device.until(slot, |status| status["promptToolType"] == "Write").await;
+    device.decide(slot, "yes").await;
+    device.until_message(slot, "allowed").await;
+    // By whom each of them was decided.
+    let state = stand.state(session).await;
+    let by = state.closed_requests.iter().map(|closed| match &closed.outcome {
+        Outcome::Answered { by, .. } => by.to_string(),
+        other => format!("{other:?}"),
+    });
+    let automatic = by.filter(|by| by == "auto-edit (handheld)").count();
+    assert_eq!(automatic, 3, "only what lies in the folder");
+}
+
+// covers: 000-102
+#[tokio::test]
+async fn a_config_without_auto_edit_changes_nothing() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    device.say(json!({ "type": "config", "agent": "x", "autoEdit": true })).await;
+    device.until(slot, |status| status["autoEdit"] == true).await;
+    let before = switches(&stand).await;
+    for config in [json!({ "type": "config" }), json!({ "type": "config", "agent": "x", "autoEdit": null })] {
+        device.say(config).await;
+    }
+    device.command(slot, "say after it").await;
+    let status = device.until_message(slot, "say after it").await;
+    assert_eq!((&status["autoEdit"], stand.hub.health().auto_edit), (&json!(true), true));
+    assert_eq!(switches(&stand).await, before);
+}
+
+// Issue 15, item 22: a change sent each slot twice.
+#[tokio::test]
+async fn a_change_of_auto_edit_sends_each_slot_once() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    stand.until(stand.in_slot(slot).unwrap(), is_idle).await;
+    for wanted in [true, false, true] {
+        device.say(json!({ "type": "config", "agent": "x", "autoEdit": wanted })).await;
+        // Two words whose effect shows, one after the other: what comes until then and is not theirs is the switch's.
+        device.command(3, "anything").await;
+        device.press(3, "escape").await;
+        let mut sent = Vec::new();
+        loop {
+            let status = device.next().await;
+            assert_eq!(status["autoEdit"], wanted, "{status}");
+            match status["message"].as_str().unwrap() {
+                told if told.starts_with("Nothing to stop") && sent.contains(&json!("told")) => break,
+                told if told.starts_with("Not sent") => sent.push(json!("told")),
+                _ => sent.push(status["slot"].clone()),
+            }
+        }
+        assert_eq!(sent, [json!(0), json!(1), json!(2), json!(3), json!("told")], "{wanted}");
+    }
+}
+
 /// Who switched auto-edit, and which way, as the daemon's log tells it.
 async fn switches(stand: &Stand) -> Vec<(String, bool)> {
     let mut reader = stand.registry.watch(&owner(), Start::After(Seq::ZERO)).await.unwrap();

@@ -9,8 +9,9 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
+use tokio_tungstenite::tungstenite::Message;
 
-use super::stand::{PATIENCE, Stand, slots};
+use super::stand::{PATIENCE, Stand, owner, slots};
 use crate::handheld::{DeviceState, Handheld, Settings, devices::Decide};
 
 pub(super) async fn handheld(stand: &Stand, allow: &[&str]) -> Handheld {
@@ -75,6 +76,46 @@ async fn a_device_that_nobody_approved_sees_nothing_and_one_that_was_revoked_is_
     };
     tokio::time::timeout(PATIENCE, rest).await.expect("it is put out");
     assert_eq!(request(address, "GET /health HTTP/1.1\r\nHost: 127.0.0.1").await.0, 403);
+    handheld.stop();
+    handheld.closed().await;
+}
+
+// covers: 000-079
+#[tokio::test]
+async fn health_tells_what_is_in_the_slots_who_is_connected_and_whether_auto_edit_is_on() {
+    let stand = Stand::new().await;
+    let handheld = handheld(&stand, &["127.0.0.1"]).await;
+    let address = handheld.address();
+    let session = stand.session("say hello").await;
+    let state = stand.until(session, |state| state.summary.turns == 1).await;
+    handheld.hub().put_in(&owner(), 2, session).await.unwrap();
+    let mut devices = Vec::new();
+    for _ in 0..2 {
+        let (socket, _) = tokio_tungstenite::connect_async(format!("ws://{address}/")).await.unwrap();
+        devices.push(socket);
+    }
+    let on = json!({ "type": "config", "agent": "x", "autoEdit": true }).to_string();
+    devices[0].send(Message::text(on)).await.unwrap();
+    let shown = async {
+        loop {
+            let message = devices[0].next().await.unwrap().unwrap();
+            let status: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
+            if status["slot"] == 2 && status["autoEdit"] == true && status["message"] == "say hello" {
+                return status;
+            }
+        }
+    };
+    let status = tokio::time::timeout(PATIENCE, shown).await.unwrap();
+    let (_, answer) = request(address, "GET /health HTTP/1.1\r\nHost: 127.0.0.1").await;
+    let health: Value = serde_json::from_str(body(&answer)).unwrap();
+    assert_eq!(health["agents"][2], status, "each slot as the devices are told of it");
+    let names: Vec<_> = health["agents"].as_array().unwrap().iter().map(|it| it["agent"].clone()).collect();
+    assert_eq!((&names[0], &names[1], &names[3]), (&json!("slot-0"), &json!("slot-1"), &json!("slot-3")));
+    assert_eq!((&health["autoEdit"], &health["wsClients"]), (&json!(true), &json!(2)));
+    let behind = json!([{ "slot": 2, "status": "idle", "session": session,
+        "agentSession": state.summary.agent_session }]);
+    assert_eq!(health["sessions"], behind);
+    assert!(behind[0]["agentSession"].is_string(), "{behind}");
     handheld.stop();
     handheld.closed().await;
 }

@@ -174,7 +174,7 @@ async fn a_question_is_answered_by_commands_and_never_by_yes() {
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;
     device.command(slot, "question").await;
-    let status = device.panel(slot, "Question 1/2").await;
+    let status = device.panel(slot, "Question 1/3").await;
     assert_eq!(status["promptToolDetail"], "Where?\n1 Genoa\n2 Majorca");
     device.press(slot, "yes").await;
     device.press(slot, "always").await;
@@ -184,11 +184,14 @@ async fn a_question_is_answered_by_commands_and_never_by_yes() {
             status["promptDescription"].as_str().unwrap_or_default().starts_with("Send a number from 1 to 2.")
         })
         .await;
-    assert_eq!(status["promptToolType"], "Question 1/2", "neither button answered anything");
+    assert_eq!(status["promptToolType"], "Question 1/3", "neither button answered anything");
     device.reply(slot, "2").await;
-    device.until(slot, |status| status["promptToolType"] == "Question 2/2").await;
+    device.until(slot, |status| status["promptToolType"] == "Question 2/3").await;
     device.reply(slot, "Argo").await;
-    device.until_message(slot, r#"chosen: {"Where?":["Majorca"],"Name?":["Argo"]}"#).await;
+    device.panel(slot, "Question 3/3").await;
+    device.reply(slot, "at dawn").await;
+    let chosen = r#"chosen: {"Where?":["Majorca"],"Name?":["Argo"],"When?":["at dawn"]}"#;
+    device.until_message(slot, chosen).await;
 }
 
 #[tokio::test]
@@ -275,4 +278,54 @@ async fn a_spawned_session_works_in_the_configured_folder() {
     let state = stand.state(stand.in_slot(slot).unwrap()).await;
     assert_eq!((&state.summary.cwd, &*state.summary.agent), (&stand.folder, "obedient"));
     assert!(matches!(state.summary.status, Status::Connected | Status::Idle));
+}
+
+// covers: 000-101
+#[tokio::test]
+async fn every_device_is_told_what_came_of_a_spawn_whoever_asked_for_it() {
+    let stand = Stand::new().await;
+    let mut devices = [stand.device("192.168.1.7").await, stand.device("192.168.1.8").await];
+    for device in &mut devices {
+        device.until(3, |status| !status.is_null()).await;
+    }
+    let started = |slot: i32| json!({ "type": "spawn_result", "slot": slot, "success": true });
+    devices[0].command(0, "spawn").await;
+    for device in &mut devices {
+        assert_eq!(device.spawn_result().await, started(0));
+    }
+    devices[1].say(json!({ "type": "spawn_request", "slot": 2 })).await;
+    for device in &mut devices {
+        assert_eq!(device.spawn_result().await, started(2));
+    }
+    devices[0].say(json!({ "type": "spawn_request", "slot": 2 })).await;
+    let failed = json!({ "type": "spawn_result", "slot": 2, "success": false, "error": "Spawn failed" });
+    for device in &mut devices {
+        assert_eq!(device.spawn_result().await, failed);
+    }
+}
+
+// covers: 000-027
+#[tokio::test]
+async fn what_streams_causes_no_frame_to_the_device() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    let session = stand.in_slot(slot).unwrap();
+    device.command(slot, "stream").await;
+    let words = |state: &portolan_core::session::state::State| {
+        state.items.first().is_some_and(|item| item.text.ends_with("word199 "))
+    };
+    stand.until(session, words).await;
+    device.press(slot, "escape").await;
+    let mut shown = Vec::new();
+    while shown.last().is_none_or(|message| message != "Interrupted") {
+        let status = device.next().await;
+        shown.push(status["message"].as_str().unwrap().to_owned());
+    }
+    shown.dedup();
+    assert_eq!(
+        shown,
+        ["Processing prompt...", "Interrupting...", "Interrupted"],
+        "nothing for 200 pieces of text"
+    );
 }

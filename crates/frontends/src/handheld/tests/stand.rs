@@ -12,8 +12,11 @@ use std::{
 use futures_util::{SinkExt as _, StreamExt as _};
 use portolan_core::{
     Action, Capabilities, CommandId, Principal, Role, SessionId, SessionSpec,
-    capabilities::NativeProtocol,
-    event::{AgentInfo, Content, Event, Exit, ExitReason, TurnOrigin, TurnOutcome, TurnResult, plain_text},
+    capabilities::{Asks, NativeProtocol},
+    event::{
+        AgentInfo, Content, Event, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult,
+        plain_text,
+    },
     ports::{
         Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report,
     },
@@ -51,7 +54,8 @@ pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 // ------------------------------------------------------------------------------------- the agent
 
-/// Does what a prompt says: `say WORDS`, `ask TOOL TEXT`, `question`, `hang`, `exit`.
+/// Does what a prompt says: `say WORDS`, `ask TOOL TEXT`, `blocked TOOL TEXT`, `question`, `stream`, `hang`,
+/// `exit`.
 #[derive(Debug, Default)]
 pub(super) struct Obedient {
     /// No start works.
@@ -75,6 +79,7 @@ impl Agent for Obedient {
             interrupt: true,
             session_resume: true,
             native_protocol: NativeProtocol::Demo,
+            mode_asks: [("plan".to_owned(), Asks::Everything)].into_iter().collect(),
             options: vec![
                 SpecOption::Cwd,
                 SpecOption::Prompt,
@@ -147,9 +152,14 @@ async fn play(
                     ("ask", rest) => {
                         let (tool, text) = rest.split_once(' ').unwrap_or((rest, "."));
                         asked.push((tool.to_owned(), text.to_owned()));
-                        ask(permission(tool, text), item, &done).await?;
+                        ask(permission(tool, text, None), item, &done).await?;
+                    }
+                    ("blocked", rest) => {
+                        let (tool, text) = rest.split_once(' ').unwrap_or((rest, "."));
+                        ask(permission(tool, text, Some("/elsewhere")), item, &done).await?;
                     }
                     ("question", _) => ask(question(), item, &done).await?,
+                    ("stream", _) => stream(item, &done).await?,
                     ("hang", _) => {}
                     ("exit", _) => return Ok(()),
                     _ => {
@@ -178,7 +188,7 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-fn permission(tool: &str, text: &str) -> Ask {
+fn permission(tool: &str, text: &str, blocked_path: Option<&str>) -> Ask {
     let input = if tool == "Bash" { json!({ "command": text }) } else { json!({ "file_path": text }) };
     Ask::Permission {
         tool_name: tool.into(),
@@ -186,7 +196,7 @@ fn permission(tool: &str, text: &str) -> Ask {
         description: Some("may I".into()),
         changes: vec![],
         reason: None,
-        blocked_path: None,
+        blocked_path: blocked_path.map(Into::into),
         suggestions: vec![],
         options: vec![],
     }
@@ -206,12 +216,24 @@ fn question() -> Ask {
         questions: vec![
             question("Where?", vec![choice("Genoa"), choice("Majorca")]),
             question("Name?", vec![]),
+            question("When?", vec![]),
         ],
     }
 }
 
 async fn ask(ask: Ask, key: String, done: &Done) -> Played {
     done.send(Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool: None, raw: None }).await
+}
+
+/// Writes many words, and leaves them and the turn open.
+async fn stream(item: String, done: &Done) -> Played {
+    let parts = (0..200).map(|number| Event::Delta { item: item.clone(), text: format!("word{number} ") });
+    let begun = Event::ItemStarted { item: item.clone(), kind: ItemKind::Text, message: None, parent: None };
+    for event in std::iter::once(begun).chain(parts) {
+        done.send(Report::Event { event, raw: None }).await?;
+    }
+    let event = Event::ToolSummary { summary: "wrote".into(), tools: vec![] };
+    done.send(Report::Event { event, raw: None }).await
 }
 
 async fn say(words: &str, item: String, done: &Done) -> Played {
@@ -246,7 +268,13 @@ pub(super) struct Stand {
 
 /// How the slots are set.
 pub(super) fn slots(folder: &std::path::Path) -> Slots {
-    Slots { agent: "obedient".into(), folder: folder.to_path_buf(), fill: false, autospawn: false }
+    Slots {
+        agent: "obedient".into(),
+        folder: folder.to_path_buf(),
+        fill: false,
+        autospawn: false,
+        own: vec![],
+    }
 }
 
 impl Stand {

@@ -140,7 +140,7 @@ fn a_prompt_shows_at_once_that_it_is_being_processed() {
     assert_eq!(played.shows(), shown(SlotState::Working, "Here."));
 }
 
-// covers: 000-043, 000-027
+// covers: 000-043
 #[test]
 fn the_last_text_stays_and_what_streams_shows_nothing() {
     let mut played = Played::ready();
@@ -338,9 +338,54 @@ fn auto_edit_hides_what_it_answers_and_shows_what_it_could_not() {
     assert_eq!(face(&played.view, on), SlotState::Working);
     assert_eq!(played.view.automatic(on).len(), 1);
     assert_eq!(played.view.automatic(off).len(), 0);
-    played.view.leave_to_people(request);
+    played.view.leave_to_people(request, "it leads elsewhere".into());
     assert_eq!(face(&played.view, on), SlotState::Waiting);
     assert_eq!(played.view.automatic(on).len(), 0);
+    let told = |auto_edit| played.view.face(auto_edit, Millis(0)).prompt.unwrap().description;
+    assert_eq!(told(on), "Auto-edit asks you: it leads elsewhere. ");
+    assert_eq!(told(off), "");
+}
+
+// Issue 15, item 22: once a tool had ended, the words of an earlier turn were shown.
+#[test]
+fn no_turn_shows_the_words_of_an_earlier_one() {
+    let mut played = Played::ready();
+    played.turn().says("denied: no").ends(json!({ "outcome": "completed" }));
+    assert_eq!(played.shows(), shown(SlotState::Idle, "denied: no"), "until something else happens");
+    played.turn().then(call("t1", "Bash"));
+    assert_eq!(played.shows(), shown(SlotState::Working, "Running: Bash (0s)"));
+    played.then(json!({ "type": "tool_result", "tool": "t1", "outcome": "done", "content": [] }));
+    assert_eq!(played.shows(), shown(SlotState::Working, "Working..."));
+    played.ends(json!({ "outcome": "completed" }));
+    assert_eq!(played.shows(), shown(SlotState::Idle, "Done"), "nor once it is over");
+    played.turn().ends(json!({ "outcome": "completed", "text": "All." }));
+    assert_eq!(played.shows(), shown(SlotState::Idle, "All."));
+}
+
+// covers: 000-104
+#[test]
+fn an_agent_that_starts_or_is_being_ended_works_as_far_as_the_app_knows() {
+    let mut played = Played { view: View::new(SessionId::from_u128(1)), seq: 0, at: 0 };
+    played.then(json!({ "type": "session_created", "spec": { "agent": "claude", "cwd": "/home/ada/shop" } }));
+    played.then(starting(1, None));
+    assert_eq!(played.shows(), shown(SlotState::Working, "Starting..."));
+    played.then(json!({ "type": "agent_ready", "generation": 1 }));
+    for action in [json!({ "name": "stop" }), json!({ "name": "archive", "archived": true })] {
+        played.turn().says("On it.");
+        played.asks(bash());
+        let number = (played.seq + 1).to_string();
+        played.then(
+            json!({ "type": "command_accepted", "key": { "token": "t", "id": number }, "action": action }),
+        );
+        let command = played.seq;
+        played.then(json!({ "type": "receipt", "command": command, "stage": "sending" }));
+        assert_eq!(played.shows(), shown(SlotState::Working, "Ending..."));
+        assert_eq!(played.face().prompt, None, "there is nobody left to answer");
+        played.ends(json!({ "outcome": "interrupted" })).then(exited("stopped", "stopped"));
+        played.then(json!({ "type": "receipt", "command": command, "stage": "consumed" }));
+        assert_eq!(played.shows(), shown(SlotState::Done, "Ended: stopped"));
+        played.then(starting(2, None)).then(json!({ "type": "agent_ready", "generation": 2 }));
+    }
 }
 
 #[test]
