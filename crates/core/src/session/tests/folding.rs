@@ -212,3 +212,30 @@ fn very_many_open_calls_and_subagents_cost_no_more_each_than_a_few() {
     // Seconds on a slow machine; searching through all of them for each would take many minutes.
     assert!(began.elapsed() < std::time::Duration::from_mins(1), "{:?}", began.elapsed());
 }
+
+// Issue 15, item 27: whether an agent has forgotten a conversation is known by what the log has of it.
+#[test]
+fn prompts_that_were_answered_are_counted_until_the_agent_forgets_them() {
+    let mut state = State::new(SESSION, SessionSpec::default(), Millis(0));
+    let tell =
+        |state: &mut State, event: Event| state.apply(Seq(state.exchanges + 1), Millis(0), None, &event);
+    let turn = |state: &mut State, words: &str, said: Option<&str>, outcome: TurnOutcome| {
+        tell(state, Event::Prompt { command: Seq(1), content: vec![Content::text(words)] });
+        tell(state, Event::TurnStarted { turn: 1, origin: TurnOrigin::Prompt });
+        let result = TurnResult { text: said.map(str::to_owned), ..TurnResult::bare(outcome) };
+        tell(state, Event::TurnEnded { turn: 1, result: Box::new(result) });
+    };
+    for forgets in [
+        Event::ConversationReset { agent_session: None, reason: None },
+        Event::Compacted { trigger: None, tokens_before: None, tokens_after: None },
+    ] {
+        turn(&mut state, "first words", Some("Yes."), TurnOutcome::Completed);
+        turn(&mut state, "second words", Some("Yes."), TurnOutcome::Completed);
+        turn(&mut state, "/status", Some("All is well."), TurnOutcome::Completed);
+        turn(&mut state, "third words", None, TurnOutcome::Completed);
+        turn(&mut state, "fourth words", Some("No."), TurnOutcome::Failed);
+        assert_eq!(state.exchanges, 2);
+        tell(&mut state, forgets);
+        assert_eq!(state.exchanges, 0);
+    }
+}
