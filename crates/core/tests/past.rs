@@ -84,6 +84,7 @@ fn past_session(past: &str, title: &str, updated_at: i64) -> PastSession {
         started_at: Some(Millis(100)),
         updated_at: Millis(updated_at),
         version: Some("1.0".into()),
+        held_by: None,
     }
 }
 
@@ -639,4 +640,22 @@ async fn a_conversation_that_two_agents_have_is_told_once_and_taken_up_without_a
     assert_eq!(all[1].session, Some(taken.session.session));
     let again = registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken up");
     assert_eq!((again.session.session, again.already), (taken.session.session, true));
+}
+
+// issue 15, item 32
+#[tokio::test]
+async fn a_conversation_that_another_program_has_open_is_taken_up_as_a_copy_or_not_at_all() {
+    let mut held = past_session(FIRST, "the first", 300);
+    held.held_by = Some(4711);
+    let world =
+        world(Arc::new(Kept { sessions: vec![held], pieces: Mutex::new(conversation()), ..Kept::default() }))
+            .await;
+    let listed = world.registry.past(&owner(), PastListing { limit: 10, ..PastListing::default() }).await;
+    assert_eq!(listed.expect("a list")[0].past.held_by, Some(4711));
+    let refused = world.registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.unwrap_err();
+    assert_eq!(refused.code, RefusalCode::Invalid);
+    assert!(refused.message.contains("process 4711") && refused.message.contains("--fork"), "{refused}");
+    let copy = TakeUp { copy: true, ..take_up(FIRST) };
+    let taken = world.registry.take_up(&owner(), CommandId::random(), copy).await.expect("a copy");
+    assert!(!taken.already);
 }

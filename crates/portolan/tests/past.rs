@@ -207,6 +207,49 @@ async fn the_real_agent_goes_on_with_a_conversation_that_was_taken_up() {
     model.shutdown().await;
 }
 
+// issue 15, item 32
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_that_another_program_has_open_is_not_split() {
+    let script = Script::new()
+        .on(conversation_contains("the word is halyard").and_contains("which word was it"))
+        .reply(text("It was halyard."))
+        .on(contains("the word is halyard"))
+        .reply(text("I will remember."));
+    let model = Server::start(script.asides(text("scripted"))).await.unwrap();
+    let base_url = model.base_url();
+    let tried = tokio::task::spawn_blocking(move || {
+        let agent_home = tempfile::tempdir().unwrap();
+        let program = claude("2.1.325").program().unwrap();
+        // What goes on in another home is another program to this one.
+        let other = home(&program, agent_home.path(), &base_url);
+        let first = other.run(["new", "claude", "the word is halyard"]).ok().trim().to_owned();
+        let state = wait_for("the first turn", || {
+            let state = other.json(["show", &first])["state"].clone();
+            (state["summary"]["status"] == "idle").then_some(state)
+        });
+        let id = state["summary"]["agent_session"].as_str().unwrap().to_owned();
+        let ours = home(&program, agent_home.path(), &base_url);
+        assert_eq!(ours.json(["past", "claude"])[0]["held_by"], state["pid"], "{state}");
+        let refused = ours.run(["past", "resume", &id]);
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert!(refused.stderr.contains("has this conversation open"), "{refused:?}");
+        // By its id it is refused at the start of the agent.
+        let beside = ours.run(["new", "claude", "--resume", &id, "which word was it"]).ok().trim().to_owned();
+        let error = wait_for("the refusal", || {
+            ours.json(["show", &beside])["state"]["summary"]["error"].as_str().map(str::to_owned)
+        });
+        assert!(error.contains("has this conversation open"), "{error}");
+        ours.run(["past", "resume", &id, "--fork"]).ok();
+        assert_eq!(other.run(["stop", &first]).code, 0);
+        wait_for("its end", || other.agents(&first).is_empty().then_some(()));
+        let session = ours.run(["past", "resume", &id]).ok().trim().to_owned();
+        let again = ours.run(["send", &session, "--wait", "which word was it"]);
+        assert!(again.code == 0 && again.stdout.contains("It was halyard."), "{again:?}");
+    });
+    tried.await.unwrap();
+    model.shutdown().await;
+}
+
 /// What a session with the real Goose needs: its own home, and the scripted model for its provider.
 fn goose_home(command: &[std::ffi::OsString], agent_home: &Path, model: &str) -> Home {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));

@@ -4,7 +4,13 @@
 //! A process is named by its number *and* its start time, because numbers are used again. A signal goes through a
 //! handle of the very process that was looked at, where the kernel has such handles (Linux 5.3 and newer).
 
-use std::{collections::HashSet, fs, thread, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
@@ -155,6 +161,21 @@ pub fn descends_from_agent(pid: u32, home_key: &str) -> bool {
     ancestry(pid).into_iter().any(|pid| marker(pid).is_some_and(|marker| marker.starts_with(&beginning)))
 }
 
+/// The processes that have files open which are wanted, by file, as far as their files are ours to see. Without agents of the
+/// home with this key: its sessions know of each other. Blocks.
+pub(crate) fn holders(home_key: &str, wanted: impl Fn(&Path) -> bool) -> HashMap<PathBuf, u32> {
+    let mut found = HashMap::new();
+    for pid in every_pid().into_iter().filter(|pid| *pid != std::process::id()) {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let open = files.filter_map(|file| fs::read_link(file.path()).ok()).filter(|path| wanted(path));
+        let mut open = open.peekable();
+        if open.peek().is_some() && !descends_from_agent(pid, home_key) {
+            found.extend(open.map(|path| (path, pid)));
+        }
+    }
+    found
+}
+
 /// Ends everything that carries a marker of the home with this key: what an earlier daemon left behind.
 /// Blocks for as long as that takes, a second at most.
 pub fn sweep(home_key: &str) -> Vec<Swept> {
@@ -220,6 +241,21 @@ mod tests {
         assert!(!Process { started: this.started + 1, ..this }.runs());
         // Were it taken for the same, this test would not survive it.
         Process { started: this.started + 1, ..this }.kill();
+    }
+
+    #[test]
+    fn a_file_that_another_process_has_open_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("talk.jsonl");
+        let file = fs::File::create(&path).unwrap();
+        let mut command = std::process::Command::new("sleep");
+        #[expect(clippy::disallowed_methods, reason = "no agent: something that holds a file")]
+        let mut other = command.arg("600").stdin(file).spawn().unwrap();
+        let held = holders("no-such-home", |open| open == path);
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(held, HashMap::from([(path.clone(), other.id())]));
+        assert_eq!(holders("no-such-home", |open| open == path), HashMap::new(), "nobody has it now");
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub(super) async fn without_lost_conversation(
     let own = launch.resume.as_ref().filter(|point| !point.fork && launch.generation.0 > 1);
     let Some(session) = own.map(|point| point.agent_session.clone()) else { return (launch, None) };
     let Ok(environment) = environment(supervision, &launch.spec.env) else { return (launch, None) };
-    let home = history::home(&environment.variables);
+    let home = history::home(&environment.variables, &supervision.home_key);
     let holds = tokio::task::spawn_blocking(move || home.is_none_or(|home| home.holds(&session)));
     if holds.await.unwrap_or(true) {
         return (launch, None);
@@ -146,6 +146,7 @@ impl Plan<'_> {
         let spec = &self.launch.spec;
         may_bypass(spec.mode.as_deref(), &spec.env, self.supervision)?;
         let mut environment = environment(self.supervision, &spec.env)?;
+        self.require_unheld(&environment).await?;
         if let Some(expected) = expected {
             environment.variables.push((SECRET.into(), expected.secret.reveal().into()));
             environment.variables.sort();
@@ -156,13 +157,27 @@ impl Plan<'_> {
         Ok(Program { agent: KIND.into(), command, folder: spec.cwd.clone(), environment })
     }
 
+    /// Refuses to go on with a conversation that another program has open.
+    async fn require_unheld(&self, environment: &Environment) -> Result<(), String> {
+        let Some(point) = self.launch.resume.as_ref().filter(|point| !point.fork) else { return Ok(()) };
+        let home = history::home(&environment.variables, &self.supervision.home_key);
+        let session = point.agent_session.clone();
+        let holder = tokio::task::spawn_blocking(move || home?.held_by(&session)).await.ok().flatten();
+        holder.map_or(Ok(()), |process| {
+            Err(format!(
+                "the process {process} has this conversation open, and the two would go on without each other; end that \
+                 one and resume, or fork this session"
+            ))
+        })
+    }
+
     /// The CLI forks at one of its own uuids, which only its file has; the log knows messages by the model's id.
     async fn fork_point(&self, environment: &Environment) -> Result<Option<String>, String> {
         let Some(point) = &self.launch.resume else { return Ok(None) };
         let Some(message) = point.at_message.as_ref().or(point.last_message.as_ref()) else {
             return Ok(None);
         };
-        let found = match history::home(&environment.variables) {
+        let found = match history::home(&environment.variables, &self.supervision.home_key) {
             Some(home) => written_line(home, &point.agent_session, message).await,
             None => None,
         };

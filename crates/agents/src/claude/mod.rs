@@ -108,7 +108,7 @@ impl Claude {
     /// The conversations that the CLI has on disk.
     pub fn history(&self) -> Option<history::Home> {
         let environment = launch::environment(&self.supervision, &self.config.env).ok()?;
-        history::home(&environment.variables)
+        history::home(&environment.variables, &self.supervision.home_key)
     }
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Asking {
     /// The notification that may be waited for, and what it told before anyone did.
     listens_for: &'static str,
     heard: VecDeque<Value>,
+    /// Whose agents are ours.
+    pub(super) home_key: String,
 }
 
 impl Asking {
@@ -61,7 +63,7 @@ impl Asking {
         prober.program().map_err(Unanswered::NotInstalled)?;
         let (program, home_key) = prober.app_server().await.map_err(Unanswered::Lost)?;
         let codex = asking::Asking::begin(program, &home_key, DIALECT).await?;
-        let mut asking = Self { codex, listens_for, heard: VecDeque::new() };
+        let mut asking = Self { codex, listens_for, heard: VecDeque::new(), home_key };
         let begun = asking.ask("initialize", Some(hello())).await;
         if let Err(error) = begun {
             asking.end().await;

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Environment, Supervision,
-    child::{Program, environment as variables},
+    child::{Program, environment as variables, processes},
     prices::Prices,
 };
 
@@ -102,6 +102,22 @@ impl Plan<'_> {
         let environment = environment(self.supervision, &spec.env, command.first().map(Path::new))?;
         command.push("app-server".into());
         Ok(Program { agent: KIND.into(), command, folder: spec.cwd.clone(), environment })
+    }
+
+    /// Refuses to go on with a thread that another program has open: before 0.166 Codex writes into its file all the same, and
+    /// neither sees what the other says.
+    pub(super) async fn require_unheld(&self) -> Result<(), String> {
+        let Some(point) = self.launch.resume.as_ref().filter(|point| !point.fork) else { return Ok(()) };
+        let (file, home_key) = (format!("-{}.jsonl", point.agent_session), self.supervision.home_key.clone());
+        let is_its =
+            move |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&file));
+        let held = tokio::task::spawn_blocking(move || processes::holders(&home_key, is_its)).await;
+        held.unwrap_or_default().into_values().next().map_or(Ok(()), |process| {
+            Err(format!(
+                "the process {process} has this conversation open, and the two would go on without each other; end that \
+                 one and resume, or fork this session"
+            ))
+        })
     }
 
     /// What the conversation begins with.

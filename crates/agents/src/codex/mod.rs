@@ -72,7 +72,10 @@ impl Codex {
         let found = self.prober.found().await;
         let plan = launch::Plan { launch: &launch, config: &self.config, supervision: &self.supervision };
         let (program, version) = match found {
-            Ok(found) => (plan.program(found.command), Some(found.version)),
+            Ok(found) => {
+                let unheld = plan.require_unheld().await;
+                (unheld.and_then(|()| plan.program(found.command)), Some(found.version))
+            }
             Err(why) => (Err(why), None),
         };
         let translator = Box::new(translate::Translate::new(plan.setup()));

@@ -1,7 +1,7 @@
 //! Past conversations: the threads that Codex has kept. How it keeps them is its own, so Codex itself is asked, and puts
 //! away what is to be put away. Nothing is written here.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use portolan_core::{
     Event, Generation, Millis, Seq, SessionId,
@@ -20,6 +20,7 @@ use super::{
     wire::{some_text, text},
 };
 use crate::{
+    child::processes,
     driver::{Translator as _, Turnout},
     prices::Prices,
 };
@@ -102,12 +103,17 @@ impl Asking {
     async fn threads(&mut self, query: &PastQuery) -> Result<Vec<PastSession>, PastError> {
         let (limit, archived) = (query.limit, query.place == PastPlace::Archived);
         let (mut found, mut cursor) = (Vec::<PastSession>::new(), Value::Null);
+        let mut files = HashMap::new();
         for _ in 0..PAGES {
             // Without a word about providers Codex lists those of the configured one alone.
             let params = json!({ "limit": PAGE, "cursor": cursor, "sortKey": "updated_at", "modelProviders": [],
                 "sourceKinds": ["cli", "vscode", "exec", "appServer"], "archived": archived });
             let page = self.ask("thread/list", Some(params)).await?;
-            let rows: Vec<_> = page["data"].as_array().into_iter().flatten().filter_map(summary).collect();
+            let told = || page["data"].as_array().into_iter().flatten();
+            let rows: Vec<_> = told().filter_map(summary).collect();
+            files.extend(
+                told().filter_map(|row| Some((some_text(row, "path")?.into(), some_text(row, "id")?))),
+            );
             let query = query.clone();
             // Where a folder really lies is looked up on disk.
             let admitted = tokio::task::spawn_blocking(move || {
@@ -127,6 +133,10 @@ impl Asking {
             }
         }
         found.truncate(limit);
+        let holders = holders(self.home_key.clone(), files).await;
+        for row in &mut found {
+            row.held_by = holders.get(&row.past).copied();
+        }
         Ok(found)
     }
 
@@ -161,6 +171,20 @@ impl Asking {
     }
 }
 
+/// Which process has which thread open: it keeps the thread's file open. Codex before 0.166 would write into that file
+/// beside it, and neither would see the other.
+async fn holders(home_key: String, files: HashMap<PathBuf, String>) -> HashMap<String, u32> {
+    let look = move || {
+        // What a process has open is told by its real path.
+        let real = |(path, id): (PathBuf, String)| (path.canonicalize().unwrap_or(path), id);
+        let files: HashMap<_, _> = files.into_iter().map(real).collect();
+        let held = processes::holders(&home_key, |path| files.contains_key(path));
+        let name = |(path, process): (PathBuf, u32)| Some((files.get(&path)?.clone(), process));
+        held.into_iter().filter_map(name).collect()
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
 impl From<Unanswered> for PastError {
     fn from(unanswered: Unanswered) -> Self {
         let unknown = ["not found", "not loaded", "no rollout", "invalid thread id"];
@@ -187,6 +211,7 @@ fn summary(thread: &Value) -> Option<PastSession> {
         started_at: seconds("createdAt"),
         updated_at: seconds("updatedAt").unwrap_or(Millis(0)),
         version: some_text(thread, "cliVersion"),
+        held_by: None,
     })
 }
 
@@ -278,6 +303,7 @@ mod tests {
             started_at: Some(Millis(7000)),
             updated_at: Millis(9000),
             version: Some("0.166.0".into()),
+            held_by: None,
         };
         assert_eq!(summary(&thread), Some(expected));
         assert_eq!(

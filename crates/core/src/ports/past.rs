@@ -116,6 +116,9 @@ pub struct PastSession {
     /// The version of the agent that began it, where told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The process that has it open now, where one is seen: whoever goes on with it beside that one splits it in two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<u32>,
 }
 
 /// Something that was said or done.

@@ -187,6 +187,9 @@ impl Registry {
         let capabilities = found.agent.capabilities();
         Capabilities::require(capabilities.session_resume, &kind, "take up a past conversation")?;
         Capabilities::require(!asked.copy || capabilities.session_fork, &kind, "go on in a copy")?;
+        if let Some(process) = found.session.held_by.filter(|_| !asked.copy) {
+            return Err(held(process, &capabilities));
+        }
         let spec = filled(asked.spec, &found)?;
         let (spec, _) = self.admit(who, spec).await?;
         // Never the session that an earlier try was promised: what that one wrote may be just about to be deleted.
@@ -373,6 +376,16 @@ fn filled(asked: SessionSpec, found: &Found) -> Result<SessionSpec, Refusal> {
     spec.name = spec.name.or_else(|| Some(title).filter(|title| !title.trim().is_empty()));
     spec.resume = Some(found.session.past.clone());
     Ok(spec)
+}
+
+/// Another program goes on with the conversation: neither would see what the other says.
+fn held(process: u32, capabilities: &Capabilities) -> Refusal {
+    let copy = if capabilities.session_fork { ", or go on in a copy (`--fork`)" } else { "" };
+    let message = format!(
+        "the process {process} has this conversation open, and the two would go on without each other; end that one \
+         first{copy}"
+    );
+    Refusal::new(RefusalCode::Invalid, message)
 }
 
 /// Two agents can keep the same conversation: a program and what speaks for it. It is told once, by the one under which it

@@ -76,7 +76,7 @@ fn table(past: &[PastDescription], now: Millis, home: Option<&Path>) -> String {
             id,
             clean::line(&one.agent),
             age(now.0 - one.past.updated_at.0),
-            session.unwrap_or_else(|| "-".into()),
+            session.or_else(|| Some(format!("open in {}", one.past.held_by?))).unwrap_or_else(|| "-".into()),
             one.past.cwd.as_deref().map_or_else(|| "-".into(), |cwd| cut(shown(cwd, home))),
             cut(clean::line(&one.past.title)),
         ]);
@@ -190,6 +190,7 @@ mod tests {
                 started_at: None,
                 updated_at: Millis(0),
                 version: None,
+                held_by: None,
             },
             session,
         };

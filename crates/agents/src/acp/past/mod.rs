@@ -354,6 +354,7 @@ fn row(told: &Value) -> Option<PastSession> {
         started_at,
         updated_at: time(&told["updatedAt"]).or(started_at).unwrap_or(Millis(0)),
         version: None,
+        held_by: None,
         past,
     })
 }
@@ -420,6 +421,7 @@ mod tests {
             started_at: Some(Millis(1_794_706_010_000)),
             updated_at: Millis(1_794_706_011_000),
             version: None,
+            held_by: None,
         };
         assert_eq!(row(&told), Some(expected));
         assert_eq!(row(&past("a", "soon")).unwrap().title, "the mast");

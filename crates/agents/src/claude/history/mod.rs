@@ -9,7 +9,7 @@ mod read;
 mod tests;
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     ffi::{OsStr, OsString},
     fs,
     ops::ControlFlow,
@@ -21,9 +21,11 @@ use portolan_core::{
     Millis,
     ports::{Boxed, PAST_PIECES, Past, PastEntry, PastError, PastPiece, PastQuery, PastSession},
 };
+use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use self::lines::Told;
+use crate::child::processes::{Process, descends_from_agent};
 
 /// Files that are looked at for a list, the newest first.
 const LISTED: usize = 10_000;
@@ -38,16 +40,21 @@ const TITLE: usize = 80;
 #[derive(Clone, Debug)]
 pub struct Home {
     projects: PathBuf,
+    /// One file per process that runs.
+    processes: PathBuf,
+    /// Whose agents are ours.
+    home_key: String,
 }
 
 /// Where the CLI keeps its conversations, by the environment that it runs in.
-pub fn home(variables: &[(OsString, OsString)]) -> Option<Home> {
+pub fn home(variables: &[(OsString, OsString)], home_key: &str) -> Option<Home> {
     let value = |wanted: &str| {
         variables.iter().find(|(name, value)| name == wanted && !value.is_empty()).map(|(_, value)| value)
     };
     let own = value("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let folder = own.or_else(|| value("HOME").map(|home| PathBuf::from(home).join(".claude")))?;
-    Some(Home { projects: folder.join("projects") })
+    let (projects, processes) = (folder.join("projects"), folder.join("sessions"));
+    Some(Home { projects, processes, home_key: home_key.to_owned() })
 }
 
 impl Past for Home {
@@ -96,7 +103,42 @@ impl Home {
         files.retain(|(_, path)| names.insert(path.file_name().map(OsStr::to_owned)));
         let files = files.into_iter().take(LISTED);
         let told = files.filter_map(|(updated_at, path)| summary(&path, updated_at));
-        told.filter(|past| query.admits(past.cwd.as_deref())).take(query.limit).collect()
+        let mut listed: Vec<PastSession> =
+            told.filter(|past| query.admits(past.cwd.as_deref())).take(query.limit).collect();
+        let holders = self.holders();
+        for past in &mut listed {
+            past.held_by = holders.get(&past.past).copied();
+        }
+        listed
+    }
+
+    /// Which process has which conversation open, without those that Portolan runs. Only versions that keep a file per process
+    /// tell (2.1.325 does). Blocks.
+    fn holders(&self) -> HashMap<String, u32> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Running {
+            pid: u32,
+            /// In ticks since the machine started.
+            proc_start: Option<String>,
+            session_id: String,
+        }
+        let files = entries(&self.processes).into_iter().filter(|path| changed(path).is_some());
+        let told = files.filter_map(|path| serde_json::from_slice::<Running>(&fs::read(path).ok()?).ok());
+        let runs = |told: &Running| {
+            // A file that its process could not take away may tell of a number that another process has by now.
+            let started = told.proc_start.as_ref().map(|started| started.parse::<u64>().ok());
+            Process::of(told.pid).is_some_and(|process| {
+                process.runs() && started.is_none_or(|started| started == Some(process.started))
+            }) && !descends_from_agent(told.pid, &self.home_key)
+        };
+        told.filter(runs).map(|told| (told.session_id, told.pid)).collect()
+    }
+
+    /// The process of somebody else that has this conversation open: the CLI resumes it all the same, both go on without each
+    /// other, and of one of the two branches nothing is seen again. Blocks.
+    pub(super) fn held_by(&self, session: &str) -> Option<u32> {
+        self.holders().remove(session)
     }
 
     /// A conversation with its subagents, entry by entry, until the taker has had enough. Blocks.
@@ -168,8 +210,15 @@ fn changed(path: &Path) -> Option<Millis> {
 /// A file's line in a list; `None` where it holds no conversation.
 fn summary(path: &Path, updated_at: Millis) -> Option<PastSession> {
     let past = path.file_stem()?.to_str()?.to_owned();
-    let mut past =
-        PastSession { past, cwd: None, title: String::new(), started_at: None, updated_at, version: None };
+    let mut past = PastSession {
+        past,
+        cwd: None,
+        title: String::new(),
+        started_at: None,
+        updated_at,
+        version: None,
+        held_by: None,
+    };
     let (mut prompt, mut speaks) = (None, false);
     lines::each(path, HEAD, |line| {
         let Some(told) = Told::of(line) else { return ControlFlow::Continue(()) };

@@ -10,6 +10,7 @@ use portolan_core::{
 use serde_json::{Value, json};
 
 use super::{Home, home};
+use crate::child::processes::Process;
 
 const SESSION: &str = "0aaaaaaa-0000-4000-8000-000000000001";
 
@@ -78,7 +79,7 @@ fn kept(folder: &Path, note: &Value) -> Home {
         ],
     );
     fs::write(agent.with_extension("meta.json"), note.to_string()).unwrap();
-    home(&[("HOME".into(), folder.into())]).unwrap()
+    home(&[("HOME".into(), folder.into())], "no-such-home").unwrap()
 }
 
 fn query() -> PastQuery {
@@ -180,7 +181,7 @@ fn a_message_is_found_by_the_models_id_and_a_path_is_no_session() {
 fn the_folder_follows_the_environment_of_the_cli() {
     let variables = |pairs: &[(&str, &str)]| {
         let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        home(&pairs).map(|home| home.projects.display().to_string())
+        home(&pairs, "no-such-home").map(|home| home.projects.display().to_string())
     };
     assert_eq!(variables(&[("HOME", "/h")]).as_deref(), Some("/h/.claude/projects"));
     assert_eq!(variables(&[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "/c")]).as_deref(), Some("/c/projects"));
@@ -309,4 +310,28 @@ fn a_pipe_among_the_files_holds_nobody_up() {
     assert_eq!(home.list_now(&query()).len(), 1);
     assert!(matches!(read(&home, "1bbb"), Err(PastError::NotFound(_))));
     assert!(!read(&home, SESSION).unwrap().is_empty());
+}
+
+// issue 15, item 32
+#[test]
+fn a_conversation_that_a_living_process_has_open_is_told_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = kept(folder.path(), &json!({ "type": "summary" }));
+    let query = PastQuery { limit: 10, ..PastQuery::default() };
+    let session = home.list_now(&query)[0].past.clone();
+    assert_eq!(home.held_by(&session), None, "nobody has it open");
+    let running = folder.path().join(".claude/sessions");
+    std::fs::create_dir_all(&running).unwrap();
+    let process = Process::of(std::process::id()).unwrap();
+    let write = |started: u64| {
+        let told = json!({ "pid": process.pid, "procStart": started.to_string(), "sessionId": session, "kind":
+            "interactive", "status": "idle" });
+        std::fs::write(running.join(format!("{}.json", process.pid)), told.to_string()).unwrap();
+    };
+    std::fs::write(running.join("1.json"), "half a file {").unwrap();
+    write(process.started);
+    assert_eq!(home.held_by(&session), Some(process.pid));
+    assert_eq!(home.list_now(&query)[0].held_by, Some(process.pid));
+    write(process.started + 1);
+    assert_eq!(home.held_by(&session), None, "that process has ended, and its number is used again");
 }

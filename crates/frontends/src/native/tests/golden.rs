@@ -51,6 +51,7 @@ fn past(session: Option<SessionId>) -> PastDescription {
         started_at: Some(Millis(1)),
         updated_at: Millis(2),
         version: session.map(|_| "2.1.325".into()),
+        held_by: None,
     };
     PastDescription { agent: "claude".into(), past, session }
 }
