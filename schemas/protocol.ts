@@ -519,6 +519,10 @@ steering: boolean,
  */
 session_resume: boolean,
 /**
+ * Taking it up again loses nothing, however often: the process may be ended while it has nothing to do.
+ */
+reliable_resume?: boolean,
+/**
  * The model can change in a running session.
  */
 model_switching: boolean,
@@ -1704,7 +1708,7 @@ stderr?: string, };
 /**
  * Why a process ended.
  */
-export type ExitReason = "stopped" | "finished" | "failed" | "not_started" | "not_ready" | "link_down" | "misbehaved" | "daemon_gone";
+export type ExitReason = "stopped" | "finished" | "failed" | "not_started" | "not_ready" | "link_down" | "misbehaved" | "daemon_gone" | "idle";
 
 /**
  * A change to a file.
@@ -2157,7 +2161,11 @@ updated_at: Millis,
 /**
  * The version of the agent that began it, where told.
  */
-version?: string, };
+version?: string,
+/**
+ * The process that has it open now, where one is seen: whoever goes on with it beside that one splits it in two.
+ */
+held_by?: number, };
 
 /**
  * One step of a plan.
@@ -2935,6 +2943,10 @@ generation: Generation,
  */
 pid?: number,
 /**
+ * Somebody stopped the agent, and nobody has asked for it since.
+ */
+stopped: boolean,
+/**
  * What the agent told about itself.
  */
 agent: AgentInfo,
@@ -3062,6 +3074,10 @@ status: Status,
  * What went wrong, with status `error`.
  */
 error?: string,
+/**
+ * Its agent had nothing to do and was ended, and the next prompt starts it again. `status` is `terminated` then.
+ */
+asleep: boolean,
 /**
  * Put away.
  */

@@ -70,7 +70,7 @@ impl Server {
             Kind::Portolan => {
                 let agent = serde_json::json!([ourselves, "agent"]);
                 let settings = format!(
-                    "[listen]\naddress = \"127.0.0.1:0\"\n\n[agents.claude]\ncommand = {agent}\ntransport = \"stdio\"\n"
+                    "[listen]\naddress = \"127.0.0.1:0\"\n\n[limits]\nagents_at_once = 0\n\n[agents.claude]\ncommand = {agent}\ntransport = \"stdio\"\n"
                 );
                 fs::write(folder.path().join("portolan.toml"), settings)?;
                 let mut command = Command::new(program);

@@ -101,6 +101,9 @@ pub struct Capabilities {
     pub steering: bool,
     /// A session can be taken up again after its process has ended.
     pub session_resume: bool,
+    /// Taking it up again loses nothing, however often: the process may be ended while it has nothing to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reliable_resume: bool,
     /// The model can change in a running session.
     pub model_switching: bool,
     /// There are permission modes.
@@ -186,6 +189,7 @@ impl Default for Capabilities {
             interrupt: false,
             steering: false,
             session_resume: false,
+            reliable_resume: false,
             model_switching: false,
             permission_modes: false,
             permission_mode_switching_mid_session: false,

@@ -79,19 +79,19 @@ impl Client {
         Ok(())
     }
 
-    /// The session to use where none is named: the one made or chosen last while its agent lives, then the newest that
-    /// lives. Never one that this client may not see.
+    /// The session to use where none is named: the one made or chosen last while its agent lives or is asleep, then the
+    /// newest of which that is so. Never one that this client may not see.
     pub async fn active(&self) -> Result<Option<Session>, Refusal> {
         let chosen = *self.chosen();
         if let Some(session) = chosen
             && let Ok(snapshot) = self.registry.snapshot(&self.who, session).await
-            && snapshot.state.summary.is_live()
+            && snapshot.state.summary.is_open()
         {
             return Ok(Some(self.session(session)));
         }
-        let living = SessionQuery { archived: None, live: true, before: None, limit: u32::MAX };
-        let living = self.registry.list(&self.who, living).await?;
-        Ok(living.iter().find(|summary| summary.is_live()).map(|summary| self.session(summary.session)))
+        let all = SessionQuery { archived: None, live: false, before: None, limit: u32::MAX };
+        let all = self.registry.list(&self.who, all).await?;
+        Ok(all.iter().find(|summary| summary.is_open()).map(|summary| self.session(summary.session)))
     }
 
     fn chosen(&self) -> MutexGuard<'_, Option<SessionId>> {

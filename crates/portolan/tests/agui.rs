@@ -170,6 +170,24 @@ fn a_thread_survives_a_restart_and_a_slow_turn_is_stopped() {
     assert_eq!(kinds(&slow.events()).last().map(String::as_str), Some("RUN_FINISHED"));
 }
 
+// issue 15, item 20
+#[test]
+fn a_thread_whose_agent_is_asleep_goes_on_with_its_next_run() {
+    let home = demo("[limits]\nagents_at_once = 1\n");
+    let client = Client::of(&home);
+    assert_eq!(texts(&client.run("t1", "u1", "say one").events()), "one");
+    assert_eq!(texts(&client.run("t2", "u2", "say two").events()), "two");
+    let asleep = || {
+        let list = home.json(["ls"]);
+        let one = |summary: &Value| (summary["turns"].clone(), summary["asleep"] == true);
+        list.as_array().unwrap().iter().map(one).collect::<Vec<_>>()
+    };
+    // The newest stands first.
+    assert_eq!(asleep(), [(json!(1), false), (json!(1), true)]);
+    assert_eq!(texts(&client.run("t1", "u3", "say three").events()), "three");
+    assert_eq!(asleep(), [(json!(1), true), (json!(2), false)], "in the session that it had");
+}
+
 // covers: 004-001, 004-085
 #[test]
 fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {

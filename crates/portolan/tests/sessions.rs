@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::io::{Read as _, Write as _};
+
 use portolan_testkit::daemon::{Home, wait_for};
 use serde_json::{Value, json};
 
@@ -503,4 +505,90 @@ fn what_had_nothing_to_do_says_so() {
     assert_eq!(home.run(["resume", &session]).ok().trim(), "the agent was running already");
     home.run(["stop", &session]).ok();
     assert_eq!(home.run(["stop", &session]).ok().trim(), "the agent was not running");
+}
+
+/// A request over REST, as a client without any of our code makes it.
+fn rest(home: &Home, path: &str, body: &Value) -> Value {
+    let address = home.record().unwrap()["url"].as_str().unwrap().replace("http://", "");
+    let token = std::fs::read_to_string(home.path().join("token")).unwrap();
+    let mut stream = std::net::TcpStream::connect(&address).unwrap();
+    let body = body.to_string();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        token.trim(),
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap_or_else(|_| panic!("{answer}"))
+}
+
+// issue 15, item 14
+#[test]
+fn what_a_kill_has_parked_is_said_and_runs_once_its_sender_comes_again() {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    // An agent that takes its time to start: the prompt is accepted, and never on its way.
+    let starts = home.path().join("starts");
+    let script =
+        format!("test \"$0\" = --version && exit; echo start >>{}; exec sleep 600", starts.display());
+    let agent = json!(["sh", "-c", script]);
+    home.configure(&format!("[agents.slow]\ncommand = {agent}\n[agents.demo.env]\nDEMO_PACE_MS = \"0\"\n"));
+    home.up();
+    let started = || std::fs::read_to_string(&starts).unwrap_or_default().lines().count();
+    let content = json!([{ "type": "text", "text": "say fair winds" }]);
+    let spec = json!({ "agent": "slow", "cwd": home.path(), "prompt": content });
+    let create = json!({ "id": "made-before-the-kill", "spec": spec });
+    let session = rest(&home, "/api/v1/sessions", &create)["session"]["session"].as_str().unwrap().to_owned();
+    wait_for("the start", || (started() == 1).then_some(()));
+    home.kill();
+    home.up();
+    let told = "1 prompt waits; resume starts it";
+    assert!(home.run(["ls"]).ok().contains(told), "{:?}", home.run(["ls"]));
+    assert!(home.run(["show", &session]).ok().contains(told));
+    assert_eq!(started(), 1, "the start of the daemon starts no agent");
+    let again = rest(&home, "/api/v1/sessions", &create);
+    assert_eq!(again["session"]["session"], session.as_str(), "{again}");
+    wait_for("the second start", || (started() == 2).then_some(()));
+    // The same with a prompt of its own.
+    home.kill();
+    home.up();
+    let path = format!("/api/v1/sessions/{session}/commands");
+    let prompt = json!({ "id": "said-before-the-kill", "name": "prompt", "content": content });
+    rest(&home, &path, &prompt);
+    wait_for("the third start", || (started() == 3).then_some(()));
+    home.kill();
+    home.up();
+    assert!(home.run(["ls"]).ok().contains("2 prompts wait; resume starts them"));
+    let receipt = rest(&home, &path, &prompt);
+    assert_eq!(receipt["receipt"]["stage"], "accepted", "{receipt}");
+    wait_for("the fourth start", || (started() == 4).then_some(()));
+}
+
+// issue 15, item 20
+#[test]
+fn an_agent_that_makes_room_for_another_is_asleep_and_goes_on_with_the_next_prompt() {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    home.configure("[limits]\nagents_at_once = 1\n[agents.demo.env]\nDEMO_PACE_MS = \"0\"\n");
+    home.up();
+    let first = new(&home, "say one");
+    idle(&home, &first);
+    let second = new(&home, "say two");
+    idle(&home, &second);
+    assert_eq!(home.agents(&first), [0; 0], "its processes are gone");
+    let list = home.run(["ls"]).ok();
+    let line = list.lines().find(|line| line.ends_with("say one")).unwrap().to_owned();
+    assert!(line.contains("asleep"), "{list}");
+    let why = entries(&home, &first).into_iter().rev().find(|entry| entry["event"]["type"] == "agent_exited");
+    let exit = why.unwrap()["event"]["exit"].clone();
+    assert_eq!(exit["reason"], "idle");
+    assert!(exit["message"].as_str().unwrap().contains("at most 1 run at once"), "{exit}");
+    home.run(["send", "--wait", &first, "say", "three"]).ok();
+    assert_eq!(state(&home, &second)["summary"]["asleep"], true);
+    // Where each has something to do, one more is refused with the way out.
+    home.run(["send", &first, "slow"]).ok();
+    let refused = home.run(["new", "demo", "say", "four"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("limits.agents_at_once"), "{refused:?}");
 }

@@ -2,10 +2,17 @@
 
 import type { Capabilities, SpecOption, Status, Summary } from "@portolan/client";
 
-/** A status in the words of the command line. */
-export function stateOf(status: Status): string {
+/** Where a session stands, in the words of the command line. */
+export function stateOf({ status, asleep }: Pick<Summary, "status" | "asleep">): string {
+  if (asleep) return "asleep";
   const words: Partial<Record<Status, string>> = { connected: "ready", active: "working", terminated: "ended", error: "failed" };
   return words[status] ?? status;
+}
+
+/** Prompts that wait for an agent that nothing starts by itself. */
+export function parked({ status, queued }: Pick<Summary, "status" | "queued">): string | undefined {
+  if (!queued || (status !== "terminated" && status !== "error")) return undefined;
+  return queued === 1 ? "1 prompt waits; resume starts it" : `${queued} prompts wait; resume starts them`;
 }
 
 export function nameOf(summary: Pick<Summary, "name" | "session"> | undefined, session = ""): string {
@@ -66,6 +73,7 @@ const ABLE: [keyof Capabilities, does: string, cannot: string][] = [
   ["interrupt", "can be interrupted", "be interrupted"],
   ["steering", "takes prompts into a turn that runs", "take prompts into a turn that runs"],
   ["session_resume", "resumes", "be resumed once it has ended"],
+  ["reliable_resume", "sleeps while it has nothing to do", "sleep while it has nothing to do"],
   ["session_fork", "forks", "be forked"],
   ["session_fork_at", "forks at any prompt", "be forked at a prompt"],
   ["model_switching", "switches models", "change its model while it runs"],

@@ -1,6 +1,6 @@
 import type { Capabilities } from "@portolan/client";
 import { expect, test } from "vitest";
-import { abilities, inabilities, modeLabel, modeWarning, untaken } from "../src/words.ts";
+import { abilities, inabilities, modeLabel, modeWarning, parked, stateOf, untaken } from "../src/words.ts";
 
 const can = (more: Partial<Capabilities>): Capabilities => ({ options: [], ...more }) as unknown as Capabilities;
 
@@ -21,4 +21,11 @@ test("a mode that asks nobody says so before it is chosen", () => {
   expect([modeWarning(modes, "default"), modeWarning(modes, "acceptEdits")]).toEqual(["", ""]);
   expect(modeWarning(modes, "yolo")).toContain("allow_bypass = true");
   expect(modeWarning(modes, "anything else")).toContain("takes an owner");
+});
+
+test("a session says that its agent is asleep, and what waits for one that does not run", () => {
+  expect([stateOf({ status: "terminated" }), stateOf({ status: "terminated", asleep: true })]).toEqual(["ended", "asleep"]);
+  expect(parked({ status: "terminated", queued: 1 })).toBe("1 prompt waits; resume starts it");
+  expect(parked({ status: "error", queued: 2 })).toBe("2 prompts wait; resume starts them");
+  expect([parked({ status: "active", queued: 1 }), parked({ status: "terminated", queued: 0 })]).toEqual([undefined, undefined]);
 });

@@ -54,6 +54,14 @@ pub struct Known {
     pub remark: &'static str,
 }
 
+impl Known {
+    /// Taking up its conversation loses nothing, however often: seen with the real program, which one that nobody has run is
+    /// not. Gemini CLI deletes the file of a conversation that is taken up a second time.
+    pub fn resumes_reliably(&self) -> bool {
+        self.tested.is_some() && !self.loses_young
+    }
+}
+
 /// Of which folders an agent tells the conversations that it has kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lists {

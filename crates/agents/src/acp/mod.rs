@@ -230,6 +230,7 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         interrupt: true,
         steering: false,
         session_resume: true,
+        reliable_resume: known.resumes_reliably(),
         model_switching: true,
         permission_modes: true,
         permission_mode_switching_mid_session: true,

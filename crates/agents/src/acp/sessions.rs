@@ -288,6 +288,7 @@ impl Translate {
         let before = &self.setup.capabilities;
         Capabilities {
             session_resume: offers.load || offers.resume,
+            reliable_resume: (offers.load || offers.resume) && self.setup.known.resumes_reliably(),
             session_fork: offers.fork,
             image_input: session.takes.images,
             cost_tracking: before.cost_tracking || session.tells_cost,

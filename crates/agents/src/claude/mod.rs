@@ -199,6 +199,7 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         // Nothing waits in Portolan's queue: what is said during a turn is with the agent at once.
         steering: false,
         session_resume: true,
+        reliable_resume: true,
         model_switching: true,
         permission_modes: true,
         permission_mode_switching_mid_session: true,

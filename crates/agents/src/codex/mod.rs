@@ -146,6 +146,7 @@ fn capabilities(config: &Config) -> Capabilities {
         interrupt: true,
         steering: true,
         session_resume: true,
+        reliable_resume: true,
         model_switching: true,
         permission_modes: true,
         permission_mode_switching_mid_session: true,

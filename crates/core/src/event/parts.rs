@@ -393,12 +393,14 @@ pub enum ExitReason {
     Misbehaved,
     /// The daemon ended under it.
     DaemonGone,
+    /// It had nothing to do and was ended; the next prompt starts it again.
+    Idle,
 }
 
 impl ExitReason {
     /// The session shows this as an error.
     pub fn is_error(self) -> bool {
-        !matches!(self, Self::Stopped | Self::Finished | Self::DaemonGone)
+        !matches!(self, Self::Stopped | Self::Finished | Self::DaemonGone | Self::Idle)
     }
 }
 

@@ -106,7 +106,11 @@ impl Registry {
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         match self.wake(session).await {
-            Ok(handle) => Ok(Known::Made(Box::new(handle.log.book().state().summary.clone()))),
+            Ok(handle) => {
+                // Whoever asks again waits for its first prompt, which the end of the daemon may have parked.
+                self.send_parked(&handle, None).await?;
+                Ok(Known::Made(Box::new(handle.log.book().state().summary.clone())))
+            }
             Err(refusal) if refusal.code == RefusalCode::NotFound => {
                 let deleted = self.shared.store.record(DELETED, session.to_string()).await.map_err(broken)?;
                 if deleted.is_none() {
@@ -258,6 +262,7 @@ impl Registry {
         spec: SessionSpec,
         fork: Option<Fork>,
     ) -> Result<Summary, Refusal> {
+        self.shared.crew.require_room()?;
         let now = self.shared.clock.now();
         let log = LogId::Session(session);
         let shown = spec.masked();

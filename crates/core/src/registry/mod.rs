@@ -36,13 +36,14 @@ pub(crate) use self::{asked::Asked, daemon::Daemon, shelf::ShelfRef};
 use crate::{
     Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode,
     Role, Seq, SessionId, Stored,
-    command::{Command, CommandKey, Receipt},
+    command::{Command, CommandKey, Receipt, Stage},
     log::{
         cursor::Cursor,
         delivery::{Mode, Presence, Snapshot, Start},
     },
     ports::{Agent, Clock, CommandRow, Page, Probe, SessionQuery, Store, StoreError},
     session::{
+        crew::Crew,
         machine::{Policy, masked},
         state::{State, Summary},
         task::{BIRTHS, Birth, Handle, Mail},
@@ -93,6 +94,7 @@ struct Shared {
     probes: Mutex<HashMap<String, Probe>>,
     clock: Clock,
     policy: Policy,
+    crew: Crew,
     daemon: Daemon,
     shelf: Shelf,
     creating: Mutex<std::collections::HashSet<CommandKey>>,
@@ -115,6 +117,7 @@ impl Registry {
             agents,
             probes: Mutex::default(),
             clock,
+            crew: Crew::new(policy.agents_at_once),
             policy,
             daemon,
             shelf: Shelf::default(),
@@ -285,7 +288,15 @@ impl Registry {
             && let Ok(stage) = serde_json::from_slice(&row.stage)
         {
             self.require_same(session, &row, &action).await?;
+            if stage == Stage::Accepted {
+                self.send_parked(&handle, Some(row.key)).await?;
+            }
             return Ok(Receipt { seq: row.seq, stage });
+        }
+        if matches!(action, Action::Prompt { .. } | Action::SendAgain { .. } | Action::Resume)
+            && !handle.log.book().state().summary.is_live()
+        {
+            self.shared.crew.require_room()?;
         }
         let command = Command { key, by: who.actor(), action };
         match command.action {
@@ -301,6 +312,23 @@ impl Registry {
                 }
             }
         }
+    }
+
+    /// Has a session start its agent where a prompt of this key, or any, waits for it because the daemon has ended.
+    pub(super) async fn send_parked(&self, handle: &Handle, key: Option<CommandKey>) -> Result<(), Refusal> {
+        let is_parked = handle.log.book().state().summary.parked().is_some();
+        if !is_parked {
+            return Ok(());
+        }
+        self.shared.crew.require_room()?;
+        let (reply, started) = oneshot::channel();
+        handle.mailbox.send(Mail::Again { key, reply }).await.map_err(|_| gone())?;
+        started.await.map_err(|_| gone())?
+    }
+
+    /// How many agents run, and how many may at once; `None` is any number.
+    pub fn agents_running(&self) -> (usize, Option<usize>) {
+        (self.shared.crew.running(), self.shared.crew.limit())
     }
 
     /// Refuses a command that came under the id of another one: its sender would else take it for done.

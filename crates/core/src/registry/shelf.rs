@@ -194,6 +194,8 @@ impl Registry {
             shelf: self.shared.shelf.reference(),
             reins: reins.clone(),
             held: held_back,
+            crew: self.shared.crew.clone(),
+            idle_after: self.shared.policy.idle_after,
             published,
         };
         let shelf = self.shared.shelf.reference();

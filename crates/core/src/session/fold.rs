@@ -37,6 +37,7 @@ impl State {
                 cwd: spec.cwd.clone(),
                 status: Status::Starting,
                 error: None,
+                asleep: false,
                 archived: false,
                 created_at: at,
                 active_at: at,
@@ -53,6 +54,7 @@ impl State {
             capabilities: Capabilities::default(),
             generation: Generation(0),
             pid: None,
+            stopped: false,
             agent: AgentInfo::default(),
             thinking: None,
             activity: None,
@@ -175,6 +177,11 @@ impl State {
 
     fn take_command(&mut self, seq: Seq, by: Option<&Actor>, event: &Event) {
         let Event::CommandAccepted { key, action } = event else { return };
+        match **action {
+            Action::Stop | Action::Archive { archived: true } => self.stopped = true,
+            Action::Prompt { .. } | Action::SendAgain { .. } | Action::Resume => self.stopped = false,
+            _ => {}
+        }
         let content = match &**action {
             Action::Prompt { content } => content.clone(),
             Action::SendAgain { command } => {
@@ -247,7 +254,9 @@ impl Folded for State {
                 self.capabilities = (**capabilities).clone();
                 self.summary.status = Status::Starting;
                 self.summary.error = None;
+                self.summary.asleep = false;
                 self.pid = None;
+                self.stopped = false;
             }
             Event::AgentStarted { pid, version, capabilities, .. } => {
                 self.pid = *pid;
@@ -269,6 +278,7 @@ impl Folded for State {
             Event::AgentExited { exit, .. } => {
                 self.pid = None;
                 self.activity = None;
+                self.summary.asleep = exit.reason == ExitReason::Idle;
                 let failed = exit.reason.is_error();
                 self.summary.status = if failed { Status::Error } else { Status::Terminated };
                 self.summary.error = failed.then(|| exit.message.clone());

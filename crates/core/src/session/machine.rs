@@ -6,9 +6,11 @@
 
 mod admission;
 mod requests;
+mod rest;
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
+    num::NonZeroUsize,
     time::Duration,
 };
 
@@ -17,6 +19,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use self::requests::Opened;
+pub use self::rest::Rest;
 use super::{
     parts::Parts,
     settle::{self, Reach, command_row, receipt},
@@ -27,7 +30,7 @@ use crate::{
     access::Bypass,
     capabilities::{Asks, PromptQueue},
     command::{Command, CommandKey, Receipt, Stage},
-    event::{Content, Exit, Level, ResetReason, Setting, TurnOrigin, TurnOutcome, TurnResult},
+    event::{Content, Exit, ExitReason, Level, ResetReason, Setting, TurnOrigin, TurnOutcome, TurnResult},
     log::Book,
     ports::{Instruction, Op, OpenItem, Order, Report, Ticket},
     request::{Answer, Outcome},
@@ -46,8 +49,16 @@ const RECENT_COMMANDS: usize = 1024;
 /// How often an agent that failed is started again before its session stays down.
 const RESTARTS: u32 = 3;
 
-/// What sessions may do, and what is done about requests.
-#[derive(Clone, Debug, Default)]
+/// An agent that has had nothing to do for so long is ended, where nothing else is said. Long enough for a break, and short
+/// enough that an afternoon of conversations that were left does not fill the memory.
+pub const IDLE_AFTER: Duration = Duration::from_mins(30);
+
+/// How many agents run at once, where nothing else is said. A Claude Code that waits takes some 300 MB: so many of them fit into
+/// the memory of a usual machine, and are more than people keep busy at once.
+pub const AGENTS_AT_ONCE: NonZeroUsize = const { NonZeroUsize::new(32).unwrap() };
+
+/// What sessions may do, and what is done about requests and about agents with nothing to do.
+#[derive(Clone, Debug)]
 pub struct Policy {
     /// After this time a request is denied by itself; `None` waits for ever.
     pub request_deadline: Option<Duration>,
@@ -55,6 +66,24 @@ pub struct Policy {
     pub roots: std::sync::Arc<[std::path::PathBuf]>,
     /// Whether agents may work in modes in which they ask nobody.
     pub bypass: Bypass,
+    /// After this time with nothing to do an agent is ended, where taking its conversation up again loses nothing
+    /// ([`Capabilities::reliable_resume`]); the next prompt does so. `None` keeps it.
+    pub idle_after: Option<Duration>,
+    /// So many agents run at once at most; `None` is any number. To start one more, the one that has had nothing to do for
+    /// the longest time is ended.
+    pub agents_at_once: Option<NonZeroUsize>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            request_deadline: None,
+            roots: std::sync::Arc::default(),
+            bypass: Bypass::default(),
+            idle_after: Some(IDLE_AFTER),
+            agents_at_once: Some(AGENTS_AT_ONCE),
+        }
+    }
 }
 
 /// Something for the task to do that is neither an entry nor an instruction.
@@ -112,6 +141,12 @@ pub struct Machine {
     /// The start that is under way has failed for a reason that another one would meet too.
     hopeless: bool,
     shutting_down: bool,
+    /// Why the agent is being ended, where it is to go on with the next prompt.
+    rest: Option<Rest>,
+    /// It is asked for again while it is being ended: it starts again as soon as it has ended.
+    again: bool,
+    /// Something was set in the running agent that no later start sets.
+    unkept: bool,
 }
 
 impl Machine {
@@ -132,6 +167,9 @@ impl Machine {
             restarts: 0,
             hopeless: false,
             shutting_down: false,
+            rest: None,
+            again: false,
+            unkept: false,
         }
     }
 
@@ -199,6 +237,7 @@ impl Machine {
     ) -> Result<Receipt, Refusal> {
         let asked = fingerprint(&command.action);
         if let Some(receipt) = self.remembered(&command.key, asked)? {
+            self.send_parked(book.state(), Some(&command.key))?;
             return Ok(receipt);
         }
         self.admit(book.state(), &command.action)?;
@@ -244,6 +283,7 @@ impl Machine {
                     return self.had_nothing_to_do(book, now, seq, "the agent was not running");
                 }
                 receipt(book, now, seq, Stage::Sending);
+                (self.again, self.rest) = (false, None);
                 return self.stop_agent();
             }
             Action::Resume => {
@@ -264,6 +304,7 @@ impl Machine {
                 if archived && self.is_running() {
                     // An archived session keeps no process.
                     receipt(book, now, seq, Stage::Sending);
+                    (self.again, self.rest) = (false, None);
                     return self.stop_agent();
                 }
                 return done(book);
@@ -305,10 +346,15 @@ impl Machine {
             Action::Rewind { to, dry_run } => Order::Rewind { prompt: Ticket(to.0), dry_run },
             Action::McpStatus => Order::McpStatus,
             Action::McpReconnect { server } => Order::McpReconnect(server),
-            Action::McpToggle { server, enabled } => Order::McpToggle { server, enabled },
+            Action::McpToggle { server, enabled } => {
+                self.unkept = true;
+                Order::McpToggle { server, enabled }
+            }
             Action::McpSet { servers, keep } => {
                 if !keep {
                     self.servers.clear();
+                    // Who adds to those that are there adds them anew to the next start, as the tools of a page are.
+                    self.unkept = true;
                 }
                 self.servers.extend(servers);
                 Order::McpSet(self.servers.clone())
@@ -341,9 +387,13 @@ impl Machine {
     }
 
     fn start_agent(&mut self) {
-        if self.running == Running::No {
-            self.running = Running::Starting;
-            self.wants.push(Want::Start { after: Duration::ZERO });
+        match self.running {
+            Running::No => {
+                self.running = Running::Starting;
+                self.wants.push(Want::Start { after: Duration::ZERO });
+            }
+            Running::Stopping => self.again = true,
+            Running::Starting | Running::Ready => {}
         }
     }
 
@@ -362,10 +412,12 @@ impl Machine {
     /// No more commands from now on; the agent is ended by [`Machine::end`].
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
+        self.again = false;
     }
 
     /// Ends the agent.
     pub fn end(&mut self) {
+        (self.again, self.rest) = (false, None);
         self.stop_agent();
     }
 
@@ -378,6 +430,7 @@ impl Machine {
         resume: Option<String>,
     ) -> Generation {
         self.hopeless = false;
+        self.unkept = false;
         self.servers.clear();
         let generation = Generation(book.state().generation.0 + 1);
         let capabilities = Box::new(capabilities);
@@ -545,6 +598,12 @@ impl Machine {
         for seq in resumes {
             receipt(book, now, seq, Stage::Consumed { result: None });
         }
+        if generation > Generation(1)
+            && let Some(tokens) = book.state().thinking
+        {
+            // No start takes it as an option. Nobody waits for it: no entry has the number 0.
+            self.tell(book, Ticket(0), Order::SetThinking(Some(tokens)));
+        }
         self.pump(book, now);
     }
 
@@ -592,8 +651,17 @@ impl Machine {
         self.outbox.clear();
         self.settings.clear();
         let failed = exit.reason.is_error();
+        let rest = self.rest.take().filter(|_| asked_to && !failed);
+        let exit = match rest {
+            Some(rest) => Exit { reason: ExitReason::Idle, message: rest.words(), ..exit },
+            None => exit,
+        };
         settle::agent_ended(book, now, exit);
         self.parts.forget_closed(book.state());
+        if std::mem::take(&mut self.again) {
+            self.restarts = 0;
+            return self.start_agent();
+        }
         let can_resume =
             book.state().capabilities.session_resume && book.state().summary.agent_session.is_some();
         if !failed || asked_to || self.shutting_down || !(was_ready || self.restarts > 0) || !can_resume {

@@ -3,6 +3,7 @@
 //! - [`state`]: the state of a session, a fold of its entries
 //! - `fold`: how each entry changes it
 //! - [`machine`]: pure decisions, what to append and what to tell the agent, for every command and report
+//! - `crew`: how many agents run at once, and which of them makes room for another
 //! - `parts`: items that grow without end, in parts
 //! - [`open`]: what is open by its name, however much
 //! - `reins`: a hold on the agent for when nothing can be recorded
@@ -10,6 +11,7 @@
 //! - `task`: the loop that owns a session
 
 mod chunks;
+pub(crate) mod crew;
 mod fold;
 pub mod machine;
 pub mod open;

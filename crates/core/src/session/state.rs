@@ -55,6 +55,9 @@ pub struct Summary {
     /// What went wrong, with status `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Its agent had nothing to do and was ended, and the next prompt starts it again. `status` is `terminated` then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asleep: bool,
     /// Put away.
     #[serde(default)]
     pub archived: bool,
@@ -92,6 +95,23 @@ impl Summary {
     /// Its agent may still run, so a restart has to look after it.
     pub fn is_live(&self) -> bool {
         !matches!(self.status, Status::Terminated | Status::Error)
+    }
+
+    /// It goes on with the next word: its agent runs, or is asleep.
+    pub fn is_open(&self) -> bool {
+        self.is_live() || self.asleep
+    }
+
+    /// Prompts that wait for an agent that nothing starts by itself, in words.
+    pub fn parked(&self) -> Option<String> {
+        if self.is_live() {
+            return None;
+        }
+        match self.queued {
+            0 => None,
+            1 => Some("1 prompt waits; resume starts it".into()),
+            more => Some(format!("{more} prompts wait; resume starts them")),
+        }
     }
 }
 
@@ -223,6 +243,9 @@ pub struct State {
     /// The agent's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// Somebody stopped the agent, and nobody has asked for it since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// What the agent told about itself.
     pub agent: AgentInfo,
     /// The thinking budget, where set.

@@ -8,13 +8,14 @@ use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
 use super::{
     chunks::{CHUNK_DELAY, Chunks},
-    machine::{Machine, Want},
+    crew::{Berth, Crew},
+    machine::{Machine, Rest, Want},
     reins::Reins,
     state::{State, Summary},
 };
@@ -26,7 +27,9 @@ use crate::{
         Log, Tip,
         delivery::{Closed, Presence},
     },
-    ports::{Agent, AgentLink, Clock, Instruction, Launch, Op, Report, ResumePoint, StoreError, StoreHealth},
+    ports::{
+        Agent, AgentLink, Boxed, Clock, Instruction, Launch, Op, Report, ResumePoint, StoreError, StoreHealth,
+    },
     registry::{Asked, Daemon, ShelfRef},
 };
 
@@ -92,6 +95,9 @@ pub(crate) enum Mail {
     Command { command: Box<Command>, reply: oneshot::Sender<Result<Receipt, Refusal>> },
     /// Start the agent of a new session.
     Begin,
+    /// A prompt that was taken in before comes again: where the end of the daemon has parked it, start the agent. Without a
+    /// key, whichever is parked.
+    Again { key: Option<CommandKey>, reply: oneshot::Sender<Result<(), Refusal>> },
     /// End the agent, after the running turn or this time, and then the task.
     ShutDown { grace: Duration, reply: oneshot::Sender<()> },
     /// End the agent and the log.
@@ -130,6 +136,9 @@ pub(crate) struct Task {
     pub(crate) shelf: ShelfRef,
     pub(crate) reins: Reins,
     pub(crate) held: watch::Receiver<HashMap<CommandKey, u32>>,
+    pub(crate) crew: Crew,
+    /// An agent that has had nothing to do for so long is ended.
+    pub(crate) idle_after: Option<Duration>,
     /// The line in lists that the daemon's log and the store know.
     pub(crate) published: Summary,
 }
@@ -137,6 +146,12 @@ pub(crate) struct Task {
 /// What the loop keeps beside the task's parts.
 struct Working {
     link: Option<AgentLink>,
+    /// The right to run it.
+    berth: Option<Berth>,
+    /// A start that waits for a berth.
+    boarding: Option<Boxed<'static, Result<Berth, Refusal>>>,
+    /// Since when the agent has nothing to do, where it may be ended then.
+    resting: Option<Instant>,
     chunks: Chunks,
     chunks_due: Option<Instant>,
     start_due: Option<Instant>,
@@ -160,6 +175,9 @@ impl Task {
         let head = self.log.book().head();
         let mut working = Working {
             link: None,
+            berth: None,
+            boarding: None,
+            resting: None,
             chunks: Chunks::default(),
             chunks_due: None,
             start_due: None,
@@ -202,7 +220,9 @@ impl Task {
                 alarm.as_mut().reset(due);
             }
             let held = self.is_held(working, &health);
-            let Working { link, blocked, abandoned, .. } = working;
+            let Working { link, blocked, abandoned, berth, boarding, resting, .. } = working;
+            let boards = boarding.is_some();
+            let room = berth.as_ref().filter(|_| resting.is_some()).map(Berth::make_room);
             let linked = link.is_some();
             let (reports_in, instructions) = match link {
                 Some(link) => (Some(&mut link.reports), blocked.then(|| link.instructions.clone())),
@@ -229,7 +249,15 @@ impl Task {
                 Ok(()) = health.changed(), if held => {}
                 Ok(()) = held_back.changed() => self.hold_prompts(),
                 () = tokio::time::sleep(HELD_LOOK), if held => {}
-                () = room(instructions), if *blocked => working.blocked = false,
+                () = has_room(instructions), if *blocked => working.blocked = false,
+                boarded = board(boarding), if boards => {
+                    working.boarding = None;
+                    self.start_now(working, boarded);
+                }
+                () = asked_for(room) => {
+                    let limit = self.crew.limit().unwrap_or_default();
+                    self.machine.put_to_rest(self.log.book().state(), Rest::Room(limit));
+                }
                 () = visible(&mut tips, self.machine.has_instructions() && !*blocked) => {}
                 () = refused(&mut closings) => {
                     return Err(StoreError::Failed("the store refused an entry".into()));
@@ -237,9 +265,26 @@ impl Task {
                 () = &mut alarm, if due.is_some() => self.on_time(working),
             }
             self.publish(working).await?;
+            self.look_for_rest(working);
             if self.has_ended(working).await? {
                 return Ok(());
             }
+        }
+    }
+
+    /// Keeps since when the agent has nothing to do. Whoever only reads changes nothing of it.
+    fn look_for_rest(&self, working: &mut Working) {
+        if self.machine.is_stopping() {
+            // Whoever waits for its berth waits for its end.
+            return;
+        }
+        let rests = working.link.is_some() && self.machine.may_rest(self.log.book().state());
+        if rests == working.resting.is_some() {
+            return;
+        }
+        working.resting = rests.then(Instant::now);
+        if let Some(berth) = &mut working.berth {
+            berth.rests(working.resting);
         }
     }
 
@@ -285,6 +330,11 @@ impl Task {
                 let _ = reply.send(result);
             }
             Mail::Begin => self.machine.begin(),
+            Mail::Again { key, reply } => {
+                let started = self.machine.send_parked(self.log.book().state(), key.as_ref());
+                // The sender may have gone; the agent starts all the same.
+                let _ = reply.send(started);
+            }
             Mail::ShutDown { grace, reply } => {
                 self.machine.shut_down();
                 let deadline = Instant::now() + grace;
@@ -314,6 +364,7 @@ impl Task {
             if let Report::Exited(exit) = &report {
                 tracing::info!(reason = ?exit.reason, code = exit.code, "agent ended");
                 working.link = None;
+                working.berth = None;
                 working.blocked = false;
                 self.reins.let_go();
             }
@@ -338,6 +389,11 @@ impl Task {
             } else {
                 self.log.release();
             }
+        }
+        if let (Some(since), Some(after)) = (working.resting, self.idle_after)
+            && now >= since + after
+        {
+            self.machine.put_to_rest(self.log.book().state(), Rest::Idle(after));
         }
         let clock = self.clock.now();
         self.machine.expire(&mut self.log.book(), clock);
@@ -438,7 +494,7 @@ impl Task {
                 if let Some(link) = &working.link {
                     return link.stop.cancel();
                 }
-                working.start_due = None;
+                (working.start_due, working.boarding) = (None, None);
                 let exit = Exit { reason: ExitReason::Stopped, ..lost_exit("stopped before it was started") };
                 let now = self.clock.now();
                 self.machine.report(&mut self.log.book(), now, Report::Exited(exit));
@@ -446,7 +502,15 @@ impl Task {
         }
     }
 
+    /// Starts the agent, or waits for its berth.
     fn start_agent(&mut self, working: &mut Working) {
+        match self.crew.free_berth(self.id) {
+            Some(berth) => self.start_now(working, Ok(berth)),
+            None => working.boarding = Some(Box::pin(self.crew.clone().berth(self.id))),
+        }
+    }
+
+    fn start_now(&mut self, working: &mut Working, berth: Result<Berth, Refusal>) {
         let now = self.clock.now();
         let mut book = self.log.book();
         let resume = self.resume_point(book.state());
@@ -454,6 +518,13 @@ impl Task {
         let capabilities = self.agent.as_ref().map(|agent| agent.capabilities()).unwrap_or_default();
         let mode = self.machine.starting_mode(&mut book, now, &capabilities);
         let generation = self.machine.starting(&mut book, now, capabilities, named);
+        let berth = match berth {
+            Ok(berth) => berth,
+            Err(refusal) => {
+                let exit = Exit { reason: ExitReason::NotStarted, ..lost_exit(&refusal.message) };
+                return self.machine.report(&mut book, now, Report::Exited(exit));
+            }
+        };
         let Some(agent) = &self.agent else {
             let kind = &self.birth.spec.agent;
             let message = format!("there is no agent `{kind}`; `portolan agents` shows what there is");
@@ -467,6 +538,7 @@ impl Task {
         let link = agent.start(Launch { session: self.id, generation, spec, resume });
         self.reins.take(&link);
         working.link = Some(link);
+        working.berth = Some(berth);
         working.blocked = false;
     }
 
@@ -503,8 +575,16 @@ impl Task {
             Some(Ending::ShutDown { deadline, .. }) if !self.machine.is_stopping() => Some(*deadline),
             _ => None,
         };
-        let dues =
-            [working.chunks_due, working.start_due, working.release_due, working.forget_due, request, grace];
+        let rest = working.resting.zip(self.idle_after).map(|(since, after)| since + after);
+        let dues = [
+            working.chunks_due,
+            working.start_due,
+            working.release_due,
+            working.forget_due,
+            request,
+            grace,
+            rest.filter(|_| !self.machine.is_stopping()),
+        ];
         dues.into_iter().flatten().min()
     }
 
@@ -589,10 +669,26 @@ async fn take_reports(reports: Option<&mut mpsc::Receiver<Report>>, into: &mut V
 }
 
 /// Waits until the agent has room for another instruction, or is gone.
-async fn room(instructions: Option<mpsc::Sender<Instruction>>) {
+async fn has_room(instructions: Option<mpsc::Sender<Instruction>>) {
     match instructions {
         // A closed queue is followed by the exit report.
         Some(instructions) => drop(instructions.reserve().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the berth of a start.
+async fn board(boarding: &mut Option<Boxed<'static, Result<Berth, Refusal>>>) -> Result<Berth, Refusal> {
+    match boarding {
+        Some(boarding) => boarding.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until an agent that rests is to make room.
+async fn asked_for(room: Option<Arc<Notify>>) {
+    match room {
+        Some(room) => room.notified().await,
         None => std::future::pending().await,
     }
 }

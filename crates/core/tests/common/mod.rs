@@ -134,6 +134,9 @@ pub(crate) fn capabilities() -> Capabilities {
     Capabilities {
         interrupt: true,
         session_resume: true,
+        reliable_resume: true,
+        mcp: true,
+        mcp_changes: true,
         session_fork: true,
         session_fork_at: true,
         model_switching: true,
@@ -260,9 +263,14 @@ impl World {
         Self { registry: registry.expect("a registry"), store, starts: Mutex::new(started) }
     }
 
+    /// An agent that was started and not taken yet.
+    pub(crate) fn started(&self) -> Option<Puppet> {
+        self.starts.lock().expect("one test").try_recv().ok()
+    }
+
     pub(crate) async fn puppet(&self) -> Puppet {
         for _ in 0..500 {
-            if let Ok(puppet) = self.starts.lock().expect("one test").try_recv() {
+            if let Some(puppet) = self.started() {
                 return puppet;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;

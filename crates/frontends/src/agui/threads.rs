@@ -66,15 +66,15 @@ pub(super) struct Found {
 
 impl Threads {
     /// The active session: the one that was chosen, unless a newer one was made or it has ended; else the newest that is
-    /// live.
+    /// live, or whose agent is asleep.
     pub(super) async fn active(
         &self,
         registry: &Registry,
         who: &Principal,
     ) -> Result<Option<Summary>, Refusal> {
-        let query = SessionQuery { archived: Some(false), live: true, before: None, limit: LISTED };
+        let query = SessionQuery { archived: Some(false), live: false, before: None, limit: LISTED };
         let mut live = registry.list(who, query).await?;
-        live.retain(Summary::is_live);
+        live.retain(Summary::is_open);
         let newest = live.first().map(|summary| summary.session);
         let chosen = *self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = chosen.filter(|chosen| newest.is_none_or(|newest| newest <= chosen.newest));
@@ -91,7 +91,7 @@ impl Threads {
     ) -> Result<Summary, Refusal> {
         who.may_daemon(Role::Operator)?;
         let summary = registry.snapshot(who, session).await?.state.summary.clone();
-        if !summary.is_live() || summary.archived {
+        if !summary.is_open() || summary.archived {
             let message = format!("session `{session}` has ended; only a live one can be active");
             return Err(Refusal::new(RefusalCode::NotRunning, message));
         }

@@ -98,7 +98,7 @@ impl View {
 
     /// Its agent has ended, and nothing is about to start it.
     pub fn is_gone(&self) -> bool {
-        matches!(self.state.summary.status, Status::Terminated | Status::Error) && !self.prompt_underway()
+        !self.state.summary.is_open() && !self.prompt_underway()
     }
 
     /// Its agent is being started.

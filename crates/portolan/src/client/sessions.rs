@@ -161,14 +161,14 @@ impl Client {
             match receipt.stage {
                 Stage::Refused { refusal } => return Err(refused(&action, refusal)),
                 Stage::Uncertain { reason } => {
-                    return Err(Failure {
-                        exit: Exit::Uncertain,
-                        message: format!(
-                            "nobody knows whether it reached the agent ({reason}); `portolan resend {session} {}` \
-                             sends it again",
-                            receipt.seq
-                        ),
-                    });
+                    let way_out = match &action {
+                        Action::Prompt { .. } | Action::SendAgain { .. } => {
+                            format!("`portolan resend {session} {}` sends it again", receipt.seq)
+                        }
+                        _ => format!("`portolan show {session}` tells how things stand"),
+                    };
+                    let message = format!("nobody knows whether it reached the agent ({reason}); {way_out}");
+                    return Err(Failure { exit: Exit::Uncertain, message });
                 }
                 Stage::Consumed { .. } => return Ok(receipt),
                 Stage::Accepted | Stage::Sending | Stage::Delivered => {}

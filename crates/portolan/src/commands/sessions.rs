@@ -52,9 +52,12 @@ fn list(sessions: &[Summary], now: Millis) -> String {
     let mut rows =
         vec![["ID", "AGENT", "STATUS", "WAITING", "AGE", "COST", "NAME"].map(str::to_owned).to_vec()];
     for (summary, id) in sessions.iter().zip(ids) {
-        let mut status = status::word(summary.status).to_owned();
+        let mut status = status::word(summary).to_owned();
         if summary.archived {
             status.push_str(", archived");
+        }
+        if let Some(parked) = summary.parked() {
+            status = format!("{status}, {parked}");
         }
         rows.push(vec![
             id,
@@ -185,7 +188,10 @@ fn describe(seq: Seq, state: &State) -> String {
     row("agent", clean::line(&summary.agent));
     row("folder", clean::line(&summary.cwd.display().to_string()));
     let error = summary.error.as_deref().map(|error| format!(": {}", clean::line(error))).unwrap_or_default();
-    row("status", format!("{}{error}", status::word(summary.status)));
+    row("status", format!("{}{error}", status::word(summary)));
+    if let Some(parked) = summary.parked() {
+        row("prompts", format!("{parked} (`portolan resume {}`)", summary.session));
+    }
     if summary.archived {
         row("archived", "yes".into());
     }
@@ -296,5 +302,28 @@ mod tests {
              00000010  demo   working   2        1m   $0.25  fix the bug\n\
              00000020  demo   starting  -        1m   -\n"
         );
+    }
+
+    // issue 15, items 14 and 20
+    #[test]
+    fn what_waits_for_an_agent_that_does_not_run_is_said_with_what_starts_it() {
+        let mut ended = summary(1 << 100, "a");
+        ended.status = Status::Terminated;
+        let mut asleep = Summary { asleep: true, ..ended.clone() };
+        asleep.session = SessionId::from_u128(2 << 100);
+        let mut parked = Summary { queued: 1, ..ended.clone() };
+        let running = Summary { queued: 3, status: Status::Active, ..ended.clone() };
+        assert_eq!((ended.parked(), asleep.parked(), running.parked()), (None, None, None));
+        let told = list(&[ended.clone(), asleep, parked.clone()], Millis(0));
+        let lines: Vec<_> =
+            told.lines().skip(1).map(|line| line.split("  ").nth(2).unwrap().trim()).collect();
+        assert_eq!(lines, ["ended", "asleep", "ended, 1 prompt waits; resume starts it"]);
+        parked.queued = 2;
+        assert_eq!(parked.parked().as_deref(), Some("2 prompts wait; resume starts them"));
+        let mut state = State::new(parked.session, SessionSpec::default(), Millis(0));
+        state.summary = parked.clone();
+        let shown = describe(Seq(1), &state);
+        let way = format!("2 prompts wait; resume starts them (`portolan resume {}`)", parked.session);
+        assert!(shown.contains(&way), "{shown}");
     }
 }

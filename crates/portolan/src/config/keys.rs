@@ -148,6 +148,21 @@ pub(crate) const KEYS: &[Key] = &[
         "How long running turns may go on after the daemon was asked to stop.",
     ),
     key(
+        "limits.agent_idle_minutes",
+        Kind::Number,
+        "30",
+        "An agent that has had nothing to do for so long is ended; its session stays, and the next prompt starts the agent again \
+         where it left off. Whoever only reads does not keep it awake. Agents that may lose their conversation by that are kept \
+         (capability `reliable_resume`). 0 keeps all of them.",
+    ),
+    key(
+        "limits.agents_at_once",
+        Kind::Number,
+        "32",
+        "How many agents run at once. To start one more, the one that has had nothing to do for the longest time is ended; \
+         where each has something to do, the new one is refused. An agent that waits takes some 300 MB. 0 is any number.",
+    ),
+    key(
         "sessions.roots",
         Kind::List,
         "[]",

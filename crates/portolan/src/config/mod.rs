@@ -13,7 +13,7 @@ pub(crate) mod load;
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
-    num::NonZeroU32,
+    num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
     time::Duration,
 };
@@ -129,6 +129,8 @@ pub(crate) struct Limits {
     pub(crate) liveness_seconds: NonZeroU32,
     pub(crate) line_bytes: u32,
     pub(crate) shutdown_grace_seconds: u32,
+    pub(crate) agent_idle_minutes: u32,
+    pub(crate) agents_at_once: u32,
 }
 
 impl Default for Limits {
@@ -140,6 +142,8 @@ impl Default for Limits {
             liveness_seconds: const { NonZeroU32::new(30).unwrap() },
             line_bytes: 16 * 1024 * 1024,
             shutdown_grace_seconds: 10,
+            agent_idle_minutes: 30,
+            agents_at_once: 32,
         }
     }
 }
@@ -148,6 +152,17 @@ impl Limits {
     /// How long running turns may go on after the first signal.
     pub(crate) fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds.into())
+    }
+
+    /// After how long an agent with nothing to do is ended, where it is at all.
+    pub(crate) fn agent_idle(&self) -> Option<Duration> {
+        let minutes = u64::from(self.agent_idle_minutes);
+        (minutes > 0).then(|| Duration::from_secs(minutes * 60))
+    }
+
+    /// How many agents run at once, where that is limited.
+    pub(crate) fn agents_at_once(&self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(usize::try_from(self.agents_at_once).unwrap_or(usize::MAX))
     }
 }
 

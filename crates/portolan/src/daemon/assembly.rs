@@ -116,6 +116,8 @@ pub(crate) async fn build(
         request_deadline: settings.requests.deadline_seconds.map(seconds),
         roots: settings.sessions.roots.clone().into(),
         bypass: if settings.sessions.allow_bypass { Bypass::ForOwners } else { Bypass::Refused },
+        idle_after: settings.limits.agent_idle(),
+        agents_at_once: settings.limits.agents_at_once(),
     };
     let dial_in = DialIn::new();
     let agents = agents(settings, home, &dial_in)?;

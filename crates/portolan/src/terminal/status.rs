@@ -2,7 +2,7 @@
 
 use portolan_core::{
     log::delivery::Presence,
-    session::state::{State, Status},
+    session::state::{State, Status, Summary},
 };
 
 use super::{
@@ -11,13 +11,14 @@ use super::{
 };
 
 /// A word for where a session stands.
-pub(crate) fn word(status: Status) -> &'static str {
-    match status {
+pub(crate) fn word(summary: &Summary) -> &'static str {
+    match summary.status {
         Status::Starting => "starting",
         Status::Connected => "ready",
         Status::Active => "working",
         Status::Idle => "idle",
         Status::Disconnected => "disconnected",
+        Status::Terminated if summary.asleep => "asleep",
         Status::Terminated => "ended",
         Status::Error => "failed",
     }
@@ -33,7 +34,7 @@ pub(crate) fn line(state: &State, present: &[Presence]) -> Line {
     let summary = &state.summary;
     let mut parts = vec![match &state.activity {
         Some(activity) if summary.status == Status::Active => clean::line(activity),
-        _ => word(summary.status).to_owned(),
+        _ => word(summary).to_owned(),
     }];
     parts.extend(summary.model.as_deref().map(clean::line));
     parts.extend(summary.mode.as_deref().map(|mode| format!("mode {}", clean::line(mode))));
@@ -41,8 +42,10 @@ pub(crate) fn line(state: &State, present: &[Presence]) -> Line {
         parts.push(format!("context {}%", used.saturating_mul(100) / state.context_window));
     }
     parts.extend(summary.cost_usd.map(cost));
-    if summary.queued > 0 {
-        parts.push(format!("{} queued", summary.queued));
+    match summary.parked() {
+        Some(parked) => parts.push(parked),
+        None if summary.queued > 0 => parts.push(format!("{} queued", summary.queued)),
+        None => {}
     }
     if state.requests.len() > 1 {
         parts.push(format!("{} requests wait", state.requests.len()));

@@ -100,6 +100,7 @@ pub(crate) fn summary(n: u128, status: Status) -> Summary {
         cwd: "/somewhere".into(),
         status,
         error: None,
+        asleep: false,
         archived: false,
         created_at: Millis(1),
         active_at: Millis(2),

@@ -37,7 +37,7 @@ export function noteOf(event: Remark): Note | null {
       return null;
     case "agent_exited": {
       const { reason, message, stderr } = event.exit;
-      const quiet = reason === "stopped" || reason === "finished";
+      const quiet = reason === "stopped" || reason === "finished" || reason === "idle";
       return note(message, quiet ? "plain" : "bad", stderr === undefined ? {} : { detail: stderr });
     }
     case "link_lost":

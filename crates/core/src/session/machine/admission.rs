@@ -172,7 +172,7 @@ impl Machine {
     }
 
     /// The agent runs, or can be started (again).
-    fn can_start(&self, state: &State) -> Result<(), Refusal> {
+    pub(super) fn can_start(&self, state: &State) -> Result<(), Refusal> {
         let first = state.generation == Generation(0);
         let knows = state.summary.agent_session.is_some();
         if self.is_running() || first || state.capabilities.session_resume || !knows {

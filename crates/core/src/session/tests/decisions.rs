@@ -624,3 +624,38 @@ fn servers_set_with_keep_stand_beside_those_set_before() {
         [vec!["harbour"], vec!["harbour", "page"], vec!["harbour", "page"], vec!["quay"]]
     );
 }
+
+// issue 15, item 14
+#[test]
+fn a_prompt_that_comes_while_the_agent_is_being_ended_starts_it_again() {
+    let mut world = ready();
+    let mut at_once = |id: &str, action: Action| {
+        let token: TokenId = "t1".parse().unwrap();
+        let by = Actor::Person { token: token.clone(), name: "person 1".into(), via: "test".into() };
+        let key = CommandKey { token, id: id.parse().unwrap() };
+        world.machine.command(&mut world.book, world.now, Command { key, by, action }).unwrap();
+    };
+    at_once("a", Action::Stop);
+    at_once("b", prompt("wait"));
+    // It ends, and is wanted again.
+    world.settle();
+    world.settle();
+    assert_eq!(world.started, 2);
+    world.report(Report::Ready);
+    world.commit();
+    assert_eq!(world.prompts_told().into_values().collect::<Vec<_>>(), [1]);
+}
+
+// issue 15, item 20
+#[test]
+fn what_was_set_while_an_agent_ran_is_set_again_in_its_next_start() {
+    let mut world = ready();
+    let thinking = Event::SettingChanged { setting: crate::event::Setting::Thinking { tokens: Some(2000) } };
+    world.report(Report::Event { event: thinking, raw: None });
+    world.send(1, Action::Stop).unwrap();
+    world.send(1, Action::Resume).unwrap();
+    world.report(Report::Ready);
+    world.commit();
+    let again = Instruction { ticket: Ticket(0), order: Order::SetThinking(Some(2000)) };
+    assert_eq!(world.told.last(), Some(&(2, again)));
+}

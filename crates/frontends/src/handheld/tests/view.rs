@@ -427,3 +427,15 @@ fn an_agent_that_begins_with_an_empty_conversation_says_so_until_it_does_somethi
     played.says("Second.");
     assert_eq!(played.shows(), (SlotState::Working, "Second.".into()));
 }
+
+// issue 15, item 20
+#[test]
+fn a_session_whose_agent_is_asleep_keeps_its_slot_and_what_it_said_last() {
+    let mut played = Played::ready();
+    played.turn().says("Done with it.").ends(json!({ "outcome": "completed" }));
+    let exit = json!({ "reason": "idle", "message": "the agent had nothing to do" });
+    played.then(json!({ "type": "agent_exited", "generation": 1, "exit": exit }));
+    let face = played.face();
+    assert_eq!((face.state, face.message.as_str(), face.active), (SlotState::Idle, "Done with it.", true));
+    assert!(!played.view.is_gone());
+}

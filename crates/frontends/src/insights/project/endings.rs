@@ -48,6 +48,10 @@ impl View {
         self.finish_endings(out);
         self.runs = false;
         self.turn_runs = false;
+        if exit.reason == ExitReason::Idle {
+            // It goes on with the next input: nothing has come to its end.
+            return;
+        }
         let failed = exit.reason.is_error();
         let never_began = matches!(exit.reason, ExitReason::NotStarted | ExitReason::NotReady);
         if failed && self.turn_error.as_ref() != Some(&exit.message) {

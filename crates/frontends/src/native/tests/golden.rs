@@ -29,6 +29,7 @@ fn summary() -> Summary {
         cwd: "/home/ada".into(),
         status: Status::Idle,
         error: None,
+        asleep: false,
         archived: false,
         created_at: Millis(1),
         active_at: Millis(2),

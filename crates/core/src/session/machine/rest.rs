@@ -1,0 +1,91 @@
+//! Rest: when an agent with nothing to do is ended, and what starts one for which something waits.
+
+use std::time::Duration;
+
+use super::{Machine, Running};
+use crate::{
+    Refusal,
+    command::CommandKey,
+    session::state::{OpenCommand, State, Status},
+};
+
+/// Why an agent with nothing to do is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// It had nothing to do for so long.
+    Idle(Duration),
+    /// Another is to start, and only so many run at once.
+    Room(usize),
+}
+
+impl Rest {
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Idle(time) => {
+                format!(
+                    "the agent had nothing to do for {} and was ended; the next prompt starts it again",
+                    spell(time)
+                )
+            }
+            Self::Room(limit) => format!(
+                "the agent had nothing to do and was ended, because another one was to start and at most {limit} run at \
+                 once; the next prompt starts it again"
+            ),
+        }
+    }
+}
+
+/// A time in words, in the largest unit that fits.
+fn spell(time: Duration) -> String {
+    let (count, unit) = match time.as_secs() {
+        seconds if seconds > 0 && seconds % 60 == 0 => (seconds / 60, "minute"),
+        seconds => (seconds, "second"),
+    };
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+impl Machine {
+    /// A prompt that was taken in before comes again under its id; `None` is any. One that the end of the daemon has parked is
+    /// what its sender waits for: the agent is started. Not where somebody has stopped it since, or where it has failed.
+    pub fn send_parked(&mut self, state: &State, key: Option<&CommandKey>) -> Result<(), Refusal> {
+        let is_meant = |open: &OpenCommand| key.is_none_or(|key| open.key == *key);
+        let waits = state.commands.iter().any(|open| open.is_queued_prompt() && is_meant(open));
+        let parked = waits && self.running == Running::No && !self.shutting_down;
+        if parked && !state.stopped && state.summary.status != Status::Error {
+            self.can_start(state)?;
+            self.start_agent();
+        }
+        Ok(())
+    }
+
+    /// The agent runs and has nothing to do, and to end it costs nothing but the time of the next start.
+    pub fn may_rest(&self, state: &State) -> bool {
+        let can_go_on = state.summary.agent_session.is_some() || state.summary.turns == 0;
+        self.running == Running::Ready
+            && state.turn.is_none()
+            && self.outbox.is_empty()
+            && !self.unkept
+            && state.capabilities.reliable_resume
+            && can_go_on
+            && has_nothing_to_do(state)
+    }
+
+    /// Ends the agent; the next prompt starts it again.
+    pub fn put_to_rest(&mut self, state: &State, rest: Rest) {
+        if self.may_rest(state) {
+            self.rest = Some(rest);
+            self.stop_agent();
+        }
+    }
+}
+
+/// Nothing is open that the agent works at, waits for, or was just told.
+fn has_nothing_to_do(state: &State) -> bool {
+    state.requests.is_empty()
+        && state.items.is_empty()
+        && state.tools.is_empty()
+        && state.subagents.is_empty()
+        && state.tasks.is_empty()
+        && state.summary.status != Status::Disconnected
+        && state.commands.iter().all(|open| open.stage.is_final())
+}
