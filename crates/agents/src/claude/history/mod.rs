@@ -42,8 +42,8 @@ pub struct Home {
     projects: PathBuf,
     /// One file per process that runs.
     processes: PathBuf,
-    /// Whose agents are ours.
-    home_key: String,
+    /// The key of Portolan's own home: whose agents are ours.
+    ours: String,
 }
 
 /// Where the CLI keeps its conversations, by the environment that it runs in.
@@ -54,7 +54,7 @@ pub fn home(variables: &[(OsString, OsString)], home_key: &str) -> Option<Home> 
     let own = value("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let folder = own.or_else(|| value("HOME").map(|home| PathBuf::from(home).join(".claude")))?;
     let (projects, processes) = (folder.join("projects"), folder.join("sessions"));
-    Some(Home { projects, processes, home_key: home_key.to_owned() })
+    Some(Home { projects, processes, ours: home_key.to_owned() })
 }
 
 impl Past for Home {
@@ -130,7 +130,7 @@ impl Home {
             let started = told.proc_start.as_ref().map(|started| started.parse::<u64>().ok());
             Process::of(told.pid).is_some_and(|process| {
                 process.runs() && started.is_none_or(|started| started == Some(process.started))
-            }) && !descends_from_agent(told.pid, &self.home_key)
+            }) && !descends_from_agent(told.pid, &self.ours)
         };
         told.filter(runs).map(|told| (told.session_id, told.pid)).collect()
     }
