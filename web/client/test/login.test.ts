@@ -15,7 +15,7 @@ function server(keys: string[], tickets: string[]) {
       return Promise.resolve(Response.json({ error }, { status: 401 }));
     }
     const key = (request.headers as Record<string, string>)["x-portolan-key"];
-    return Promise.resolve(new Response("{}", { status: keys.includes(key) ? 200 : 401 }));
+    return Promise.resolve(new Response("{}", { status: keys.includes(key ?? "") ? 200 : 401 }));
   });
   return asked;
 }
