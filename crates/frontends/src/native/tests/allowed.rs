@@ -274,7 +274,12 @@ async fn whatever_the_openapi_document_allows_is_not_refused_as_malformed() {
                 let (_, told) = read(response).await;
                 let code = told["error"]["code"].as_str().unwrap_or("none").to_owned();
                 // Here is no connection that could become a WebSocket; everything that is sent for one was understood.
-                if told["error"]["message"] == "this connection cannot be upgraded" {
+                let message = told["error"]["message"].as_str().unwrap_or_default();
+                if message == "this connection cannot be upgraded" {
+                    continue;
+                }
+                // So short a name was made before: nothing is wrong with it as such.
+                if message.starts_with("there is a token `") {
                     continue;
                 }
                 if code == "invalid" || matches!(status, 400 | 405 | 413 | 415 | 429 | 500..) {
