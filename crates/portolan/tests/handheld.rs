@@ -3,13 +3,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
-use portolan_scripted::{Script, Server, contains, text, tool};
+use portolan_contract::{Profile, profile};
+use portolan_scripted::{Script, Server, contains, text, tool, tools};
 use portolan_testkit::{
     daemon::{Home, wait_for},
     handheld::App,
-    npm::claude,
+    npm::{self, Pinned, claude, codex},
 };
 use serde_json::{Value, json};
 
@@ -333,6 +337,131 @@ async fn every_button_works_with_the_real_claude_code() {
         let model = Server::start(script().asides(text("scripted"))).await.unwrap();
         let base_url = model.base_url();
         tokio::task::spawn_blocking(move || play(version, &base_url)).await.unwrap();
+        model.shutdown().await;
+    }
+}
+
+/// The places to which auto-edit must never let an agent write: what a prompt calls them, and where a yes would write.
+struct Traps {
+    /// A link in the session's folder that leads out of it.
+    outside: tempfile::TempDir,
+    work: PathBuf,
+}
+
+impl Traps {
+    fn in_folder(work: &Path) -> Self {
+        let outside = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(outside.path(), work.join("link")).unwrap();
+        std::fs::create_dir_all(work.join(".git/hooks")).unwrap();
+        std::fs::create_dir_all(work.join(".claude")).unwrap();
+        Self { outside, work: work.canonicalize().unwrap() }
+    }
+
+    /// The word, the path that the model names, and the file that it would make.
+    fn all(&self) -> [(&'static str, PathBuf, PathBuf); 3] {
+        let inside = |path: &str| self.work.join(path);
+        [
+            ("outside", inside("link/escaped.txt"), self.outside.path().join("escaped.txt")),
+            ("hook", inside(".git/hooks/pre-commit"), inside(".git/hooks/pre-commit")),
+            ("settings", inside(".claude/settings.json"), inside(".claude/settings.json")),
+        ]
+    }
+}
+
+/// What comes of an ordinary edit while auto-edit is on.
+#[derive(Clone, Copy, PartialEq)]
+enum Ordinary {
+    Approved,
+    /// Its tool is none of those that auto-edit approves.
+    Asked,
+}
+
+/// A real CLI, its model and its folder.
+struct Cast {
+    profile: Profile,
+    program: Pinned,
+    ordinary: Ordinary,
+}
+
+/// Auto-edit with a real CLI: an ordinary file is written, everything else is asked about.
+fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
+    let Cast { profile, program, ordinary } = cast;
+    let (kind, version) = (profile.agent, program.version);
+    let agent_home = tempfile::tempdir().unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    // The daemon's own PATH is the agent's, and cannot be set for it.
+    let environment: Vec<String> = (profile.environment)(agent_home.path(), model, path)
+        .iter()
+        .filter(|(name, _)| name != "PATH")
+        .map(|(name, value)| format!("{} = {}", name.to_str().unwrap(), json!(value.to_str().unwrap())))
+        .collect();
+    let environment = environment.join("\n");
+    let command: Vec<_> =
+        program.command().unwrap().into_iter().map(|it| it.into_string().unwrap()).collect();
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    home.configure(&format!(
+        "[handheld]\nlisten = \"127.0.0.1:0\"\nagent = \"{kind}\"\n[agents.{kind}]\ncommand = {}\n\
+         [agents.{kind}.env]\n{environment}\n",
+        json!(command)
+    ));
+    home.up();
+    let mut app = app(&home);
+    let (mode, slot) = (profile.modes.unwrap().0, 0);
+    let made = home.run(["new", kind, "please begin", "--cwd", work.to_str().unwrap(), "--mode", mode]).ok();
+    app.until("a session", |app| app.slots[slot]["active"] == true && app.slots[slot]["message"] == "Begun.");
+    app.state(slot, "idle");
+    app.auto_edit("true");
+    app.until("auto-edit", |app| app.slots[slot]["autoEdit"] == true);
+    for (word, _, lands) in traps.all() {
+        app.command(slot, &format!("please {word}"));
+        app.state(slot, "waiting");
+        assert!(!lands.exists(), "{kind} {version}: {word}");
+        app.decide(slot, "no");
+        app.state(slot, "idle");
+        assert!(!lands.exists(), "{kind} {version}: {word}");
+    }
+    app.command(slot, "please ordinary");
+    if *ordinary == Ordinary::Asked {
+        app.state(slot, "waiting");
+        app.decide(slot, "yes");
+    }
+    let written = work.join("ordinary.txt");
+    wait_for("the ordinary file", || written.exists().then_some(()));
+    app.state(slot, "idle");
+    let state = state(&home, made.trim());
+    let answered = state["closed_requests"].as_array().unwrap().iter();
+    let by: Vec<_> = answered.map(|closed| closed["outcome"]["by"]["name"].clone()).collect();
+    let person = json!("handheld at 127.0.0.1");
+    let last = if *ordinary == Ordinary::Asked { person.clone() } else { json!("auto-edit") };
+    assert_eq!(by, [person.clone(), person.clone(), person, last], "{kind} {version}");
+    assert_eq!(home.run(["down"]).code, 0);
+}
+
+// Issue 15, item 5: auto-edit led to a shell. Each agent that can ask about an edit, but for the demo agent below.
+// covers: 000-045
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn auto_edit_asks_about_links_hooks_and_settings_with_real_agents() {
+    let cast = |profile, program, ordinary| Cast { profile, program, ordinary };
+    for cast in [
+        cast(profile::CLAUDE, claude(VERSIONS[0]), Ordinary::Approved),
+        cast(profile::CLAUDE, claude(VERSIONS[1]), Ordinary::Approved),
+        cast(profile::CLAUDE_AGENT_ACP, npm::CLAUDE_AGENT_ACP, Ordinary::Approved),
+        cast(profile::CODEX, codex("0.166.0"), Ordinary::Asked),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().canonicalize().unwrap().join("shop");
+        std::fs::create_dir(&work).unwrap();
+        let traps = Traps::in_folder(&work);
+        let mut script = Script::new().on(contains("please begin")).reply(text("Begun."));
+        let ordinary = ("ordinary", work.join("ordinary.txt"), work.join("ordinary.txt"));
+        for (word, path, _) in traps.all().into_iter().chain([ordinary]) {
+            let call = (cast.profile.write)(&path, "{}\n");
+            let rule = script.on(contains(format!("please {word}"))).reply(tools([call]));
+            script = rule.then(text(format!("About {word}.")));
+        }
+        let model = Server::start(script.asides(text("scripted"))).await.unwrap();
+        let base_url = model.base_url();
+        tokio::task::spawn_blocking(move || edit_with(&cast, &work, &traps, &base_url)).await.unwrap();
         model.shutdown().await;
     }
 }

@@ -55,7 +55,8 @@ async fn auto_edit_approves_edits_at_once_and_a_shell_command_never() {
 }
 
 // Issue 15, item 5: auto-edit approved a write through a link out of the folder, to a hook of Git and to settings of the
-// agent. covers: 000-045
+// agent.
+// covers: 000-045
 #[tokio::test]
 async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protected_place() {
     let stand = Stand::with(|slots| slots.own = vec![slots.folder.join("daemon")]).await;
