@@ -329,6 +329,13 @@ pub fn mask_server(config: &mut Value) {
             // A command with its arguments: the program is shown.
             Value::Array(words) if name == "command" => words.iter_mut().skip(1).for_each(mask_all),
             Value::String(address) if ADDRESSES.contains(&name.as_str()) => mask_address(address),
+            // Values that name variables of the environment, where the secret lies.
+            Value::Object(_) if name == "env_http_headers" => {}
+            // A group of settings, such as `transport` may be: the same rules hold inside.
+            Value::Object(_) if SHOWN.contains(&name.as_str()) => mask_server(value),
+            Value::Array(items) if SHOWN.contains(&name.as_str()) => {
+                items.iter_mut().filter(|item| !item.is_string()).for_each(mask_all);
+            }
             _ if SHOWN.contains(&name.as_str()) => {}
             value => mask_all(value),
         }
@@ -407,6 +414,14 @@ mod tests {
             (
                 json!({"oauth": {"client": {"secret": "hunter2", "name": "hunter2"}}, "env": ["TOKEN=hunter2"]}),
                 json!({"oauth": {"client": {"secret": MASK, "name": MASK}}, "env": [MASK]}),
+            ),
+            (
+                json!({"transport": {"type": "sse", "headers": {"X-Key": "hunter2"}, "url": "https://u:hunter2@h.example/"}}),
+                json!({"transport": {"type": "sse", "headers": {"X-Key": MASK}, "url": format!("https://{MASK}@h.example/")}}),
+            ),
+            (
+                json!({"enabled_tools": ["look", {"key": "hunter2"}], "name": ["harbour"]}),
+                json!({"enabled_tools": ["look", {"key": MASK}], "name": ["harbour"]}),
             ),
             (json!({"url": "hunter2"}), json!({"url": MASK})),
             (

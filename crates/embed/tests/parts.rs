@@ -66,7 +66,7 @@ fn entries() -> Vec<(Option<Actor>, Event)> {
     let mut out = Turnout::default();
     translator.start(&mut out);
     let asked: Value = serde_json::from_slice(&out.writes[0].bytes).unwrap();
-    let answer = json!({"subtype": "success", "request_id": asked["request_id"], "response": {}});
+    let answer = json!({"subtype": "success", "request_id": asked["request_id"], "response": {"current_permission_mode": "default"}});
     let ready = json!({"type": "control_response", "response": answer}).to_string();
     for line in std::iter::once(ready.as_str()).chain(LINES) {
         translator.line(line, &mut out);

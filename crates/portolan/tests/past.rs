@@ -101,7 +101,7 @@ fn a_conversation_with_a_subagent_is_listed_and_taken_up_once_and_left_as_it_was
         "started_at": 1_767_323_045_000_u64, "updated_at": listed[0]["updated_at"], "version": "2.1.325" });
     assert_eq!(listed, json!([expected]));
     let plain = home.run(["past", "claude"]).ok();
-    assert!(plain.contains("0aaaaaaa") && plain.contains("how is the mast?"), "{plain}");
+    assert!(plain.contains("00000001") && plain.contains("how is the mast?"), "{plain}");
     assert_eq!(home.json(["past", "--cwd", "/proc"]), json!([]));
     assert_eq!(home.run(["past", "nobody"]).code, 4);
     assert_eq!(home.run(["past", "demo"]).code, home.run(["past", "demo", "--limit", "1"]).code);

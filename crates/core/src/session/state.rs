@@ -115,6 +115,11 @@ impl Summary {
     }
 }
 
+/// Whether a value says nothing, so that it need not be written.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// An item that streams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
@@ -309,13 +314,17 @@ pub struct State {
     /// The newest entry that ended an item.
     #[serde(skip)]
     pub(crate) item_ended: Seq,
-    /// See [`crate::ports::ResumePoint::exchanges`].
-    #[serde(skip)]
+    /// See [`crate::ports::ResumePoint::exchanges`]. For the daemon alone; kept, because a checkpoint is all that is read
+    /// after a restart.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
     pub(crate) exchanges: u64,
-    /// The last prompt is a command of the agent's own.
-    #[serde(skip)]
+    /// The last prompt is a command of the agent's own. For the daemon alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
     pub(crate) asked_by_command: bool,
-    /// When something happened before `active_at`, at another time.
-    #[serde(skip)]
+    /// When something happened before `active_at`, at another time. For the daemon alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
     pub(crate) active_before: Millis,
 }

@@ -27,7 +27,7 @@ use axum::Router;
 use portolan_core::{Millis, Principal, Refusal, registry::Registry};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::{metrics::Metrics, page::is_open};
+pub use self::{metrics::Metrics, page::is_open, rest::NO_SUCH_PATH};
 use crate::door::{Keeper, Tokens};
 
 /// Everything the native protocol needs. Cheap to clone.

@@ -344,13 +344,12 @@ pub(super) async fn log_browser_out(
     ask(&native, &who, ClientFrame::BrowserLogOut { id: some_id(), browser }).await
 }
 
+/// What a client is told at a path that does not exist, so that it can tell this from a thing that does not.
+pub const NO_SUCH_PATH: &str = "there is nothing here; docs/protocol.md and `/openapi.json` list the paths";
+
 /// There is nothing at this path.
 pub(super) async fn nowhere() -> Denied {
-    Refusal::new(
-        RefusalCode::NotFound,
-        "there is nothing here; docs/protocol.md and `/openapi.json` list the paths",
-    )
-    .into()
+    Refusal::new(RefusalCode::NotFound, NO_SUCH_PATH).into()
 }
 
 /// There is something at this path, but not by this method.

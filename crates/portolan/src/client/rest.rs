@@ -7,6 +7,7 @@ use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::rt::TokioIo;
 use portolan_core::Refusal;
+use portolan_frontends::native::NO_SUCH_PATH;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -72,6 +73,7 @@ impl Target {
             return Ok(Some(serde_json::from_slice(&body)?));
         }
         match serde_json::from_slice::<Refused>(&body) {
+            Ok(refused) if refused.error.message == NO_SUCH_PATH => Ok(None),
             Ok(refused) => Err(refused.error.into()),
             Err(_) if status == StatusCode::NOT_FOUND => Ok(None),
             Err(_) => Err(Failure::new(format!("the daemon answered {status}"))),

@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn counted_a_line_that_comes_whole() {
         let mut flow = Flow::new(Style::Plain, 80, 0);
-        assert!(!flow.push(&one_long_line()).is_empty());
+        assert!(flow.push(&one_long_line()).len() as u64 <= rounds());
     }
 
     #[test]

@@ -715,8 +715,6 @@ fn an_agent_that_falls_asleep_has_not_come_to_its_end() {
     let exit = |reason| Exit { reason, code: None, signal: None, message: "m".into(), stderr: String::new() };
     for (reason, is_told) in [(ExitReason::Idle, false), (ExitReason::Stopped, true)] {
         let mut scene = Scene::begun();
-        let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
-        scene.play(vec![Event::TurnEnded { turn: 1, result }]);
         scene.said.clear();
         scene.play(vec![Event::AgentExited { generation: Generation(1), exit: exit(reason) }]);
         assert_eq!(!scene.said.is_empty(), is_told, "{reason:?}: {:?}", scene.said);

@@ -529,7 +529,8 @@ async fn a_client_that_answers_pings_stays_for_as_long_as_it_likes() {
 
 #[tokio::test]
 async fn no_more_sessions_than_the_limit_are_attached_at_once() {
-    let stand = Stand::new().await;
+    let policy = Policy { agents_at_once: None, ..Policy::default() };
+    let stand = Stand::under(vec![Arc::new(Obedient)], policy).await;
     let mut owner = stand.client("ada", Role::Owner).await;
     let mut refused = 0;
     for _ in 0..=ATTACHMENTS {
