@@ -5,6 +5,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -93,8 +94,12 @@ fn a_conversation_with_a_subagent_is_listed_and_taken_up_once_and_left_as_it_was
     let cwd = cwd.path().canonicalize().unwrap();
     keep(agent_home.path(), &cwd);
     let kept = files(agent_home.path());
-    // Nothing of it is started to read what it has kept.
-    let home = home(Path::new("/bin/true"), agent_home.path(), "http://127.0.0.1:1");
+    // Nothing of it is started to read what it has kept: this one can only say which version it is.
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("claude");
+    fs::write(&program, "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.325 (Claude Code)'\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    let home = home(&program, agent_home.path(), "http://127.0.0.1:1");
 
     let listed = home.json(["past"]);
     let expected = json!({ "agent": "claude", "past": PAST, "title": "how is the mast?", "cwd": cwd,
