@@ -24,7 +24,7 @@ test("a mode that asks nobody says so before it is chosen", () => {
 });
 
 test("a session says that its agent is asleep, and what waits for one that does not run", () => {
-  expect([stateOf({ status: "terminated" }), stateOf({ status: "terminated", asleep: true })]).toEqual(["ended", "asleep"]);
+  expect([stateOf({ status: "terminated", asleep: false }), stateOf({ status: "terminated", asleep: true })]).toEqual(["ended", "asleep"]);
   expect(parked({ status: "terminated", queued: 1 })).toBe("1 prompt waits; resume starts it");
   expect(parked({ status: "error", queued: 2 })).toBe("2 prompts wait; resume starts them");
   expect([parked({ status: "active", queued: 1 }), parked({ status: "terminated", queued: 0 })]).toEqual([undefined, undefined]);
