@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { between, startAtTerminal, startBrowser, startDaemon, stranger, until, visit } from './harness.mjs';
 
 let daemon;
@@ -25,7 +26,8 @@ test('started from a terminal, the daemon opens the page, and who comes by that 
   const terminal = await startAtTerminal();
   try {
     const page = await stranger(browser);
-    await page.goto(await terminal.link());
+    // The opener gets a file that leads to the link: a command line can be read by every user of the machine.
+    await page.goto(pathToFileURL(await terminal.link()).href);
     await page.getByRole('link', { name: 'New session' }).first().waitFor();
   } finally {
     await terminal.stop();
