@@ -43,7 +43,7 @@ test('Codex is started from the form and allowed; what it kept is put away and t
   await page.locator('.words strong').getByText('done', { exact: true }).waitFor();
   assert.ok(existsSync(join(daemon.folder, 'allowed.txt')), 'it was allowed, so it ran');
   // Codex takes no thinking budget and keeps no checkpoints: neither is offered, and the page says so.
-  await page.getByRole('combobox', { name: 'Mode' }).waitFor();
+  await page.getByRole('combobox', { name: /^Mode\b/ }).waitFor();
   assert.equal(await page.getByRole('combobox', { name: 'Thinking' }).count(), 0);
   assert.equal(await page.getByRole('button', { name: /rewind|files back/i }).count(), 0);
   await page.getByText('What it cannot do').click();
