@@ -52,8 +52,13 @@ struct Stat {
     name: String,
     state: char,
     parent: u32,
+    /// It has begun to end, and runs none of its program any more.
+    ending: bool,
     started: u64,
 }
+
+/// The kernel's flag for a process that has begun to end.
+const PF_EXITING: u64 = 0x4;
 
 /// Reads the line of `/proc/<pid>/stat`. The name stands in brackets and may itself hold brackets and spaces.
 fn parse_stat(line: &str) -> Option<Stat> {
@@ -63,6 +68,7 @@ fn parse_stat(line: &str) -> Option<Stat> {
         name: line.get(open + 1..close)?.to_owned(),
         state: fields.first()?.chars().next()?,
         parent: fields.get(1)?.parse().ok()?,
+        ending: fields.get(6)?.parse::<u64>().ok()? & PF_EXITING != 0,
         // The 22nd field of the line; the first two are before these.
         started: fields.get(19)?.parse().ok()?,
     })
@@ -99,7 +105,17 @@ impl Process {
 
     /// Does it still run? One that has ended and waits to be reaped does not.
     pub fn runs(self) -> bool {
-        stat(self.pid).is_some_and(|stat| stat.started == self.started && !matches!(stat.state, 'Z' | 'X'))
+        self.stat().is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+    }
+
+    /// Can it still read and write? One that has begun to end cannot, but the kernel takes a while to take its memory
+    /// back: so long it is listed as running, has its files open, and shows no environment by which we would know it.
+    pub(crate) fn works(self) -> bool {
+        self.runs() && self.stat().is_some_and(|stat| !stat.ending)
+    }
+
+    fn stat(self) -> Option<Stat> {
+        stat(self.pid).filter(|stat| stat.started == self.started)
     }
 
     /// Ends it at once, if it is still the same.
@@ -161,6 +177,13 @@ pub fn descends_from_agent(pid: u32, home_key: &str) -> bool {
     ancestry(pid).into_iter().any(|pid| marker(pid).is_some_and(|marker| marker.starts_with(&beginning)))
 }
 
+/// Does this process work, for somebody else than the home with this key?
+///
+/// The look at what it works at comes last: whose a process is cannot be told from the moment it begins to end.
+pub(crate) fn works_for_another(pid: u32, home_key: &str) -> bool {
+    !descends_from_agent(pid, home_key) && Process::of(pid).is_some_and(Process::works)
+}
+
 /// The processes that have files open which are wanted, by file, as far as their files are ours to see. Without agents of the
 /// home with this key: its sessions know of each other. Blocks.
 pub(crate) fn holders(home_key: &str, wanted: impl Fn(&Path) -> bool) -> HashMap<PathBuf, u32> {
@@ -169,7 +192,7 @@ pub(crate) fn holders(home_key: &str, wanted: impl Fn(&Path) -> bool) -> HashMap
         let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         let open = files.filter_map(|file| fs::read_link(file.path()).ok()).filter(|path| wanted(path));
         let mut open = open.peekable();
-        if open.peek().is_some() && !descends_from_agent(pid, home_key) {
+        if open.peek().is_some() && works_for_another(pid, home_key) {
             found.extend(open.map(|path| (path, pid)));
         }
     }
@@ -221,8 +244,9 @@ mod tests {
     #[test]
     fn a_name_with_brackets_does_not_confuse_the_line() {
         let line = "42 (a) b (c)) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
-        let expected = Stat { name: "a) b (c)".into(), state: 'S', parent: 7, started: 98765 };
+        let expected = Stat { name: "a) b (c)".into(), state: 'S', parent: 7, ending: false, started: 98765 };
         assert_eq!(parse_stat(line), Some(expected));
+        assert!(parse_stat(&line.replace("4194560", "4194564")).unwrap().ending);
         assert_eq!(parse_stat("42 ("), None);
         assert_eq!(parse_stat(""), None);
     }
@@ -256,6 +280,34 @@ mod tests {
         other.wait().unwrap();
         assert_eq!(held, HashMap::from([(path.clone(), other.id())]));
         assert_eq!(holders("no-such-home", |open| open == path), HashMap::new(), "nobody has it now");
+    }
+
+    #[test]
+    fn an_agent_of_ours_that_is_ending_is_never_taken_for_another_program() {
+        let memory = 256 << 20;
+        let mut command = std::process::Command::new("dd");
+        command.args(["if=/dev/zero", "of=/dev/null", &format!("bs={memory}")]);
+        command.env(MARKER, "a-home.session.secret").stderr(std::process::Stdio::null());
+        #[expect(clippy::disallowed_methods, reason = "no agent: something that takes long to end")]
+        let mut agent = command.spawn().unwrap();
+        let resident = || {
+            let pages = fs::read_to_string(format!("/proc/{}/statm", agent.id())).unwrap();
+            pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+        };
+        while resident() < memory {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let process = Process::of(agent.id()).unwrap();
+        assert!(!works_for_another(process.pid, "a-home"));
+        assert!(works_for_another(process.pid, "another-home"));
+        process.kill();
+        let mut looks = 0;
+        while process.runs() {
+            looks += 1;
+            assert!(!works_for_another(process.pid, "a-home"), "after {looks} looks");
+        }
+        agent.wait().unwrap();
+        assert!(looks > 0, "it had ended before the first look, and nothing was shown");
     }
 
     #[test]

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use self::lines::Told;
-use crate::child::processes::{Process, descends_from_agent};
+use crate::child::processes::{Process, works_for_another};
 
 /// Files that are looked at for a list, the newest first.
 const LISTED: usize = 10_000;
@@ -128,9 +128,9 @@ impl Home {
         let runs = |told: &Running| {
             // A file that its process could not take away may tell of a number that another process has by now.
             let started = told.proc_start.as_ref().map(|started| started.parse::<u64>().ok());
-            Process::of(told.pid).is_some_and(|process| {
-                process.runs() && started.is_none_or(|started| started == Some(process.started))
-            }) && !descends_from_agent(told.pid, &self.ours)
+            let same = Process::of(told.pid)
+                .is_some_and(|process| started.is_none_or(|started| started == Some(process.started)));
+            same && works_for_another(told.pid, &self.ours)
         };
         told.filter(runs).map(|told| (told.session_id, told.pid)).collect()
     }
