@@ -79,8 +79,15 @@ impl Parts {
                     *item = part.name;
                 }
             }
-            Event::ToolResult { tool, .. } => {
+            Event::ToolResult { tool, content, .. } => {
                 self.full.remove(tool.as_str());
+                // A tool that was interrupted often says nothing more. What people saw of its output stays.
+                let is_silent =
+                    content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
+                let open = || book.state().items.iter().find(|open| open.item == *tool);
+                if is_silent && let Some(open) = open().filter(|open| !open.text.is_empty()) {
+                    *content = vec![Content::text(open.text.clone())];
+                }
             }
             _ => {}
         }

@@ -587,6 +587,21 @@ fn output_that_a_crash_left_open_is_its_tools_result() {
 }
 
 #[test]
+fn output_that_was_seen_stays_where_the_result_says_nothing_more() {
+    let mut world = ready();
+    world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
+    for content in [vec![], vec![Content::text("")], vec![Content::text("all of it")]] {
+        let (item, kind) = ("tool".to_owned(), ItemKind::ToolOutput);
+        streams(&mut world, Event::ItemStarted { item: item.clone(), kind, message: None, parent: None });
+        streams(&mut world, Event::Delta { item: item.clone(), text: "half of it".into() });
+        let (outcome, changes) = (ToolOutcome::Interrupted, Vec::new());
+        streams(&mut world, Event::ToolResult { tool: item, parent: None, outcome, content, changes });
+    }
+    let kept: Vec<String> = results(&world).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(kept, ["half of it", "half of it", "all of it"]);
+}
+
+#[test]
 fn what_will_not_be_finished_is_kept_as_cut_off() {
     let mut world = ready();
     world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
