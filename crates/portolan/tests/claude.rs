@@ -10,6 +10,7 @@ use portolan_testkit::{
     daemon::{Home, wait_for},
     npm::claude,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 /// The newest, over its pipes; and the last that dials in.
@@ -73,6 +74,45 @@ async fn a_conversation_survives_the_kill_of_its_daemon() {
             assert!(!home.path().join("asked.txt").exists(), "what nobody allowed ran");
             assert_eq!(home.run(["down"]).code, 0);
             assert_eq!(home.agents(&session), [0; 0], "nothing outlives the daemon");
+        });
+        tried.await.unwrap();
+        model.shutdown().await;
+    }
+}
+
+// issue 15, item 31
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_whose_answer_has_begun_is_consumed_when_the_agent_is_killed() {
+    for version in ["2.1.42", "2.1.89", "2.1.325"] {
+        let begins = text("I begin, and never come to an end.").chunks_of(8).stall();
+        let script = Script::new().on(contains("first words")).reply(begins).asides(text("scripted"));
+        let model = Server::start(script).await.unwrap();
+        let base_url = model.base_url();
+        let tried = tokio::task::spawn_blocking(move || {
+            let (home, _agent_home) = home(&program(version), &base_url);
+            home.up();
+            let session = home.run(["new", "claude", "first words"]).ok().trim().to_owned();
+            let pid = wait_for("its first words", || {
+                let state = state(&home, &session);
+                let begun = state["items"][0]["text"].as_str().is_some_and(|text| !text.is_empty());
+                begun.then(|| i32::try_from(state["pid"].as_i64().unwrap()).unwrap())
+            });
+            kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+            let entries = wait_for("its end", || {
+                let text = home.run(["--json", "show", &session, "--entries"]).ok();
+                let entries: Vec<Value> = text
+                    .lines()
+                    .map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone())
+                    .collect();
+                entries.iter().any(|event| event["type"] == "agent_exited").then_some(entries)
+            });
+            let prompt = entries.iter().find(|event| event["type"] == "prompt").unwrap()["command"].clone();
+            let stages: Vec<&Value> = entries
+                .iter()
+                .filter(|event| event["type"] == "receipt" && event["command"] == prompt)
+                .map(|event| &event["stage"])
+                .collect();
+            assert_eq!(stages, ["sending", "delivered", "consumed"], "{version}");
         });
         tried.await.unwrap();
         model.shutdown().await;

@@ -115,6 +115,7 @@ impl Translate {
             "message_start" => {
                 if parent.is_none() {
                     self.turn_begins(out);
+                    self.settle_unechoed(out);
                     self.set_activity(None, out);
                 }
                 self.abandon(parent.as_deref(), out);

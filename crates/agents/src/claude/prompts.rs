@@ -19,6 +19,8 @@ use crate::driver::Turnout;
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
     sent: VecDeque<(Ticket, String)>,
+    /// The uuid of the last one that was answered before the CLI echoed it.
+    echo_due: Option<String>,
     /// The CLI tells what becomes of each prompt, so nothing needs to be guessed.
     pub(super) are_told_of: bool,
     /// One was taken up while no turn ran: the next turn is its.
@@ -40,8 +42,10 @@ impl Prompts {
         }
     }
 
-    fn oldest(&mut self) -> Option<Ticket> {
-        self.sent.pop_front().map(|(ticket, _)| ticket)
+    fn take_oldest(&mut self) -> Option<Ticket> {
+        let (ticket, uuid) = self.sent.pop_front()?;
+        self.echo_due = Some(uuid);
+        Some(ticket)
     }
 
     pub(super) fn forget(&mut self, ticket: Ticket) {
@@ -79,8 +83,11 @@ impl Translate {
 
     /// Is this a prompt that is said again? 1.0 does not mark it as such.
     pub(super) fn is_echo(&self, message: &Envelope<'_>) -> bool {
-        let sent = |uuid: &str| self.prompts.sent.iter().any(|(_, sent)| sent == uuid);
-        message.is_replay == Some(true) || message.uuid.as_deref().is_some_and(sent)
+        let ours = |uuid: &str| {
+            let mut sent = self.prompts.sent.iter().map(|(_, sent)| sent).chain(&self.prompts.echo_due);
+            sent.any(|sent| sent == uuid)
+        };
+        message.is_replay == Some(true) || message.uuid.as_deref().is_some_and(ours)
     }
 
     /// The CLI echoes a prompt. Versions that do not tell more do so when they take it up.
@@ -105,12 +112,13 @@ impl Translate {
         }
     }
 
-    /// A turn has ended that a prompt set off, but none was echoed: commands are not. The oldest one it was.
+    /// The model answers in a turn that a prompt set off, or such a turn has ended, and no prompt was echoed in it: old versions
+    /// echo late, and commands never. The turn belongs to the oldest prompt then.
     pub(super) fn settle_unechoed(&mut self, out: &mut Turnout) {
         let unnamed =
             self.turn.as_ref().is_some_and(|turn| turn.origin == TurnOrigin::Prompt && turn.prompts == 0);
         if unnamed && !self.prompts.are_told_of {
-            let oldest = self.prompts.oldest();
+            let oldest = self.prompts.take_oldest();
             self.took(oldest, out);
         }
     }

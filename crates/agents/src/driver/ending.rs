@@ -71,7 +71,8 @@ impl Driver {
         let silent = self.silent_until.filter(|_| self.rung == Rung::Running);
         let ready = self.ready_by.filter(|_| self.rung == Rung::Running);
         let link = self.link_by.filter(|_| self.rung == Rung::Running);
-        [self.next_rung, silent, ready, link, self.timers.next()].into_iter().flatten().min()
+        let read = self.next_look();
+        [self.next_rung, silent, ready, link, read, self.timers.next()].into_iter().flatten().min()
     }
 
     pub(super) async fn on_time(&mut self, child: &Child) {

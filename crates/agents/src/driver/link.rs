@@ -136,6 +136,14 @@ impl Socket {
 }
 
 impl Input {
+    /// How much of what was written lies in the pipe unread; not known of a connection.
+    pub(super) fn unread(&self) -> Option<u64> {
+        match self {
+            Self::Pipe(pipe) => rustix::io::ioctl_fionread(pipe).ok(),
+            Self::Socket(_) => None,
+        }
+    }
+
     /// Can it take something now or soon?
     pub(super) fn is_open(&self) -> bool {
         match self {

@@ -5,13 +5,32 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use portolan_core::ports::Report;
+use portolan_core::ports::{Report, Ticket};
 use tokio::{
     sync::mpsc::{self, error::TrySendError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{Settles, Write, ending::Rung, link::Input, run::Driver};
+
+/// Between the first looks whether the agent has read something.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// However long it has not read it, it is looked for this often.
+const LOOK_AT_LEAST: Duration = Duration::from_millis(250);
+
+/// Where nobody can look, an agent that still has its connection after so long has what it was sent. A killed process keeps its
+/// connections until the kernel has taken it apart, which takes some hundredths of a second.
+const TAKEN_WITHIN: Duration = Duration::from_millis(300);
+
+/// Something that was written, that the agent will not answer.
+#[derive(Debug)]
+pub(super) struct Unread {
+    ticket: Ticket,
+    /// Where it ends among all that was written.
+    upto: u64,
+    since: Instant,
+}
 
 impl Driver {
     /// Sends reports for as long as there is room.
@@ -39,11 +58,47 @@ impl Driver {
         };
         self.written += count;
         self.unwritten -= count;
+        self.position += count as u64;
         if let Some(write) = self.writes.pop_front_if(|write| write.bytes.len() <= self.written) {
             self.written = 0;
             self.outbox.extend(write.ticket.map(Report::Delivered));
             if let (Some(ticket), Settles::Now) = (write.ticket, write.settles) {
-                self.outbox.push_back(Report::Consumed { ticket, result: None });
+                self.unread.push_back(Unread { ticket, upto: self.position, since: Instant::now() });
+            }
+        }
+    }
+
+    // --------------------------------------------------------------------------- what it does not answer
+
+    /// What the agent does not answer is consumed once the agent has read it. To have written it is not enough: an agent that is
+    /// just being killed still has its pipe, and reads nothing from it any more.
+    pub(super) fn settle_read(&mut self) {
+        // Once its input is closed, nobody can look any more: its end leaves uncertain what it had not read by then.
+        let Some(input) = self.input.as_ref().filter(|_| !self.unread.is_empty()) else { return };
+        let read = input.unread().map(|unread| self.position.saturating_sub(unread));
+        let now = Instant::now();
+        let is_read = |first: &mut Unread| match read {
+            Some(read) => first.upto <= read,
+            None => now.duration_since(first.since) >= TAKEN_WITHIN,
+        };
+        while let Some(Unread { ticket, .. }) = self.unread.pop_front_if(is_read) {
+            self.outbox.push_back(Report::Consumed { ticket, result: None });
+        }
+    }
+
+    /// When to look again, more and more seldom.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        self.input.as_ref()?;
+        let waited = self.unread.front()?.since.elapsed();
+        Some(Instant::now() + waited.clamp(LOOK, LOOK_AT_LEAST))
+    }
+
+    /// The agent has ended, and its pipe is still there to be looked into.
+    pub(super) fn refuse_unread(&mut self) {
+        if self.input.as_ref().and_then(Input::unread).is_some() {
+            self.settle_read();
+            for Unread { ticket, .. } in std::mem::take(&mut self.unread) {
+                self.turnout.rejected(ticket, "the agent ended before it read this");
             }
         }
     }
@@ -77,6 +132,9 @@ impl Driver {
 
     fn tell_lost(&mut self, reason: &str) {
         tracing::warn!(reason, "connection to the agent lost");
+        for Unread { ticket, .. } in std::mem::take(&mut self.unread) {
+            self.outbox.push_back(Report::Uncertain { ticket, reason: reason.into() });
+        }
         self.outbox.push_back(Report::LinkLost { reason: reason.into() });
         self.consult(|translator, out| translator.link_lost(out));
     }

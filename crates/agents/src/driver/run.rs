@@ -26,7 +26,7 @@ use super::{
     ending::Rung,
     errands::Errands,
     link::{Filled, Input, Source, Transport},
-    outgoing::write_some,
+    outgoing::{Unread, write_some},
     timers::Timers,
 };
 use crate::{
@@ -76,6 +76,10 @@ pub(super) struct Driver {
     /// How much of the first write is written.
     pub(super) written: usize,
     pub(super) unwritten: usize,
+    /// How much was ever written.
+    pub(super) position: u64,
+    /// What was written and is consumed once it is read, oldest first.
+    pub(super) unread: VecDeque<Unread>,
     pub(super) input: Option<Input>,
     /// When a lost connection must be back.
     pub(super) link_by: Option<Instant>,
@@ -117,6 +121,8 @@ impl Driver {
             writes: VecDeque::new(),
             written: 0,
             unwritten: 0,
+            position: 0,
+            unread: VecDeque::new(),
             input: None,
             link_by: None,
             link_within: supervision.link_down,
@@ -193,6 +199,8 @@ impl Driver {
         let mut gone = pin!(reports.closed());
         let mut alive_at = Instant::now() + self.look_every;
         loop {
+            // Before its next line: what it says now may be what came of it.
+            self.settle_read();
             self.deliver();
             while self.outbox.is_empty()
                 && self.due_rung().is_none()
@@ -372,6 +380,8 @@ impl Driver {
 
     /// The agent is gone: what it had still said, and what of it waits for room.
     async fn drain(&mut self, lines: &mut Source) {
+        self.refuse_unread();
+        self.absorb();
         self.input = None;
         self.refuse_writes("the agent has ended");
         let mut left = LARGEST_PIPE;

@@ -285,6 +285,43 @@ async fn an_agent_that_asks_and_never_reads_the_answers_is_ended_and_that_is_sai
     assert!(exit.message.contains("64 MiB") && exit.message.contains("unread"), "{}", exit.message);
 }
 
+// issue 15, item 31
+#[tokio::test]
+async fn what_a_killed_agent_never_read_is_refused_and_what_it_has_read_is_consumed() {
+    for (script, reads) in [("echo $$; exec sleep 600", false), ("echo $$; exec cat >/dev/null", true)] {
+        let supervision = Arc::new(supervision());
+        let command = ["sh", "-c", script].map(Into::into).to_vec();
+        let program = Program { command, ..sleeper(&supervision) };
+        let (child, pipes) = Child::start(program, "test", SESSION).await.unwrap();
+        let (told, mut reports) = mpsc::channel(64);
+        let (instructions, wanted) = mpsc::channel(8);
+        let tokens = Tokens { stop: CancellationToken::new(), kill: CancellationToken::new() };
+        let driver = Driver::new("echo".into(), Box::new(Echo), &supervision, told, Report::Ready);
+        let run = tokio::spawn(driver.run(child, pipes, Transport::Pipes, wanted, tokens));
+        let pid = loop {
+            if let Report::Event { event: Event::Notice { text, .. }, .. } = reports.recv().await.unwrap() {
+                break text.trim().parse::<i32>().unwrap();
+            }
+        };
+        let ticket = Ticket(7);
+        instructions.send(Instruction { ticket, order: Order::Interrupt }).await.unwrap();
+        while reports.recv().await.unwrap() != Report::Delivered(ticket) {}
+        if reads {
+            assert_eq!(reports.recv().await, Some(Report::Consumed { ticket, result: None }));
+        }
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let mut rest = Vec::new();
+        while let Some(report) = reports.recv().await {
+            rest.push(report);
+        }
+        let error = "the agent ended before it read this".to_owned();
+        let refused = Report::Rejected { ticket, error };
+        assert_eq!(rest, if reads { vec![] } else { vec![refused] });
+        tokio::time::timeout(LONG, run).await.unwrap().unwrap();
+    }
+}
+
 #[test]
 fn a_process_is_looked_for_every_thirty_seconds_where_nothing_else_is_said() {
     assert_eq!(supervision().liveness, Duration::from_secs(30));
