@@ -452,3 +452,18 @@ fn another_device_is_paired_by_a_link_for_an_address_that_it_can_reach() {
     let log = std::fs::read_to_string(home.path().join("daemon.log")).unwrap_or_default();
     assert!(!log.contains("ptt_"), "no way in stands in a log");
 }
+
+// issue 15, item 20
+#[test]
+fn ls_tells_how_many_agents_run_of_how_many_that_may() {
+    let home = home();
+    home.configure("[limits]\nagents_at_once = 2");
+    home.up();
+    for running in 1..=2 {
+        let session = home.run(["new", "demo", "slow"]).ok().trim().to_owned();
+        working(&home, &session);
+        let said = home.run(["ls"]).stderr;
+        assert_eq!(said, format!("{running} of 2 agents run (`limits.agents_at_once`)\n"));
+    }
+    assert!(home.run(["new", "demo", "slow"]).stderr.contains("`limits.agents_at_once`"));
+}

@@ -296,6 +296,19 @@ capabilities?: Capabilities,
 features?: Array<string>, };
 
 /**
+ * How many agents run on this machine.
+ */
+export type AgentsRunning = {
+/**
+ * As many run now.
+ */
+running: number,
+/**
+ * As many may run at once; any number when absent.
+ */
+limit?: number, };
+
+/**
  * What someone answers.
  */
 export type Answer = { "kind": "allow",
@@ -2335,7 +2348,11 @@ session: Summary, } | { "reply": "sessions",
 /**
  * Newest first.
  */
-sessions: Array<Summary>, } | { "reply": "past",
+sessions: Array<Summary>,
+/**
+ * How many agents run; not told to a token that is bound to certain sessions.
+ */
+agents?: AgentsRunning, } | { "reply": "past",
 /**
  * Newest first.
  */
@@ -2637,7 +2654,11 @@ session: Summary, } | { "reply": "sessions",
 /**
  * Newest first.
  */
-sessions: Array<Summary>, } | { "reply": "past",
+sessions: Array<Summary>,
+/**
+ * How many agents run; not told to a token that is bound to certain sessions.
+ */
+agents?: AgentsRunning, } | { "reply": "past",
 /**
  * Newest first.
  */

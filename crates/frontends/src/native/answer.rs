@@ -5,13 +5,13 @@ use portolan_core::{
     CommandId, DaemonEvent, Millis, Principal, Refusal, RefusalCode, Role, SessionId, Stored,
     log::delivery::Mode,
     ports::{PastPlace, Secret, SessionQuery},
-    registry::{DaemonReader, PastListing, PastMove, SessionReader, TakeUp},
+    registry::{DaemonReader, PastListing, PastMove, Registry, SessionReader, TakeUp},
 };
 use serde::Serialize;
 
 use super::{
     Native, files,
-    wire::{ClientFrame, ReplyBody, ServerFrame},
+    wire::{AgentsRunning, ClientFrame, ReplyBody, ServerFrame},
 };
 use crate::door::Device;
 
@@ -45,6 +45,12 @@ pub(crate) enum Answer {
     Unsubscribed,
 }
 
+fn running(registry: &Registry) -> AgentsRunning {
+    let (running, limit) = registry.agents_running();
+    let count = |agents| u32::try_from(agents).unwrap_or(u32::MAX);
+    AgentsRunning { running: count(running), limit: limit.map(count) }
+}
+
 /// Does what a frame asks for. Roles are checked by core, and here for what is the door's.
 pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame) -> Result<Answer, Refusal> {
     let registry = &native.registry;
@@ -53,7 +59,8 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         ClientFrame::List { archived, before, limit, .. } => {
             let limit = limited(limit, LIST)?;
             let query = SessionQuery { archived, live: false, before, limit };
-            ReplyBody::Sessions { sessions: registry.list(who, query).await? }
+            let sessions = registry.list(who, query).await?;
+            ReplyBody::Sessions { sessions, agents: who.sessions.is_none().then(|| running(registry)) }
         }
         ClientFrame::Resolve { prefix, .. } => {
             if prefix.len() < PART || prefix.len() > 36 {

@@ -10,7 +10,7 @@ use portolan_core::{
     registry::{AccountDescription, AgentDescription, PastDescription, PastMove, TakeUp, TakenUp},
     session::state::{State, Summary},
 };
-use portolan_frontends::native::wire::{ClientFrame, ReplyBody, TokenInfo};
+use portolan_frontends::native::wire::{AgentsRunning, ClientFrame, ReplyBody, TokenInfo};
 use serde_json::value::RawValue;
 
 use super::{Client, frames::Reply};
@@ -24,6 +24,14 @@ const SHORTEST_PART: usize = 4;
 
 /// The most entries in one page of history.
 const PAGE: u32 = 1000;
+
+/// A list of sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) sessions: Vec<Summary>,
+    /// Of the whole machine; not told to everybody.
+    pub(crate) agents: Option<AgentsRunning>,
+}
 
 macro_rules! expect_reply {
     ($reply:expr, $pattern:pat => $value:expr) => {
@@ -57,17 +65,20 @@ impl Client {
     }
 
     /// Sessions, newest first.
-    pub(crate) async fn list(&mut self, archived: Option<bool>, limit: u32) -> Outcome<Vec<Summary>> {
+    pub(crate) async fn list(&mut self, archived: Option<bool>, limit: u32) -> Outcome<Listed> {
         let mut all: Vec<Summary> = Vec::new();
         loop {
             let page = (limit as usize - all.len()).min(PAGE as usize) as u32;
             let before = all.last().map(|summary| summary.session);
             let frame = ClientFrame::List { id: CommandId::random(), archived, before, limit: Some(page) };
-            let found = expect_reply!(self.call(frame).await?, ReplyBody::Sessions { sessions } => sessions)?;
+            let (found, agents) = expect_reply!(
+                self.call(frame).await?,
+                ReplyBody::Sessions { sessions, agents } => (sessions, agents)
+            )?;
             let was_last = (found.len() as u32) < page;
             all.extend(found);
             if was_last || all.len() >= limit as usize {
-                return Ok(all);
+                return Ok(Listed { sessions: all, agents });
             }
         }
     }

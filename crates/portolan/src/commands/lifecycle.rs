@@ -264,7 +264,7 @@ pub(super) async fn status(context: &Context) -> Outcome {
     };
     let answer = match connected {
         Ok(mut client) => {
-            let sessions = client.list(None, 1000).await.unwrap_or_default();
+            let sessions = client.list(None, 1000).await.unwrap_or_default().sessions;
             let version = client.server.version.clone();
             client.close().await;
             Some((sessions, version))

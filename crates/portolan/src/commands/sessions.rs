@@ -4,11 +4,12 @@ use portolan_core::{
     Millis, Seq, SessionId,
     session::state::{State, Summary},
 };
+use portolan_frontends::native::wire::AgentsRunning;
 use serde_json::json;
 
 use super::{Context, inputs};
 use crate::{
-    client::frames,
+    client::{frames, sessions::Listed},
     failure::{Failure, Outcome},
     home::rfc3339,
     output::{self, Format},
@@ -27,7 +28,7 @@ const NAME_COLUMNS: usize = 48;
 
 pub(super) async fn ls(context: &Context, archived: Option<bool>, limit: u32) -> Outcome {
     let mut client = context.client().await?;
-    let sessions = client.list(archived, limit.max(1)).await?;
+    let Listed { sessions, agents } = client.list(archived, limit.max(1)).await?;
     let now = client.now();
     client.close().await;
     match context.format() {
@@ -43,7 +44,23 @@ pub(super) async fn ls(context: &Context, archived: Option<bool>, limit: u32) ->
             });
             Ok(())
         }
-        Format::Plain => output::raw(list(&sessions, now).as_bytes()),
+        Format::Plain => {
+            output::raw(list(&sessions, now).as_bytes())?;
+            if let Some(agents) = agents {
+                output::note(running(agents));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn running(agents: AgentsRunning) -> String {
+    match agents {
+        AgentsRunning { running, limit: Some(limit) } => {
+            format!("{running} of {limit} agents run (`limits.agents_at_once`)")
+        }
+        AgentsRunning { running: 1, limit: None } => "1 agent runs".into(),
+        AgentsRunning { running, limit: None } => format!("{running} agents run"),
     }
 }
 

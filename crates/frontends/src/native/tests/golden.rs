@@ -15,7 +15,8 @@ use super::*;
 use crate::native::{
     answer::frame_of,
     wire::{
-        BrowserInfo, ClosingReason, Limits, PROTOCOL, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You,
+        AgentsRunning, BrowserInfo, ClosingReason, Limits, PROTOCOL, ReplyBody, ServerFrame, ServerInfo,
+        TokenInfo, You,
     },
 };
 
@@ -148,7 +149,8 @@ fn one_of_each() -> Vec<ServerFrame> {
         ReplyBody::Subscribed,
         ReplyBody::Receipt { receipt: Receipt { seq: Seq(9), stage: Stage::Accepted } },
         ReplyBody::Session { session: summary() },
-        ReplyBody::Sessions { sessions: vec![summary()] },
+        ReplyBody::Sessions { sessions: vec![summary()], agents: None },
+        ReplyBody::Sessions { sessions: vec![], agents: Some(AgentsRunning { running: 2, limit: Some(32) }) },
         ReplyBody::Past { past: vec![past(None), past(Some(session))] },
         ReplyBody::TakenUp { session: summary(), already: true },
         ReplyBody::Resolved { session },

@@ -9,7 +9,9 @@ mod server;
 
 pub use client::{ArchivePast, ClientFrame, ClientInfo, CreateSession, CreateToken, SendCommand, TakeUpPast};
 pub use log::LogFrame;
-pub use server::{BrowserInfo, ClosingReason, Limits, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You};
+pub use server::{
+    AgentsRunning, BrowserInfo, ClosingReason, Limits, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You,
+};
 
 /// The version of the protocol. It changes only when an older client can no longer work.
 pub const PROTOCOL: u32 = 1;

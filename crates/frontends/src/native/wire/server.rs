@@ -14,6 +14,18 @@ use portolan_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// How many agents run on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct AgentsRunning {
+    /// As many run now.
+    pub running: u32,
+    /// As many may run at once; any number when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
 /// From the server, beside the frames of core (`entry`, `daemon`, `snapshot`, `daemon_snapshot`).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
@@ -195,6 +207,10 @@ pub enum ReplyBody {
     Sessions {
         /// Newest first.
         sessions: Vec<Summary>,
+        /// How many agents run; not told to a token that is bound to certain sessions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        agents: Option<AgentsRunning>,
     },
     /// Conversations that agents have kept by themselves.
     Past {
