@@ -23,7 +23,7 @@ impl Armed {
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
             body.len()
         );
-        for line in lines.iter().chain(&["Expect: 100-continue"]) {
+        for line in lines.iter().chain(&["Expect: 100-continue", "Connection: close"]) {
             head.push_str(line);
             head.push_str("\r\n");
         }

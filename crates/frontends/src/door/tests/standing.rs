@@ -143,7 +143,9 @@ impl Shop {
     async fn begin(&self, request: &str, lines: &[&str]) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let mut head = format!("{request} HTTP/1.1\r\nHost: {}\r\n", self.address);
-        for line in lines {
+        let upgrades = lines.contains(&UPGRADE);
+        // Else an answer is followed by the silence of a connection that waits for the next request.
+        for line in lines.iter().chain((!upgrades).then_some(&"Connection: close")) {
             head.push_str(line);
             head.push_str("\r\n");
         }
@@ -159,7 +161,7 @@ impl Shop {
     async fn socket(&self, path: &str, lines: &[&str]) -> TcpStream {
         let upgrade = [
             "Upgrade: websocket",
-            "Connection: upgrade",
+            UPGRADE,
             "Sec-WebSocket-Version: 13",
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
         ];
@@ -228,6 +230,8 @@ impl Shop {
 }
 
 /// Everything that still comes, up to the end of the connection.
+const UPGRADE: &str = "Connection: upgrade";
+
 async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     // A reset is an end too.
