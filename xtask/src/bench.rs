@@ -2,14 +2,14 @@
 //!
 //! What the page costs in a browser is measured by tests/browser/measure.mjs, on demand: `--only page`.
 
-use std::{env, path::PathBuf, process::Command};
+use std::{path::PathBuf, process::Command};
 
 use anyhow::Result;
 use clap::Args;
 
 use crate::{
     page,
-    project::{cargo, root, run},
+    project::{cargo, root, run, target},
 };
 
 /// What `bench` takes; all but `--smoke` goes to the bench as it is.
@@ -80,6 +80,5 @@ fn measure_page(options: &Options) -> Result<()> {
 
 /// Where cargo puts what it builds for release.
 fn built() -> PathBuf {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    target.join("release")
+    target().join("release")
 }

@@ -1,20 +1,21 @@
 //! Generated files: schemas/ and the reference pages of docs/ are made from the code and checked in.
 //!
-//! The schemas are compared by a test that also writes them when the variable `UPDATE` is set; the pages are what
-//! the hidden verb `portolan reference` prints. So what CI compares is what `cargo xtask schemas` writes.
+//! The schemas are compared by a test among all the others, which writes them when the variable `UPDATE` is set; the pages
+//! are what the hidden verb `portolan reference` prints. So what CI compares is what `cargo xtask schemas` writes.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::project::{cargo, read, root, run};
+use crate::project::{EVERYTHING, cargo, read, root, run, target};
 
 /// The pages, by the name that the verb takes.
 const PAGES: [(&str, &str); 2] = [("cli", "docs/cli.md"), ("configuration", "docs/configuration.md")];
 
 /// Writes everything anew.
 pub(crate) fn write() -> Result<()> {
-    run(schemas().env("UPDATE", "1"))?;
+    run(cargo(["test", "--quiet", "--lib"]).args(EVERYTHING).arg("schema").env("UPDATE", "1"))?;
+    run(cargo(["build", "--quiet", "--bins"]).args(EVERYTHING))?;
     for (name, path) in PAGES {
         let page = page(name)?;
         fs::write(root().join(path), page).with_context(|| format!("cannot write `{path}`"))?;
@@ -23,9 +24,8 @@ pub(crate) fn write() -> Result<()> {
     Ok(())
 }
 
-/// Fails where a file in the clone differs from what the code gives.
+/// Fails where a page in the clone differs from what the program prints that was built last.
 pub(crate) fn check() -> Result<()> {
-    run(schemas().env_remove("UPDATE"))?;
     for (name, path) in PAGES {
         if read(&root().join(path))? != page(name)? {
             bail!("{path} is not what the code says; run `cargo xtask schemas` and commit the result");
@@ -34,16 +34,12 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// The test that compares schemas/ with the types.
-fn schemas() -> std::process::Command {
-    cargo(["test", "--quiet", "--package", "portolan-frontends", "--features", "schema", "--lib", "schema"])
-}
-
 fn page(name: &str) -> Result<String> {
-    let output =
-        cargo(["run", "--quiet", "--package", "portolan", "--bin", "portolan", "--", "reference", name])
-            .output()
-            .context("cannot start cargo")?;
+    let program = target().join("debug/portolan");
+    let output = Command::new(&program)
+        .args(["reference", name])
+        .output()
+        .with_context(|| format!("cannot start `{}`", program.display()))?;
     if !output.status.success() {
         bail!(
             "`portolan reference {name}` ended with {}: {}",

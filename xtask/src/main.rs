@@ -15,6 +15,7 @@ mod project;
 mod soak;
 mod stages;
 mod suite;
+mod timing;
 mod tools;
 mod up;
 

@@ -13,12 +13,20 @@ use anyhow::{Context as _, Result, bail};
 /// Folders that hold nothing we wrote.
 const NOT_OURS: [&str; 5] = ["target", "node_modules", ".git", "dist", "built"];
 
+/// What is built, wherever something is: see `suite.rs`.
+pub(crate) const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
+
 /// The root of the clone.
 pub(crate) fn root() -> PathBuf {
     // Cargo sets the variable anew at each run; the built-in one would be stale in a clone that was moved.
     let manifest =
         env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     manifest.parent().map_or_else(|| manifest.clone(), Path::to_path_buf)
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Our files with one of these endings, sorted, as paths relative to `root`.

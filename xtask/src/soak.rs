@@ -2,14 +2,14 @@
 //!
 //! A line for each: how often, with what result, how long it took. What they mean: docs/reliability.md.
 
-use std::{env, path::PathBuf, process::Command};
+use std::process::Command;
 
 use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::{
     fuzz,
-    project::{cargo, root, run},
+    project::{cargo, run, target},
 };
 
 /// The name under which `--only` knows the fuzz targets.
@@ -39,7 +39,7 @@ pub(crate) fn soak(options: &Options) -> Result<()> {
     if options.only.is_empty() || options.only.iter().any(|name| name != FUZZ) {
         let build = ["build", "--release", "--locked", "-p", "portolan", "-p", "portolan-soak"];
         run(&mut cargo(build))?;
-        let mut soak = Command::new(built().join("portolan-soak"));
+        let mut soak = Command::new(target().join("release/portolan-soak"));
         for name in options.only.iter().filter(|name| *name != FUZZ) {
             soak.args(["--only", name]);
         }
@@ -55,10 +55,4 @@ pub(crate) fn soak(options: &Options) -> Result<()> {
         [] => Ok(()),
         all => bail!("{}", all.iter().map(|error| format!("{error:#}")).collect::<Vec<_>>().join("; ")),
     }
-}
-
-/// Where cargo puts what it builds for release.
-fn built() -> PathBuf {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    target.join("release")
 }

@@ -1,4 +1,8 @@
 //! The two runs of checks: `check` before a commit, `test` for everything that CI runs.
+//!
+//! Everything is built once, for the whole workspace with all of its features: cargo chooses the features of dependencies by
+//! what it is asked to build, so that a `--package` here would build hundreds of them a second time. Programs that were built
+//! are called by their paths for the same reason.
 
 use std::process::Command;
 
@@ -7,12 +11,13 @@ use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
     audit, coverage, fuzz, generated, links, page,
-    project::{cargo, output, root, run},
+    project::{EVERYTHING, cargo, output, root, run, target},
     stages::{
         self,
         AfterFailure::{GoOn, SkipRest},
         Stage,
     },
+    timing,
     tools::{self, NEXTEST},
 };
 
@@ -24,7 +29,7 @@ const CHECK: [Stage; 3] = [
         name: "unit-tests",
         after_failure: GoOn,
         // The catalogue too: it is what a new agent breaks first.
-        work: || tests(&["--workspace", "--lib", "--bins", "--test", "catalogue"], "default"),
+        work: || tests(&["--lib", "--bins", "--test", "catalogue"], "default"),
     },
 ];
 
@@ -38,7 +43,7 @@ const TEST: [Stage; 16] = [
     Stage { name: "page-tests", after_failure: GoOn, work: page::test },
     Stage { name: "build", after_failure: SkipRest, work: build },
     Stage { name: "clippy", after_failure: GoOn, work: clippy_all },
-    Stage { name: "tests", after_failure: GoOn, work: || tests(&["--workspace"], "ci") },
+    Stage { name: "tests", after_failure: GoOn, work: all_tests },
     Stage { name: "browser", after_failure: GoOn, work: browser },
     Stage { name: "agui", after_failure: GoOn, work: agui },
     Stage { name: "doctests", after_failure: GoOn, work: doctests },
@@ -69,11 +74,11 @@ pub(crate) fn test(options: &Options) -> Result<()> {
 }
 
 fn build() -> Result<()> {
-    run(&mut cargo(["build", "--workspace", "--all-targets", "--locked"]))
+    run(cargo(["build", "--all-targets", "--locked"]).args(EVERYTHING))
 }
 
 fn doctests() -> Result<()> {
-    run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))
+    run(cargo(["test", "--doc", "--quiet"]).args(EVERYTHING))
 }
 
 fn fmt() -> Result<()> {
@@ -81,22 +86,25 @@ fn fmt() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    run(&mut cargo(["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
+    run(cargo(["clippy", "--all-targets", "--quiet"]).args(EVERYTHING).args(["--", "-D", "warnings"]))
 }
 
-/// With and without our optional features: each hides code from the other.
+/// With our optional features, and what is shipped without them: each hides code from the other.
 fn clippy_all() -> Result<()> {
     clippy()?;
-    run(&mut cargo([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--quiet",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    run(&mut cargo(["clippy", "--workspace", "--quiet", "--", "-D", "warnings"]))
+}
+
+/// Every test, and where the minutes went.
+fn all_tests() -> Result<()> {
+    let report = timing::report("ci");
+    // One of an earlier run must not stand for this one.
+    let _ = std::fs::remove_file(&report);
+    let tested = tests(&[], "ci");
+    if report.exists() {
+        timing::print("ci")?;
+    }
+    tested
 }
 
 /// Runs tests with nextest where there is one: a process each, timeouts, groups. Else with cargo itself.
@@ -104,9 +112,10 @@ fn tests(scope: &[&str], profile: &str) -> Result<()> {
     match NEXTEST.found() {
         Some(nextest) => run(Command::new(nextest)
             .args(["nextest", "run", "--profile", profile])
+            .args(EVERYTHING)
             .args(scope)
             .current_dir(root())),
-        None => run(cargo(["test"]).args(scope)),
+        None => run(cargo(["test"]).args(EVERYTHING).args(scope)),
     }
 }
 
@@ -127,10 +136,9 @@ const CLAUDE: &str = "2.1.325";
 /// The Codex that pages talk to; the newest that the contract suite runs.
 const CODEX: &str = "0.166.0";
 
-/// Where a pinned agent is, once it is installed.
+/// Where a pinned agent is, once it is installed, by a program of the stage `build`.
 fn installed(agent: &str, version: &str) -> Result<String> {
-    let installed = ["--package", "portolan-testkit", "--example", "installed", "--", agent, version];
-    output(cargo(["run", "--quiet"]).args(installed))
+    output(Command::new(target().join("debug/examples/installed")).args([agent, version]))
 }
 
 /// Real AG-UI clients and a CopilotKit app in a real browser, against the binary that was just built.
@@ -147,6 +155,7 @@ fn agui() -> Result<()> {
 
 /// The code's own documentation. Links to private items are fine in it: its readers read the code.
 fn docs() -> Result<()> {
-    run(cargo(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
+    run(cargo(["doc", "--no-deps", "--document-private-items", "--quiet"])
+        .args(EVERYTHING)
         .env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"))
 }

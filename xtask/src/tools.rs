@@ -55,7 +55,8 @@ impl Tool {
         let cache = cache();
         fs::create_dir_all(&cache).with_context(|| format!("cannot make `{}`", cache.display()))?;
         println!("{} is not installed; building {} into {}", self.name, self.version, cache.display());
-        run(cargo(["install", self.name, "--version", self.version, "--locked", "--root"])
+        // Unoptimised: what they run for takes seconds, building them would take minutes.
+        run(cargo(["install", self.name, "--version", self.version, "--locked", "--debug", "--root"])
             .arg(&cache)
             // Its own folder: the workspace's profiles and locks must not get in the way.
             .arg("--target-dir")

@@ -8,8 +8,14 @@ mod seeds;
 
 use std::{
     fs,
+    num::NonZero,
     path::{Path, PathBuf},
     process::Command,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -87,19 +93,30 @@ fn targets() -> Result<Vec<String>> {
     Ok(files.into_iter().filter_map(name).collect())
 }
 
-/// All are tried before a failure is told, so that one run shows everything that is wrong.
+/// All are tried before a failure is told, so that one run shows everything that is wrong. As many at once as there are
+/// processors: each is a process that uses one.
 fn run_all(targets: &[String], way: Way) -> Result<()> {
-    let program = FUZZ.get()?;
     let recorded = root().join("fuzz/target/recorded");
     seeds::write(&root(), &recorded)?;
-    project::run(cargo_fuzz(&program, "build", &[]).env("RUSTFLAGS", ""))?;
-    let mut failed = Vec::new();
-    for target in targets {
-        if let Err(error) = run_one(&program, target, way, &recorded) {
-            println!("{target}: {error:#}");
-            failed.push(target.as_str());
+    build()?;
+    let programs = programs()?;
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(Vec::new());
+    let at_once = thread::available_parallelism().map_or(1, NonZero::get).min(targets.len());
+    let work = || {
+        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = run_one(&programs, target, way, &recorded) {
+                println!("{target}: {error:#}");
+                failed.lock().unwrap_or_else(PoisonError::into_inner).push(target.as_str());
+            }
         }
-    }
+    };
+    thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(work);
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     if !failed.is_empty() {
         bail!(
             "fuzzing found something in {}; the input lies in fuzz/artifacts, docs/fuzzing.md says what to do",
@@ -109,7 +126,26 @@ fn run_all(targets: &[String], way: Way) -> Result<()> {
     Ok(())
 }
 
-fn run_one(program: &Path, target: &str, way: Way, recorded: &Path) -> Result<()> {
+/// Builds every target, instrumented.
+fn build() -> Result<()> {
+    let build = ["build", "--sanitizer", "none", "--fuzz-dir", "fuzz"];
+    project::run(
+        Command::new(FUZZ.get()?)
+            .args(build)
+            .current_dir(root())
+            .envs([("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "")])
+            // Beside the rest of fuzz/, where `programs` looks.
+            .env_remove("CARGO_TARGET_DIR"),
+    )
+}
+
+/// The folder of what `build` makes: cargo-fuzz always names the platform.
+fn programs() -> Result<PathBuf> {
+    let platform = project::output(Command::new("rustc").args(["--print", "host-tuple"]))?;
+    Ok(root().join("fuzz/target").join(platform).join("release"))
+}
+
+fn run_one(programs: &Path, target: &str, way: Way, recorded: &Path) -> Result<()> {
     let fuzz = root().join("fuzz");
     let corpus = match way {
         Way::Smoke => fuzz.join("target/smoke").join(target),
@@ -119,15 +155,16 @@ fn run_one(program: &Path, target: &str, way: Way, recorded: &Path) -> Result<()
         // What an earlier run found would change what this one tries.
         fs::remove_dir_all(&corpus).with_context(|| format!("cannot empty `{}`", corpus.display()))?;
     }
-    fs::create_dir_all(&corpus).with_context(|| format!("cannot make `{}`", corpus.display()))?;
-    let mut command = cargo_fuzz(program, "run", &[target]);
-    command.arg(&corpus);
-    for seeds in [fuzz.join("seeds").join(target), recorded.join(target)] {
-        if seeds.is_dir() {
-            command.arg(seeds);
-        }
+    let found = fuzz.join("artifacts").join(target);
+    for folder in [&corpus, &found] {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
     }
-    command.arg("--").args([
+    let mut command = Command::new(programs.join(target));
+    command.current_dir(&fuzz).arg(&corpus);
+    command
+        .args([fuzz.join("seeds").join(target), recorded.join(target)].iter().filter(|seeds| seeds.is_dir()));
+    command.args([
+        format!("-artifact_prefix={}/", found.display()),
         format!("-max_len={LONGEST}"),
         format!("-timeout={TIMEOUT}"),
         format!("-rss_limit_mb={MEMORY}"),
@@ -146,18 +183,7 @@ fn run_one(program: &Path, target: &str, way: Way, recorded: &Path) -> Result<()
         ]),
         Way::Long { seconds } => command.arg(format!("-max_total_time={seconds}")),
     };
-    project::run(command.env("RUSTFLAGS", ""))
-}
-
-/// A call of cargo-fuzz.
-fn cargo_fuzz(program: &Path, verb: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(program);
-    command
-        .args([verb, "--sanitizer", "none", "--fuzz-dir", "fuzz"])
-        .args(arguments)
-        .current_dir(root())
-        .env("RUSTC_BOOTSTRAP", "1");
-    command
+    project::run(&mut command)
 }
 
 #[cfg(test)]
