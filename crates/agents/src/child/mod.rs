@@ -7,6 +7,7 @@
 pub(crate) mod ask;
 pub mod environment;
 mod kernel;
+mod leader;
 pub mod mask;
 pub mod processes;
 mod spawner;
@@ -23,14 +24,17 @@ use std::{
 };
 
 use portolan_core::SessionId;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{PidfdFlags, Signal, pidfd_open};
 use tokio::{
     io::unix::AsyncFd,
     process::{ChildStdin, ChildStdout, Command},
 };
 
 pub use self::stderr::STDERR_TAIL;
-use self::{environment::Environment, mask::Masker, processes::Process, spawner::Spawner, stderr::Tail};
+use self::{
+    environment::Environment, leader::Leader, mask::Masker, processes::Process, spawner::Spawner,
+    stderr::Tail,
+};
 
 /// How often to look for the end of a child where the kernel has no handles to wait on.
 const WITHOUT_HANDLE: Duration = Duration::from_millis(100);
@@ -100,13 +104,11 @@ pub enum StartError {
     },
 }
 
-/// A running child. Dropping it kills it, but leaves what it started; [`Child::end`] leaves nothing.
+/// A running child. Dropping it kills its group; [`Child::end`] leaves nothing at all.
 #[derive(Debug)]
 pub struct Child {
-    inner: tokio::process::Child,
+    leader: Leader,
     process: Process,
-    /// Its process group: saved at the start, because it cannot be asked for once the leader is gone.
-    group: Pid,
     /// Readable once the process has ended, reaped or not. Absent on kernels without such handles.
     handle: Option<AsyncFd<OwnedFd>>,
     marker: String,
@@ -146,23 +148,23 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Should this task be dropped between the start and its supervision.
+            // Reaps it, where it is dropped before it has ended.
             .kill_on_drop(true);
         if !program.folder.as_os_str().is_empty() {
             command.current_dir(&program.folder);
         }
-        let mut child = Spawner::get().map_err(system)?.spawn(command).await.map_err(system)?;
+        let mut leader = Spawner::get().map_err(system)?.spawn(command).await.map_err(system)?;
         let unpiped = || system(io::Error::other("its pipes are missing"));
-        let pid = child.id().ok_or_else(unpiped)?;
+        let pid = leader.pid().as_raw_nonzero().get().cast_unsigned();
+        let child = &mut leader.child;
         let (input, output) =
             (child.stdin.take().ok_or_else(unpiped)?, child.stdout.take().ok_or_else(unpiped)?);
         let tail = Tail::of(child.stderr.take().ok_or_else(unpiped)?);
-        let group = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(unpiped)?;
-        let handle = pidfd_open(group, PidfdFlags::NONBLOCK).ok().and_then(kernel::watch);
+        let handle = pidfd_open(leader.pid(), PidfdFlags::NONBLOCK).ok().and_then(kernel::watch);
         // One that has ended already keeps its line until it is reaped, which only happens here.
         let process = Process::of(pid).unwrap_or(Process { pid, started: 0 });
         let masker = Masker::new(&program.environment.variables);
-        Ok((Self { inner: child, process, group, handle, marker, masker, tail }, Pipes { input, output }))
+        Ok((Self { leader, process, handle, marker, masker, tail }, Pipes { input, output }))
     }
 
     /// Its process number.
@@ -197,20 +199,12 @@ impl Child {
 
     /// Asks it and its group to end.
     pub fn terminate(&self) {
-        self.signal(Signal::TERM);
+        self.leader.signal(Signal::TERM);
     }
 
     /// Ends it and its group.
     pub fn kill(&self) {
-        self.signal(Signal::KILL);
-    }
-
-    fn signal(&self, signal: Signal) {
-        // Reaped: the number may be another's by now. What is left is found by its marker.
-        if self.inner.id().is_some() {
-            // Gone already is what we want.
-            let _ = kill_process_group(self.group, signal);
-        }
+        self.leader.signal(Signal::KILL);
     }
 
     /// Everything it started that still hangs together with it.
@@ -222,7 +216,7 @@ impl Child {
     /// Ends it with everything it started, and tells how it ended and its last words.
     pub(crate) async fn end(mut self, stragglers: Vec<Process>) -> (io::Result<ExitStatus>, String) {
         self.kill();
-        let status = tokio::time::timeout(REAP, self.inner.wait())
+        let status = tokio::time::timeout(REAP, self.leader.child.wait())
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         for straggler in stragglers {

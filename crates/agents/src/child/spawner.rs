@@ -6,12 +6,12 @@
 use std::{io, sync::OnceLock, thread};
 
 use tokio::{
-    process::{Child, Command},
+    process::Command,
     runtime::Handle,
     sync::{mpsc, oneshot},
 };
 
-use super::kernel;
+use super::{kernel, leader::Leader};
 
 /// Starts that wait for the thread. A start takes about a millisecond; more than this many at once wait their
 /// turn in their own tasks.
@@ -26,7 +26,7 @@ pub(super) struct Spawner {
 struct Start {
     command: Command,
     runtime: Handle,
-    started: oneshot::Sender<io::Result<Child>>,
+    started: oneshot::Sender<io::Result<Leader>>,
 }
 
 impl Spawner {
@@ -46,7 +46,7 @@ impl Spawner {
     }
 
     /// Starts a child in a process group of its own that dies with this process.
-    pub(super) async fn spawn(&self, mut command: Command) -> io::Result<Child> {
+    pub(super) async fn spawn(&self, mut command: Command) -> io::Result<Leader> {
         command.process_group(0);
         kernel::die_with_this_thread(&mut command);
         let (started, outcome) = oneshot::channel();
@@ -64,7 +64,44 @@ fn start_all(mut queue: mpsc::Receiver<Start>) {
         let _inside = runtime.enter();
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts children")]
         let child = command.spawn();
-        // Nobody waits any more: the child is ended by `kill_on_drop`.
-        let _ = started.send(child);
+        // Where nobody waits any more, the group ends here, with what the child has started meanwhile.
+        let _ = started.send(child.and_then(Leader::new));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        future::Future as _,
+        pin::pin,
+        task::{Context, Waker},
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_child_that_nobody_waits_for_any_more_ends_with_what_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let until = |count: usize| {
+            let began = Instant::now();
+            let here = |pid: fs::DirEntry| fs::read_link(pid.path().join("cwd")).is_ok_and(|cwd| cwd == path);
+            let running = || fs::read_dir("/proc").unwrap().flatten().map(here).filter(|here| *here).count();
+            while running() != count {
+                assert!(began.elapsed() < Duration::from_secs(20), "{} run, not {count}", running());
+                thread::sleep(Duration::from_millis(5));
+            }
+        };
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & wait"]).current_dir(folder.path()).kill_on_drop(true);
+        let spawner = Spawner::get().unwrap();
+        {
+            let mut start = pin!(spawner.spawn(command));
+            assert!(start.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            until(2);
+        }
+        until(0);
     }
 }
