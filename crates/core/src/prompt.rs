@@ -8,7 +8,7 @@ pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
     let mut says_something = false;
     for piece in content {
         says_something |= match piece {
-            Content::Text { text } => !text.trim().is_empty(),
+            Content::Text { text } => says(text),
             Content::Image { media_type, data } => {
                 if !is_image(media_type) {
                     let shown: String = media_type.chars().filter(|c| !c.is_control()).take(64).collect();
@@ -21,9 +21,7 @@ pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
                 }
                 true
             }
-            Content::Resource { uri, text, .. } => {
-                !uri.trim().is_empty() || text.as_ref().is_some_and(|text| !text.trim().is_empty())
-            }
+            Content::Resource { uri, text, .. } => says(uri) || text.as_ref().is_some_and(|text| says(text)),
             Content::Thinking { .. } => return refuse(not_for_prompts("thinking")),
             Content::RedactedThinking => return refuse(not_for_prompts("redacted_thinking")),
             Content::Data { .. } => return refuse(not_for_prompts("data")),
@@ -31,6 +29,21 @@ pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
         };
     }
     if says_something { Ok(()) } else { refuse("a prompt needs words, an image or a resource".into()) }
+}
+
+/// Is there anything in it that can be seen?
+fn says(text: &str) -> bool {
+    let unseen = |c: char| {
+        // Characters without a width or a mark: joiners, signs of direction, fillers, the blank of Braille.
+        let unmarked = matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}'
+        );
+        c.is_whitespace() || c.is_control() || unmarked
+    };
+    !text.chars().all(unseen)
 }
 
 fn not_for_prompts(kind: &str) -> String {
@@ -73,6 +86,7 @@ mod tests {
         for good in [
             json!([{"type": "text", "text": "hello"}]),
             json!([{"type": "text", "text": " "}, {"type": "text", "text": "x"}]),
+            json!([{"type": "text", "text": "👍🏽"}]),
             image("image/png", "iVBORw0KGgo="),
             image("image/svg+xml", "AA=="),
             json!([{"type": "resource", "uri": "file:///a.txt"}]),
@@ -85,6 +99,7 @@ mod tests {
             (json!([]), "needs words"),
             (json!([{"type": "text", "text": ""}]), "needs words"),
             (json!([{"type": "text", "text": " \n\t\u{a0}"}]), "needs words"),
+            (json!([{"type": "text", "text": "\u{200b}\u{feff}\u{2800}\u{0}\u{1b}"}]), "needs words"),
             (json!([{"type": "resource", "uri": " "}]), "needs words"),
             (json!([{"type": "thinking", "text": "hm"}]), "`thinking`"),
             (json!([words, {"type": "thinking", "text": "hm"}]), "`thinking`"),

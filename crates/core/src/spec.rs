@@ -292,53 +292,106 @@ impl SessionSpec {
     }
 }
 
-/// Settings of an MCP server whose text anyone may read, in the words of every agent: what sort of server it is, which
-/// program runs it, and names of tools and variables. Arguments are not among them: they often hold a key.
-const SHOWN: &[&str] = &[
-    "type",
-    "transport",
-    "name",
-    "command",
-    "cwd",
-    "timeout",
-    "startup_timeout_sec",
-    "startup_timeout_ms",
-    "tool_timeout_sec",
-    "enabled",
-    "disabled",
-    "required",
-    "trust",
-    "bearer_token_env_var",
-    "env_http_headers",
-    "env_vars",
-    "enabled_tools",
-    "disabled_tools",
-    "includeTools",
-    "excludeTools",
+/// What a setting of an MCP server holds that anyone may see, by its name in the words of every agent. Arguments are not
+/// among them: they often hold a key. Nor is the path of an address: some services put the key there.
+enum Setting {
+    /// What sort of server it is.
+    Sort,
+    /// The program that runs it.
+    Program,
+    /// Where it is.
+    Address,
+    /// A switch or a number.
+    Plain,
+    /// Names of variables of the environment, where the secret lies.
+    Variables,
+    /// Names of servers and tools.
+    Names,
+    /// Anything else.
+    Hidden,
+}
+
+impl Setting {
+    fn of(name: &str) -> Self {
+        match name {
+            "type" | "transport" => Self::Sort,
+            "command" => Self::Program,
+            "url" | "httpUrl" | "serverUrl" => Self::Address,
+            "timeout"
+            | "startup_timeout_sec"
+            | "startup_timeout_ms"
+            | "tool_timeout_sec"
+            | "enabled"
+            | "disabled"
+            | "required"
+            | "trust" => Self::Plain,
+            "bearer_token_env_var" | "env_http_headers" | "env_vars" => Self::Variables,
+            "name" | "enabled_tools" | "disabled_tools" | "includeTools" | "excludeTools" => Self::Names,
+            _ => Self::Hidden,
+        }
+    }
+}
+
+/// The sorts of servers that agents know.
+const SORTS: &[&str] = &[
+    "stdio",
+    "local",
+    "http",
+    "remote",
+    "sse",
+    "streamable-http",
+    "streamable_http",
+    "ws",
+    "websocket",
+    "sdk",
 ];
 
-/// Settings of an MCP server that are addresses.
-const ADDRESSES: &[&str] = &["url", "httpUrl", "serverUrl"];
-
 /// Masks every value of an MCP server's configuration that is not known to be harmless. Names of settings, variables and
-/// headers stay, and so do the host and the path of an address.
+/// headers stay, and so do the program and the host of an address.
 pub fn mask_server(config: &mut Value) {
     let Value::Object(settings) = config else { return mask_all(config) };
     for (name, value) in settings {
-        match value {
-            // A command with its arguments: the program is shown.
-            Value::Array(words) if name == "command" => words.iter_mut().skip(1).for_each(mask_all),
-            Value::String(address) if ADDRESSES.contains(&name.as_str()) => mask_address(address),
-            // Values that name variables of the environment, where the secret lies.
-            Value::Object(_) if name == "env_http_headers" => {}
-            // A group of settings, such as `transport` may be: the same rules hold inside.
-            Value::Object(_) if SHOWN.contains(&name.as_str()) => mask_server(value),
-            Value::Array(items) if SHOWN.contains(&name.as_str()) => {
+        match (Setting::of(name), &mut *value) {
+            (Setting::Sort, Value::String(sort)) if SORTS.contains(&sort.as_str()) => {}
+            // A group of settings: the same rules hold inside.
+            (Setting::Sort, Value::Object(_)) => mask_server(value),
+            (Setting::Program, Value::String(line)) => mask_arguments(line),
+            (Setting::Program, Value::Array(words)) => words.iter_mut().skip(1).for_each(mask_all),
+            (Setting::Address, Value::String(address)) => mask_address(address),
+            (Setting::Plain, Value::Bool(_) | Value::Number(_)) => {}
+            (Setting::Variables, value) => mask_all_but_variables(value),
+            (Setting::Names, Value::String(_)) => {}
+            (Setting::Names, Value::Array(items)) => {
                 items.iter_mut().filter(|item| !item.is_string()).for_each(mask_all);
             }
-            _ if SHOWN.contains(&name.as_str()) => {}
-            value => mask_all(value),
+            (_, value) => mask_all(value),
         }
+    }
+}
+
+/// Leaves the first word of a command that stands in one line.
+fn mask_arguments(line: &mut String) {
+    if let Some(end) = line.find(char::is_whitespace) {
+        line.truncate(end + 1);
+        line.push_str(MASK);
+    }
+}
+
+/// Leaves names of variables, also where a value stands behind them.
+fn mask_all_but_variables(value: &mut Value) {
+    let is_name = |text: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        !text.is_empty() && text.bytes().all(plain)
+    };
+    match value {
+        Value::String(text) if is_name(text) => {}
+        Value::String(text) => {
+            let name = text.split_once('=').map(|(name, _)| name).filter(|name| is_name(name));
+            *text = name.map_or_else(|| MASK.to_owned(), |name| format!("{name}={MASK}"));
+        }
+        Value::Array(values) => values.iter_mut().for_each(mask_all_but_variables),
+        Value::Object(fields) => fields.iter_mut().for_each(|(_, value)| mask_all_but_variables(value)),
+        other => mask_all(other),
     }
 }
 
@@ -359,16 +412,17 @@ fn mask_all(value: &mut Value) {
     }
 }
 
-/// Leaves scheme, host and path of an address.
+/// Leaves scheme and host of an address.
 fn mask_address(address: &mut String) {
     let Some((scheme, rest)) = address.split_once("://") else { return MASK.clone_into(address) };
-    let end = rest.find(['?', '#']).unwrap_or(rest.len());
-    let (place, parameters) = rest.split_at(end);
-    let (authority, path) = place.split_at(place.find(['/', '\\']).unwrap_or(place.len()));
+    let (authority, beyond) = rest.split_at(rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len()));
     let (user, host) = authority.rsplit_once('@').map_or(("", authority), |(_, host)| (MASK, host));
     let user_end = if user.is_empty() { "" } else { "@" };
-    let parameters = parameters.chars().next().map(|sign| format!("{sign}{MASK}")).unwrap_or_default();
-    *address = format!("{scheme}://{user}{user_end}{host}{path}{parameters}");
+    let beyond = match beyond.chars().next() {
+        Some(sign) if beyond.len() > 1 => format!("{sign}{MASK}"),
+        _ => beyond.to_owned(),
+    };
+    *address = format!("{scheme}://{user}{user_end}{host}{beyond}");
 }
 
 #[cfg(test)]
@@ -395,12 +449,12 @@ mod tests {
         for (written, shown) in [
             (
                 json!({"type": "http", "url": "https://u:hunter2@h.example:8/p/q?k=hunter2#hunter2"}),
-                json!({"type": "http", "url": format!("https://{MASK}@h.example:8/p/q?{MASK}")}),
+                json!({"type": "http", "url": format!("https://{MASK}@h.example:8/{MASK}")}),
             ),
             (
                 json!({"url": "https://a@hunter2@h.example/p", "http_headers": {"X-Key": "hunter2"},
                        "bearer_token_env_var": "TOKEN", "env_http_headers": {"X-Org": "ORG"}, "tool_timeout_sec": 5}),
-                json!({"url": format!("https://{MASK}@h.example/p"), "http_headers": {"X-Key": MASK},
+                json!({"url": format!("https://{MASK}@h.example/{MASK}"), "http_headers": {"X-Key": MASK},
                        "bearer_token_env_var": "TOKEN", "env_http_headers": {"X-Org": "ORG"}, "tool_timeout_sec": 5}),
             ),
             (
@@ -427,6 +481,16 @@ mod tests {
             (
                 json!({"url": "https://h.example#hunter2"}),
                 json!({"url": format!("https://h.example#{MASK}")}),
+            ),
+            (
+                json!({"url": "https://h.example/api/hunter2/mcp", "command": "run --key hunter2", "cwd": "/hunter2",
+                       "timeout": "hunter2", "type": "hunter2", "env_vars": ["A", "K=hunter2"]}),
+                json!({"url": format!("https://h.example/{MASK}"), "command": format!("run {MASK}"), "cwd": MASK,
+                       "timeout": MASK, "type": MASK, "env_vars": ["A", format!("K={MASK}")]}),
+            ),
+            (
+                json!({"env_http_headers": {"X-Key": "hunter2 not a name"}, "enabled": true}),
+                json!({"env_http_headers": {"X-Key": MASK}, "enabled": true}),
             ),
             (json!("hunter2"), json!(MASK)),
         ] {

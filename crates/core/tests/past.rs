@@ -372,6 +372,27 @@ async fn a_conversation_that_a_session_holds_itself_lives_here_already() {
     assert_eq!((taken.session.session, taken.already), (session, true));
 }
 
+// issue 15, item 32: two sessions went on with one conversation, each without the other.
+#[tokio::test]
+async fn a_conversation_that_a_session_goes_on_with_is_not_resumed_in_another() {
+    let world = world(kept(conversation())).await;
+    let (first, _agent) = world.session().await;
+    let mut reader = world.attach(first, Start::After(Seq::ZERO)).await;
+    reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
+    let resuming = |own: &str| SessionSpec { resume: Some(own.into()), ..spec() };
+    let who = owner();
+    let create = |own: &str| world.registry.create(&who, CommandId::random(), resuming(own));
+    let refused = create("agent-session").await.expect_err("refused");
+    assert!(
+        refused.code == RefusalCode::Invalid && refused.message.contains(&first.to_string()),
+        "{refused}"
+    );
+    // Before its agent has said which conversation it is in.
+    let second = create("another").await.expect("nobody has that one").session;
+    let refused = create("another").await.expect_err("refused");
+    assert!(refused.message.contains(&second.to_string()), "{refused}");
+}
+
 #[tokio::test]
 async fn what_is_meant_must_be_there_and_be_one() {
     let world = world(kept(conversation())).await;

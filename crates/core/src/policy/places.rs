@@ -9,7 +9,7 @@ use std::path::Path;
 /// What a protected place belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Hooks and settings of version control.
+    /// Hooks and settings of version control, and what a push runs.
     VersionControl,
     /// Settings, hooks and tool servers of coding agents.
     Agent,
@@ -41,14 +41,17 @@ impl Kind {
 const NAMES: [(Kind, &str); 6] = [
     (
         Kind::VersionControl,
-        ".git .gitconfig .gitmodules .githooks .husky .hg .hgrc .svn .jj .pre-commit-config.yaml lefthook.yml \
-         lefthook.yaml .lefthook.yml .lefthook.yaml",
+        // A folder with a `HEAD` may be a repository, whose settings name programs that every `git` runs.
+        ".git head .gitconfig .gitmodules .githooks .husky .hg .hgrc .svn .jj .pre-commit-config.yaml lefthook.yml \
+         lefthook.yaml .lefthook.yml .lefthook.yaml .gitlab-ci.yml .gitlab-ci.yaml .gitlab .circleci .travis.yml \
+         .drone.yml .woodpecker .woodpecker.yml .woodpecker.yaml .buildkite .gitea .forgejo azure-pipelines.yml \
+         bitbucket-pipelines.yml jenkinsfile appveyor.yml .appveyor.yml",
     ),
     (
         Kind::Agent,
         // Copilot reads its hooks in `.github`, and a push runs what stands in its `workflows`.
         ".claude .claude.json .claude-plugin .codex .gemini .qwen .opencode opencode.json opencode.jsonc .kilo \
-         .kilocode kilo.json kilo.jsonc .goose .copilot .cline .kiro .cursor .roo .roomodes .windsurf .codeium \
+         .kilocode kilo.json kilo.jsonc .goose .copilot .cline .clinerules .kiro .cursor .cursorrules .windsurfrules .roo .roomodes .windsurf .codeium \
          .continue .aider.conf.yml .amp .augment .crush crush.json .crush.json .factory .junie .openhands .trae .vibe \
          .agent .agents .mcp.json mcp.json .github",
     ),
@@ -62,7 +65,7 @@ const NAMES: [(Kind, &str); 6] = [
         ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin \
          .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .envrc .direnv .xinitrc .xprofile .xserverrc \
          .xsession .xsessionrc .tmux.conf .screenrc .config .local .ripgreprc .tool-versions .mise .mise.toml \
-         mise.toml .npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .cargo .gradle .m2 .pythonrc .gdbinit .lldbinit \
+         mise.toml .npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .cargo .gradle .m2 .mvn .bundle .pythonrc .gdbinit .lldbinit \
          .irbrc .pryrc .rprofile .ghci .psqlrc .sqliterc .curlrc .wgetrc",
     ),
     (
@@ -115,6 +118,9 @@ mod tests {
             (Kind::VersionControl, "/home/ada/shop/.git/hooks/pre-commit"),
             (Kind::VersionControl, "/home/ada/shop/vendored/.GIT/config"),
             (Kind::VersionControl, "/home/ada/shop/.git"),
+            (Kind::VersionControl, "/home/ada/shop/HEAD"),
+            (Kind::VersionControl, "/home/ada/shop/.gitlab-ci.yml"),
+            (Kind::Startup, "/home/ada/shop/.mvn/extensions.xml"),
             (Kind::Agent, "/home/ada/shop/.claude/settings.json"),
             (Kind::Agent, "/home/ada/shop/.Claude/Settings.json"),
             (Kind::Agent, "/home/ada/shop/.codex/config.toml"),

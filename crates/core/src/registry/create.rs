@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Registry, broken, gone};
+use super::{Registry, broken, gone, past::Importing};
 use crate::{
     Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId,
     SessionSpec,
@@ -50,8 +50,37 @@ impl Registry {
             Known::Nothing => SessionId::new(),
         };
         let (spec, fork) = self.admit(who, spec).await?;
+        let conversation =
+            spec.resume.clone().filter(|_| fork.is_none()).map(|own| (spec.agent.clone(), own));
+        // Two at the same moment would not see each other.
+        let _alone = conversation.as_ref().map(|name| Importing::enter(self, name)).transpose()?;
+        if let Some(name) = &conversation
+            && let Some(other) = self.holder(name).await?
+        {
+            let message = format!(
+                "the session `{other}` goes on with this conversation, and the two would go on without each other; use \
+                 that session, or fork it"
+            );
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
         self.promise(&key, session, &asked).await?;
         self.make(who, session, spec, fork).await
+    }
+
+    /// The session that goes on with a conversation, by the agent and its own id.
+    async fn holder(&self, name: &(String, String)) -> Result<Option<SessionId>, Refusal> {
+        // An agent that is just starting has not said yet which conversation it is in.
+        let starting = self.shared.shelf.all_awake().into_iter().find(|handle| {
+            let book = handle.log.book();
+            let state = book.state();
+            let asked = state.spec.resume.as_ref().filter(|_| state.spec.fork.is_none());
+            let unsaid = state.summary.agent_session.is_none();
+            unsaid && state.summary.agent == name.0 && asked == Some(&name.1)
+        });
+        match starting {
+            Some(handle) => Ok(Some(handle.log.book().state().summary.session)),
+            None => Ok(self.living().await?.get(name).copied()),
+        }
     }
 
     /// Makes a session like another one, without its conversation: its agent, folder, settings and environment, with

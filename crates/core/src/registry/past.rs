@@ -339,7 +339,7 @@ impl Registry {
     }
 
     /// Which session goes on with which conversation, by agent and its own id.
-    async fn living(&self) -> Result<HashMap<(String, String), SessionId>, Refusal> {
+    pub(super) async fn living(&self) -> Result<HashMap<(String, String), SessionId>, Refusal> {
         let (mut living, mut before) = (HashMap::new(), None);
         loop {
             let query = SessionQuery { archived: None, live: false, before, limit: LIST_PAGE };
@@ -428,7 +428,7 @@ fn unreadable(error: PastError) -> Refusal {
 }
 
 /// A conversation that is just being taken up: whoever wants the same is asked to come back.
-struct Importing<'a> {
+pub(super) struct Importing<'a> {
     registry: &'a Registry,
     name: (String, String),
 }
@@ -437,7 +437,7 @@ struct Importing<'a> {
 pub(super) type Imports = HashSet<(String, String)>;
 
 impl<'a> Importing<'a> {
-    fn enter(registry: &'a Registry, name: &(String, String)) -> Result<Self, Refusal> {
+    pub(super) fn enter(registry: &'a Registry, name: &(String, String)) -> Result<Self, Refusal> {
         let mut imports = registry.shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
         if !imports.insert(name.clone()) {
             return Err(Refusal::busy("this conversation is just being taken up", 250));

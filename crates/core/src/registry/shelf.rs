@@ -93,9 +93,13 @@ impl Shelf {
 
     /// Lets nobody in any more, and gives those who are.
     pub(super) fn close(&self) -> Vec<Arc<Handle>> {
-        let mut slots = self.slots();
-        slots.closed = true;
-        slots.by_id.values().filter_map(|slot| slot.get().cloned()).collect()
+        self.slots().closed = true;
+        self.all_awake()
+    }
+
+    /// Every session that is awake.
+    pub(super) fn all_awake(&self) -> Vec<Arc<Handle>> {
+        self.slots().by_id.values().filter_map(|slot| slot.get().cloned()).collect()
     }
 }
 
