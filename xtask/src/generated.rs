@@ -1,4 +1,4 @@
-//! Generated files: schemas/ and the reference pages of docs/ are made from the code and checked in.
+//! Generated files: schemas/, the reference pages of docs/ and the picture of the crates are made from the code and checked in.
 //!
 //! The schemas are compared by a test among all the others, which writes them when the variable `UPDATE` is set; the pages
 //! are what the hidden verb `portolan reference` prints. So what CI compares is what `cargo xtask schemas` writes.
@@ -7,7 +7,10 @@ use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::project::{EVERYTHING, cargo, read, root, run, target};
+use crate::{
+    graph,
+    project::{EVERYTHING, cargo, read, root, run, target},
+};
 
 /// The pages, by the name that the verb takes.
 const PAGES: [(&str, &str); 2] = [("cli", "docs/cli.md"), ("configuration", "docs/configuration.md")];
@@ -21,7 +24,7 @@ pub(crate) fn write() -> Result<()> {
         fs::write(root().join(path), page).with_context(|| format!("cannot write `{path}`"))?;
         println!("wrote {path}");
     }
-    Ok(())
+    graph::write()
 }
 
 /// Fails where a page in the clone differs from what the program prints that was built last.

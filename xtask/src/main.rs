@@ -9,6 +9,7 @@ mod bench;
 mod coverage;
 mod fuzz;
 mod generated;
+mod graph;
 mod links;
 mod page;
 mod project;

@@ -6,6 +6,9 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 /// Something that is not only white space. U+0085 is white space to Rust and not to the patterns of JSON Schema.
 const SOMETHING: &str = r"[^\s\u0085]";
 
+/// Something that can be seen: see `prompt::says`.
+const VISIBLE: &str = r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0]";
+
 /// A session's id in full.
 pub(crate) const SESSION: &str = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$";
 
@@ -18,7 +21,7 @@ pub(crate) fn prompt(_: &mut SchemaGenerator) -> Schema {
         "description": "Text, usually Markdown.",
         "type": "object",
         "required": ["type", "text"],
-        "properties": {"type": {"const": "text"}, "text": {"type": "string", "pattern": SOMETHING}},
+        "properties": {"type": {"const": "text"}, "text": {"type": "string", "pattern": VISIBLE}},
     });
     let image = json_schema!({
         "description": "A picture.",
@@ -40,7 +43,7 @@ pub(crate) fn prompt(_: &mut SchemaGenerator) -> Schema {
         "required": ["type", "uri"],
         "properties": {
             "type": {"const": "resource"},
-            "uri": {"type": "string", "pattern": SOMETHING},
+            "uri": {"type": "string", "pattern": VISIBLE},
             "name": {"type": ["string", "null"]},
             "text": {"type": ["string", "null"]},
         },

@@ -110,6 +110,28 @@ impl From<Refusal> for Failure {
     }
 }
 
+impl From<portolan_client::Error> for Failure {
+    fn from(error: portolan_client::Error) -> Self {
+        use portolan_client::Error;
+        let told = error.to_string();
+        match error {
+            Error::Invalid(_) => Self::usage(told),
+            Error::Unreachable(_) => Self::unreachable(told),
+            Error::NotLetIn => {
+                Self::unreachable(format!("{told}; its owner makes another with `portolan token create`"))
+            }
+            Error::Silent { .. } => Self::unreachable(format!("{told}; `portolan logs` may tell why")),
+            Error::Refused(refusal) => refusal.into(),
+            Error::Unexpected(_) => Self::new(told),
+            Error::Unsettled { .. } => Self { exit: Exit::Uncertain, message: told },
+            Error::NotStarted(cause) => match cause.downcast::<Self>() {
+                Ok(failure) => *failure,
+                Err(cause) => Self::unreachable(cause.to_string()),
+            },
+        }
+    }
+}
+
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::new(error.to_string())

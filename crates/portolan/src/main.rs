@@ -1,7 +1,6 @@
 //! The binary: reads the command line, refuses what an agent must not do, and runs one command.
 
 mod arguments;
-mod client;
 mod commands;
 mod config;
 mod daemon;
@@ -9,6 +8,7 @@ mod failure;
 mod home;
 mod output;
 mod reference;
+mod target;
 mod terminal;
 
 use std::process::ExitCode;

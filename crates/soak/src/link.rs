@@ -1,21 +1,15 @@
-//! A bare client of the native protocol. It hides nothing: a faulty server must be able to show its faults.
+//! The texts of a connection, read as JSON and nothing more: a faulty server must be able to show its faults.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use futures_util::{SinkExt as _, StreamExt as _};
+use anyhow::{Context as _, Result, bail};
+use portolan_client::{Address, Attempt, Connection, Token};
+use portolan_protocol::ClientInfo;
 use serde_json::{Value, json};
-use tokio::{
-    net::{TcpSocket, TcpStream},
-    time::{Instant, timeout_at},
-};
-use tokio_tungstenite::{
-    WebSocketStream, client_async_with_config,
-    tungstenite::{Message, client::IntoClientRequest as _, http::HeaderValue, protocol::WebSocketConfig},
-};
+use tokio::time::{Instant, timeout_at};
 
 use crate::record::{DAEMON, Entry};
 
@@ -75,7 +69,7 @@ pub enum Frame {
 /// A connection. Dropping it hangs up without a word.
 #[derive(Debug)]
 pub struct Link {
-    socket: WebSocketStream<TcpStream>,
+    connection: Connection,
     aside: std::collections::VecDeque<Frame>,
 }
 
@@ -94,38 +88,16 @@ impl Link {
 
     /// The same, in this manner.
     pub async fn open_as(door: &Door, name: &str, manner: Manner) -> Result<Self> {
-        let deadline = Instant::now() + PATIENCE;
-        let connect = Self::connect(door, name, manner);
-        timeout_at(deadline, connect).await.map_err(|_| anyhow!("the daemon does not greet"))?
-    }
-
-    async fn connect(door: &Door, name: &str, manner: Manner) -> Result<Self> {
-        let socket = TcpSocket::new_v4()?;
-        if let Some(bytes) = manner.receive_buffer {
-            socket.set_recv_buffer_size(bytes)?;
-        }
-        let stream = socket.connect(door.address.parse()?).await?;
-        stream.set_nodelay(true)?;
-        let mut request = format!("ws://{}/ws", door.address).into_client_request()?;
-        let value = HeaderValue::from_str(&format!("Bearer {}", door.token))?;
-        request.headers_mut().insert("authorization", value);
-        let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
-        let (socket, _) = client_async_with_config(request, stream, Some(config)).await?;
-        let mut link = Self { socket, aside: std::collections::VecDeque::new() };
-        let client = json!({ "name": name, "version": "0" });
-        link.send(&json!({ "type": "hello", "protocol": 1, "client": client })).await?;
-        loop {
-            match link.read().await? {
-                Frame::Other(frame) if frame["type"] == "welcome" => return Ok(link),
-                Frame::Error { body, .. } => bail!("not welcome: {body}"),
-                _ => {}
-            }
-        }
+        let (url, token) = (format!("http://{}", door.address), Token::new(&door.token));
+        let address = Address::Url { url, token, ca_file: None, receive_buffer: manner.receive_buffer };
+        let client = ClientInfo { name: name.to_owned(), version: "0".to_owned() };
+        let connection = Connection::open(&address, client, Attempt::First).await?;
+        Ok(Self { connection, aside: std::collections::VecDeque::new() })
     }
 
     /// Sends a frame.
     pub async fn send(&mut self, frame: &Value) -> Result<()> {
-        Ok(self.socket.send(Message::text(frame.to_string())).await?)
+        Ok(self.connection.send(frame).await?)
     }
 
     /// The next frame. Cancel-safe.
@@ -137,15 +109,7 @@ impl Link {
     }
 
     async fn read(&mut self) -> Result<Frame> {
-        loop {
-            match self.socket.next().await {
-                Some(Ok(Message::Text(text))) => return parse(&text),
-                Some(Ok(Message::Close(frame))) => bail!("closed: {frame:?}"),
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(error.into()),
-                None => bail!("the connection is gone"),
-            }
-        }
+        parse(&self.connection.next().await?)
     }
 
     /// Sends a frame under a new id and waits for its answer. What comes meanwhile is kept for [`Link::next`].

@@ -23,7 +23,7 @@ use super::{
     stay::Stay,
     tokens::{Authenticator, Standing, TokenInfo, commit, record_op},
 };
-use crate::native::wire::BrowserInfo;
+use portolan_protocol::BrowserInfo;
 
 /// The records of browsers, by the digest of their cookie.
 const BROWSERS: &str = "browsers";

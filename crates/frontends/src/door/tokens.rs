@@ -26,7 +26,7 @@ use super::{
     secret::{Digest, Secret, SecretKind},
     stay::Stay,
 };
-pub use crate::native::wire::TokenInfo;
+pub use portolan_protocol::TokenInfo;
 
 /// The records of tokens, by id.
 const TOKENS: &str = "tokens";

@@ -7,12 +7,10 @@ use portolan_core::{
     ports::{PastPlace, Secret, SessionQuery},
     registry::{DaemonReader, PastListing, PastMove, Registry, SessionReader, TakeUp},
 };
+use portolan_protocol::{AgentsRunning, ClientFrame, ReplyBody, ServerFrame};
 use serde::Serialize;
 
-use super::{
-    Native, files,
-    wire::{AgentsRunning, ClientFrame, ReplyBody, ServerFrame},
-};
+use super::{Native, files};
 use crate::door::Device;
 
 /// Sessions in a list when nobody says how many, and at most.

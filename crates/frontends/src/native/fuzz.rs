@@ -4,13 +4,13 @@
 use axum::{body::Body, extract::FromRequest as _};
 use futures_util::FutureExt as _;
 use portolan_core::{Action, RefusalCode, SessionSpec};
+use portolan_protocol::{ClientFrame, CreateSession, CreateToken, SendCommand};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     parse::{client_name, parse},
     rest::{AgentsQuery, EntriesQuery, ListQuery, query_of},
     socket::{Inbound, Received, Violation},
-    wire::{ClientFrame, CreateSession, CreateToken, SendCommand},
 };
 use crate::door::JsonBody;
 

@@ -9,7 +9,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::wire::ClosingReason;
+use portolan_protocol::ClosingReason;
 
 /// Every counter of the native protocol. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -19,7 +19,6 @@ pub(crate) mod socket;
 mod sse;
 #[cfg(test)]
 mod tests;
-pub mod wire;
 
 use std::sync::Arc;
 
@@ -27,7 +26,7 @@ use axum::Router;
 use portolan_core::{Millis, Principal, Refusal, registry::Registry};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::{metrics::Metrics, page::is_open, rest::NO_SUCH_PATH};
+pub use self::{metrics::Metrics, page::is_open};
 use crate::door::{Keeper, Tokens};
 
 /// Everything the native protocol needs. Cheap to clone.

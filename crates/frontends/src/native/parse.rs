@@ -3,9 +3,9 @@
 //! A text that cannot be read costs its sender an `error` frame, never the connection: the next frame may be fine.
 
 use portolan_core::{CommandId, Refusal, RefusalCode};
+use portolan_protocol::ClientFrame;
 use serde_json::Value;
 
-use super::wire::ClientFrame;
 use crate::door::{JSON_DEPTH, json_depth_exceeds, reason};
 
 /// A text that is no frame.

@@ -12,6 +12,9 @@ use portolan_core::{
     CommandId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, TokenId,
     ports::{LogIn, SessionQuery, StoreHealth},
 };
+use portolan_protocol::{
+    ArchivePast, ClientFrame, CreateSession, CreateToken, NO_SUCH_PATH, ReplyBody, SendCommand, TakeUpPast,
+};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error as _},
@@ -23,7 +26,6 @@ use super::{
     answer::{answer, reply_body},
     connection,
     socket::Upgrade,
-    wire::{ArchivePast, ClientFrame, CreateSession, CreateToken, ReplyBody, SendCommand, TakeUpPast},
 };
 use crate::door::{Denied, Farewell, Guest, JsonBody, Leaving, Visitor};
 
@@ -343,9 +345,6 @@ pub(super) async fn log_browser_out(
     leaving.let_finish();
     ask(&native, &who, ClientFrame::BrowserLogOut { id: some_id(), browser }).await
 }
-
-/// What a client is told at a path that does not exist, so that it can tell this from a thing that does not.
-pub const NO_SUCH_PATH: &str = "there is nothing here; docs/protocol.md and `/openapi.json` list the paths";
 
 /// There is nothing at this path.
 pub(super) async fn nowhere() -> Denied {

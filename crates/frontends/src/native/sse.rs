@@ -14,6 +14,7 @@ use portolan_core::{
     log::delivery::{Closed, Delivery, Mode, Presence, Start},
     registry::{DaemonReader, SessionReader},
 };
+use portolan_protocol::ClosingReason;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::{
     sync::mpsc,
@@ -24,7 +25,6 @@ use tracing::Instrument as _;
 use super::{
     Native,
     rest::{flag, query_of, session_of},
-    wire::ClosingReason,
 };
 use crate::{
     door::{Denied, Guest, Stay},

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use portolan_client::Client;
 use portolan_core::{
     Millis,
     ports::{LogIn, Login, Secret},
@@ -11,7 +12,6 @@ use portolan_core::{
 use super::{Context, inputs};
 use crate::{
     arguments::AccountVerb,
-    client::Client,
     failure::{Failure, Outcome},
     output::{self, Format},
     terminal::clean,

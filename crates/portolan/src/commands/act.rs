@@ -1,7 +1,8 @@
 //! Verbs that ask one thing of a session and wait until it is settled.
 
+use portolan_client::{Client, Error};
 use portolan_core::{
-    Action, Seq,
+    Action, Refusal, RefusalCode, Seq, SessionId,
     command::{Receipt, Stage},
 };
 use serde_json::json;
@@ -9,7 +10,7 @@ use serde_json::json;
 use super::{Context, inputs, results};
 use crate::{
     arguments::{Mcp, Rule, Set, Switch, Task, Verb},
-    failure::{Failure, Outcome},
+    failure::{Exit, Failure, Outcome},
     output::{self, Format},
     terminal::clean,
 };
@@ -65,7 +66,7 @@ pub(super) async fn act(context: &Context, verb: Verb) -> Outcome {
     let mut client = context.client().await?;
     let session = client.resolve(&id).await?;
     let asks_for_servers = matches!(action, Action::McpStatus);
-    let receipt = client.carry_out(session, action.clone()).await?;
+    let receipt = carry_out(&mut client, session, action.clone()).await?;
     let has_no_result = matches!(receipt.stage, Stage::Consumed { result: None });
     if asks_for_servers && has_no_result && context.format() == Format::Plain {
         // Such an agent tells the session, and the session knows.
@@ -81,6 +82,50 @@ pub(super) async fn act(context: &Context, verb: Verb) -> Outcome {
         output::note(done);
     }
     Ok(())
+}
+
+/// Asks something of a session and waits until it is done.
+pub(super) async fn carry_out(client: &mut Client, session: SessionId, action: Action) -> Outcome<Receipt> {
+    let receipt = match client.carry_out(session, action.clone()).await {
+        Err(Error::Unsettled { receipt, seconds }) => {
+            let message = format!(
+                "entry {} is not settled after {seconds} s; `portolan show {session}` tells how far it is",
+                receipt.seq
+            );
+            return Err(Failure { exit: Exit::Uncertain, message });
+        }
+        receipt => receipt?,
+    };
+    match receipt.stage {
+        Stage::Refused { refusal } => Err(refused(&action, refusal)),
+        Stage::Uncertain { reason } => {
+            let way_out = match &action {
+                Action::Prompt { .. } | Action::SendAgain { .. } => {
+                    format!("`portolan resend {session} {}` sends it again", receipt.seq)
+                }
+                _ => format!("`portolan show {session}` tells how things stand"),
+            };
+            let message = format!("nobody knows whether it reached the agent ({reason}); {way_out}");
+            Err(Failure { exit: Exit::Uncertain, message })
+        }
+        Stage::Consumed { .. } | Stage::Accepted | Stage::Sending | Stage::Delivered => Ok(receipt),
+    }
+}
+
+/// A value of a setting that is not taken is a command line that makes no sense, whoever finds that out: the daemon
+/// knows an agent's modes, but only the agent itself its models.
+fn refused(action: &Action, refusal: Refusal) -> Failure {
+    let is_setting = matches!(
+        action,
+        Action::SetModel { .. }
+            | Action::SetMode { .. }
+            | Action::SetThinking { .. }
+            | Action::SetEnvironment { .. }
+    );
+    if is_setting && refusal.code == RefusalCode::AgentRefused {
+        return Failure::usage(refusal.message);
+    }
+    refusal.into()
 }
 
 /// What was done, for people, where the agent says nothing to it.

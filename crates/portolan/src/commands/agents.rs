@@ -1,8 +1,8 @@
 //! agents: which there are.
+use portolan_client::Probe;
 
 use super::Context;
 use crate::{
-    client::sessions::Probe,
     failure::Outcome,
     output::{self, Format},
     terminal::clean,

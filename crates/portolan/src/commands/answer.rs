@@ -1,6 +1,7 @@
 //! approve, deny, answer: what the agent waits for.
 
 use indexmap::IndexMap;
+use portolan_client::Client;
 use portolan_core::{
     Action, SessionId,
     request::{Answer, Ask, Question, Request, Scope},
@@ -12,7 +13,6 @@ use super::{
 };
 use crate::{
     arguments::{self, Approve},
-    client::Client,
     failure::{Failure, Outcome},
     output::{self, Format},
     terminal::clean,
@@ -158,7 +158,7 @@ async fn give(
         Answer::Choices { .. } | Answer::Content { .. } | Answer::Output { .. } => "answered",
     };
     let action = Action::Answer { request: request.request, digest: Some(request.digest), answer };
-    let receipt = client.carry_out(session, action).await?;
+    let receipt = act::carry_out(&mut client, session, action).await?;
     client.close().await;
     if context.format() == Format::Plain {
         // The request need not be named, so that it must be said which one it was.

@@ -11,6 +11,7 @@ use std::{
 use crossterm::event::{Event as TerminalEvent, EventStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use indexmap::IndexMap;
+use portolan_client::{Client, Lost, frames::Inbound};
 use portolan_core::{
     Action, CommandId, Event, RequestId, SessionId,
     event::Content,
@@ -21,7 +22,7 @@ use portolan_core::{
     request::{Answer, Ask, Request, Scope},
     session::state::{State, Status},
 };
-use portolan_frontends::native::wire::ClientFrame;
+use portolan_protocol::ClientFrame;
 
 use super::{
     Context,
@@ -29,7 +30,6 @@ use super::{
 };
 use crate::{
     arguments::Attach,
-    client::{Client, frames::Inbound},
     failure::{Failure, Outcome},
     output::{self, Format},
     terminal::{
@@ -244,7 +244,7 @@ impl Joined {
     }
 
     /// A frame, and those that wait behind it.
-    fn take_in(&mut self, first: Result<Inbound, crate::client::Lost>) -> Stay {
+    fn take_in(&mut self, first: Result<Inbound, Lost>) -> Stay {
         let mut next = Some(first);
         let mut taken = 0;
         while let Some(inbound) = next {
@@ -358,7 +358,7 @@ impl Joined {
                     }
                 }
             }
-            Err(failure) => self.lost(failure.message),
+            Err(error) => self.lost(error.to_string()),
         }
     }
 

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::{
     arguments::Audit,
-    client::target::{Start, Target},
     failure::{Exit, Failure, Outcome},
     home::rfc3339,
     output::{self, Format},
+    target::{Start, Target},
     terminal::clean,
 };
 

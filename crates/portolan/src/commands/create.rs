@@ -1,5 +1,6 @@
 //! new and fork: start a session.
 
+use portolan_client::Client;
 use portolan_core::{
     Seq, SessionSpec,
     session::state::Summary,
@@ -9,7 +10,6 @@ use portolan_core::{
 use super::{Context, attach, inputs};
 use crate::{
     arguments::New,
-    client::Client,
     failure::{Failure, Outcome},
     output::{self, Format},
 };

@@ -5,13 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use portolan_client::frames;
 use portolan_core::{Event, Seq, entry::Decoded, event::Content, event::plain_text};
 use serde_json::json;
 
 use super::Context;
 use crate::{
     arguments::ExportFormat,
-    client::frames,
     failure::{Failure, Outcome},
     home::rfc3339,
     output::{self, Format},

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::{
     arguments::Handheld,
-    client::target::{Start, Target},
     failure::{Failure, Outcome},
     output::{self, Format},
+    target::{Start, Target},
     terminal::clean,
 };
 

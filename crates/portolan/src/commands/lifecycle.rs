@@ -5,17 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use portolan_client::{Client, Probe};
 use portolan_core::{ports::Secret, session::state::Status};
 use serde_json::json;
 
 use super::{Context, browse::browse, configuration};
 use crate::{
     arguments::{Down, Up},
-    client::{
-        Client, VERSION,
-        sessions::Probe,
-        target::{Start, Target},
-    },
     config::load::{self, Loaded, Override},
     daemon::{
         detach, is_alive,
@@ -26,6 +22,7 @@ use crate::{
     failure::{Exit, Failure, Outcome},
     home::{self, Home, Record, rfc3339},
     output::{self, Format},
+    target::{Start, Target, VERSION},
     terminal::clean,
 };
 
@@ -80,7 +77,7 @@ async fn up_detached(context: &Context, home: &Home, up: &Up) -> Outcome {
         arguments.extend(["--set".to_owned(), set.clone()]);
     }
     detach::start_with(home, &arguments, detach::Ends::AsItself).await?;
-    let mut client = Client::connect(&Target::find(&context.global, Start::Never)?).await?;
+    let mut client = Target::find(&context.global, Start::Never)?.connect().await?;
     let ticket = client.ticket().await.ok().map(|(ticket, _)| Secret::new(ticket));
     let agents = client.agents(Probe::Anew).await.unwrap_or_default();
     client.close().await;
@@ -149,7 +146,7 @@ fn announce(ready: &Ready, format: Format, browser: Option<&Home>) {
 
 pub(super) async fn open(context: &Context, print: bool) -> Outcome {
     let target = Target::find(&context.global, Start::IfNeeded)?;
-    let mut client = Client::connect(&target).await?;
+    let mut client = target.connect().await?;
     let (ticket, expires_at) = client.ticket().await?;
     client.close().await;
     let url = match target.home() {
@@ -257,15 +254,12 @@ pub(super) async fn status(context: &Context) -> Outcome {
     let target = Target::find(&context.global, Start::Never)?;
     let record = target.home().and_then(Record::read);
     let held = target.home().is_none_or(|home| Lock::holder(home).is_some());
-    let connected = if held {
-        in_time(Client::connect(&target)).await
-    } else {
-        Err(Failure::unreachable("no daemon runs"))
-    };
+    let connected =
+        if held { in_time(target.connect()).await } else { Err(Failure::unreachable("no daemon runs")) };
     let answer = match connected {
         Ok(mut client) => {
             let sessions = client.list(None, 1000).await.unwrap_or_default().sessions;
-            let version = client.server.version.clone();
+            let version = client.server().version.clone();
             client.close().await;
             Some((sessions, version))
         }

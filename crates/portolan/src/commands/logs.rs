@@ -2,19 +2,17 @@
 
 use std::{io::SeekFrom, path::Path, time::Duration};
 
+use portolan_client::frames::{self, Inbound};
 use portolan_core::{Event, Seq, SessionId, entry::Decoded};
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 use super::Context;
 use crate::{
-    client::{
-        frames::{self, Inbound},
-        target::{Start, Target},
-    },
     daemon::logging,
     failure::{Failure, Outcome},
     home::{Home, rfc3339},
     output::{self, Format},
+    target::{Start, Target},
     terminal::clean,
 };
 
@@ -129,7 +127,7 @@ async fn of_session(context: &Context, id: &str, follow: Follow, lines: usize) -
 
 async fn follow_session(
     context: &Context,
-    mut client: crate::client::Client,
+    mut client: portolan_client::Client,
     session: SessionId,
     mut after: Seq,
 ) -> Outcome {

@@ -5,11 +5,11 @@
 
 use std::io::IsTerminal as _;
 
+use portolan_client::Client;
 use portolan_core::{Millis, Refusal, RefusalCode, SessionId, request::Request};
 
 use super::Context;
 use crate::{
-    client::Client,
     failure::{Failure, Outcome},
     output::{self, Format},
     terminal::{clean, requests, style::Colours},

@@ -26,15 +26,14 @@ mod service;
 mod sessions;
 mod tokens;
 
+use portolan_client::Client;
+
 use crate::{
     arguments::{Arguments, Global, Verb},
-    client::{
-        Client,
-        target::{Start, Target},
-    },
     failure::Outcome,
     output::Format,
     reference,
+    target::{Start, Target},
 };
 
 /// What every command is told.
@@ -51,7 +50,7 @@ impl Context {
 
     /// A connection; the daemon is started where none runs.
     pub(crate) async fn client(&self) -> Outcome<Client> {
-        Client::connect(&Target::find(&self.global, Start::IfNeeded)?).await
+        Target::find(&self.global, Start::IfNeeded)?.connect().await
     }
 }
 

@@ -8,27 +8,24 @@ use std::{
 };
 
 use portolan_core::CommandId;
-use portolan_frontends::native::wire::{ClientFrame, TokenInfo};
+use portolan_protocol::{ClientFrame, TokenInfo};
 use qrcode::{EcLevel, QrCode, render::unicode::Dense1x2};
 use serde_json::json;
 
 use super::{Context, configuration, inputs};
 use crate::{
     arguments::Pair,
-    client::{
-        Client,
-        target::{Start, Target},
-    },
     config::Settings,
     failure::{Failure, Outcome},
     home::{Home, Record, rfc3339},
     output::{self, Format},
+    target::{Start, Target},
     terminal::clean,
 };
 
 pub(super) async fn pair(context: &Context, asked: Pair) -> Outcome {
     let target = Target::find(&context.global, Start::IfNeeded)?;
-    let mut client = Client::connect(&target).await?;
+    let mut client = target.connect().await?;
     // Before the ticket: one for an address that nobody reaches would be of no use.
     let place = place(&asked, target.home(), context.global.url.as_deref())?;
     let mut bound = BTreeSet::new();

@@ -1,5 +1,6 @@
 //! send: say something to the agent, and where wanted, see it through.
 
+use portolan_client::{Client, frames::Inbound};
 use portolan_core::{
     Action, CommandId, Event, Seq, SessionId, command::Stage, entry::Decoded, event::TurnOutcome,
     log::delivery::Start,
@@ -9,7 +10,6 @@ use serde_json::json;
 use super::{Context, inputs};
 use crate::{
     arguments::Send,
-    client::{Client, frames::Inbound},
     failure::{Exit, Failure, Outcome},
     output::{self, Format},
     terminal::{

@@ -1,15 +1,15 @@
 //! ls, show, delete.
 
+use portolan_client::{Client, Listed, frames};
 use portolan_core::{
     Millis, Seq, SessionId,
     session::state::{State, Summary},
 };
-use portolan_frontends::native::wire::AgentsRunning;
+use portolan_protocol::AgentsRunning;
 use serde_json::json;
 
 use super::{Context, inputs};
 use crate::{
-    client::{frames, sessions::Listed},
     failure::{Failure, Outcome},
     home::rfc3339,
     output::{self, Format},
@@ -167,12 +167,7 @@ pub(super) async fn show(context: &Context, id: &str, what: What) -> Outcome {
 }
 
 /// The history, page by page, so that its length costs no memory.
-async fn entries(
-    context: &Context,
-    client: &mut crate::client::Client,
-    session: SessionId,
-    mut after: Seq,
-) -> Outcome {
+async fn entries(context: &Context, client: &mut Client, session: SessionId, mut after: Seq) -> Outcome {
     let colours = Colours::when(output::colours());
     let mut transcript = Transcript::new(Layout::Plain, usize::MAX);
     loop {

@@ -3,7 +3,7 @@
 use std::{fs::File, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
 
 use portolan_core::CommandId;
-use portolan_frontends::native::wire::{ClientFrame, TokenInfo};
+use portolan_protocol::{ClientFrame, TokenInfo};
 use serde_json::json;
 
 use super::{Context, inputs};

@@ -25,10 +25,10 @@ use super::{
     insights::{Dashboard, build as build_dashboard},
 };
 use crate::{
-    client::VERSION,
     config::{self, Settings},
     failure::{Failure, Outcome},
     home::Home,
+    target::VERSION,
 };
 
 /// Names this home among others on the machine: what its agents' processes are marked with.

@@ -23,10 +23,10 @@ use super::{
     watch,
 };
 use crate::{
-    client::VERSION,
     config::Settings,
     failure::{Failure, Outcome},
     home::{self, Home, Record, rfc3339},
+    target::VERSION,
 };
 
 /// How often daemon.json says that the daemon lives.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use portolan_protocol::{ClosingReason, ServerFrame};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     time::timeout,
@@ -11,7 +12,6 @@ use crate::native::{
     Native,
     answer::frame_of,
     socket::{Lost, Received, Socket, Violation},
-    wire::{ClosingReason, ServerFrame},
 };
 
 /// How long a closed client gets to read why.

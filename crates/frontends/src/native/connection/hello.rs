@@ -1,6 +1,7 @@
 //! The beginning of a connection: hello, and who says it.
 
 use portolan_core::{Millis, Principal, Refusal, RefusalCode, ports::Secret};
+use portolan_protocol::{ClientFrame, ClosingReason, Limits, PROTOCOL, ServerFrame, ServerInfo, You};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{ATTACHMENTS, farewell::Ending};
@@ -11,7 +12,6 @@ use crate::{
         answer::{error_frame, frame_of},
         parse::{client_name, parse},
         socket::{Received, Socket},
-        wire::{ClientFrame, ClosingReason, Limits, PROTOCOL, ServerFrame, ServerInfo, You},
     },
 };
 

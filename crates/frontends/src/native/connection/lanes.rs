@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use portolan_core::SessionId;
 
-use crate::native::wire::ClientFrame;
+use portolan_protocol::ClientFrame;
 
 /// Frames of one connection that are being answered or wait for it. A client that asks faster is not read until
 /// some are answered, and its network pushes back.

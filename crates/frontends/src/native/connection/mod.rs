@@ -22,6 +22,7 @@ use portolan_core::{
     CommandId, Principal, Refusal, RefusalCode, SessionId,
     log::delivery::{Delivery, Piece},
 };
+use portolan_protocol::{ClientFrame, ClosingReason, ServerFrame};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -39,7 +40,6 @@ use super::{
     answer::{Answer, answer, error_frame, frame_of, reply_frame},
     parse::parse,
     socket::{Lost, Received, Socket},
-    wire::{ClientFrame, ClosingReason, ServerFrame},
 };
 use crate::door::{FRAME_BYTES, Stay, Visitor};
 

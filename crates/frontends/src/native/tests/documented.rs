@@ -1,14 +1,11 @@
 //! docs/protocol.md against the types: its examples can be read, and nothing on the wire is missing from it.
 
 use portolan_core::{Action, DaemonEvent, Event, RefusalCode, request::Outcome, session::state::Status};
+use portolan_protocol::{ClientFrame, ClosingReason, LogFrame, ReplyBody, ServerFrame};
 use serde::de::DeserializeOwned;
 
 use super::*;
-use crate::native::{
-    parse::parse,
-    routes::TABLE,
-    wire::{ClientFrame, ClosingReason, LogFrame, ReplyBody, ServerFrame},
-};
+use crate::native::{parse::parse, routes::TABLE};
 
 const PAGE: &str = include_str!("../../../../../docs/protocol.md");
 

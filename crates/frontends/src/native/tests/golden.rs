@@ -10,15 +10,13 @@ use portolan_core::{
     request::{Answer, Outcome},
     session::state::{Status, Summary},
 };
+use portolan_protocol::{
+    AgentsRunning, BrowserInfo, ClosingReason, Limits, PROTOCOL, ReplyBody, ServerFrame, ServerInfo,
+    TokenInfo, You,
+};
 
 use super::*;
-use crate::native::{
-    answer::frame_of,
-    wire::{
-        AgentsRunning, BrowserInfo, ClosingReason, Limits, PROTOCOL, ReplyBody, ServerFrame, ServerInfo,
-        TokenInfo, You,
-    },
-};
+use crate::native::answer::frame_of;
 
 const GOLDEN: &str = include_str!("server_frames.jsonl");
 

@@ -10,6 +10,7 @@ use ::http::{Request, StatusCode, header};
 use axum::{Router, body::Body, response::Response};
 use http_body_util::BodyExt as _;
 use portolan_core::{TokenId, access::Bypass};
+use portolan_protocol::ClosingReason;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tower::ServiceExt as _;
@@ -20,7 +21,6 @@ use crate::{
     native::{
         page, routes,
         routes::{Method, OPENAPI, TABLE},
-        wire::ClosingReason,
     },
 };
 

@@ -7,36 +7,74 @@ use portolan_core::{
     log::delivery::{Closed, Presence},
     session::state::State,
 };
-use portolan_frontends::native::wire::{ClientFrame, ReplyBody, ServerFrame, ServerInfo, You};
+use portolan_protocol::{ClientFrame, ReplyBody, ServerFrame, ServerInfo, You};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// A frame from the daemon.
 #[derive(Debug)]
-pub(crate) enum Inbound {
+pub enum Inbound {
     /// The greeting.
-    Welcome { server: ServerInfo, you: You },
+    Welcome {
+        /// The daemon.
+        server: ServerInfo,
+        /// Who it takes us for.
+        you: You,
+    },
     /// The answer to a frame.
-    Reply { id: CommandId, body: Reply },
+    Reply {
+        /// Of the frame.
+        id: CommandId,
+        /// What it asked for.
+        body: Reply,
+    },
     /// Why a frame was not answered as asked.
-    Error { id: Option<CommandId>, refusal: Refusal },
-    /// An entry of a session, with the text it came as.
-    Entry { entry: Box<Decoded<Event>>, text: String },
-    /// The state of a session, with the text it came as.
-    Snapshot { seq: Seq, state: Box<State>, text: String },
+    Error {
+        /// Of the frame; none where it could not be read that far.
+        id: Option<CommandId>,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// An entry of a session.
+    Entry {
+        /// What it says.
+        entry: Box<Decoded<Event>>,
+        /// The text it came as.
+        text: String,
+    },
+    /// The state of a session.
+    Snapshot {
+        /// The last entry in it.
+        seq: Seq,
+        /// The state.
+        state: Box<State>,
+        /// The text it came as.
+        text: String,
+    },
     /// Who reads a session now.
-    Presence { present: Vec<Presence>, text: String },
+    Presence {
+        /// All of them.
+        present: Vec<Presence>,
+        /// The text it came as.
+        text: String,
+    },
     /// No more entries of a session will come.
-    Ended { reason: Closed },
+    Ended {
+        /// Why.
+        reason: Closed,
+    },
     /// The daemon is about to hang up.
-    Closing { message: String },
+    Closing {
+        /// Why, in words.
+        message: String,
+    },
     /// Something this program does not read.
     Other,
 }
 
 /// What a frame asked for.
 #[derive(Debug)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// One of the plain replies.
     Plain(Box<ReplyBody>),
     /// A page of history: frames as they lie in the log.
@@ -102,7 +140,7 @@ fn known(text: &str) -> Option<Inbound> {
 }
 
 /// Reads the frame of an entry. An event of a newer daemon is kept as unknown.
-pub(crate) fn entry(text: &str) -> Option<Decoded<Event>> {
+pub fn entry(text: &str) -> Option<Decoded<Event>> {
     if let Ok(decoded) = serde_json::from_str(text) {
         return Some(decoded);
     }

@@ -1,20 +1,19 @@
-//! What commands ask of the daemon, each as one call.
+//! What is asked of a daemon, each as one call.
 
 use std::time::Duration;
 
 use portolan_core::{
-    Action, CommandId, Millis, Refusal, RefusalCode, Seq, SessionId, SessionSpec,
+    Action, CommandId, Millis, Seq, SessionId, SessionSpec,
     command::{Receipt, Stage},
     log::delivery,
     ports::{LogIn, PastPlace},
     registry::{AccountDescription, AgentDescription, PastDescription, PastMove, TakeUp, TakenUp},
     session::state::{State, Summary},
 };
-use portolan_frontends::native::wire::{AgentsRunning, ClientFrame, ReplyBody, TokenInfo};
+use portolan_protocol::{AgentsRunning, ClientFrame, ReplyBody, TokenInfo};
 use serde_json::value::RawValue;
 
-use super::{Client, frames::Reply};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::{Client, Error, frames::Reply};
 
 /// How long a command may take until it is settled: the agent's control requests take 30 s at most.
 const SETTLED: Duration = Duration::from_secs(40);
@@ -26,11 +25,12 @@ const SHORTEST_PART: usize = 4;
 const PAGE: u32 = 1000;
 
 /// A list of sessions.
-#[derive(Debug, Default)]
-pub(crate) struct Listed {
-    pub(crate) sessions: Vec<Summary>,
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    /// Newest first.
+    pub sessions: Vec<Summary>,
     /// Of the whole machine; not told to everybody.
-    pub(crate) agents: Option<AgentsRunning>,
+    pub agents: Option<AgentsRunning>,
 }
 
 macro_rules! expect_reply {
@@ -45,19 +45,19 @@ macro_rules! expect_reply {
     };
 }
 
-fn unexpected(reply: &Reply) -> Failure {
-    Failure::new(format!("the daemon answered something else than was asked: {reply:?}"))
+fn unexpected(reply: &Reply) -> Error {
+    Error::Unexpected(format!("{reply:?}"))
 }
 
 impl Client {
     /// The session whose id begins or ends with `given`.
-    pub(crate) async fn resolve(&mut self, given: &str) -> Outcome<SessionId> {
+    pub async fn resolve(&mut self, given: &str) -> Result<SessionId, Error> {
         if let Ok(session) = given.parse() {
             return Ok(session);
         }
         if given.len() < SHORTEST_PART {
-            return Err(Failure::usage(format!(
-                "`{given}` is too short for an id; give at least {SHORTEST_PART} characters (`portolan ls` shows ids)"
+            return Err(Error::Invalid(format!(
+                "`{given}` is too short for an id; give at least {SHORTEST_PART} characters of one, as lists show them"
             )));
         }
         let frame = ClientFrame::Resolve { id: CommandId::random(), prefix: given.to_owned() };
@@ -65,7 +65,7 @@ impl Client {
     }
 
     /// Sessions, newest first.
-    pub(crate) async fn list(&mut self, archived: Option<bool>, limit: u32) -> Outcome<Listed> {
+    pub async fn list(&mut self, archived: Option<bool>, limit: u32) -> Result<Listed, Error> {
         let mut all: Vec<Summary> = Vec::new();
         loop {
             let page = (limit as usize - all.len()).min(PAGE as usize) as u32;
@@ -84,32 +84,32 @@ impl Client {
     }
 
     /// The state of a session now.
-    pub(crate) async fn state(&mut self, session: SessionId) -> Outcome<(Seq, State)> {
+    pub async fn state(&mut self, session: SessionId) -> Result<(Seq, State), Error> {
         let frame = ClientFrame::State { id: CommandId::random(), session };
         expect_reply!(self.call(frame).await?, ReplyBody::State { seq, state } => (seq, *state))
     }
 
     /// Makes a session.
-    pub(crate) async fn create(&mut self, spec: SessionSpec) -> Outcome<Summary> {
+    pub async fn create(&mut self, spec: SessionSpec) -> Result<Summary, Error> {
         let frame = ClientFrame::Create { id: CommandId::random(), spec: Box::new(spec) };
         expect_reply!(self.call(frame).await?, ReplyBody::Session { session } => session)
     }
 
     /// Conversations that agents have kept by themselves, the newest first.
-    pub(crate) async fn past(
+    pub async fn past(
         &mut self,
         agent: Option<String>,
         cwd: Option<std::path::PathBuf>,
         place: PastPlace,
         limit: u32,
-    ) -> Outcome<Vec<PastDescription>> {
+    ) -> Result<Vec<PastDescription>, Error> {
         let archived = place == PastPlace::Archived;
         let frame = ClientFrame::Past { id: CommandId::random(), agent, cwd, archived, limit: Some(limit) };
         expect_reply!(self.call(frame).await?, ReplyBody::Past { past } => past)
     }
 
     /// Has an agent put a past conversation away, or take it out again: which one.
-    pub(crate) async fn move_past(&mut self, asked: PastMove) -> Outcome<Vec<PastDescription>> {
+    pub async fn move_past(&mut self, asked: PastMove) -> Result<Vec<PastDescription>, Error> {
         let PastMove { agent, past, place } = asked;
         let archived = place == PastPlace::Archived;
         let frame = ClientFrame::ArchivePast { id: CommandId::random(), past, agent, archived };
@@ -117,25 +117,25 @@ impl Client {
     }
 
     /// Who an agent is logged in as.
-    pub(crate) async fn account(&mut self, agent: String) -> Outcome<AccountDescription> {
+    pub async fn account(&mut self, agent: String) -> Result<AccountDescription, Error> {
         let frame = ClientFrame::Account { id: CommandId::random(), agent };
         expect_reply!(self.call(frame).await?, ReplyBody::Account { account } => account)
     }
 
     /// Logs an agent in, or begins to.
-    pub(crate) async fn log_in(&mut self, agent: String, with: LogIn) -> Outcome<AccountDescription> {
+    pub async fn log_in(&mut self, agent: String, with: LogIn) -> Result<AccountDescription, Error> {
         let frame = ClientFrame::LogIn { id: CommandId::random(), agent, with };
         expect_reply!(self.call(frame).await?, ReplyBody::Account { account } => account)
     }
 
     /// Logs an agent out.
-    pub(crate) async fn log_out(&mut self, agent: String) -> Outcome<AccountDescription> {
+    pub async fn log_out(&mut self, agent: String) -> Result<AccountDescription, Error> {
         let frame = ClientFrame::LogOut { id: CommandId::random(), agent };
         expect_reply!(self.call(frame).await?, ReplyBody::Account { account } => account)
     }
 
     /// Takes up a past conversation: the session that goes on with it, and whether it lived here before.
-    pub(crate) async fn take_up(&mut self, asked: TakeUp) -> Outcome<TakenUp> {
+    pub async fn take_up(&mut self, asked: TakeUp) -> Result<TakenUp, Error> {
         let TakeUp { past, copy, spec } = asked;
         let frame = ClientFrame::TakeUp { id: CommandId::random(), past, copy, spec: Box::new(spec) };
         expect_reply!(
@@ -145,54 +145,38 @@ impl Client {
     }
 
     /// Deletes a session for good.
-    pub(crate) async fn delete(&mut self, session: SessionId) -> Outcome {
+    pub async fn delete(&mut self, session: SessionId) -> Result<(), Error> {
         let frame = ClientFrame::Delete { id: CommandId::random(), session };
         expect_reply!(self.call(frame).await?, ReplyBody::Done => ())
     }
 
     /// Asks something of a session: the receipt as soon as it is in the log.
-    pub(crate) async fn submit(
+    pub async fn submit(
         &mut self,
         session: SessionId,
         id: CommandId,
         action: Action,
-    ) -> Outcome<Receipt> {
+    ) -> Result<Receipt, Error> {
         let frame = ClientFrame::Command { id, session, command: action };
         expect_reply!(self.call(frame).await?, ReplyBody::Receipt { receipt } => receipt)
     }
 
-    /// Asks something of a session and waits until it is settled. The same id again is answered from the log,
-    /// so asking again tells how far the command has come without joining the session.
-    pub(crate) async fn carry_out(&mut self, session: SessionId, action: Action) -> Outcome<Receipt> {
+    /// Asks something of a session and waits until it is settled: consumed, refused or uncertain. The same id again is
+    /// answered from the log, so asking again tells how far the command has come without joining the session.
+    pub async fn carry_out(&mut self, session: SessionId, action: Action) -> Result<Receipt, Error> {
         let id = CommandId::random();
         let deadline = tokio::time::Instant::now() + SETTLED;
         let mut pause = Duration::from_millis(10);
         loop {
             let receipt = self.submit(session, id.clone(), action.clone()).await?;
             match receipt.stage {
-                Stage::Refused { refusal } => return Err(refused(&action, refusal)),
-                Stage::Uncertain { reason } => {
-                    let way_out = match &action {
-                        Action::Prompt { .. } | Action::SendAgain { .. } => {
-                            format!("`portolan resend {session} {}` sends it again", receipt.seq)
-                        }
-                        _ => format!("`portolan show {session}` tells how things stand"),
-                    };
-                    let message = format!("nobody knows whether it reached the agent ({reason}); {way_out}");
-                    return Err(Failure { exit: Exit::Uncertain, message });
+                Stage::Refused { .. } | Stage::Uncertain { .. } | Stage::Consumed { .. } => {
+                    return Ok(receipt);
                 }
-                Stage::Consumed { .. } => return Ok(receipt),
                 Stage::Accepted | Stage::Sending | Stage::Delivered => {}
             }
             if tokio::time::Instant::now() >= deadline {
-                return Err(Failure {
-                    exit: Exit::Uncertain,
-                    message: format!(
-                        "entry {} is not settled after {} s; `portolan show {session}` tells how far it is",
-                        receipt.seq,
-                        SETTLED.as_secs()
-                    ),
-                });
+                return Err(Error::Unsettled { receipt, seconds: SETTLED.as_secs() });
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(500));
@@ -200,13 +184,13 @@ impl Client {
     }
 
     /// Joins a session; its frames come by [`Client::next`].
-    pub(crate) async fn attach(&mut self, session: SessionId, start: delivery::Start) -> Outcome {
+    pub async fn attach(&mut self, session: SessionId, start: delivery::Start) -> Result<(), Error> {
         let frame = ClientFrame::Attach { id: CommandId::random(), session, start, items_only: false };
         expect_reply!(self.call(frame).await?, ReplyBody::Attached { .. } => ())
     }
 
     /// A page of history: the entries after `after`, as they lie in the log.
-    pub(crate) async fn history(&mut self, session: SessionId, after: Seq) -> Outcome<Vec<Box<RawValue>>> {
+    pub async fn history(&mut self, session: SessionId, after: Seq) -> Result<Vec<Box<RawValue>>, Error> {
         let frame =
             ClientFrame::History { id: CommandId::random(), session, after, upto: None, limit: Some(PAGE) };
         match self.call(frame).await? {
@@ -216,76 +200,60 @@ impl Client {
     }
 
     /// What the agent really said at an entry.
-    pub(crate) async fn raw(&mut self, session: SessionId, seq: Seq) -> Outcome<Option<String>> {
+    pub async fn raw(&mut self, session: SessionId, seq: Seq) -> Result<Option<String>, Error> {
         let frame = ClientFrame::Raw { id: CommandId::random(), session, seq };
         expect_reply!(self.call(frame).await?, ReplyBody::Raw { text } => text)
     }
 
     /// The environment a session's agent gets.
-    pub(crate) async fn environment(
+    pub async fn environment(
         &mut self,
         session: SessionId,
-    ) -> Outcome<indexmap::IndexMap<String, String>> {
+    ) -> Result<indexmap::IndexMap<String, String>, Error> {
         let frame = ClientFrame::Environment { id: CommandId::random(), session };
         expect_reply!(self.call(frame).await?, ReplyBody::Environment { variables } => variables)
     }
 
     /// The agents there are; looked at anew where `probe` says so.
-    pub(crate) async fn agents(&mut self, probe: Probe) -> Outcome<Vec<AgentDescription>> {
+    pub async fn agents(&mut self, probe: Probe) -> Result<Vec<AgentDescription>, Error> {
         let frame = ClientFrame::Agents { id: CommandId::random(), probe: probe == Probe::Anew };
         expect_reply!(self.call(frame).await?, ReplyBody::Agents { agents } => agents)
     }
 
     /// Makes a token: what it is, and its secret.
-    pub(crate) async fn token_create(&mut self, frame: ClientFrame) -> Outcome<(TokenInfo, String)> {
+    pub async fn token_create(&mut self, frame: ClientFrame) -> Result<(TokenInfo, String), Error> {
         expect_reply!(self.call(frame).await?, ReplyBody::Token { token, secret } => (token, secret.reveal().to_owned()))
     }
 
     /// The tokens there are.
-    pub(crate) async fn token_list(&mut self) -> Outcome<Vec<TokenInfo>> {
+    pub async fn token_list(&mut self) -> Result<Vec<TokenInfo>, Error> {
         let frame = ClientFrame::TokenList { id: CommandId::random() };
         expect_reply!(self.call(frame).await?, ReplyBody::Tokens { tokens } => tokens)
     }
 
     /// Makes a token useless.
-    pub(crate) async fn token_revoke(&mut self, token: portolan_core::TokenId) -> Outcome {
+    pub async fn token_revoke(&mut self, token: portolan_core::TokenId) -> Result<(), Error> {
         let frame = ClientFrame::TokenRevoke { id: CommandId::random(), token };
         expect_reply!(self.call(frame).await?, ReplyBody::Done => ())
     }
 
     /// A one-time ticket for a browser.
-    pub(crate) async fn ticket(&mut self) -> Outcome<(String, Millis)> {
+    pub async fn ticket(&mut self) -> Result<(String, Millis), Error> {
         let frame = ClientFrame::TicketCreate { id: CommandId::random() };
         expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket.reveal().to_owned(), expires_at))
     }
 
     /// A one-time ticket for another device.
-    pub(crate) async fn pair(&mut self, frame: ClientFrame) -> Outcome<(String, Millis)> {
+    pub async fn pair(&mut self, frame: ClientFrame) -> Result<(String, Millis), Error> {
         expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket.reveal().to_owned(), expires_at))
     }
 }
 
 /// Whether agents are looked at anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Probe {
+pub enum Probe {
     /// They are.
     Anew,
     /// What is known is enough.
     Known,
-}
-
-/// A value of a setting that is not taken is a command line that makes no sense, whoever finds that out: the daemon
-/// knows an agent's modes, but only the agent itself its models.
-fn refused(action: &Action, refusal: Refusal) -> Failure {
-    let is_setting = matches!(
-        action,
-        Action::SetModel { .. }
-            | Action::SetMode { .. }
-            | Action::SetThinking { .. }
-            | Action::SetEnvironment { .. }
-    );
-    if is_setting && refusal.code == RefusalCode::AgentRefused {
-        return Failure::usage(refusal.message);
-    }
-    refusal.into()
 }

@@ -1,4 +1,4 @@
-//! TLS to a daemon elsewhere. Trusts the system's certificates and those of `--ca-file`; a certificate that is
+//! TLS to a daemon elsewhere. Trusts the system's certificates and those of a file that was named; a certificate that is
 //! neither is refused, for the token is worth everything the daemon can do.
 
 use std::{path::Path, sync::Arc};
@@ -7,7 +7,7 @@ use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::failure::{Failure, Outcome};
+use crate::Error;
 
 /// Where systems keep the certificates they trust.
 const SYSTEM: [&str; 4] = [
@@ -22,11 +22,11 @@ pub(super) async fn wrap(
     stream: TcpStream,
     host: &str,
     ca_file: Option<&Path>,
-) -> Outcome<TlsStream<TcpStream>> {
+) -> Result<TlsStream<TcpStream>, Error> {
     let mut roots = rustls::RootCertStore::empty();
     if let Some(file) = ca_file {
         add(&mut roots, file)
-            .map_err(|error| Failure::usage(format!("the certificates in `{}`: {error}", file.display())))?;
+            .map_err(|error| Error::Invalid(format!("the certificates in `{}`: {error}", file.display())))?;
     }
     let named = std::env::var_os("SSL_CERT_FILE").map(std::path::PathBuf::from);
     for file in named.iter().map(std::path::PathBuf::as_path).chain(SYSTEM.iter().map(Path::new)) {
@@ -36,14 +36,14 @@ pub(super) async fn wrap(
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Failure::new(error.to_string()))?
+        .map_err(|error| Error::Unreachable(error.to_string()))?
         .with_root_certificates(roots)
         .with_no_client_auth();
     let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| Failure::usage(format!("`{host}` is no name of a host")))?;
+        .map_err(|_| Error::Invalid(format!("`{host}` is no name of a host")))?;
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|error| {
-        Failure::unreachable(format!(
-            "no trusted connection to `{host}`: {error}; a self-signed certificate is trusted by `--ca-file FILE`"
+        Error::Unreachable(format!(
+            "no trusted connection to `{host}`: {error}; a self-signed certificate is trusted where its file is named"
         ))
     })
 }

@@ -1,0 +1,155 @@
+//! A client of the native protocol: one connection, calls with their replies, and the stream of entries.
+//!
+//! [`Dial`] makes lines to a daemon, a [`Connection`] is a line that was greeted, and a [`Client`] reads its frames
+//! tolerantly ([`frames`]). A call that loses its connection is made again under the same id, which the daemon does at most
+//! once.
+
+mod calls;
+mod connection;
+mod dial;
+mod error;
+pub mod frames;
+mod request;
+mod tls;
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use portolan_core::{CommandId, Millis};
+use portolan_protocol::{ClientFrame, ClientInfo, ServerInfo, You};
+
+use self::frames::{Inbound, Reply};
+pub use self::{
+    calls::{Listed, Probe},
+    connection::Connection,
+    dial::{Address, Attempt, Dial, Dialling, Line, Stream, Token},
+    error::{Error, Lost},
+    request::request,
+};
+
+/// How long the daemon may take to answer a frame. Creating a session may have to wait for a busy disk.
+const REPLY: Duration = Duration::from_mins(1);
+
+/// How long it may take where agents are asked for it, one after the other: each has minutes.
+const AGENT_REPLY: Duration = Duration::from_mins(6);
+
+/// Frames that may arrive while a reply is waited for. More means that the daemon answers others but not us.
+const SET_ASIDE: usize = 100_000;
+
+/// How often a call is made again when its connection is lost.
+const TRIES: u32 = 5;
+
+/// A connection to a daemon that comes back when it is lost.
+#[derive(Debug)]
+pub struct Client {
+    dial: Arc<dyn Dial>,
+    who: ClientInfo,
+    connection: Connection,
+    set_aside: VecDeque<Inbound>,
+    /// How far its clock is ahead of ours, in milliseconds.
+    ahead: i64,
+}
+
+impl Client {
+    /// Connects, and greets under this name.
+    pub async fn connect(dial: Arc<dyn Dial>, who: ClientInfo) -> Result<Self, Error> {
+        let connection = Connection::open(&*dial, who.clone(), Attempt::First).await?;
+        let ahead = ahead(&connection);
+        Ok(Self { dial, who, connection, set_aside: VecDeque::new(), ahead })
+    }
+
+    /// The daemon.
+    pub fn server(&self) -> &ServerInfo {
+        &self.connection.server
+    }
+
+    /// Who the daemon takes us for.
+    pub fn you(&self) -> &You {
+        &self.connection.you
+    }
+
+    /// The time by the daemon's clock, by which its entries are dated.
+    pub fn now(&self) -> Millis {
+        Millis(Millis::now().0.saturating_add(self.ahead))
+    }
+
+    /// Comes back after the connection was lost.
+    pub async fn reconnect(&mut self) -> Result<(), Error> {
+        self.connection = Connection::open(&*self.dial, self.who.clone(), Attempt::Again).await?;
+        self.ahead = ahead(&self.connection);
+        Ok(())
+    }
+
+    /// Sends a frame and waits for its reply. Frames that come meanwhile are kept for [`Client::next`].
+    pub async fn call(&mut self, frame: ClientFrame) -> Result<Reply, Error> {
+        let id = frames::id_of(&frame);
+        let mut tries = 0;
+        loop {
+            match self.call_once(&frame, &id).await {
+                Ok(answer) => return answer,
+                Err(Lost(why)) => {
+                    tries += 1;
+                    if tries >= TRIES {
+                        let message = format!("the connection to the daemon was lost: {why}");
+                        return Err(Error::Unreachable(message));
+                    }
+                    tokio::time::sleep(Duration::from_millis(100 << tries)).await;
+                    // A refusal to come back is told by the next try, which has the words of this one.
+                    let _ = self.reconnect().await;
+                }
+            }
+        }
+    }
+
+    async fn call_once(&mut self, frame: &ClientFrame, id: &CommandId) -> Result<Result<Reply, Error>, Lost> {
+        self.connection.send(frame).await?;
+        let patience = patience(frame);
+        let deadline = tokio::time::Instant::now() + patience;
+        loop {
+            let inbound = match tokio::time::timeout_at(deadline, self.connection.next()).await {
+                Ok(text) => frames::read(&text?),
+                Err(_) => return Ok(Err(Error::Silent { what: "answer", seconds: patience.as_secs() })),
+            };
+            match inbound {
+                Inbound::Reply { id: of, body } if of == *id => return Ok(Ok(body)),
+                Inbound::Error { id: Some(of), refusal } if of == *id => return Ok(Err(refusal.into())),
+                Inbound::Error { id: None, refusal } => return Ok(Err(refusal.into())),
+                other if self.set_aside.len() < SET_ASIDE => self.set_aside.push_back(other),
+                _ => return Err(Lost(format!("{SET_ASIDE} frames came, but no answer"))),
+            }
+        }
+    }
+
+    /// Sends a frame without waiting; its reply comes by [`Client::next`].
+    pub async fn send(&mut self, frame: &ClientFrame) -> Result<(), Lost> {
+        self.connection.send(frame).await
+    }
+
+    /// The next frame. Cancel-safe.
+    pub async fn next(&mut self) -> Result<Inbound, Lost> {
+        match self.set_aside.pop_front() {
+            Some(inbound) => Ok(inbound),
+            None => Ok(frames::read(&self.connection.next().await?)),
+        }
+    }
+
+    /// Says goodbye, so that the daemon need not find out by itself.
+    pub async fn close(self) {
+        self.connection.close().await;
+    }
+}
+
+fn ahead(connection: &Connection) -> i64 {
+    connection.server.now.map_or(0, |now| now.0 - Millis::now().0)
+}
+
+fn patience(frame: &ClientFrame) -> Duration {
+    match frame {
+        ClientFrame::Past { .. }
+        | ClientFrame::TakeUp { .. }
+        | ClientFrame::ArchivePast { .. }
+        | ClientFrame::Account { .. }
+        | ClientFrame::LogIn { .. }
+        | ClientFrame::LogOut { .. } => AGENT_REPLY,
+        _ => REPLY,
+    }
+}

@@ -1,0 +1,136 @@
+//! JSON Schema and TypeScript of the frames, written from their types.
+
+use std::{
+    any::TypeId,
+    collections::{BTreeMap, HashSet},
+};
+
+use portolan_core::{Refusal, command::Stage};
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+use ts_rs::{Config, TS, TypeVisitor};
+
+use crate::{
+    ArchivePast, ClientFrame, CreateSession, CreateToken, LogFrame, PROTOCOL, ReplyBody, SendCommand,
+    ServerFrame, TakeUpPast,
+};
+
+/// JSON Schema of every frame.
+pub fn json_schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let [client, server, log] = [
+        generator.subschema_for::<ClientFrame>(),
+        generator.subschema_for::<ServerFrame>(),
+        generator.subschema_for::<LogFrame>(),
+    ];
+    let mut definitions = generator.take_definitions(true);
+    definitions.values_mut().for_each(bound);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The native protocol of Portolan",
+        "description": "One frame. docs/protocol.md says what they mean. Readers ignore what they do not know.",
+        "x-protocol": PROTOCOL,
+        "anyOf": [client, server, log],
+        "$defs": definitions,
+    })
+}
+
+// ------------------------------------------------------------------------------------ TypeScript
+
+struct Declarations {
+    config: Config,
+    seen: HashSet<TypeId>,
+    by_name: BTreeMap<String, String>,
+}
+
+impl TypeVisitor for Declarations {
+    fn visit<T: TS + 'static + ?Sized>(&mut self) {
+        if !self.seen.insert(TypeId::of::<T>()) {
+            return;
+        }
+        if T::output_path().is_some() {
+            let name = T::ident(&self.config);
+            let docs = T::docs().unwrap_or_default();
+            self.by_name.insert(name, format!("{docs}export {}", T::decl(&self.config)));
+        }
+        T::visit_dependencies(self);
+        T::visit_generics(self);
+    }
+}
+
+/// TypeScript of every frame, and of the bodies by REST.
+pub fn typescript() -> String {
+    let config = Config::new().with_large_int("number");
+    let mut all = Declarations { config, seen: HashSet::new(), by_name: BTreeMap::new() };
+    all.visit::<ClientFrame>();
+    all.visit::<ServerFrame>();
+    all.visit::<LogFrame>();
+    // Part of other types' text only, and worth a name of their own.
+    all.visit::<ReplyBody>();
+    all.visit::<Refusal>();
+    all.visit::<Stage>();
+    all.visit::<CreateSession>();
+    all.visit::<TakeUpPast>();
+    all.visit::<ArchivePast>();
+    all.visit::<SendCommand>();
+    all.visit::<CreateToken>();
+    let mut text = format!(
+        "// The native protocol of Portolan, version {PROTOCOL}. Generated; docs/protocol.md says what it means.\n\
+         // Readers ignore fields, frame types and enum values they do not know.\n\n\
+         /** An entry of a session. */\n\
+         export type EntryFrame = Extract<LogFrame, {{ type: \"entry\" }}>;\n\n\
+         /** An entry of the daemon. */\n\
+         export type DaemonFrame = Extract<LogFrame, {{ type: \"daemon\" }}>;\n\n\
+         /** The state of a session. */\n\
+         export type SnapshotFrame = Extract<LogFrame, {{ type: \"snapshot\" }}>;\n\n\
+         /** The state of the daemon. */\n\
+         export type DaemonSnapshotFrame = Extract<LogFrame, {{ type: \"daemon_snapshot\" }}>;\n"
+    );
+    for declaration in all.by_name.values() {
+        text.push('\n');
+        // The generator leaves blanks at line ends.
+        for line in declaration.lines() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The largest whole number that JSON readers of every language keep exactly.
+pub const EXACT: u64 = (1 << 53) - 1;
+
+/// Says how large whole numbers may be: their format is only a remark.
+pub fn bound(schema: &mut Value) {
+    let most = match schema["format"].as_str() {
+        Some("uint8") => Some(u64::from(u8::MAX)),
+        Some("uint16") => Some(u64::from(u16::MAX)),
+        Some("uint32") => Some(u64::from(u32::MAX)),
+        Some("uint64" | "uint") => Some(EXACT),
+        _ => None,
+    };
+    if let (Some(most), Some(schema)) = (most, schema.as_object_mut()) {
+        schema.entry("maximum").or_insert_with(|| most.into());
+    }
+    match schema {
+        Value::Object(fields) => fields.values_mut().for_each(bound),
+        Value::Array(list) => list.iter_mut().for_each(bound),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_type_in_the_typescript_is_left_undeclared() {
+        let text = typescript();
+        for name in
+            ["ClientFrame", "ServerFrame", "LogFrame", "ReplyBody", "Event", "DaemonEvent", "State", "Action"]
+        {
+            assert!(text.contains(&format!("export type {name} =")), "no `{name}`");
+        }
+        assert!(!text.contains("bigint"), "a number on the wire is a JavaScript number");
+    }
+}
