@@ -49,7 +49,8 @@ pub(crate) fn command(options: &Options) -> Result<()> {
 pub(crate) fn run() -> Result<()> {
     let deny = DENY.get()?;
     let check = |checks: &[&str]| {
-        let common = ["--workspace", "--all-features", "--locked", "check", "--disable-fetch"];
+        // Offline: it would else fetch the database by itself.
+        let common = ["--workspace", "--all-features", "--locked", "--offline", "check"];
         project::run(Command::new(&deny).args(common).args(checks).current_dir(root()))
     };
     check(&["licenses", "bans", "sources"])?;

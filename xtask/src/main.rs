@@ -45,7 +45,7 @@ enum Command {
     Bench(bench::Options),
     /// Which rows of coverage/seeds.tsv no test names
     Coverage(coverage::Options),
-    /// Feed the decoders with what a fuzzer makes up (cargo-fuzz)
+    /// Feed the decoders with what a fuzzer makes up (libFuzzer)
     Fuzz(fuzz::Options),
     /// Build the page (Node), which the next build of the program embeds
     Page,
@@ -56,6 +56,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if fuzz::instrument::is_wanted() {
+        return fuzz::instrument::compile();
+    }
     let result = match Arguments::parse().command {
         Command::Up(options) => up::run(&options),
         Command::Check => suite::check(),

@@ -26,9 +26,6 @@ pub(crate) struct Tool {
 pub(crate) const NEXTEST: Tool = Tool { name: "cargo-nextest", version: "0.9.143" };
 /// Checks licences, bans and sources of dependencies.
 pub(crate) const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
-/// Makes up inputs for the decoders, and sees which code each reaches.
-pub(crate) const FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2" };
-
 /// Debian packages that tests use, with the program by which we see that they are there.
 const PACKAGES: [(&str, &str); 3] = [
     // The demo agent leaves a process behind with it, to show that nothing outlives a session.

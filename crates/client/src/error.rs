@@ -12,6 +12,9 @@ pub enum Error {
     /// No connection could be made, or it was lost for good.
     #[error("{0}")]
     Unreachable(String),
+    /// Nobody that is trusted says that this is the daemon.
+    #[error("{0}")]
+    Untrusted(String),
     /// The daemon does not let this token in.
     #[error("the daemon does not take this token: it is wrong, expired or revoked")]
     NotLetIn,

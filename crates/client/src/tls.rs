@@ -41,11 +41,8 @@ pub(super) async fn wrap(
         .with_no_client_auth();
     let name = ServerName::try_from(host.to_owned())
         .map_err(|_| Error::Invalid(format!("`{host}` is no name of a host")))?;
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|error| {
-        Error::Unreachable(format!(
-            "no trusted connection to `{host}`: {error}; a self-signed certificate is trusted where its file is named"
-        ))
-    })
+    let connected = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+    connected.map_err(|error| Error::Untrusted(format!("no trusted connection to `{host}`: {error}")))
 }
 
 fn add(roots: &mut rustls::RootCertStore, file: &Path) -> Result<(), String> {

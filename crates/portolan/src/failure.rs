@@ -117,6 +117,9 @@ impl From<portolan_client::Error> for Failure {
         match error {
             Error::Invalid(_) => Self::usage(told),
             Error::Unreachable(_) => Self::unreachable(told),
+            Error::Untrusted(_) => {
+                Self::unreachable(format!("{told}; a self-signed certificate is trusted by `--ca-file FILE`"))
+            }
             Error::NotLetIn => {
                 Self::unreachable(format!("{told}; its owner makes another with `portolan token create`"))
             }

@@ -1,9 +1,10 @@
 //! `cargo xtask fuzz`: runs the fuzz targets of fuzz/, with the recordings of real agents among what they begin with.
 //!
-//! cargo-fuzz needs flags that the compiler only takes in its nightly guise; `RUSTC_BOOTSTRAP` lets the installed
-//! stable one have them. No sanitizer is built in: the code under test is safe Rust, and libFuzzer itself watches
-//! over memory and time.
+//! Our own crates are built with the instrumentation that libFuzzer steers by ([`instrument`]), their dependencies are those
+//! of every other build. No sanitizer is built in: the code under test is safe Rust, and libFuzzer itself watches over memory
+//! and time.
 
+pub(crate) mod instrument;
 mod seeds;
 
 use std::{
@@ -21,10 +22,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
-use crate::{
-    project::{self, root},
-    tools::FUZZ,
-};
+use crate::project::{self, cargo, root, target};
 
 /// The longest input that is tried, in bytes: a short conversation.
 const LONGEST: usize = 16 * 1024;
@@ -96,10 +94,10 @@ fn targets() -> Result<Vec<String>> {
 /// All are tried before a failure is told, so that one run shows everything that is wrong. As many at once as there are
 /// processors: each is a process that uses one.
 fn run_all(targets: &[String], way: Way) -> Result<()> {
-    let recorded = root().join("fuzz/target/recorded");
+    let recorded = target().join("fuzz/recorded");
     seeds::write(&root(), &recorded)?;
     build()?;
-    let programs = programs()?;
+    let programs = target().join("debug");
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
     let at_once = thread::available_parallelism().map_or(1, NonZero::get).min(targets.len());
@@ -126,29 +124,18 @@ fn run_all(targets: &[String], way: Way) -> Result<()> {
     Ok(())
 }
 
-/// Builds every target, instrumented.
+/// Builds every target. The whole workspace is named, since its features choose those of the dependencies.
 fn build() -> Result<()> {
-    let build = ["build", "--sanitizer", "none", "--fuzz-dir", "fuzz"];
-    project::run(
-        Command::new(FUZZ.get()?)
-            .args(build)
-            .current_dir(root())
-            .envs([("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "")])
-            // Beside the rest of fuzz/, where `programs` looks.
-            .env_remove("CARGO_TARGET_DIR"),
-    )
-}
-
-/// The folder of what `build` makes: cargo-fuzz always names the platform.
-fn programs() -> Result<PathBuf> {
-    let platform = project::output(Command::new("rustc").args(["--print", "host-tuple"]))?;
-    Ok(root().join("fuzz/target").join(platform).join("release"))
+    let targets = targets()?;
+    let mut command = cargo(["build", "--workspace", "--all-features", "--locked"]);
+    command.args(targets.iter().flat_map(|target| ["--bin", target]));
+    project::run(instrument::by_us(&mut command)?)
 }
 
 fn run_one(programs: &Path, target: &str, way: Way, recorded: &Path) -> Result<()> {
     let fuzz = root().join("fuzz");
     let corpus = match way {
-        Way::Smoke => fuzz.join("target/smoke").join(target),
+        Way::Smoke => self::target().join("fuzz/smoke").join(target),
         Way::Long { .. } => fuzz.join("corpus").join(target),
     };
     if way == Way::Smoke && corpus.exists() {

@@ -108,6 +108,9 @@ pub fn lines(data: &[u8]) {
         let known = message["type"]
             .as_str()
             .is_some_and(|kind| UNDERSTOOD.contains(&kind) || IGNORED.contains(&kind));
+        // Of two types in one message the translator takes the first, and the reader here the last.
+        let first = line.strip_prefix(r#"{"type":""#).and_then(|rest| rest.split('"').next());
+        let known = known || first.is_some_and(|kind| UNDERSTOOD.contains(&kind) || IGNORED.contains(&kind));
         // What is said again after a reconnection is told once.
         let known = known || message["uuid"].is_string();
         let kept = |report: &Report| matches!(report, Report::Event { raw: Some(raw), .. } if raw == line);
