@@ -123,6 +123,8 @@ fn tests(scope: &[&str], profile: &str) -> Result<()> {
             .args(["nextest", "run", "--profile", profile])
             .args(EVERYTHING)
             .args(scope)
+            // Tests that compare files would write them.
+            .env_remove("UPDATE")
             .current_dir(root())),
         None => run(cargo(["test"]).args(EVERYTHING).args(scope)),
     }

@@ -82,19 +82,19 @@ impl Client {
     /// Sends a frame and waits for its reply. Frames that come meanwhile are kept for [`Client::next`].
     pub async fn call(&mut self, frame: ClientFrame) -> Result<Reply, Error> {
         let id = frames::id_of(&frame);
-        let mut tries = 0;
+        let (mut tries, mut refused) = (0, None);
         loop {
             match self.call_once(&frame, &id).await {
                 Ok(answer) => return answer,
                 Err(Lost(why)) => {
                     tries += 1;
                     if tries >= TRIES {
-                        let message = format!("the connection to the daemon was lost: {why}");
-                        return Err(Error::Unreachable(message));
+                        let lost =
+                            || Error::Unreachable(format!("the connection to the daemon was lost: {why}"));
+                        return Err(refused.unwrap_or_else(lost));
                     }
                     tokio::time::sleep(Duration::from_millis(100 << tries)).await;
-                    // A refusal to come back is told by the next try, which has the words of this one.
-                    let _ = self.reconnect().await;
+                    refused = self.reconnect().await.err();
                 }
             }
         }

@@ -356,9 +356,18 @@ pub fn mask_server(config: &mut Value) {
             // A group of settings: the same rules hold inside.
             (Setting::Sort, Value::Object(_)) => mask_server(value),
             (Setting::Program, Value::String(line)) => mask_arguments(line),
-            (Setting::Program, Value::Array(words)) => words.iter_mut().skip(1).for_each(mask_all),
+            (Setting::Program, Value::Array(words)) => {
+                words.iter_mut().skip(1).for_each(mask_all);
+                match words.first_mut() {
+                    Some(Value::String(program)) => mask_arguments(program),
+                    Some(other) => mask_all(other),
+                    None => {}
+                }
+            }
             (Setting::Address, Value::String(address)) => mask_address(address),
             (Setting::Plain, Value::Bool(_) | Value::Number(_)) => {}
+            // Elsewhere the names in an object are those of variables, and its values are their values.
+            (Setting::Variables, Value::Object(_)) if name != "env_http_headers" => mask_all(value),
             (Setting::Variables, value) => mask_all_but_variables(value),
             (Setting::Names, Value::String(_)) => {}
             (Setting::Names, Value::Array(items)) => {
@@ -371,16 +380,22 @@ pub fn mask_server(config: &mut Value) {
 
 /// Leaves the first word of a command that stands in one line.
 fn mask_arguments(line: &mut String) {
-    if let Some(end) = line.find(char::is_whitespace) {
-        line.truncate(end + 1);
+    let end = line.find(char::is_whitespace).unwrap_or(line.len());
+    // A variable may stand before the program.
+    if line[..end].contains('=') {
+        return MASK.clone_into(line);
+    }
+    if end < line.len() {
+        line.truncate(end);
+        line.push(' ');
         line.push_str(MASK);
     }
 }
 
-/// Leaves names of variables, also where a value stands behind them.
+/// Leaves names of variables, in capitals as they usually are, and masks a value behind `=`.
 fn mask_all_but_variables(value: &mut Value) {
     let is_name = |text: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
         !text.is_empty() && text.bytes().all(plain)
     };
     match value {
@@ -489,9 +504,13 @@ mod tests {
                        "timeout": MASK, "type": MASK, "env_vars": ["A", format!("K={MASK}")]}),
             ),
             (
-                json!({"env_http_headers": {"X-Key": "hunter2 not a name"}, "enabled": true}),
-                json!({"env_http_headers": {"X-Key": MASK}, "enabled": true}),
+                json!({"env_http_headers": {"X-Key": "hunter2"}, "enabled": true, "env_vars": {"A": "HUNTER2"},
+                       "bearer_token_env_var": "ghp_hunter2", "command": "KEY=hunter2 run"}),
+                json!({"env_http_headers": {"X-Key": MASK}, "enabled": true, "env_vars": {"A": MASK},
+                       "bearer_token_env_var": MASK, "command": MASK}),
             ),
+            (json!({"command": "run\u{a0}hunter2"}), json!({"command": format!("run {MASK}")})),
+            (json!({"command": [{"a": "hunter2"}]}), json!({"command": [{"a": MASK}]})),
             (json!("hunter2"), json!(MASK)),
         ] {
             let mut masked = written;

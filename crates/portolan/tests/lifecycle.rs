@@ -463,7 +463,7 @@ fn ls_tells_how_many_agents_run_of_how_many_that_may() {
         let session = home.run(["new", "demo", "slow"]).ok().trim().to_owned();
         working(&home, &session);
         let said = home.run(["ls"]).stderr;
-        assert_eq!(said, format!("{running} of 2 agents run (`limits.agents_at_once`)\n"));
+        assert_eq!(said, format!("agents running: {running} of at most 2 (`limits.agents_at_once`)\n"));
     }
     assert!(home.run(["new", "demo", "slow"]).stderr.contains("`limits.agents_at_once`"));
 }

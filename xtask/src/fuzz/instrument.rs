@@ -41,8 +41,14 @@ pub(crate) fn compile() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let compiler = arguments.remove(0);
-    let status = Command::new(compiler).args(flags(&arguments)).args(&arguments).status();
-    let code = status.ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
+    let status = match Command::new(&compiler).args(flags(&arguments)).args(&arguments).status() {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("cannot start `{}`: {error}", compiler.display());
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
     ExitCode::from(code.unwrap_or(1))
 }
 

@@ -49,17 +49,17 @@ impl Driver {
                 self.consult(|translator, out| translator.farewell(out));
             }
             Rung::InputClosed => {
-                self.input = None;
+                self.close_input();
                 self.next_rung = Some(now + self.ladder.close);
             }
             Rung::Terminated => {
-                self.input = None;
+                self.close_input();
                 self.next_rung = Some(now + self.ladder.terminate);
                 self.stragglers.extend(child.descendants().await);
                 child.terminate();
             }
             Rung::Killed => {
-                self.input = None;
+                self.close_input();
                 self.next_rung = None;
                 self.stragglers.extend(child.descendants().await);
                 child.kill();

@@ -16,14 +16,14 @@ use super::{Settles, Write, ending::Rung, link::Input, run::Driver};
 /// Between the first looks whether the agent has read something.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// However long it has not read it, it is looked for this often.
+/// The longest pause between two looks.
 const LOOK_AT_LEAST: Duration = Duration::from_millis(250);
 
-/// Where nobody can look, an agent that still has its connection after so long has what it was sent. A killed process keeps its
-/// connections until the kernel has taken it apart, which takes some hundredths of a second.
+/// Nobody can see what was read from a socket. A connection that is still there after so long has delivered what was sent: a
+/// killed process keeps its connections for some hundredths of a second, until the kernel has taken it apart.
 const TAKEN_WITHIN: Duration = Duration::from_millis(300);
 
-/// Something that was written, that the agent will not answer.
+/// A message that was written, and that the agent does not answer.
 #[derive(Debug)]
 pub(super) struct Unread {
     ticket: Ticket,
@@ -52,6 +52,7 @@ impl Driver {
 
     pub(super) fn wrote(&mut self, written: std::io::Result<usize>) {
         let Ok(count @ 1..) = written else {
+            self.refuse_unread();
             self.input = None;
             self.refuse_writes("the agent does not read its input any more");
             return;
@@ -146,12 +147,18 @@ impl Driver {
         }
     }
 
+    /// Closes the agent's input, after a last look at what the agent has read.
+    pub(super) fn close_input(&mut self) {
+        self.settle_read();
+        self.input = None;
+    }
+
     pub(super) fn close_input_when_written(&mut self) {
-        if self.close_when_written
-            && self.writes.is_empty()
-            && self.input.take().is_some()
-            && self.rung == Rung::Asked
-        {
+        if self.close_when_written && self.writes.is_empty() && self.input.is_some() {
+            self.close_input();
+            if self.rung != Rung::Asked {
+                return;
+            }
             self.rung = Rung::InputClosed;
             self.next_rung = Some(Instant::now() + self.ladder.close);
         }

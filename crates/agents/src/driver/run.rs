@@ -317,7 +317,7 @@ impl Driver {
             let unread = format!("it has left {} MiB of what it was told unread", UNREAD >> 20);
             self.end_for(ExitReason::Misbehaved, &unread);
             // Its end closes this too; until then nothing more may pile up.
-            self.input = None;
+            self.close_input();
         }
         self.close_when_written |= std::mem::take(&mut self.turnout.closes_input);
         if let Some(fault) = self.turnout.fault.take() {

@@ -41,8 +41,7 @@ impl Kind {
 const NAMES: [(Kind, &str); 6] = [
     (
         Kind::VersionControl,
-        // A folder with a `HEAD` may be a repository, whose settings name programs that every `git` runs.
-        ".git head .gitconfig .gitmodules .githooks .husky .hg .hgrc .svn .jj .pre-commit-config.yaml lefthook.yml \
+        ".git .gitconfig .gitmodules .githooks .husky .hg .hgrc .svn .jj .pre-commit-config.yaml lefthook.yml \
          lefthook.yaml .lefthook.yml .lefthook.yaml .gitlab-ci.yml .gitlab-ci.yaml .gitlab .circleci .travis.yml \
          .drone.yml .woodpecker .woodpecker.yml .woodpecker.yaml .buildkite .gitea .forgejo azure-pipelines.yml \
          bitbucket-pipelines.yml jenkinsfile appveyor.yml .appveyor.yml",
@@ -94,6 +93,10 @@ const ENDINGS: [(Kind, &str); 8] = [
 
 /// The first part of a path that is protected by its name, and what it belongs to.
 pub fn protected(path: &Path) -> Option<(Kind, String)> {
+    // A folder with a `HEAD` may be a repository, whose settings name programs that every `git` runs.
+    if path.file_name().is_some_and(|name| name == "HEAD") {
+        return Some((Kind::VersionControl, "HEAD".into()));
+    }
     path.components().find_map(|part| {
         let name = part.as_os_str().to_string_lossy();
         Some((kind_of(&name.to_lowercase())?, name.into_owned()))
@@ -149,6 +152,7 @@ mod tests {
     fn ordinary_files_are_not_protected() {
         for path in [
             "/home/ada/shop/src/git.rs",
+            "/home/head/shop/components/head/index.tsx",
             "/home/ada/shop/src/.gitignore",
             "/home/ada/shop/environment.rs",
             "/home/ada/shop/src/keys.rs",

@@ -18,7 +18,7 @@ use crate::{
     session::{
         machine::{Machine, hex},
         state::{State, Summary},
-        task::{Birth, DELETED, Mail},
+        task::{Birth, DELETED, Handle, Mail},
     },
     spec::{ForkPoint, SpecOption},
 };
@@ -52,14 +52,13 @@ impl Registry {
         let (spec, fork) = self.admit(who, spec).await?;
         let conversation =
             spec.resume.clone().filter(|_| fork.is_none()).map(|own| (spec.agent.clone(), own));
-        // Two at the same moment would not see each other.
+        // Of two that are made at the same moment each would find no other.
         let _alone = conversation.as_ref().map(|name| Importing::enter(self, name)).transpose()?;
         if let Some(name) = &conversation
             && let Some(other) = self.holder(name).await?
         {
             let message = format!(
-                "the session `{other}` goes on with this conversation, and the two would go on without each other; use \
-                 that session, or fork it"
+                "the session `{other}` already goes on with this conversation; use that session, or fork it"
             );
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
@@ -68,19 +67,24 @@ impl Registry {
     }
 
     /// The session that goes on with a conversation, by the agent and its own id.
-    async fn holder(&self, name: &(String, String)) -> Result<Option<SessionId>, Refusal> {
+    pub(super) async fn holder(&self, name: &(String, String)) -> Result<Option<SessionId>, Refusal> {
         // An agent that is just starting has not said yet which conversation it is in.
-        let starting = self.shared.shelf.all_awake().into_iter().find(|handle| {
+        let starting = |handle: &Arc<Handle>| {
             let book = handle.log.book();
             let state = book.state();
             let asked = state.spec.resume.as_ref().filter(|_| state.spec.fork.is_none());
             let unsaid = state.summary.agent_session.is_none();
-            unsaid && state.summary.agent == name.0 && asked == Some(&name.1)
-        });
-        match starting {
-            Some(handle) => Ok(Some(handle.log.book().state().summary.session)),
-            None => Ok(self.living().await?.get(name).copied()),
+            let resumes = unsaid && state.summary.agent == name.0 && asked == Some(&name.1);
+            resumes.then_some(state.summary.session)
+        };
+        let starting: Vec<SessionId> = self.shared.shelf.all_awake().iter().filter_map(starting).collect();
+        for session in starting {
+            // A copy goes on beside the conversation, and leaves it as it is.
+            if !self.birth(session).await?.copy {
+                return Ok(Some(session));
+            }
         }
+        Ok(self.living().await?.get(name).copied())
     }
 
     /// Makes a session like another one, without its conversation: its agent, folder, settings and environment, with

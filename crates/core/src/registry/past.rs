@@ -178,9 +178,9 @@ impl Registry {
         let name = (kind.clone(), found.session.past.clone());
         let _alone = Importing::enter(self, &name)?;
         if !asked.copy
-            && let Some(session) = self.living().await?.get(&name)
+            && let Some(session) = self.holder(&name).await?
         {
-            let handle = self.wake(*session).await?;
+            let handle = self.wake(session).await?;
             let session = handle.log.book().state().summary.clone();
             return Ok(TakenUp { session, already: true });
         }

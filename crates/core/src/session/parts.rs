@@ -12,7 +12,10 @@ use std::{
     hash::{DefaultHasher, Hasher as _},
 };
 
-use super::{settle, state::State};
+use super::{
+    settle,
+    state::{OpenItem, State},
+};
 use crate::{
     Event, Millis,
     event::{Content, ItemKind},
@@ -84,7 +87,8 @@ impl Parts {
                 // A tool that was interrupted often says nothing more. What people saw of its output stays.
                 let is_silent =
                     content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
-                let open = || book.state().items.iter().find(|open| open.item == *tool);
+                let output = |open: &&OpenItem| open.kind == ItemKind::ToolOutput && open.item == *tool;
+                let open = || book.state().items.iter().find(output);
                 if is_silent && let Some(open) = open().filter(|open| !open.text.is_empty()) {
                     *content = vec![Content::text(open.text.clone())];
                 }

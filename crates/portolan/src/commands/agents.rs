@@ -1,4 +1,5 @@
 //! agents: which there are.
+
 use portolan_client::Probe;
 
 use super::Context;

@@ -57,10 +57,9 @@ pub(super) async fn ls(context: &Context, archived: Option<bool>, limit: u32) ->
 fn running(agents: AgentsRunning) -> String {
     match agents {
         AgentsRunning { running, limit: Some(limit) } => {
-            format!("{running} of {limit} agents run (`limits.agents_at_once`)")
+            format!("agents running: {running} of at most {limit} (`limits.agents_at_once`)")
         }
-        AgentsRunning { running: 1, limit: None } => "1 agent runs".into(),
-        AgentsRunning { running, limit: None } => format!("{running} agents run"),
+        AgentsRunning { running, limit: None } => format!("agents running: {running}"),
     }
 }
 

@@ -229,9 +229,9 @@ impl Shop {
     }
 }
 
-/// Everything that still comes, up to the end of the connection.
 const UPGRADE: &str = "Connection: upgrade";
 
+/// Everything that still comes, up to the end of the connection.
 async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     // A reset is an end too.
