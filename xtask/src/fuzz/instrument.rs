@@ -4,10 +4,13 @@
 use std::{
     env,
     ffi::OsString,
+    fs,
     process::{Command, ExitCode},
 };
 
 use anyhow::{Context as _, Result};
+
+use crate::project::target;
 
 /// Set where cargo calls us as the compiler.
 const MARK: &str = "PORTOLAN_INSTRUMENT";
@@ -23,10 +26,19 @@ const FLAGS: [&str; 7] = [
     "--cfg=fuzzing",
 ];
 
-/// Has this build of our crates go through us.
+/// This very program, while it runs: a build of the workspace may have replaced its file since it was started.
+const US: &str = "/proc/self/exe";
+
+/// Makes cargo compile our crates through a copy of this program.
 pub(super) fn by_us(command: &mut Command) -> Result<&mut Command> {
-    let us = env::current_exe().context("where this program is")?;
-    Ok(command.env("RUSTC_WORKSPACE_WRAPPER", us).env(MARK, "1"))
+    let copy = target().join("fuzz/compiler");
+    let told = || format!("cannot write `{}`", copy.display());
+    let ours = fs::read(US).context("cannot read this program")?;
+    if fs::read(&copy).ok().as_ref() != Some(&ours) {
+        fs::create_dir_all(target().join("fuzz")).with_context(told)?;
+        fs::copy(US, &copy).with_context(told)?;
+    }
+    Ok(command.env("RUSTC_WORKSPACE_WRAPPER", copy).env(MARK, "1"))
 }
 
 /// Are we called as the compiler?
@@ -52,7 +64,7 @@ pub(crate) fn compile() -> ExitCode {
     ExitCode::from(code.unwrap_or(1))
 }
 
-/// Build scripts run here and now, without libFuzzer; and a question about the compiler compiles nothing.
+/// Build scripts run during the build, without libFuzzer; a question about the compiler compiles nothing.
 fn flags(arguments: &[OsString]) -> &'static [&'static str] {
     let names_crate = arguments.iter().position(|argument| argument == "--crate-name");
     let name = names_crate.and_then(|place| arguments.get(place + 1)).and_then(|name| name.to_str());
