@@ -23,8 +23,7 @@ use portolan_agents::{
     sweep,
 };
 use portolan_contract::{
-    Bench, Fault, Model, Place, Profile, Scenario, Subject, Verdict, profile, run, scenarios,
-    table::{self, Column},
+    Bench, Fault, Model, Place, Profile, Scenario, Subject, Verdict, profile, run, scenarios, table::Column,
 };
 use portolan_core::{
     Action, CommandId, Event, Principal, RefusalCode, Role, SessionSpec, TokenId,
@@ -258,22 +257,12 @@ async fn does_what_the_page_says(agent: &str) {
     let (profile, pinned) =
         AGENTS.into_iter().find(|(profile, _)| profile.agent == agent).expect("one of these");
     let subject = subject(profile, pinned.program_version(), installed(profile, pinned).await);
-    let wanted = std::env::var("SCENARIO").ok();
-    // First, because it mostly waits.
-    let scenarios: Vec<_> = OWN
-        .iter()
-        .chain([&scenarios::FIRST_MODE])
-        .chain(Scenario::all())
-        .filter(|scenario| {
-            wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == scenario.name))
-        })
-        .collect();
+    // First, because they mostly wait.
+    let own = OWN.iter().chain([&scenarios::FIRST_MODE]);
+    let scenarios = page::chosen(own.chain(Scenario::all()));
     let findings = run(&subject, &scenarios, AT_ONCE, |_| {}).await;
     let columns = [Column { title: subject.title.clone(), findings }];
     println!("{}", page::told(&columns));
-    let unknown =
-        columns.iter().flat_map(|column| &column.findings).any(|finding| !finding.unknown.is_empty());
-    assert!(!unknown, "the pinned version says what the adapter does not know; see above");
     for finding in &columns[0].findings {
         if finding.scenario.name == scenarios::FIRST_MODE.name {
             assert!(!matches!(finding.verdict, Verdict::Fails { .. }), "it acts unasked; see above");
@@ -296,15 +285,7 @@ async fn does_what_the_page_says(agent: &str) {
             );
         }
     }
-    if wanted.is_some() {
-        return;
-    }
-    let ran = table::section(agent, profile.title, &columns);
-    let stands = page::section(agent, &ran).expect("docs/compatibility.md");
-    assert_eq!(
-        stands, ran,
-        "docs/compatibility.md is not what ran; see above why, then run this test with UPDATE=1 and commit the page"
-    );
+    page::compare(agent, profile.title, &columns);
 }
 
 // covers: 003-020, 003-021, 003-022, 003-024, 003-029

@@ -23,8 +23,7 @@ use portolan_agents::{
     sweep,
 };
 use portolan_contract::{
-    Bench, Fault, Model, Scenario, Subject, Verdict, profile, run, scenarios,
-    table::{self, Column},
+    Bench, Fault, Model, Scenario, Subject, Verdict, profile, run, scenarios, table::Column,
 };
 use portolan_core::{Event, event::plain_text, request::Answer};
 use portolan_scripted::{Script, contains, text, tools};
@@ -75,13 +74,7 @@ async fn installed(version: &'static str) -> PathBuf {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_roads_of_claude_code_do_what_the_page_says() {
     let dial_in = Listener::listen().await.expect("a free port").dial_in;
-    let wanted = std::env::var("SCENARIO").ok();
-    let scenarios: Vec<_> = Scenario::all()
-        .into_iter()
-        .filter(|scenario| {
-            wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == scenario.name))
-        })
-        .collect();
+    let scenarios = page::chosen(Scenario::all());
     let mut columns = Vec::new();
     for (version, way) in PINNED {
         let subject = subject(installed(version).await, version, way, dial_in.clone());
@@ -89,18 +82,7 @@ async fn both_roads_of_claude_code_do_what_the_page_says() {
         columns.push(Column { title: subject.title.clone(), findings });
     }
     println!("{}", page::told(&columns));
-    let unknown =
-        columns.iter().flat_map(|column| &column.findings).any(|finding| !finding.unknown.is_empty());
-    assert!(!unknown, "a pinned version says what its adapter does not know; see above");
-    if wanted.is_some() {
-        return;
-    }
-    let ran = table::section("claude", "Claude Code", &columns);
-    let stands = page::section("claude", &ran).expect("docs/compatibility.md");
-    assert_eq!(
-        stands, ran,
-        "docs/compatibility.md is not what ran; see above why, then run this test with UPDATE=1 and commit the page"
-    );
+    page::compare("claude", "Claude Code", &columns);
 }
 
 /// The listener whose connections the next scenario cuts. It knows no listener; this test has just the one.

@@ -21,10 +21,7 @@ use portolan_agents::{
     prices::Price,
     sweep,
 };
-use portolan_contract::{
-    Scenario, Subject, Verdict, profile, run, scenarios,
-    table::{self, Column},
-};
+use portolan_contract::{Scenario, Subject, Verdict, profile, run, scenarios, table::Column};
 use portolan_testkit::npm::codex;
 
 /// Scenarios at once. They mostly wait; more would only make two cores slower.
@@ -65,28 +62,11 @@ async fn installed() -> PathBuf {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn codex_does_what_the_page_says() {
     let subject = subject(installed().await);
-    let wanted = std::env::var("SCENARIO").ok();
-    let scenarios: Vec<_> = Scenario::all()
-        .into_iter()
-        .filter(|scenario| {
-            wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == scenario.name))
-        })
-        .collect();
+    let scenarios = page::chosen(Scenario::all());
     let findings = run(&subject, &scenarios, AT_ONCE, |_| {}).await;
     let columns = [Column { title: subject.title.clone(), findings }];
     println!("{}", page::told(&columns));
-    let unknown =
-        columns.iter().flat_map(|column| &column.findings).any(|finding| !finding.unknown.is_empty());
-    assert!(!unknown, "the pinned version says what its adapter does not know; see above");
-    if wanted.is_some() {
-        return;
-    }
-    let ran = table::section("codex", "Codex", &columns);
-    let stands = page::section("codex", &ran).expect("docs/compatibility.md");
-    assert_eq!(
-        stands, ran,
-        "docs/compatibility.md is not what ran; see above why, then run this test with UPDATE=1 and commit the page"
-    );
+    page::compare("codex", "Codex", &columns);
 }
 
 #[test]

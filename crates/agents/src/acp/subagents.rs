@@ -1,9 +1,10 @@
 //! Subagents, where an agent marks what is theirs. ACP has no settled word for them: the adapter of Claude Code names, beside
 //! each of their messages, the call that started the subagent, and that is what is read here.
 //!
-//! A subagent begins with the first message that is its own, and ends with the call that started it, or with the turn.
+//! A subagent begins with the first message that is its own, and ends with the call that started it. One that works in the
+//! background begins as soon as its call says so, and ends with the turn: the adapter keeps the turn open for it.
 
-use indexmap::IndexSet;
+use indexmap::IndexMap;
 use portolan_core::{
     Event,
     event::{ToolOutcome, TurnOutcome},
@@ -16,12 +17,24 @@ use crate::driver::Turnout;
 /// Where agents put the call that started the subagent whose message this is.
 const PARENTS: &[&str] = &["/_meta/claudeCode/parentToolUseId"];
 
+/// Where an update of a call says that the subagent goes on after the call has ended.
+const BACKGROUND: &str = "/_meta/claudeCode/toolResponse/isAsync";
+
 /// Subagents at work at once. What one more of them says is shown as the agent's own.
 const AT_WORK: usize = 256;
 
 /// Those that are at work, by the calls that started them.
 #[derive(Debug, Default)]
-pub(super) struct Subagents(IndexSet<String>);
+pub(super) struct Subagents(IndexMap<String, EndsWith>);
+
+/// What ends a subagent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndsWith {
+    /// The call that started it.
+    Call,
+    /// The turn: it works in the background.
+    Turn,
+}
 
 /// The call that started the subagent whose message this is.
 pub(super) fn marked(told: &Value) -> Option<&str> {
@@ -34,17 +47,32 @@ impl Translate {
     /// Whose message this is, where it is a subagent's. One that is heard of for the first time begins.
     pub(super) fn owner(&mut self, told: &Value, out: &mut Turnout) -> Option<String> {
         let subagent = marked(told)?;
-        if !self.subagents.0.contains(subagent) {
-            if self.subagents.0.len() >= AT_WORK {
-                return None;
-            }
-            self.subagents.0.insert(subagent.to_owned());
-            self.subagent_begins(subagent, out);
+        if self.subagents.0.contains_key(subagent) {
+            return Some(subagent.to_owned());
         }
-        Some(subagent.to_owned())
+        // Its call may have ended, and it has not.
+        let ends = if self.tools.call_of(subagent).is_some() { EndsWith::Call } else { EndsWith::Turn };
+        self.subagent_begins(subagent, ends, out).then(|| subagent.to_owned())
     }
 
-    fn subagent_begins(&mut self, subagent: &str, out: &mut Turnout) {
+    /// This update of a call may say that the call's subagent works in the background.
+    pub(super) fn subagent_in_background(&mut self, call: &str, told: &Value, out: &mut Turnout) {
+        if told.pointer(BACKGROUND) != Some(&Value::Bool(true)) {
+            return;
+        }
+        if let Some(ends) = self.subagents.0.get_mut(call) {
+            *ends = EndsWith::Turn;
+        } else {
+            self.subagent_begins(call, EndsWith::Turn, out);
+        }
+    }
+
+    /// Whether there was room for one more.
+    fn subagent_begins(&mut self, subagent: &str, ends: EndsWith, out: &mut Turnout) -> bool {
+        if self.subagents.0.len() >= AT_WORK {
+            return false;
+        }
+        self.subagents.0.insert(subagent.to_owned(), ends);
         self.show_open_call(subagent, out);
         let call = self.tools.call_of(subagent);
         let input = call.map_or(&Value::Null, |call| &call.input);
@@ -57,15 +85,21 @@ impl Translate {
             description: description.unwrap_or_else(|| "a subagent".into()),
             prompt: some_text(input, "prompt"),
             model: some_text(input, "model"),
-            // Its call has ended, and it has not.
-            background: call.is_none(),
+            background: ends == EndsWith::Turn,
             team: None,
         });
+        true
     }
 
-    /// The call that started it has ended.
-    pub(super) fn subagent_ends(&mut self, subagent: &str, outcome: ToolOutcome, out: &mut Turnout) {
-        if self.subagents.0.shift_remove(subagent) {
+    /// The call that started a subagent has ended.
+    pub(super) fn subagent_call_ended(&mut self, call: &str, outcome: ToolOutcome, out: &mut Turnout) {
+        if self.subagents.0.get(call) == Some(&EndsWith::Call) {
+            self.subagent_ends(call, outcome, out);
+        }
+    }
+
+    fn subagent_ends(&mut self, subagent: &str, outcome: ToolOutcome, out: &mut Turnout) {
+        if self.subagents.0.shift_remove(subagent).is_some() {
             self.end_words_of(Some(subagent), ending(outcome), out);
             let (subagent, summary) = (subagent.to_owned(), None);
             out.event(Event::SubagentEnded { subagent, outcome, summary, work: None });
@@ -76,7 +110,7 @@ impl Translate {
     pub(super) fn subagents_left(&mut self, turn: TurnOutcome, out: &mut Turnout) {
         let outcome =
             if turn == TurnOutcome::Completed { ToolOutcome::Done } else { ToolOutcome::Interrupted };
-        let left: Vec<_> = self.subagents.0.iter().rev().cloned().collect();
+        let left: Vec<_> = self.subagents.0.keys().rev().cloned().collect();
         for subagent in left {
             self.subagent_ends(&subagent, outcome, out);
         }

@@ -280,6 +280,7 @@ impl Translate {
         } else {
             self.announce_call(&id, out);
         }
+        self.subagent_in_background(&id, update, out);
         if let Some(more) = update["_meta"]["terminal_output"]["data"].as_str() {
             self.prints(&id, more, out);
         }
@@ -369,7 +370,7 @@ impl Translate {
             outcome => outcome,
         };
         let changes = if outcome == ToolOutcome::Done { call.changes() } else { vec![] };
-        self.subagent_ends(id, outcome, out);
+        self.subagent_call_ended(id, outcome, out);
         let (tool, content) = (id.to_owned(), call.result(update, &self.tools.printed));
         let (line_of_call, parent) = (call.line(), call.parent);
         out.event_with_raw(Event::ToolResult { tool, parent, outcome, content, changes }, line);

@@ -2,14 +2,63 @@
 
 use std::{fmt::Write as _, fs, io, path::PathBuf};
 
-use portolan_contract::{Verdict, table};
+use portolan_contract::{
+    Scenario, Verdict,
+    table::{self, Column},
+};
 
 fn path() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../docs/compatibility.md"].iter().collect()
 }
 
+/// Those of the scenarios that `SCENARIO` names, by commas; all where it is not set.
+pub(crate) fn chosen<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>) -> Vec<&'a Scenario> {
+    let wanted = wanted();
+    let is_wanted =
+        |name: &str| wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|wanted| wanted == name));
+    scenarios.into_iter().filter(|scenario| is_wanted(scenario.name)).collect()
+}
+
+fn wanted() -> Option<String> {
+    std::env::var("SCENARIO").ok()
+}
+
+/// Fails where what ran is not what the page says, or where the agent says what its adapter does not know.
+pub(crate) fn compare(agent: &str, title: &str, columns: &[Column]) {
+    let mut findings = columns.iter().flat_map(|column| &column.findings);
+    assert!(
+        findings.all(|finding| finding.unknown.is_empty()),
+        "a pinned version says what its adapter does not know; see above"
+    );
+    if wanted().is_some() {
+        return;
+    }
+    let ran = table::section(agent, title, columns);
+    let stands = section(agent, &ran).expect("docs/compatibility.md can be read");
+    let other: String = ran
+        .lines()
+        .filter(|line| !stands.lines().any(|stands| stands == *line))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert!(
+        stands == ran,
+        "docs/compatibility.md is not what ran. These rows are others now:\n{other}{}Run this test with UPDATE=1 and \
+         commit the page, if that is how it should be.",
+        told(&with_other_rows(columns, &other))
+    );
+}
+
+fn with_other_rows(columns: &[Column], other: &str) -> Vec<Column> {
+    let is_other = |name: &str| other.contains(&format!("| `{name}` |"));
+    let mut columns = columns.to_vec();
+    for column in &mut columns {
+        column.findings.retain(|finding| is_other(finding.scenario.name));
+    }
+    columns
+}
+
 /// An agent's section of the page as it stands. Where `UPDATE` is set, it is first written anew.
-pub(crate) fn section(agent: &str, as_it_ran: &str) -> io::Result<String> {
+fn section(agent: &str, as_it_ran: &str) -> io::Result<String> {
     let mut page = fs::read_to_string(path())?;
     if std::env::var_os("UPDATE").is_some_and(|update| !update.is_empty()) {
         page = table::replaced(&page, agent, as_it_ran);
@@ -19,7 +68,7 @@ pub(crate) fn section(agent: &str, as_it_ran: &str) -> io::Result<String> {
 }
 
 /// What came of every scenario, with the transcripts of those that failed.
-pub(crate) fn told(columns: &[table::Column]) -> String {
+pub(crate) fn told(columns: &[Column]) -> String {
     let mut told = String::new();
     for column in columns {
         for finding in &column.findings {

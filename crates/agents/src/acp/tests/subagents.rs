@@ -128,6 +128,31 @@ fn a_subagent_whose_call_has_ended_works_in_the_background_until_the_turn_ends()
 }
 
 #[test]
+fn a_subagent_in_the_background_does_not_end_with_its_call_even_where_it_spoke_before() {
+    let launched = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "A",
+        "_meta": { "claudeCode": { "toolName": "Agent", "toolResponse": { "isAsync": true, "status": "async_launched" } } } });
+    let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "kind": "execute", "status": "pending",
+        "rawInput": { "command": "ls" } });
+    for first in [&update(&launched), &marked(call.clone(), "A")] {
+        let mut acp = ready(setup());
+        told(&mut acp, 1, prompt("look"));
+        let outs = [
+            said(&mut acp, &update(&started("A", "look at the mast"))),
+            said(&mut acp, first),
+            said(&mut acp, &marked(call.clone(), "A")),
+            said(&mut acp, &update(&launched)),
+            said(&mut acp, &update(&ended("A", "completed"))),
+            said(&mut acp, &marked(ended("c", "completed"), "A")),
+            said(&mut acp, &json!({ "id": 3, "result": { "stopReason": "end_turn" } })),
+        ];
+        assert_eq!(
+            shown(&outs)[2..],
+            ["calls c Execute of Some(\"A\")", "result A of None", "result c of Some(\"A\")", "ends A Done"]
+        );
+    }
+}
+
+#[test]
 fn nothing_is_part_of_itself_and_a_mark_without_a_call_is_no_fault() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("look"));
