@@ -34,15 +34,12 @@ pub(crate) fn compare(agent: &str, title: &str, columns: &[Column]) {
         return;
     }
     let ran = table::section(agent, title, columns);
-    let stands = section(agent, &ran).expect("docs/compatibility.md can be read");
-    let other: String = ran
-        .lines()
-        .filter(|line| !stands.lines().any(|stands| stands == *line))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let stands = section(agent, &ran).unwrap_or_else(|error| panic!("docs/compatibility.md: {error}"));
+    let is_other = |line: &&str| !stands.lines().any(|stands| stands == *line);
+    let other = ran.lines().filter(is_other).collect::<Vec<_>>().join("\n");
     assert!(
         stands == ran,
-        "docs/compatibility.md is not what ran. These rows are others now:\n{other}{}Run this test with UPDATE=1 and \
+        "docs/compatibility.md is not what ran. These rows are others now:\n{other}\n{}Run this test with UPDATE=1 and \
          commit the page, if that is how it should be.",
         told(&with_other_rows(columns, &other))
     );
