@@ -112,6 +112,16 @@ impl fmt::Display for Seq {
     }
 }
 
+/// Where a durable entry lies in the order in which all logs were written. Positions only grow, and none is given twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// Before everything.
+    pub const ZERO: Self = Self(0);
+}
+
 /// Which start of the agent within its session: 1 for the first process, one more for each after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS), ts(as = "u32"))]

@@ -27,5 +27,5 @@ pub use capabilities::Capabilities;
 pub use command::{Action, Refusal, RefusalCode};
 pub use entry::{Entry, Stored};
 pub use event::{DaemonEvent, Event};
-pub use ids::{CommandId, Generation, LogId, Millis, RequestId, Seq, SessionId, TokenId};
+pub use ids::{CommandId, Generation, LogId, Millis, Position, RequestId, Seq, SessionId, TokenId};
 pub use spec::SessionSpec;

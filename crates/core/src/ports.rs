@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{account::*, past::*};
 use crate::{
-    Capabilities, CommandId, Event, Generation, LogId, Millis, Seq, SessionId, SessionSpec, Stored, TokenId,
+    Capabilities, CommandId, Event, Generation, LogId, Millis, Position, Seq, SessionId, SessionSpec, Stored,
+    TokenId,
     capabilities::NativeProtocol,
     command::CommandKey,
     event::{Content, Exit, TurnOrigin, TurnResult},
@@ -411,6 +412,10 @@ pub trait Store: fmt::Debug + Send + Sync {
         page: Page,
     ) -> Boxed<'_, Result<Vec<Stored>, StoreError>>;
 
+    /// Durable entries of all logs after a position, in the order in which they were committed: whoever has seen one has been
+    /// given every one before it that still exists. At most as many as `page` says, at least one where there is one.
+    fn since(&self, after: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>>;
+
     /// The number after which exactly the last `count` durable entries up to `upto` lie.
     fn tail(&self, log: LogId, upto: Seq, count: u32) -> Boxed<'_, Result<Seq, StoreError>>;
 
@@ -440,6 +445,17 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Waits until everything queued so far is committed.
     fn flush(&self) -> Boxed<'_, Result<(), StoreError>>;
+}
+
+/// A durable entry among those of all logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Where it lies.
+    pub position: Position,
+    /// In which log.
+    pub log: LogId,
+    /// The entry.
+    pub entry: Stored,
 }
 
 /// How much to read at once.

@@ -12,10 +12,11 @@ use std::{
 
 use bytes::Bytes;
 use portolan_core::{
-    CommandId, LogId, Seq, SessionId, Stored, TokenId,
+    CommandId, LogId, Position, Seq, SessionId, Stored, TokenId,
     command::CommandKey,
     ports::{
-        Boxed, CommandRow, LogHead, Op, OpenItem, Page, SessionQuery, Store, StoreError, StoreHealth, Write,
+        Boxed, CommandRow, LogHead, Op, OpenItem, Page, Placed, SessionQuery, Store, StoreError, StoreHealth,
+        Write,
     },
     session::state::Summary,
 };
@@ -49,6 +50,8 @@ struct Data {
     logs: BTreeMap<LogId, Log>,
     sessions: BTreeMap<SessionId, Summary>,
     records: BTreeMap<(&'static str, String), Bytes>,
+    /// Every durable entry there was, by its position. Those that are gone are not found in their logs.
+    positions: Vec<(LogId, Seq)>,
     bytes: u64,
 }
 
@@ -162,6 +165,9 @@ impl MemoryStore {
     }
 }
 
+/// The log of entries that are gone with theirs.
+const GONE: LogId = LogId::Session(SessionId::from_u128(0));
+
 /// A test that panicked elsewhere must not hide its reason behind a second panic here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -210,6 +216,7 @@ impl Data {
         self.bytes += weight(&op) as u64;
         match op {
             Op::Append { seq, at: _, frame, raw } => {
+                self.positions.push((log, seq));
                 let log = self.logs.entry(log).or_default();
                 log.entries.insert(seq, (frame, raw));
                 log.last = seq;
@@ -243,12 +250,17 @@ impl Data {
             Op::CopyFrom { source, upto } => {
                 let copy = self.copy_of(log, source, upto);
                 self.bytes += copy.values().map(|(frame, _)| frame.len() as u64).sum::<u64>();
+                self.positions.extend(copy.keys().map(|seq| (log, *seq)));
                 let log = self.logs.entry(log).or_default();
                 log.last = copy.last_key_value().map_or(log.last, |(seq, _)| *seq);
                 log.entries = copy;
             }
             Op::Delete => {
                 let gone = self.logs.remove(&log).map_or(0, |log| size_of_entries(log.entries.values()));
+                // The log may begin anew under the same numbers.
+                for (place, _) in self.positions.iter_mut().filter(|(place, _)| *place == log) {
+                    *place = GONE;
+                }
                 self.bytes = self.bytes.saturating_sub(gone);
                 if let LogId::Session(session) = log {
                     self.sessions.remove(&session);
@@ -321,6 +333,29 @@ impl Store for MemoryStore {
                     *index == 0 || bytes <= page.bytes as usize
                 })
                 .map(|(_, (seq, (frame, _)))| Stored { seq: *seq, frame: frame.clone() })
+                .collect()
+        })
+    }
+
+    fn since(&self, after: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
+        self.look(|data| {
+            let after = usize::try_from(after.0).unwrap_or(usize::MAX);
+            let mut bytes = 0;
+            (1..)
+                .zip(&data.positions)
+                .skip(after)
+                .filter_map(|(position, (log, seq))| {
+                    let (frame, _) = data.logs.get(log)?.entries.get(seq)?;
+                    let entry = Stored { seq: *seq, frame: frame.clone() };
+                    Some(Placed { position: Position(position), log: *log, entry })
+                })
+                .take(page.entries.max(1) as usize)
+                .enumerate()
+                .take_while(|(index, placed)| {
+                    bytes += placed.entry.frame.len();
+                    *index == 0 || bytes <= page.bytes as usize
+                })
+                .map(|(_, placed)| placed)
                 .collect()
         })
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use portolan_core::{
-    Entry, LogId, Millis, Seq, SessionId, Stored,
+    Entry, LogId, Millis, Position, Seq, SessionId, Stored,
     ports::{CommandRow, Op, Page, Store, Write},
     session::state::{Status, Summary},
 };
@@ -138,6 +138,12 @@ pub(crate) async fn everything(store: &dyn Store, log: LogId) -> Vec<Stored> {
     store.read(log, Seq::ZERO, Seq(u64::MAX), ALL).await.unwrap()
 }
 
+/// Every entry there is, over all logs: its position, its log and its number.
+pub(crate) async fn placed(store: &dyn Store) -> Vec<(u64, LogId, u64)> {
+    let placed = store.since(Position::ZERO, ALL).await.unwrap();
+    placed.into_iter().map(|placed| (placed.position.0, placed.log, placed.entry.seq.0)).collect()
+}
+
 /// The numbers of these entries.
 pub(crate) fn numbers(entries: &[Stored]) -> Vec<u64> {
     entries.iter().map(|entry| entry.seq.0).collect()
@@ -180,6 +186,9 @@ macro_rules! contract {
             reading_between_two_numbers_gives_what_lies_between
             logs_do_not_see_each_other
             a_log_nobody_wrote_to_is_not_there
+            positions_are_in_the_order_of_the_commits_over_all_logs
+            positions_of_what_is_gone_are_not_given_again
+            a_page_of_positions_ends_like_any_page
             the_tail_lies_after_the_entry_before_it
             raw_text_lies_beside_its_entry
             a_log_tells_its_last_and_its_reserved_number

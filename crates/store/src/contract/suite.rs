@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use portolan_core::{
-    LogId, Seq,
+    LogId, Position, Seq,
     command::CommandKey,
-    ports::{LogHead, Op, OpenItem, Page, SessionQuery, Store, StoreHealth, Write},
+    ports::{LogHead, Op, OpenItem, Page, Placed, SessionQuery, Store, StoreHealth, Write},
     session::state::{Status, Summary},
 };
 
-use super::{Notes, append, chunk, command, commit, entry, everything, fill, log, numbers, session, summary};
+use super::{
+    Notes, append, chunk, command, commit, entry, everything, fill, log, numbers, placed, session, summary,
+};
 
 type Engine = Arc<dyn Store>;
 
@@ -96,6 +98,56 @@ pub(super) async fn a_log_nobody_wrote_to_is_not_there(store: Engine) {
     assert_eq!(store.tail(log(1), END, 3).await.unwrap(), Seq::ZERO);
     assert_eq!(store.raw(log(1), Seq(1)).await.unwrap(), None);
     assert_eq!(store.command(log(1), command("t", "c", 1, "").key).await.unwrap(), None);
+}
+
+pub(super) async fn positions_are_in_the_order_of_the_commits_over_all_logs(store: Engine) {
+    fill(&*store, log(2), [7, 9]).await;
+    fill(&*store, LogId::Daemon, [1]).await;
+    fill(&*store, log(1), [3]).await;
+    fill(&*store, log(2), [12]).await;
+    commit(&*store, log(3), vec![Op::CopyFrom { source: session(2), upto: Seq(9) }]).await.unwrap();
+    let expected = [
+        (1, log(2), 7),
+        (2, log(2), 9),
+        (3, LogId::Daemon, 1),
+        (4, log(1), 3),
+        (5, log(2), 12),
+        (6, log(3), 7),
+        (7, log(3), 9),
+    ];
+    assert_eq!(placed(&*store).await, expected);
+    let since = store.since(Position(3), Page { entries: 1, bytes: u32::MAX }).await.unwrap();
+    assert_eq!(since, [Placed { position: Position(4), log: log(1), entry: entry(log(1), 3, "3") }]);
+    assert_eq!(store.since(Position(7), Page::BATCH).await.unwrap(), []);
+    assert_eq!(store.since(Position(u64::MAX), Page::BATCH).await.unwrap(), []);
+}
+
+pub(super) async fn positions_of_what_is_gone_are_not_given_again(store: Engine) {
+    fill(&*store, log(1), 1..=3).await;
+    fill(&*store, log(2), 1..=3).await;
+    commit(&*store, log(2), vec![Op::Delete]).await.unwrap();
+    commit(&*store, log(1), vec![Op::Trim { upto: Seq(2) }]).await.unwrap();
+    assert_eq!(placed(&*store).await, [(3, log(1), 3)]);
+    store.flush().await.unwrap();
+    fill(&*store, log(2), [1]).await;
+    assert_eq!(placed(&*store).await, [(3, log(1), 3), (7, log(2), 1)]);
+}
+
+pub(super) async fn a_page_of_positions_ends_like_any_page(store: Engine) {
+    let large = "x".repeat(1000);
+    for seq in 1..=3 {
+        commit(&*store, log(1), vec![append(log(1), seq, &large)]).await.unwrap();
+    }
+    let each = entry(log(1), 1, &large).frame.len() as u32;
+    let count = |entries, bytes| {
+        let page = store.since(Position::ZERO, Page { entries, bytes });
+        async { page.await.unwrap().len() }
+    };
+    assert_eq!(count(2, u32::MAX).await, 2);
+    assert_eq!(count(9, 2 * each).await, 2);
+    assert_eq!(count(9, 2 * each - 1).await, 1);
+    assert_eq!(count(9, 1).await, 1, "however large");
+    assert_eq!(count(0, 0).await, 1);
 }
 
 pub(super) async fn the_tail_lies_after_the_entry_before_it(store: Engine) {

@@ -31,6 +31,10 @@ pub(super) const LOG: &str = "SELECT key, last, trimmed, reserved FROM logs WHER
 /// The newest entry of a range.
 pub(super) const NEWEST: &str = "SELECT id FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT 1";
 
+/// The highest position that was given; entries that had it may be gone.
+const HIGHEST_POSITION: &str =
+    "SELECT max(given, coalesce((SELECT max(position) FROM entries), 0)) FROM positions";
+
 /// An entry's id in the database.
 pub(super) fn entry_id(key: i64, seq: Seq) -> i64 {
     key << SEQ_BITS | seq.0.min(HIGHEST.0) as i64
@@ -68,12 +72,31 @@ pub(super) struct Logs {
     known: HashMap<LogId, Known>,
     /// The newest seal of the chain.
     seal: Option<Seal>,
+    /// The highest position that was given.
+    position: Option<i64>,
 }
 
 impl Logs {
     pub(super) fn forget_all(&mut self) {
         self.known.clear();
-        self.seal = None;
+        (self.seal, self.position) = (None, None);
+    }
+
+    /// The highest position that was given.
+    fn position(&mut self, connection: &Connection) -> rusqlite::Result<i64> {
+        if let Some(position) = self.position {
+            return Ok(position);
+        }
+        let position = connection.prepare_cached(HIGHEST_POSITION)?.query_row([], |row| row.get(0))?;
+        self.position = Some(position);
+        Ok(position)
+    }
+
+    /// The position of one more entry.
+    fn next_position(&mut self, connection: &Connection) -> rusqlite::Result<i64> {
+        let position = self.position(connection)? + 1;
+        self.position = Some(position);
+        Ok(position)
     }
 
     fn remember(&mut self, log: LogId, known: Known) {
@@ -203,6 +226,7 @@ pub(super) fn apply(connection: &Connection, logs: &mut Logs, write: &Write) -> 
             Op::Trim { upto } => {
                 if let Some(known) = logs.find(connection, log)? {
                     trim(connection, known, *upto)?;
+                    keep_position(connection, logs)?;
                     leaves = Leaves::Rubbish;
                 }
             }
@@ -234,9 +258,12 @@ fn append(
 ) -> Result<(), Fault> {
     let known = logs.open(connection, log)?;
     may_append(known.last, seq)?;
+    let position = logs.next_position(connection)?;
     connection
-        .prepare_cached("INSERT INTO entries (id, version, at, frame, raw) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![entry_id(known.key, seq), ENTRY_VERSION, at.0, Text(frame), raw])?;
+        .prepare_cached(
+            "INSERT INTO entries (id, version, at, frame, raw, position) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![entry_id(known.key, seq), ENTRY_VERSION, at.0, Text(frame), raw, position])?;
     logs.remember(log, Known { last: seq, ..known });
     if log == SEALED {
         logs.seal = Some(chain::seal(connection, known.key, seq, frame, logs.seal)?);
@@ -297,14 +324,16 @@ fn copy(
     let mut select = connection.prepare_cached(
         "SELECT id, version, at, frame FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id",
     )?;
-    let mut insert =
-        connection.prepare_cached("INSERT INTO entries (id, version, at, frame) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO entries (id, version, at, frame, position) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
     let mut rows = select.query([entry_id(from.key, from.trimmed), entry_id(from.key, upto)])?;
     while let Some(row) = rows.next()? {
         last = number(row.get(0)?);
         let (version, at): (i64, i64) = (row.get(1)?, row.get(2)?);
         let frame = copied_frame(log, row.get_ref(3)?.as_bytes().map_err(rusqlite::Error::from)?);
-        insert.execute(params![entry_id(target.key, last), version, at, Text(&frame)])?;
+        let position = logs.next_position(connection)?;
+        insert.execute(params![entry_id(target.key, last), version, at, Text(&frame), position])?;
     }
     logs.remember(log, Known { last, ..target });
     Ok(())
@@ -322,7 +351,15 @@ fn delete(connection: &Connection, logs: &mut Logs, log: LogId) -> rusqlite::Res
     connection.prepare_cached("DELETE FROM chunks WHERE log = ?1")?.execute([known.key])?;
     connection.prepare_cached("DELETE FROM checkpoints WHERE log = ?1")?.execute([known.key])?;
     connection.prepare_cached("UPDATE logs SET name = NULL WHERE key = ?1")?.execute([known.key])?;
+    keep_position(connection, logs)?;
     sweep_later(connection, known.key, HIGHEST)
+}
+
+/// The newest entries may be about to go; their positions are not given again.
+fn keep_position(connection: &Connection, logs: &mut Logs) -> rusqlite::Result<()> {
+    let position = logs.position(connection)?;
+    connection.prepare_cached("UPDATE positions SET given = max(given, ?1)")?.execute([position])?;
+    Ok(())
 }
 
 fn trim(connection: &Connection, known: Known, upto: Seq) -> rusqlite::Result<()> {

@@ -27,9 +27,9 @@ use std::{
 
 use bytes::Bytes;
 use portolan_core::{
-    LogId, Seq, SessionId, Stored,
+    LogId, Position, Seq, SessionId, Stored,
     command::CommandKey,
-    ports::{Boxed, CommandRow, LogHead, Page, SessionQuery, Store, StoreError, StoreHealth, Write},
+    ports::{Boxed, CommandRow, LogHead, Page, Placed, SessionQuery, Store, StoreError, StoreHealth, Write},
     session::state::Summary,
 };
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
@@ -265,6 +265,10 @@ impl Store for SqliteStore {
         page: Page,
     ) -> Boxed<'_, Result<Vec<Stored>, StoreError>> {
         Box::pin(self.readers.run(move |connection| reader::entries(connection, log, after, upto, page)))
+    }
+
+    fn since(&self, after: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::since(connection, after, page)))
     }
 
     fn tail(&self, log: LogId, upto: Seq, count: u32) -> Boxed<'_, Result<Seq, StoreError>> {

@@ -11,9 +11,9 @@ use std::{
 
 use bytes::Bytes;
 use portolan_core::{
-    LogId, Seq, SessionId, Stored,
+    LogId, Position, Seq, SessionId, Stored,
     command::CommandKey,
-    ports::{CommandRow, LogHead, OpenItem, Page, SessionQuery, StoreError},
+    ports::{CommandRow, LogHead, OpenItem, Page, Placed, SessionQuery, StoreError},
     session::state::Summary,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
@@ -37,6 +37,13 @@ pub(super) const READ_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Entries of a range, in order.
 pub(super) const ENTRIES: &str = "SELECT id, frame FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id";
+
+/// Entries of all logs by position, but for those that are only waiting to be swept.
+pub(super) const SINCE: &str = "
+    SELECT entries.position, logs.name, entries.id, entries.frame
+    FROM entries INDEXED BY entries_by_position JOIN logs ON logs.key = entries.id >> 40
+    WHERE entries.position > ?1 AND logs.name IS NOT NULL AND entries.id & 0xffffffffff > logs.trimmed
+    ORDER BY entries.position";
 
 /// The entry so many before the newest of a range.
 pub(super) const TAIL: &str =
@@ -146,6 +153,28 @@ pub(super) fn entries(
     }
     let bytes = Bytes::from(bytes);
     Ok(found.into_iter().map(|(seq, place)| Stored { seq, frame: bytes.slice(place) }).collect())
+}
+
+/// A page of entries of all logs.
+pub(super) fn since(connection: &Connection, after: Position, page: Page) -> rusqlite::Result<Vec<Placed>> {
+    let mut statement = connection.prepare_cached(SINCE)?;
+    let mut rows = statement.query([i64::try_from(after.0).unwrap_or(i64::MAX)])?;
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        // A name that we cannot read is none that we gave.
+        let Ok(log) = row.get_ref(1)?.as_str()?.parse() else { continue };
+        let frame = row.get_ref(3)?.as_bytes()?;
+        bytes += frame.len();
+        if !found.is_empty() && bytes > page.bytes as usize {
+            break;
+        }
+        let entry = Stored { seq: number(row.get(2)?), frame: Bytes::copy_from_slice(frame) };
+        found.push(Placed { position: Position(row.get::<_, i64>(0)? as u64), log, entry });
+        if found.len() >= page.entries as usize {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// The entry before the last `count` up to a number.

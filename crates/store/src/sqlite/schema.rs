@@ -34,7 +34,8 @@ impl Step {
 }
 
 /// Step `n` makes version `n + 1` of version `n`. Steps that were released are never changed.
-pub(super) const STEPS: &[Step] = &[Step::sql(FIRST), Step { sql: SEALS, then: chain::seal_what_is_there }];
+pub(super) const STEPS: &[Step] =
+    &[Step::sql(FIRST), Step { sql: SEALS, then: chain::seal_what_is_there }, Step::sql(POSITIONS)];
 
 /// The version since which the daemon's log is a chain.
 pub(super) const CHAINED: u32 = 2;
@@ -105,6 +106,23 @@ const SEALS: &str = "
         hash  BLOB NOT NULL
     ) STRICT;
     ALTER TABLE logs ADD COLUMN sealed_later INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Every entry's place in the order of all of them. Behind `raw`, so that reading frames stays as it is: who reads by position
+/// has it from the index. Entries that were there are put in order by their time, which in one log never goes back here,
+/// whatever the clock did.
+const POSITIONS: &str = "
+    ALTER TABLE entries ADD COLUMN position INTEGER;
+    UPDATE entries SET position = placed.position FROM (
+        SELECT id, row_number() OVER (ORDER BY reached, id) AS position FROM (
+            SELECT id, max(at) OVER (PARTITION BY id >> 40 ORDER BY id) AS reached FROM entries
+        )
+    ) AS placed WHERE placed.id = entries.id;
+    CREATE UNIQUE INDEX entries_by_position ON entries (position);
+    CREATE TABLE positions (
+        given INTEGER NOT NULL                -- the highest that was given, as of the last deletion
+    ) STRICT;
+    INSERT INTO positions VALUES (0);
 ";
 
 /// Brings the database to the newest version, from whichever it has.

@@ -13,11 +13,11 @@ use portolan_core::{
     ports::{Op, Page, Store as _, StoreError, StoreHealth, Write},
     session::state::Status,
 };
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use super::{Durability, SqliteStore, schema};
 use crate::contract::{
-    Home as _, Notes, OnDisk, append, chunk, commit, entry, everything, fill, log, numbers, summary,
+    Home as _, Notes, OnDisk, append, chunk, commit, entry, everything, fill, log, numbers, placed, summary,
 };
 
 /// Waits until the store says that it fails, and gives the reason.
@@ -88,7 +88,7 @@ async fn durability_and_settings_are_as_promised() {
         let incremental = 2;
         assert_eq!(
             (ask("synchronous"), ask("auto_vacuum"), ask("user_version")),
-            (synchronous, incremental, 2)
+            (synchronous, incremental, 3)
         );
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
         assert_eq!(mode, "wal");
@@ -148,6 +148,13 @@ async fn whatever_was_done_survives_kill_9() {
         // A write is there whole or not at all.
         let head = store.load(log(1)).await.unwrap().unwrap();
         assert_eq!(head.open_items[0].text.len(), found.len());
+        let positions: Vec<_> =
+            placed(&store).await.into_iter().map(|(position, _, seq)| (position, seq)).collect();
+        assert_eq!(
+            positions,
+            found.iter().map(|seq| (*seq, *seq)).collect::<Vec<_>>(),
+            "no position is lost"
+        );
         store.close().unwrap();
         let intact: String = Connection::open(home.path())
             .unwrap()
@@ -344,7 +351,7 @@ fn a_newer_database_is_refused_untouched() {
     Connection::open(home.path()).unwrap().pragma_update(None, "user_version", 7).unwrap();
     let before = std::fs::read(home.path()).unwrap();
     let error = SqliteStore::open(&home.path(), Durability::Normal).unwrap_err();
-    assert_eq!(error, StoreError::Newer { found: 7, known: 2 });
+    assert_eq!(error, StoreError::Newer { found: 7, known: 3 });
     assert_eq!(std::fs::read(home.path()).unwrap(), before);
 }
 
@@ -362,10 +369,10 @@ async fn an_older_database_is_backed_up_and_brought_up_to_date() {
     let version = |file: &std::path::Path| -> i64 {
         Connection::open(file).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     };
-    assert_eq!(version(&home.path()), 4);
+    assert_eq!(version(&home.path()), 5);
 
-    let backup = home.path().with_extension("db.v2.bak");
-    assert_eq!(version(&backup), 2);
+    let backup = home.path().with_extension("db.v3.bak");
+    assert_eq!(version(&backup), 3);
     assert_eq!(std::fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
     let old = SqliteStore::open(&backup, Durability::Normal).unwrap();
     assert_eq!(everything(&old, log(1)).await, [entry(log(1), 1, "1"), entry(log(1), 2, "2")]);
@@ -378,6 +385,48 @@ async fn an_older_database_is_backed_up_and_brought_up_to_date() {
         std::fs::read_dir(home.0.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["portolan.db"]);
+}
+
+#[tokio::test]
+async fn entries_from_before_there_were_positions_get_theirs_in_the_order_of_time() {
+    let home = OnDisk::new();
+    super::create_private(&home.path(), schema::Contents::Kept).unwrap();
+    drop(super::connect(&home.path(), Durability::Normal, &schema::STEPS[..2]).unwrap());
+    let connection = Connection::open(home.path()).unwrap();
+    // The clock of the first log went back once; its entries stay in their order.
+    let rows = [(1_i64, 1_i64, 100_i64), (1, 2, 300), (1, 3, 50), (2, 1, 200), (2, 2, 400)];
+    for key in [1_i64, 2] {
+        let name = log(key as u128).to_string();
+        connection.execute("INSERT INTO logs (key, name) VALUES (?1, ?2)", params![key, name]).unwrap();
+    }
+    for (key, seq, at) in rows {
+        let frame = entry(log(key as u128), seq as u64, "x").frame;
+        connection
+            .execute(
+                "INSERT INTO entries (id, version, at, frame) VALUES (?1, 1, ?2, ?3)",
+                params![key << 40 | seq, at, str::from_utf8(&frame).unwrap()],
+            )
+            .unwrap();
+    }
+    drop(connection);
+    let store = home.store();
+    let found: Vec<_> = placed(&store).await.into_iter().map(|(_, log, seq)| (log, seq)).collect();
+    assert_eq!(found, [(log(1), 1), (log(2), 1), (log(1), 2), (log(1), 3), (log(2), 2)]);
+    fill(&store, log(1), [4]).await;
+    assert_eq!(placed(&store).await.last(), Some(&(6, log(1), 4)));
+}
+
+#[tokio::test]
+async fn the_position_of_a_newest_entry_that_is_gone_is_not_given_again_after_a_start() {
+    let home = OnDisk::new();
+    let store = home.store();
+    fill(&store, log(1), 1..=3).await;
+    commit(&store, log(1), vec![Op::Delete]).await.unwrap();
+    store.flush().await.unwrap();
+    store.close().unwrap();
+    let store = home.store();
+    fill(&store, log(2), [1]).await;
+    assert_eq!(placed(&store).await, [(4, log(2), 1)]);
 }
 
 #[tokio::test]
@@ -396,7 +445,7 @@ async fn a_step_that_fails_leaves_the_older_database_as_it_was() {
 async fn a_backup_that_cannot_be_written_stops_the_migration() {
     let home = OnDisk::new();
     home.store().close().unwrap();
-    std::fs::create_dir(home.path().with_extension("db.v2.bak.unfinished")).unwrap();
+    std::fs::create_dir(home.path().with_extension("db.v3.bak.unfinished")).unwrap();
     let steps = with_more(&["CREATE TABLE later (x)"]);
     let error = SqliteStore::open_with(&home.path(), Durability::Normal, &steps).unwrap_err().to_string();
     assert!(error.contains("its backup") && error.contains("cannot be written"), "{error}");
@@ -470,6 +519,13 @@ async fn seeking_reads_by_key_however_long_the_log_is() {
     for sql in [super::apply::NEWEST, super::reader::ENTRIES, super::reader::TAIL] {
         assert_eq!(plan(sql), by_range, "{sql}");
     }
+    assert_eq!(
+        plan(super::reader::SINCE),
+        [
+            "SEARCH entries USING INDEX entries_by_position (position>?)",
+            "SEARCH logs USING INTEGER PRIMARY KEY (rowid=?)"
+        ]
+    );
     assert_eq!(plan(super::apply::LOG), ["SEARCH logs USING INDEX sqlite_autoindex_logs_1 (name=?)"]);
     assert_eq!(plan(super::reader::CHUNKS).len(), 2, "by index, then in order of writing");
     assert_eq!(plan(super::reader::SESSIONS), ["SEARCH sessions USING PRIMARY KEY (session<?)"]);

@@ -26,10 +26,11 @@ use axum::{
 };
 use bytes::Bytes;
 use portolan_core::{
-    DaemonEvent, LogId, Millis, Seq, SessionId, Stored,
+    DaemonEvent, LogId, Millis, Position, Seq, SessionId, Stored,
     command::CommandKey,
     ports::{
-        Boxed, Clock, CommandRow, LogHead, Op, Page, SessionQuery, Store, StoreError, StoreHealth, Write,
+        Boxed, Clock, CommandRow, LogHead, Op, Page, Placed, SessionQuery, Store, StoreError, StoreHealth,
+        Write,
     },
     session::state::Summary,
 };
@@ -82,6 +83,9 @@ impl Store for Records {
         unimplemented!()
     }
     fn read(&self, _: LogId, _: Seq, _: Seq, _: Page) -> Boxed<'_, Result<Vec<Stored>, StoreError>> {
+        unimplemented!()
+    }
+    fn since(&self, _: Position, _: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
         unimplemented!()
     }
     fn tail(&self, _: LogId, _: Seq, _: u32) -> Boxed<'_, Result<Seq, StoreError>> {
