@@ -10,7 +10,7 @@ use portolan_core::{
     registry::{AccountDescription, AgentDescription, PastDescription, PastMove, TakeUp, TakenUp},
     session::state::{State, Summary},
 };
-use portolan_protocol::{AgentsRunning, ClientFrame, ReplyBody, TokenInfo};
+use portolan_protocol::{AgentsRunning, ArchivePast, Call, ClientFrame, CreateToken, ReplyBody, TokenInfo};
 use serde_json::value::RawValue;
 
 use crate::{Client, Error, frames::Reply};
@@ -60,8 +60,8 @@ impl Client {
                 "`{given}` is too short for an id; give at least {SHORTEST_PART} characters of one, as lists show them"
             )));
         }
-        let frame = ClientFrame::Resolve { id: CommandId::random(), prefix: given.to_owned() };
-        expect_reply!(self.call(frame).await?, ReplyBody::Resolved { session } => session)
+        let call = Call::Resolve { prefix: given.to_owned() };
+        expect_reply!(self.call(call).await?, ReplyBody::Resolved { session } => session)
     }
 
     /// Sessions, newest first.
@@ -70,9 +70,9 @@ impl Client {
         loop {
             let page = (limit as usize - all.len()).min(PAGE as usize) as u32;
             let before = all.last().map(|summary| summary.session);
-            let frame = ClientFrame::List { id: CommandId::random(), archived, before, limit: Some(page) };
+            let call = Call::List { archived, before, limit: Some(page) };
             let (found, agents) = expect_reply!(
-                self.call(frame).await?,
+                self.call(call).await?,
                 ReplyBody::Sessions { sessions, agents } => (sessions, agents)
             )?;
             let was_last = (found.len() as u32) < page;
@@ -85,14 +85,14 @@ impl Client {
 
     /// The state of a session now.
     pub async fn state(&mut self, session: SessionId) -> Result<(Seq, State), Error> {
-        let frame = ClientFrame::State { id: CommandId::random(), session };
-        expect_reply!(self.call(frame).await?, ReplyBody::State { seq, state } => (seq, *state))
+        let call = Call::State { session };
+        expect_reply!(self.call(call).await?, ReplyBody::State { seq, state } => (seq, *state))
     }
 
     /// Makes a session.
     pub async fn create(&mut self, spec: SessionSpec) -> Result<Summary, Error> {
-        let frame = ClientFrame::Create { id: CommandId::random(), spec: Box::new(spec) };
-        expect_reply!(self.call(frame).await?, ReplyBody::Session { session } => session)
+        let call = Call::Create { spec: Box::new(spec) };
+        expect_reply!(self.call(call).await?, ReplyBody::Session { session } => session)
     }
 
     /// Conversations that agents have kept by themselves, the newest first.
@@ -104,50 +104,49 @@ impl Client {
         limit: u32,
     ) -> Result<Vec<PastDescription>, Error> {
         let archived = place == PastPlace::Archived;
-        let frame = ClientFrame::Past { id: CommandId::random(), agent, cwd, archived, limit: Some(limit) };
-        expect_reply!(self.call(frame).await?, ReplyBody::Past { past } => past)
+        let call = Call::Past { agent, cwd, archived, limit: Some(limit) };
+        expect_reply!(self.call(call).await?, ReplyBody::Past { past } => past)
     }
 
     /// Has an agent put a past conversation away, or take it out again: which one.
     pub async fn move_past(&mut self, asked: PastMove) -> Result<Vec<PastDescription>, Error> {
         let PastMove { agent, past, place } = asked;
-        let archived = place == PastPlace::Archived;
-        let frame = ClientFrame::ArchivePast { id: CommandId::random(), past, agent, archived };
-        expect_reply!(self.call(frame).await?, ReplyBody::Past { past } => past)
+        let call = Call::ArchivePast(ArchivePast { past, agent, archived: place == PastPlace::Archived });
+        expect_reply!(self.call(call).await?, ReplyBody::Past { past } => past)
     }
 
     /// Who an agent is logged in as.
     pub async fn account(&mut self, agent: String) -> Result<AccountDescription, Error> {
-        let frame = ClientFrame::Account { id: CommandId::random(), agent };
-        expect_reply!(self.call(frame).await?, ReplyBody::Account { account } => account)
+        let call = Call::Account { agent };
+        expect_reply!(self.call(call).await?, ReplyBody::Account { account } => account)
     }
 
     /// Logs an agent in, or begins to.
     pub async fn log_in(&mut self, agent: String, with: LogIn) -> Result<AccountDescription, Error> {
-        let frame = ClientFrame::LogIn { id: CommandId::random(), agent, with };
-        expect_reply!(self.call(frame).await?, ReplyBody::Account { account } => account)
+        let call = Call::LogIn { agent, with };
+        expect_reply!(self.call(call).await?, ReplyBody::Account { account } => account)
     }
 
     /// Logs an agent out.
     pub async fn log_out(&mut self, agent: String) -> Result<AccountDescription, Error> {
-        let frame = ClientFrame::LogOut { id: CommandId::random(), agent };
-        expect_reply!(self.call(frame).await?, ReplyBody::Account { account } => account)
+        let call = Call::LogOut { agent };
+        expect_reply!(self.call(call).await?, ReplyBody::Account { account } => account)
     }
 
     /// Takes up a past conversation: the session that goes on with it, and whether it lived here before.
     pub async fn take_up(&mut self, asked: TakeUp) -> Result<TakenUp, Error> {
         let TakeUp { past, copy, spec } = asked;
-        let frame = ClientFrame::TakeUp { id: CommandId::random(), past, copy, spec: Box::new(spec) };
+        let call = Call::TakeUp { past, copy, spec: Box::new(spec) };
         expect_reply!(
-            self.call(frame).await?,
+            self.call(call).await?,
             ReplyBody::TakenUp { session, already } => TakenUp { session, already }
         )
     }
 
     /// Deletes a session for good.
     pub async fn delete(&mut self, session: SessionId) -> Result<(), Error> {
-        let frame = ClientFrame::Delete { id: CommandId::random(), session };
-        expect_reply!(self.call(frame).await?, ReplyBody::Done => ())
+        let call = Call::Delete { session };
+        expect_reply!(self.call(call).await?, ReplyBody::Done => ())
     }
 
     /// Asks something of a session: the receipt as soon as it is in the log.
@@ -157,8 +156,8 @@ impl Client {
         id: CommandId,
         action: Action,
     ) -> Result<Receipt, Error> {
-        let frame = ClientFrame::Command { id, session, command: action };
-        expect_reply!(self.call(frame).await?, ReplyBody::Receipt { receipt } => receipt)
+        let frame = ClientFrame { id, call: Call::Command { session, command: action } };
+        expect_reply!(self.send_and_wait(frame).await?, ReplyBody::Receipt { receipt } => receipt)
     }
 
     /// Asks something of a session and waits until it is settled: consumed, refused or uncertain. The same id again is
@@ -185,15 +184,14 @@ impl Client {
 
     /// Joins a session; its frames come by [`Client::next`].
     pub async fn attach(&mut self, session: SessionId, start: delivery::Start) -> Result<(), Error> {
-        let frame = ClientFrame::Attach { id: CommandId::random(), session, start, items_only: false };
-        expect_reply!(self.call(frame).await?, ReplyBody::Attached { .. } => ())
+        let call = Call::Attach { session, start, items_only: false };
+        expect_reply!(self.call(call).await?, ReplyBody::Attached { .. } => ())
     }
 
     /// A page of history: the entries after `after`, as they lie in the log.
     pub async fn history(&mut self, session: SessionId, after: Seq) -> Result<Vec<Box<RawValue>>, Error> {
-        let frame =
-            ClientFrame::History { id: CommandId::random(), session, after, upto: None, limit: Some(PAGE) };
-        match self.call(frame).await? {
+        let call = Call::History { session, after, upto: None, limit: Some(PAGE) };
+        match self.call(call).await? {
             Reply::History(entries) => Ok(entries),
             other @ Reply::Plain(_) => Err(unexpected(&other)),
         }
@@ -201,8 +199,8 @@ impl Client {
 
     /// What the agent really said at an entry.
     pub async fn raw(&mut self, session: SessionId, seq: Seq) -> Result<Option<String>, Error> {
-        let frame = ClientFrame::Raw { id: CommandId::random(), session, seq };
-        expect_reply!(self.call(frame).await?, ReplyBody::Raw { text } => text)
+        let call = Call::Raw { session, seq };
+        expect_reply!(self.call(call).await?, ReplyBody::Raw { text } => text)
     }
 
     /// The environment a session's agent gets.
@@ -210,42 +208,44 @@ impl Client {
         &mut self,
         session: SessionId,
     ) -> Result<indexmap::IndexMap<String, String>, Error> {
-        let frame = ClientFrame::Environment { id: CommandId::random(), session };
-        expect_reply!(self.call(frame).await?, ReplyBody::Environment { variables } => variables)
+        let call = Call::Environment { session };
+        expect_reply!(self.call(call).await?, ReplyBody::Environment { variables } => variables)
     }
 
     /// The agents there are; looked at anew where `probe` says so.
     pub async fn agents(&mut self, probe: Probe) -> Result<Vec<AgentDescription>, Error> {
-        let frame = ClientFrame::Agents { id: CommandId::random(), probe: probe == Probe::Anew };
-        expect_reply!(self.call(frame).await?, ReplyBody::Agents { agents } => agents)
+        let call = Call::Agents { probe: probe == Probe::Anew };
+        expect_reply!(self.call(call).await?, ReplyBody::Agents { agents } => agents)
     }
 
     /// Makes a token: what it is, and its secret.
-    pub async fn token_create(&mut self, frame: ClientFrame) -> Result<(TokenInfo, String), Error> {
-        expect_reply!(self.call(frame).await?, ReplyBody::Token { token, secret } => (token, secret.reveal().to_owned()))
+    pub async fn token_create(&mut self, token: CreateToken) -> Result<(TokenInfo, String), Error> {
+        let call = Call::TokenCreate(token);
+        expect_reply!(self.call(call).await?, ReplyBody::Token { token, secret } => (token, secret.reveal().to_owned()))
     }
 
     /// The tokens there are.
     pub async fn token_list(&mut self) -> Result<Vec<TokenInfo>, Error> {
-        let frame = ClientFrame::TokenList { id: CommandId::random() };
-        expect_reply!(self.call(frame).await?, ReplyBody::Tokens { tokens } => tokens)
+        let call = Call::TokenList;
+        expect_reply!(self.call(call).await?, ReplyBody::Tokens { tokens } => tokens)
     }
 
     /// Makes a token useless.
     pub async fn token_revoke(&mut self, token: portolan_core::TokenId) -> Result<(), Error> {
-        let frame = ClientFrame::TokenRevoke { id: CommandId::random(), token };
-        expect_reply!(self.call(frame).await?, ReplyBody::Done => ())
+        let call = Call::TokenRevoke { token };
+        expect_reply!(self.call(call).await?, ReplyBody::Done => ())
     }
 
     /// A one-time ticket for a browser.
     pub async fn ticket(&mut self) -> Result<(String, Millis), Error> {
-        let frame = ClientFrame::TicketCreate { id: CommandId::random() };
-        expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket.reveal().to_owned(), expires_at))
+        let call = Call::TicketCreate;
+        expect_reply!(self.call(call).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket.reveal().to_owned(), expires_at))
     }
 
     /// A one-time ticket for another device.
-    pub async fn pair(&mut self, frame: ClientFrame) -> Result<(String, Millis), Error> {
-        expect_reply!(self.call(frame).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket.reveal().to_owned(), expires_at))
+    pub async fn pair(&mut self, device: CreateToken) -> Result<(String, Millis), Error> {
+        let call = Call::Pair(device);
+        expect_reply!(self.call(call).await?, ReplyBody::Ticket { ticket, expires_at } => (ticket.reveal().to_owned(), expires_at))
     }
 }
 

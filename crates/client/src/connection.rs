@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use portolan_protocol::{ClientFrame, ClientInfo, PROTOCOL, ServerInfo, You};
+use portolan_protocol::{ClientInfo, Greeting, PROTOCOL, ServerInfo, You};
 use serde::Serialize;
 use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
 
@@ -47,7 +47,7 @@ impl Connection {
 
     async fn greet(mut socket: WebSocketStream<Box<dyn Stream>>, client: ClientInfo) -> Result<Self, Error> {
         let hung_up = |Lost(why)| Error::Unreachable(format!("the daemon hung up: {why}"));
-        let hello = ClientFrame::Hello { protocol: PROTOCOL, client, key: None };
+        let hello = Greeting::Hello { protocol: PROTOCOL, client, key: None };
         write(&mut socket, &hello).await.map_err(hung_up)?;
         loop {
             match frames::read(&read(&mut socket).await.map_err(hung_up)?) {

@@ -18,6 +18,9 @@ pub enum Error {
     /// The daemon does not let this token in.
     #[error("the daemon does not take this token: it is wrong, expired or revoked")]
     NotLetIn,
+    /// The daemon that answers now has other logs than the one before, as after a backup was put back.
+    #[error("the daemon's logs were replaced while the connection was lost; begin again")]
+    Replaced,
     /// The daemon is connected and says nothing.
     #[error("the daemon did not {what} within {seconds} s")]
     Silent {

@@ -7,7 +7,7 @@ use portolan_core::{
     log::delivery::{Closed, Presence},
     session::state::State,
 };
-use portolan_protocol::{ClientFrame, ReplyBody, ServerFrame, ServerInfo, You};
+use portolan_protocol::{ReplyBody, ServerFrame, ServerInfo, You};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -147,12 +147,6 @@ pub fn entry(text: &str) -> Option<Decoded<Event>> {
     let UnknownEntry { seq, at, event } = serde_json::from_str(text).ok()?;
     let kind = event.get("type").and_then(|kind| kind.as_str()).unwrap_or("?").to_owned();
     Some(Decoded { seq, at, by: None, event: Event::Unknown { source: "portolan".into(), kind } })
-}
-
-/// The id under which a frame is answered.
-pub(crate) fn id_of(frame: &ClientFrame) -> CommandId {
-    // The greeting has none and is never waited for in this way.
-    frame.id().cloned().unwrap_or_else(CommandId::random)
 }
 
 #[cfg(test)]

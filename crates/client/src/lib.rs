@@ -14,8 +14,8 @@ mod tls;
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use portolan_core::{CommandId, Millis};
-use portolan_protocol::{ClientFrame, ClientInfo, ServerInfo, You};
+use portolan_core::Millis;
+use portolan_protocol::{Call, ClientFrame, ClientInfo, ServerInfo, You};
 
 use self::frames::{Inbound, Reply};
 pub use self::{
@@ -72,20 +72,37 @@ impl Client {
         Millis(Millis::now().0.saturating_add(self.ahead))
     }
 
-    /// Comes back after the connection was lost.
+    /// Comes back after the connection was lost. Numbers of entries from before hold, or this fails.
     pub async fn reconnect(&mut self) -> Result<(), Error> {
-        self.connection = Connection::open(&*self.dial, self.who.clone(), Attempt::Again).await?;
+        let connection = Connection::open(&*self.dial, self.who.clone(), Attempt::Again).await?;
+        let incarnations = (&self.connection.server.incarnation, &connection.server.incarnation);
+        if let (Some(before), Some(now)) = incarnations
+            && before != now
+        {
+            return Err(Error::Replaced);
+        }
+        self.connection = connection;
         self.ahead = ahead(&self.connection);
         Ok(())
     }
 
-    /// Sends a frame and waits for its reply. Frames that come meanwhile are kept for [`Client::next`].
-    pub async fn call(&mut self, frame: ClientFrame) -> Result<Reply, Error> {
-        let id = frames::id_of(&frame);
+    /// Asks under a new id and waits for the reply. Frames that come meanwhile are kept for [`Client::next`].
+    pub async fn call(&mut self, call: Call) -> Result<Reply, Error> {
+        self.send_and_wait(ClientFrame::new(call)).await
+    }
+
+    /// Sends a frame and waits for its reply. Where the connection is lost meanwhile, the frame is sent again, unless that
+    /// could do something twice.
+    pub async fn send_and_wait(&mut self, frame: ClientFrame) -> Result<Reply, Error> {
         let (mut tries, mut refused) = (0, None);
         loop {
-            match self.call_once(&frame, &id).await {
+            match self.call_once(&frame).await {
                 Ok(answer) => return answer,
+                Err(Lost(why)) if !frame.call.may_be_repeated() => {
+                    return Err(Error::Unreachable(format!(
+                        "the connection to the daemon was lost, and what was asked may have been done: {why}"
+                    )));
+                }
                 Err(Lost(why)) => {
                     tries += 1;
                     if tries >= TRIES {
@@ -100,9 +117,9 @@ impl Client {
         }
     }
 
-    async fn call_once(&mut self, frame: &ClientFrame, id: &CommandId) -> Result<Result<Reply, Error>, Lost> {
+    async fn call_once(&mut self, frame: &ClientFrame) -> Result<Result<Reply, Error>, Lost> {
         self.connection.send(frame).await?;
-        let patience = patience(frame);
+        let (id, patience) = (&frame.id, patience(&frame.call));
         let deadline = tokio::time::Instant::now() + patience;
         loop {
             let inbound = match tokio::time::timeout_at(deadline, self.connection.next()).await {
@@ -142,14 +159,14 @@ fn ahead(connection: &Connection) -> i64 {
     connection.server.now.map_or(0, |now| now.0 - Millis::now().0)
 }
 
-fn patience(frame: &ClientFrame) -> Duration {
-    match frame {
-        ClientFrame::Past { .. }
-        | ClientFrame::TakeUp { .. }
-        | ClientFrame::ArchivePast { .. }
-        | ClientFrame::Account { .. }
-        | ClientFrame::LogIn { .. }
-        | ClientFrame::LogOut { .. } => AGENT_REPLY,
+fn patience(call: &Call) -> Duration {
+    match call {
+        Call::Past { .. }
+        | Call::TakeUp { .. }
+        | Call::ArchivePast(_)
+        | Call::Account { .. }
+        | Call::LogIn { .. }
+        | Call::LogOut { .. } => AGENT_REPLY,
         _ => REPLY,
     }
 }

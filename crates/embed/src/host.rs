@@ -154,6 +154,7 @@ impl Portolan {
             keeper: Arc::new(keeper),
             tokens,
             version,
+            incarnation: None,
             metrics: Metrics::new(),
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),

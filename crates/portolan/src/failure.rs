@@ -125,7 +125,7 @@ impl From<portolan_client::Error> for Failure {
             }
             Error::Silent { .. } => Self::unreachable(format!("{told}; `portolan logs` may tell why")),
             Error::Refused(refusal) => refusal.into(),
-            Error::Unexpected(_) => Self::new(told),
+            Error::Unexpected(_) | Error::Replaced => Self::new(told),
             Error::Unsettled { .. } => Self { exit: Exit::Uncertain, message: told },
             Error::NotStarted(cause) => match cause.downcast::<Self>() {
                 Ok(failure) => *failure,

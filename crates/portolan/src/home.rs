@@ -3,6 +3,8 @@
 //! Owns the names of the files in it and their modes. The folder is 0700, the token 0600: whoever can read them
 //! can do everything the owner can.
 
+pub(crate) mod identity;
+
 use std::{
     fs,
     io::{self, Write as _},
@@ -64,6 +66,10 @@ impl Home {
     /// Where the running daemon is.
     pub(crate) fn record(&self) -> PathBuf {
         self.0.join("daemon.json")
+    }
+    /// Who this home is.
+    pub(crate) fn identity(&self) -> PathBuf {
+        self.0.join("identity.json")
     }
     /// Held by the one daemon of this home.
     pub(crate) fn lock(&self) -> PathBuf {

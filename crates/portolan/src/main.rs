@@ -83,7 +83,9 @@ fn refuse_agents() -> Outcome {
     let marked = std::env::var_os(portolan_agents::child::environment::MARKER).is_some();
     let descends = || {
         home::Home::find().is_ok_and(|home| {
-            portolan_agents::descends_from_agent(std::process::id(), &daemon::assembly::home_key(&home))
+            // Without a key there was no daemon here, and no agent.
+            home::identity::Identity::read(&home)
+                .is_some_and(|home| portolan_agents::descends_from_agent(std::process::id(), &home.key))
         })
     };
     if marked || descends() {

@@ -178,7 +178,7 @@ pub(crate) fn configuration() -> String {
          KEY=VALUE`) over both. `portolan config` shows every value with its origin, `portolan config check` tells \
          what is wrong. An unknown key is an error with its line.\n\n\
          The home folder is `PORTOLAN_HOME`, else the platform's data folder. It holds `portolan.toml`, \
-         `portolan.db` (every session), `token` (the owner's, mode 0600), `daemon.lock`, `logs/`, and while the \
+         `portolan.db` (every session), `token` (the owner's, mode 0600), `identity.json` (who this home is), `daemon.lock`, `logs/`, and while the \
          daemon runs `daemon.json` and `daemon.sock`.\n",
     );
     let mut table = "";

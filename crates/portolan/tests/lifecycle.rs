@@ -321,6 +321,30 @@ fn what_a_killed_daemon_left_running_is_ended_by_the_next() {
 }
 
 #[test]
+fn a_copy_of_a_home_leaves_the_agents_of_the_original_alone() {
+    let original = home();
+    original.up();
+    let session = original.run(["new", "demo", "slow"]).ok().trim().to_owned();
+    working(&original, &session);
+    let agents = original.agents(&session);
+    assert!(!agents.is_empty());
+    let copy = home();
+    for name in ["identity.json", "portolan.db", "portolan.db-wal", "token"] {
+        std::fs::copy(original.path().join(name), copy.path().join(name)).unwrap();
+    }
+    copy.up();
+    wait_for("the session to be settled in the copy", || {
+        copy.json(["show", &session])["state"]["turn"].is_null().then_some(())
+    });
+    assert_eq!(original.agents(&session), agents, "the original's agent goes on");
+    let key = |home: &Home| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(home.path().join("identity.json")).unwrap()).unwrap()
+    };
+    let (first, second) = (key(&original), key(&copy));
+    assert_ne!((&first["key"], &first["incarnation"]), (&second["key"], &second["incarnation"]));
+}
+
+#[test]
 fn old_sessions_are_deleted_where_the_configuration_says_so() {
     let home = home();
     home.up();

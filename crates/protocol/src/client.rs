@@ -9,13 +9,12 @@ use portolan_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// From the client. Every frame but `hello` has an id made by the client, which the reply repeats. For
-/// `command` and `create` the id is also the key under which the thing is done at most once.
+/// The first frame. Nothing else is answered before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum ClientFrame {
-    /// The first frame. Nothing else is answered before it.
+pub enum Greeting {
+    /// The only way to greet.
     Hello {
         /// The highest protocol version the client speaks.
         protocol: u32,
@@ -30,10 +29,39 @@ pub enum ClientFrame {
         )]
         key: Option<Secret>,
     },
+}
+
+impl Greeting {
+    /// Its name on the wire.
+    pub const NAME: &'static str = "hello";
+}
+
+/// Every other frame from the client: a call, under an id that the reply repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct ClientFrame {
+    /// Made by the client. For `command`, `create` and `take_up` it is also the key under which the thing is done at most
+    /// once.
+    pub id: CommandId,
+    /// What the client asks.
+    #[serde(flatten)]
+    pub call: Call,
+}
+
+impl ClientFrame {
+    /// A call under a new id.
+    pub fn new(call: Call) -> Self {
+        Self { id: CommandId::random(), call }
+    }
+}
+
+/// What a client can ask.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Call {
     /// Sessions, newest first. Reply: `sessions`.
     List {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Archived ones, others, or (absent) both.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
@@ -49,22 +77,16 @@ pub enum ClientFrame {
     },
     /// The session whose id begins or ends with these characters. Reply: `resolved`.
     Resolve {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// At least 4 characters.
         prefix: String,
     },
     /// Make a session. Reply: `session`.
     Create {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// What it is made of.
         spec: Box<SessionSpec>,
     },
     /// Conversations that agents have kept by themselves, the newest first. Reply: `past`.
     Past {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Only of this agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
@@ -84,8 +106,6 @@ pub enum ClientFrame {
     /// Take up a conversation that an agent has kept: a session with what was said in it, or the one under which it
     /// lives already. Reply: `taken_up`.
     TakeUp {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
         past: String,
         /// Leave that one as it is: the agent goes on in a copy.
@@ -96,28 +116,14 @@ pub enum ClientFrame {
         spec: Box<SessionSpec>,
     },
     /// Have an agent put a conversation away in its own list, or take it out again. Reply: `past`, with that one.
-    ArchivePast {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
-        /// The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
-        past: String,
-        /// The agent that has kept it; any when empty.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        agent: String,
-        /// Away or out.
-        archived: bool,
-    },
+    ArchivePast(ArchivePast),
     /// Delete a session for good. Reply: `done`.
     Delete {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which.
         session: SessionId,
     },
     /// Join a session. Reply: `attached`, then its entries, a snapshot, and everything as it happens.
     Attach {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which.
         session: SessionId,
         /// From where.
@@ -128,27 +134,18 @@ pub enum ClientFrame {
     },
     /// Leave a session. Reply: `done`; no frame of that session follows it.
     Detach {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which.
         session: SessionId,
     },
     /// Read the daemon's log. Reply: `subscribed`, then its entries, a snapshot, and everything as it happens.
     Subscribe {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// From where.
         start: Start,
     },
     /// No longer. Reply: `done`.
-    Unsubscribe {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
-    },
+    Unsubscribe,
     /// Ask something of a session. Reply: `receipt`.
     Command {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Of which.
         session: SessionId,
         /// What.
@@ -156,15 +153,11 @@ pub enum ClientFrame {
     },
     /// The state of a session now, without joining it. Reply: `state`.
     State {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which.
         session: SessionId,
     },
     /// A page of a session's history. Reply: `history`.
     History {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Of which session.
         session: SessionId,
         /// Entries after this number.
@@ -182,8 +175,6 @@ pub enum ClientFrame {
     /// Files and folders below a session's folder, for completion in a prompt; operators only. What Git ignores and what is
     /// hidden is left out. Reply: `files`.
     Files {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Below the folder of which session.
         session: SessionId,
         /// What the path holds, in any case; at most 256 characters. Everything when empty.
@@ -196,8 +187,6 @@ pub enum ClientFrame {
     },
     /// What the agent really said at an entry; owners only. Reply: `raw`.
     Raw {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// In which session.
         session: SessionId,
         /// Which entry.
@@ -205,31 +194,23 @@ pub enum ClientFrame {
     },
     /// The environment a session's agent gets; owners only. Reply: `environment`.
     Environment {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which session.
         session: SessionId,
     },
     /// The agents there are. Reply: `agents`.
     Agents {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Look at each of them anew.
         #[serde(default)]
         probe: bool,
     },
     /// Who an agent is logged in as. Reply: `account`.
     Account {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which agent.
         agent: String,
     },
     /// Log an agent in, for everything that uses its home; owners only. Reply: `account`, once it is done or a person has to
     /// go on, on the page that `under_way` names.
     LogIn {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which agent.
         agent: String,
         /// How.
@@ -237,86 +218,37 @@ pub enum ClientFrame {
     },
     /// Log an agent out, for everything that uses its home; owners only. Reply: `account`.
     LogOut {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which agent.
         agent: String,
     },
     /// Make a token; owners only. Reply: `token`.
-    TokenCreate {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
-        /// What people call it.
-        name: String,
-        /// What it may do.
-        role: Role,
-        /// The sessions it is bound to; all when absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
-        sessions: Option<BTreeSet<SessionId>>,
-        /// For how many seconds it opens the door; for ever when absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
-        expires_in_seconds: Option<u64>,
-    },
+    TokenCreate(CreateToken),
     /// The tokens there are; owners only. Reply: `tokens`.
-    TokenList {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
-    },
+    TokenList,
     /// Make a token useless; owners only. Its connections are closed. Reply: `done`.
     TokenRevoke {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which.
         token: TokenId,
     },
     /// A one-time ticket with which a browser logs in as the sender. Reply: `ticket`.
-    TicketCreate {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
-    },
-    /// A one-time ticket for another device: a browser that logs in by it gets a token of its own, made at that moment. Works
-    /// for 5 minutes; owners only. Reply: `ticket`.
-    Pair {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
-        /// What people will call the device's token.
-        name: String,
-        /// What it may do.
-        role: Role,
-        /// The sessions it is bound to; all when absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
-        sessions: Option<BTreeSet<SessionId>>,
-        /// For how many seconds from the login on it opens the door; for ever when absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
-        expires_in_seconds: Option<u64>,
-    },
+    TicketCreate,
+    /// A one-time ticket for another device: a browser that logs in by it gets a token of its own, made at that moment, whose
+    /// time runs from then on. Works for 5 minutes; owners only. Reply: `ticket`.
+    Pair(CreateToken),
     /// The browsers that are logged in; owners only. Reply: `browsers`.
-    BrowserList {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
-    },
+    BrowserList,
     /// Log a browser out; owners only. Its connections are closed. Reply: `done`.
     BrowserLogOut {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
         /// Which.
         browser: String,
     },
     /// Are you there? Reply: `pong`.
-    Ping {
-        #[expect(missing_docs, reason = "the id of the frame")]
-        id: CommandId,
-    },
+    Ping,
 }
 
-impl ClientFrame {
-    /// Every frame's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 30] = [
-        "hello",
+impl Call {
+    /// Every call's name on the wire, in the order of the enum.
+    pub const NAMES: [&'static str; 29] = [
         "list",
         "resolve",
         "create",
@@ -348,40 +280,10 @@ impl ClientFrame {
         "ping",
     ];
 
-    /// Its id; `hello` has none.
-    pub fn id(&self) -> Option<&CommandId> {
-        match self {
-            Self::Hello { .. } => None,
-            Self::List { id, .. }
-            | Self::Resolve { id, .. }
-            | Self::Create { id, .. }
-            | Self::Past { id, .. }
-            | Self::TakeUp { id, .. }
-            | Self::ArchivePast { id, .. }
-            | Self::Delete { id, .. }
-            | Self::Attach { id, .. }
-            | Self::Detach { id, .. }
-            | Self::Subscribe { id, .. }
-            | Self::Unsubscribe { id }
-            | Self::Command { id, .. }
-            | Self::State { id, .. }
-            | Self::History { id, .. }
-            | Self::Files { id, .. }
-            | Self::Raw { id, .. }
-            | Self::Environment { id, .. }
-            | Self::Agents { id, .. }
-            | Self::Account { id, .. }
-            | Self::LogIn { id, .. }
-            | Self::LogOut { id, .. }
-            | Self::TokenCreate { id, .. }
-            | Self::TokenList { id }
-            | Self::TokenRevoke { id, .. }
-            | Self::TicketCreate { id }
-            | Self::Pair { id, .. }
-            | Self::BrowserList { id }
-            | Self::BrowserLogOut { id, .. }
-            | Self::Ping { id } => Some(id),
-        }
+    /// Whether the same call may be made again when nobody knows whether the first one arrived. Those that change something
+    /// are done at most once under their id, or come to the same twice; of these, a second would be made.
+    pub fn may_be_repeated(&self) -> bool {
+        !matches!(self, Self::TokenCreate(_) | Self::Pair(_) | Self::TicketCreate | Self::LogIn { .. })
     }
 
     /// The session it is about, where it is about one.
@@ -396,27 +298,26 @@ impl ClientFrame {
             | Self::Files { session, .. }
             | Self::Raw { session, .. }
             | Self::Environment { session, .. } => Some(*session),
-            Self::Hello { .. }
-            | Self::List { .. }
+            Self::List { .. }
             | Self::Resolve { .. }
             | Self::Create { .. }
             | Self::Past { .. }
             | Self::TakeUp { .. }
-            | Self::ArchivePast { .. }
+            | Self::ArchivePast(_)
             | Self::Subscribe { .. }
-            | Self::Unsubscribe { .. }
+            | Self::Unsubscribe
             | Self::Agents { .. }
             | Self::Account { .. }
             | Self::LogIn { .. }
             | Self::LogOut { .. }
-            | Self::TokenCreate { .. }
-            | Self::TokenList { .. }
+            | Self::TokenCreate(_)
+            | Self::TokenList
             | Self::TokenRevoke { .. }
-            | Self::TicketCreate { .. }
-            | Self::Pair { .. }
-            | Self::BrowserList { .. }
+            | Self::TicketCreate
+            | Self::Pair(_)
+            | Self::BrowserList
             | Self::BrowserLogOut { .. }
-            | Self::Ping { .. } => None,
+            | Self::Ping => None,
         }
     }
 }

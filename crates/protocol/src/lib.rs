@@ -11,7 +11,9 @@ mod log;
 pub mod schema;
 mod server;
 
-pub use client::{ArchivePast, ClientFrame, ClientInfo, CreateSession, CreateToken, SendCommand, TakeUpPast};
+pub use client::{
+    ArchivePast, Call, ClientFrame, ClientInfo, CreateSession, CreateToken, Greeting, SendCommand, TakeUpPast,
+};
 pub use log::LogFrame;
 pub use server::{
     AgentsRunning, BrowserInfo, ClosingReason, Limits, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You,

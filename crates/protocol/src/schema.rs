@@ -11,14 +11,15 @@ use serde_json::{Value, json};
 use ts_rs::{Config, TS, TypeVisitor};
 
 use crate::{
-    ArchivePast, ClientFrame, CreateSession, CreateToken, LogFrame, PROTOCOL, ReplyBody, SendCommand,
-    ServerFrame, TakeUpPast,
+    ArchivePast, Call, ClientFrame, CreateSession, CreateToken, Greeting, LogFrame, PROTOCOL, ReplyBody,
+    SendCommand, ServerFrame, TakeUpPast,
 };
 
 /// JSON Schema of every frame.
 pub fn json_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    let [client, server, log] = [
+    let [greeting, client, server, log] = [
+        generator.subschema_for::<Greeting>(),
         generator.subschema_for::<ClientFrame>(),
         generator.subschema_for::<ServerFrame>(),
         generator.subschema_for::<LogFrame>(),
@@ -30,7 +31,7 @@ pub fn json_schema() -> Value {
         "title": "The native protocol of Portolan",
         "description": "One frame. docs/protocol.md says what they mean. Readers ignore what they do not know.",
         "x-protocol": PROTOCOL,
-        "anyOf": [client, server, log],
+        "anyOf": [greeting, client, server, log],
         "$defs": definitions,
     })
 }
@@ -62,10 +63,12 @@ impl TypeVisitor for Declarations {
 pub fn typescript() -> String {
     let config = Config::new().with_large_int("number");
     let mut all = Declarations { config, seen: HashSet::new(), by_name: BTreeMap::new() };
+    all.visit::<Greeting>();
     all.visit::<ClientFrame>();
     all.visit::<ServerFrame>();
     all.visit::<LogFrame>();
     // Part of other types' text only, and worth a name of their own.
+    all.visit::<Call>();
     all.visit::<ReplyBody>();
     all.visit::<Refusal>();
     all.visit::<Stage>();
@@ -126,9 +129,18 @@ mod tests {
     #[test]
     fn no_type_in_the_typescript_is_left_undeclared() {
         let text = typescript();
-        for name in
-            ["ClientFrame", "ServerFrame", "LogFrame", "ReplyBody", "Event", "DaemonEvent", "State", "Action"]
-        {
+        for name in [
+            "Greeting",
+            "ClientFrame",
+            "Call",
+            "ServerFrame",
+            "LogFrame",
+            "ReplyBody",
+            "Event",
+            "DaemonEvent",
+            "State",
+            "Action",
+        ] {
             assert!(text.contains(&format!("export type {name} =")), "no `{name}`");
         }
         assert!(!text.contains("bigint"), "a number on the wire is a JavaScript number");

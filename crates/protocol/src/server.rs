@@ -151,6 +151,11 @@ pub struct ServerInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub now: Option<Millis>,
+    /// Another one than before means that the server's logs were replaced, as by a backup: numbers of entries from before
+    /// mean nothing, and a client starts from a snapshot. Absent where the server does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub incarnation: Option<String>,
 }
 
 /// Who the server takes a client for.

@@ -11,6 +11,7 @@ import { Lost, Refused } from "./errors.ts";
 import { freshId } from "./ids.ts";
 import type {
   Action,
+  Call,
   ClientFrame,
   DaemonFrame,
   DaemonSnapshotFrame,
@@ -57,6 +58,8 @@ export interface ConnectionOptions {
   onState?: (state: LinkState) => void;
   /** Called with every frame's arrival; the default handles it at once. A page batches by animation frame. */
   schedule?: (work: () => void) => void;
+  /** The server's logs were replaced, as by a backup: nothing that was read before counts. The connection has ended. */
+  onReplaced?: () => void;
 }
 
 /** What a reader of a session is told. */
@@ -77,15 +80,9 @@ export interface DaemonListener {
 
 type Frame = ServerFrame | EntryFrame | SnapshotFrame | DaemonFrame | DaemonSnapshotFrame;
 type Reply<Kind extends ReplyBody["reply"]> = Extract<ReplyBody, { reply: Kind }>;
-/** A frame that is answered, without its id. */
-export type Question = ClientFrame extends infer Each
-  ? Each extends { id: string }
-    ? Omit<Each, "id">
-    : never
-  : never;
 
 interface Waiting {
-  frame: Question & { id: string };
+  frame: ClientFrame;
   /** Sent again after a lost connection, under the same id. */
   again: boolean;
   resolve(reply: ReplyBody): void;
@@ -133,6 +130,8 @@ export class Connection {
   #silence: ReturnType<typeof setTimeout> | undefined;
   #pong: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
+  /** Of the server that was greeted first. */
+  #incarnation: string | undefined;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -173,8 +172,8 @@ export class Connection {
   }
 
   /** Asks something that may be asked twice without harm. It fails with `Lost` when the connection goes. */
-  ask<Kind extends ReplyBody["reply"]>(kind: Kind, frame: Question): Promise<Reply<Kind>> {
-    return this.#send(kind, { ...frame, id: freshId() } as Waiting["frame"], false);
+  ask<Kind extends ReplyBody["reply"]>(kind: Kind, call: Call): Promise<Reply<Kind>> {
+    return this.#send(kind, { ...call, id: freshId() }, false);
   }
 
   /**
@@ -445,6 +444,14 @@ export class Connection {
   #welcomed(frame: Extract<ServerFrame, { type: "welcome" }>): void {
     this.#tries = 0;
     this.#neverOpened = 0;
+    const { incarnation } = frame.server;
+    if (this.#incarnation !== undefined && incarnation !== undefined && incarnation !== this.#incarnation) {
+      this.close();
+      this.#become({ is: "ended", why: "The server's records were replaced. Reload the page." });
+      this.#options.onReplaced?.();
+      return;
+    }
+    this.#incarnation = incarnation ?? this.#incarnation;
     const unanswered = [...this.#waiting.values()];
     this.#become({ is: "online", you: frame.you, version: frame.server.version });
     this.#subscribe();

@@ -511,6 +511,164 @@ address?: string,
 user_agent?: string, };
 
 /**
+ * What a client can ask.
+ */
+export type Call = { "type": "list",
+/**
+ * Archived ones, others, or (absent) both.
+ */
+archived?: boolean,
+/**
+ * Only those older than this one, for the next page.
+ */
+before?: SessionId,
+/**
+ * At most so many; 100 when absent, 1,000 at most.
+ */
+limit?: number, } | { "type": "resolve",
+/**
+ * At least 4 characters.
+ */
+prefix: string, } | { "type": "create",
+/**
+ * What it is made of.
+ */
+spec: SessionSpec, } | { "type": "past",
+/**
+ * Only of this agent.
+ */
+agent?: string,
+/**
+ * Only those held in this folder or below it.
+ */
+cwd?: string,
+/**
+ * Those that the agent has put away, instead of the others.
+ */
+archived?: boolean,
+/**
+ * At most so many; 100 when absent, 1,000 at most.
+ */
+limit?: number, } | { "type": "take_up",
+/**
+ * The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
+ */
+past: string,
+/**
+ * Leave that one as it is: the agent goes on in a copy.
+ */
+copy?: boolean,
+/**
+ * What the session is made of beside. An empty `agent` is any that has the conversation; without `cwd` it is
+ * the folder that the conversation was held in.
+ */
+spec: SessionSpec, } | { "type": "archive_past" } & ArchivePast | { "type": "delete",
+/**
+ * Which.
+ */
+session: SessionId, } | { "type": "attach",
+/**
+ * Which.
+ */
+session: SessionId,
+/**
+ * From where.
+ */
+start: Start,
+/**
+ * Only finished items, no deltas.
+ */
+items_only?: boolean, } | { "type": "detach",
+/**
+ * Which.
+ */
+session: SessionId, } | { "type": "subscribe",
+/**
+ * From where.
+ */
+start: Start, } | { "type": "unsubscribe" } | { "type": "command",
+/**
+ * Of which.
+ */
+session: SessionId,
+/**
+ * What.
+ */
+command: Action, } | { "type": "state",
+/**
+ * Which.
+ */
+session: SessionId, } | { "type": "history",
+/**
+ * Of which session.
+ */
+session: SessionId,
+/**
+ * Entries after this number.
+ */
+after: Seq,
+/**
+ * Up to this number; the newest when absent.
+ */
+upto?: Seq,
+/**
+ * At most so many; 1,000 at most.
+ */
+limit?: number, } | { "type": "files",
+/**
+ * Below the folder of which session.
+ */
+session: SessionId,
+/**
+ * What the path holds, in any case; at most 256 characters. Everything when empty.
+ */
+query?: string,
+/**
+ * At most so many; 20 when absent, 100 at most.
+ */
+limit?: number, } | { "type": "raw",
+/**
+ * In which session.
+ */
+session: SessionId,
+/**
+ * Which entry.
+ */
+seq: Seq, } | { "type": "environment",
+/**
+ * Which session.
+ */
+session: SessionId, } | { "type": "agents",
+/**
+ * Look at each of them anew.
+ */
+probe: boolean, } | { "type": "account",
+/**
+ * Which agent.
+ */
+agent: string, } | { "type": "log_in",
+/**
+ * Which agent.
+ */
+agent: string,
+/**
+ * How.
+ */
+with: LogIn, } | { "type": "log_out",
+/**
+ * Which agent.
+ */
+agent: string, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
+/**
+ * Which.
+ */
+token: TokenId, } | { "type": "ticket_create" } | { "type": "pair" } & CreateToken | { "type": "browser_list" } | { "type": "browser_log_out",
+/**
+ * Which.
+ */
+browser: string, } | { "type": "ping" };
+
+/**
  * What an agent can do, known before a session exists and refined once it runs.
  */
 export type Capabilities = {
@@ -672,22 +830,14 @@ label: string,
 description?: string, };
 
 /**
- * From the client. Every frame but `hello` has an id made by the client, which the reply repeats. For
- * `command` and `create` the id is also the key under which the thing is done at most once.
+ * Every other frame from the client: a call, under an id that the reply repeats.
  */
-export type ClientFrame = { "type": "hello",
+export type ClientFrame = {
 /**
- * The highest protocol version the client speaks.
+ * Made by the client. For `command`, `create` and `take_up` it is also the key under which the thing is done at most
+ * once.
  */
-protocol: number,
-/**
- * Who it is.
- */
-client: ClientInfo,
-/**
- * Browsers only: the key from origin storage that goes with the cookie.
- */
-key?: string, } | { "type": "list", id: CommandId,
+id: CommandId, } & ({ "type": "list",
 /**
  * Archived ones, others, or (absent) both.
  */
@@ -699,15 +849,15 @@ before?: SessionId,
 /**
  * At most so many; 100 when absent, 1,000 at most.
  */
-limit?: number, } | { "type": "resolve", id: CommandId,
+limit?: number, } | { "type": "resolve",
 /**
  * At least 4 characters.
  */
-prefix: string, } | { "type": "create", id: CommandId,
+prefix: string, } | { "type": "create",
 /**
  * What it is made of.
  */
-spec: SessionSpec, } | { "type": "past", id: CommandId,
+spec: SessionSpec, } | { "type": "past",
 /**
  * Only of this agent.
  */
@@ -723,7 +873,7 @@ archived?: boolean,
 /**
  * At most so many; 100 when absent, 1,000 at most.
  */
-limit?: number, } | { "type": "take_up", id: CommandId,
+limit?: number, } | { "type": "take_up",
 /**
  * The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
  */
@@ -736,23 +886,11 @@ copy?: boolean,
  * What the session is made of beside. An empty `agent` is any that has the conversation; without `cwd` it is
  * the folder that the conversation was held in.
  */
-spec: SessionSpec, } | { "type": "archive_past", id: CommandId,
-/**
- * The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
- */
-past: string,
-/**
- * The agent that has kept it; any when empty.
- */
-agent?: string,
-/**
- * Away or out.
- */
-archived: boolean, } | { "type": "delete", id: CommandId,
+spec: SessionSpec, } | { "type": "archive_past" } & ArchivePast | { "type": "delete",
 /**
  * Which.
  */
-session: SessionId, } | { "type": "attach", id: CommandId,
+session: SessionId, } | { "type": "attach",
 /**
  * Which.
  */
@@ -764,15 +902,15 @@ start: Start,
 /**
  * Only finished items, no deltas.
  */
-items_only?: boolean, } | { "type": "detach", id: CommandId,
+items_only?: boolean, } | { "type": "detach",
 /**
  * Which.
  */
-session: SessionId, } | { "type": "subscribe", id: CommandId,
+session: SessionId, } | { "type": "subscribe",
 /**
  * From where.
  */
-start: Start, } | { "type": "unsubscribe", id: CommandId, } | { "type": "command", id: CommandId,
+start: Start, } | { "type": "unsubscribe" } | { "type": "command",
 /**
  * Of which.
  */
@@ -780,11 +918,11 @@ session: SessionId,
 /**
  * What.
  */
-command: Action, } | { "type": "state", id: CommandId,
+command: Action, } | { "type": "state",
 /**
  * Which.
  */
-session: SessionId, } | { "type": "history", id: CommandId,
+session: SessionId, } | { "type": "history",
 /**
  * Of which session.
  */
@@ -800,7 +938,7 @@ upto?: Seq,
 /**
  * At most so many; 1,000 at most.
  */
-limit?: number, } | { "type": "files", id: CommandId,
+limit?: number, } | { "type": "files",
 /**
  * Below the folder of which session.
  */
@@ -812,7 +950,7 @@ query?: string,
 /**
  * At most so many; 20 when absent, 100 at most.
  */
-limit?: number, } | { "type": "raw", id: CommandId,
+limit?: number, } | { "type": "raw",
 /**
  * In which session.
  */
@@ -820,19 +958,19 @@ session: SessionId,
 /**
  * Which entry.
  */
-seq: Seq, } | { "type": "environment", id: CommandId,
+seq: Seq, } | { "type": "environment",
 /**
  * Which session.
  */
-session: SessionId, } | { "type": "agents", id: CommandId,
+session: SessionId, } | { "type": "agents",
 /**
  * Look at each of them anew.
  */
-probe: boolean, } | { "type": "account", id: CommandId,
+probe: boolean, } | { "type": "account",
 /**
  * Which agent.
  */
-agent: string, } | { "type": "log_in", id: CommandId,
+agent: string, } | { "type": "log_in",
 /**
  * Which agent.
  */
@@ -840,51 +978,19 @@ agent: string,
 /**
  * How.
  */
-with: LogIn, } | { "type": "log_out", id: CommandId,
+with: LogIn, } | { "type": "log_out",
 /**
  * Which agent.
  */
-agent: string, } | { "type": "token_create", id: CommandId,
-/**
- * What people call it.
- */
-name: string,
-/**
- * What it may do.
- */
-role: Role,
-/**
- * The sessions it is bound to; all when absent.
- */
-sessions?: Array<SessionId>,
-/**
- * For how many seconds it opens the door; for ever when absent.
- */
-expires_in_seconds?: number, } | { "type": "token_list", id: CommandId, } | { "type": "token_revoke", id: CommandId,
+agent: string, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
 /**
  * Which.
  */
-token: TokenId, } | { "type": "ticket_create", id: CommandId, } | { "type": "pair", id: CommandId,
-/**
- * What people will call the device's token.
- */
-name: string,
-/**
- * What it may do.
- */
-role: Role,
-/**
- * The sessions it is bound to; all when absent.
- */
-sessions?: Array<SessionId>,
-/**
- * For how many seconds from the login on it opens the door; for ever when absent.
- */
-expires_in_seconds?: number, } | { "type": "browser_list", id: CommandId, } | { "type": "browser_log_out", id: CommandId,
+token: TokenId, } | { "type": "ticket_create" } | { "type": "pair" } & CreateToken | { "type": "browser_list" } | { "type": "browser_log_out",
 /**
  * Which.
  */
-browser: string, } | { "type": "ping", id: CommandId, };
+browser: string, } | { "type": "ping" });
 
 /**
  * Who a client is.
@@ -1766,6 +1872,23 @@ at?: Seq, };
  * Which start of the agent within its session: 1 for the first process, one more for each after it.
  */
 export type Generation = number;
+
+/**
+ * The first frame. Nothing else is answered before it.
+ */
+export type Greeting = { "type": "hello",
+/**
+ * The highest protocol version the client speaks.
+ */
+protocol: number,
+/**
+ * Who it is.
+ */
+client: ClientInfo,
+/**
+ * Browsers only: the key from origin storage that goes with the cookie.
+ */
+key?: string, };
 
 /**
  * A hook the agent calls back for: an event name and what it must match.
@@ -2799,7 +2922,12 @@ version: string,
 /**
  * Its clock, when it greeted: ages are told by it, whatever the client's own clock says.
  */
-now?: Millis, };
+now?: Millis,
+/**
+ * Another one than before means that the server's logs were replaced, as by a backup: numbers of entries from before
+ * mean nothing, and a client starts from a snapshot. Absent where the server does not know.
+ */
+incarnation?: string, };
 
 /**
  * A session of Portolan. Time-ordered, so that newer sessions sort after older ones.

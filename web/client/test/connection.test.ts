@@ -23,9 +23,9 @@ class Wire implements Socket {
   say(frame: unknown) {
     this.onmessage?.({ data: JSON.stringify(frame) });
   }
-  welcome() {
+  welcome(incarnation = "first") {
     this.onopen?.();
-    this.say(WELCOME);
+    this.say({ ...WELCOME, server: { ...WELCOME.server, incarnation } });
   }
   attached() {
     this.say({ type: "reply", id: this.idOf("attach"), reply: "attached", session: SESSION });
@@ -39,12 +39,14 @@ class Wire implements Socket {
 let wires: Wire[];
 let states: LinkState["is"][];
 let connection: Connection;
+let replaced: number;
 const wire = () => wires.at(-1) as Wire;
 
 beforeEach(() => {
   vi.useFakeTimers();
   wires = [];
   states = [];
+  replaced = 0;
   connection = new Connection({
     url: "ws://127.0.0.1/ws",
     client: { name: "test", version: "1" },
@@ -54,6 +56,7 @@ beforeEach(() => {
       return made;
     },
     onState: (state) => states.push(state.is),
+    onReplaced: () => replaced++,
   });
   connection.connect();
 });
@@ -87,6 +90,17 @@ test("a question fails at once when the connection goes, and says that it may ha
 
 test("nothing is kept for later: without a connection a command is refused", async () => {
   await expect(connection.command(SESSION, { name: "stop" })).rejects.toEqual(new Lost(false));
+});
+
+test("a server whose logs were replaced is not read on from the number seen before", async () => {
+  wire().welcome("first");
+  connection.attach(SESSION, { tail: 50 }, { entry: () => {}, snapshot: () => {} });
+  wire().onclose?.({ code: 1012 });
+  await vi.advanceTimersByTimeAsync(1_000);
+  wire().welcome("second");
+  expect(replaced).toBe(1);
+  expect(states.at(-1)).toBe("ended");
+  expect(wire().idOf("attach")).toBeUndefined();
 });
 
 test("coming back reads on from the highest number seen", async () => {

@@ -7,7 +7,7 @@ use portolan_core::{
     ports::{PastPlace, Secret, SessionQuery},
     registry::{DaemonReader, PastListing, PastMove, Registry, SessionReader, TakeUp},
 };
-use portolan_protocol::{AgentsRunning, ClientFrame, ReplyBody, ServerFrame};
+use portolan_protocol::{AgentsRunning, ArchivePast, Call, ClientFrame, CreateToken, ReplyBody, ServerFrame};
 use serde::Serialize;
 
 use super::{Native, files};
@@ -49,18 +49,18 @@ fn running(registry: &Registry) -> AgentsRunning {
     AgentsRunning { running: count(running), limit: limit.map(count) }
 }
 
-/// Does what a frame asks for. Roles are checked by core, and here for what is the door's.
+/// Does what a frame asks for, under its id. Roles are checked by core, and here for what is the door's.
 pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame) -> Result<Answer, Refusal> {
     let registry = &native.registry;
-    let body = match frame {
-        ClientFrame::Hello { .. } => return Err(invalid("hello has been said already")),
-        ClientFrame::List { archived, before, limit, .. } => {
+    let ClientFrame { id, call } = frame;
+    let body = match call {
+        Call::List { archived, before, limit } => {
             let limit = limited(limit, LIST)?;
             let query = SessionQuery { archived, live: false, before, limit };
             let sessions = registry.list(who, query).await?;
             ReplyBody::Sessions { sessions, agents: who.sessions.is_none().then(|| running(registry)) }
         }
-        ClientFrame::Resolve { prefix, .. } => {
+        Call::Resolve { prefix } => {
             if prefix.len() < PART || prefix.len() > 36 {
                 return Err(invalid(format!(
                     "a session is named by its id, or by {PART} or more characters of its beginning or end"
@@ -68,77 +68,71 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             }
             ReplyBody::Resolved { session: registry.resolve(who, &prefix).await? }
         }
-        ClientFrame::Create { id, spec } => {
-            ReplyBody::Session { session: registry.create(who, id, *spec).await? }
-        }
-        ClientFrame::Past { agent, cwd, archived, limit, .. } => {
+        Call::Create { spec } => ReplyBody::Session { session: registry.create(who, id, *spec).await? },
+        Call::Past { agent, cwd, archived, limit } => {
             let place = PastPlace::when_archived(archived);
             let listing = PastListing { agent, cwd, place, limit: limited(limit, LIST)? };
             ReplyBody::Past { past: registry.past(who, listing).await? }
         }
-        ClientFrame::TakeUp { id, past, copy, spec } => {
+        Call::TakeUp { past, copy, spec } => {
             let taken = registry.take_up(who, id, TakeUp { past, copy, spec: *spec }).await?;
             ReplyBody::TakenUp { session: taken.session, already: taken.already }
         }
-        ClientFrame::ArchivePast { past, agent, archived, .. } => {
+        Call::ArchivePast(ArchivePast { past, agent, archived }) => {
             let place = PastPlace::when_archived(archived);
             ReplyBody::Past { past: vec![registry.move_past(who, PastMove { agent, past, place }).await?] }
         }
-        ClientFrame::Delete { session, .. } => {
+        Call::Delete { session } => {
             registry.delete(who, session).await?;
             ReplyBody::Done
         }
-        ClientFrame::Attach { session, start, items_only, .. } => {
+        Call::Attach { session, start, items_only } => {
             let mode = if items_only { Mode::Items } else { Mode::Every };
             let reader = registry.attach(who, session, start, mode).await?;
             return Ok(Answer::Attached(session, Box::new(reader)));
         }
-        ClientFrame::Detach { session, .. } => return Ok(Answer::Detached(session)),
-        ClientFrame::Subscribe { start, .. } => {
+        Call::Detach { session } => return Ok(Answer::Detached(session)),
+        Call::Subscribe { start } => {
             return Ok(Answer::Subscribed(Box::new(registry.watch(who, start).await?)));
         }
-        ClientFrame::Unsubscribe { .. } => return Ok(Answer::Unsubscribed),
-        ClientFrame::Command { id, session, command } => {
+        Call::Unsubscribe => return Ok(Answer::Unsubscribed),
+        Call::Command { session, command } => {
             ReplyBody::Receipt { receipt: registry.submit(who, session, id, command).await? }
         }
-        ClientFrame::State { session, .. } => {
+        Call::State { session } => {
             let snapshot = registry.snapshot(who, session).await?;
             ReplyBody::State { seq: snapshot.seq, state: Box::new((*snapshot.state).clone()) }
         }
-        ClientFrame::History { session, after, upto, limit, .. } => {
+        Call::History { session, after, upto, limit } => {
             let limit = limited(limit, PAGE)?;
             let entries = registry.history(who, session, after, upto, limit).await?;
             return Ok(Answer::History(first_bytes(entries)));
         }
-        ClientFrame::Files { session, query, limit, .. } => {
+        Call::Files { session, query, limit } => {
             who.may(Role::Operator, session)?;
             let folder = registry.snapshot(who, session).await?.state.summary.cwd.clone();
             let found = files::find(folder, query, limited(limit, files::LIST)?).await?;
             ReplyBody::Files { files: found.files, truncated: found.truncated }
         }
-        ClientFrame::Raw { session, seq, .. } => {
+        Call::Raw { session, seq } => {
             let raw = registry.raw(who, session, seq).await?;
             ReplyBody::Raw { text: raw.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()) }
         }
-        ClientFrame::Environment { session, .. } => {
+        Call::Environment { session } => {
             ReplyBody::Environment { variables: registry.environment(who, session).await? }
         }
-        ClientFrame::Agents { probe: false, .. } => ReplyBody::Agents { agents: registry.agents_for(who) },
-        ClientFrame::Agents { probe: true, .. } => {
+        Call::Agents { probe: false } => ReplyBody::Agents { agents: registry.agents_for(who) },
+        Call::Agents { probe: true } => {
             // Looking starts programs; a viewer reads.
             who.may_daemon(Role::Operator)?;
             ReplyBody::Agents { agents: registry.probe().await }
         }
-        ClientFrame::Account { agent, .. } => {
-            ReplyBody::Account { account: registry.account(who, &agent).await? }
-        }
-        ClientFrame::LogIn { agent, with, .. } => {
+        Call::Account { agent } => ReplyBody::Account { account: registry.account(who, &agent).await? },
+        Call::LogIn { agent, with } => {
             ReplyBody::Account { account: registry.log_in(who, &agent, with).await? }
         }
-        ClientFrame::LogOut { agent, .. } => {
-            ReplyBody::Account { account: registry.log_out(who, &agent).await? }
-        }
-        ClientFrame::TokenCreate { name, role, sessions, expires_in_seconds, .. } => {
+        Call::LogOut { agent } => ReplyBody::Account { account: registry.log_out(who, &agent).await? },
+        Call::TokenCreate(CreateToken { name, role, sessions, expires_in_seconds }) => {
             who.may_daemon(Role::Owner)?;
             native.tokens.is_free(&name)?;
             let expires_at = expires_in_seconds.map(|seconds| {
@@ -150,21 +144,21 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             note(native, who, DaemonEvent::TokenCreated { token: id, name, role }).await;
             ReplyBody::Token { token, secret: Secret::new(secret) }
         }
-        ClientFrame::TokenList { .. } => {
+        Call::TokenList => {
             who.may_daemon(Role::Owner)?;
             ReplyBody::Tokens { tokens: native.tokens.list() }
         }
-        ClientFrame::TokenRevoke { token, .. } => {
+        Call::TokenRevoke { token } => {
             who.may_daemon(Role::Owner)?;
             native.tokens.revoke(&token).await?;
             note(native, who, DaemonEvent::TokenRevoked { token }).await;
             ReplyBody::Done
         }
-        ClientFrame::TicketCreate { .. } => {
+        Call::TicketCreate => {
             let (ticket, expires_at) = native.ticket(who)?;
             ReplyBody::Ticket { ticket: Secret::new(ticket), expires_at }
         }
-        ClientFrame::Pair { name, role, sessions, expires_in_seconds, .. } => {
+        Call::Pair(CreateToken { name, role, sessions, expires_in_seconds }) => {
             who.may_daemon(Role::Owner)?;
             let device = Device {
                 name,
@@ -176,17 +170,17 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             let (ticket, expires_at) = native.keeper.tickets().create_for(who, device)?;
             ReplyBody::Ticket { ticket: Secret::new(ticket), expires_at }
         }
-        ClientFrame::BrowserList { .. } => {
+        Call::BrowserList => {
             who.may_daemon(Role::Owner)?;
             ReplyBody::Browsers { browsers: native.keeper.tickets().browsers() }
         }
-        ClientFrame::BrowserLogOut { browser, .. } => {
+        Call::BrowserLogOut { browser } => {
             who.may_daemon(Role::Owner)?;
             native.keeper.tickets().log_out(&browser).await?;
             note(native, who, DaemonEvent::LoggedOut { browser: Some(browser) }).await;
             ReplyBody::Done
         }
-        ClientFrame::Ping { .. } => ReplyBody::Pong,
+        Call::Ping => ReplyBody::Pong,
     };
     Ok(Answer::Reply(Box::new(body)))
 }

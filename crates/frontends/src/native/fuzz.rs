@@ -4,11 +4,11 @@
 use axum::{body::Body, extract::FromRequest as _};
 use futures_util::FutureExt as _;
 use portolan_core::{Action, RefusalCode, SessionSpec};
-use portolan_protocol::{ClientFrame, CreateSession, CreateToken, SendCommand};
+use portolan_protocol::{CreateSession, CreateToken, Greeting, SendCommand};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    parse::{client_name, parse},
+    parse::{client_name, parse, parse_greeting},
     rest::{AgentsQuery, EntriesQuery, ListQuery, query_of},
     socket::{Inbound, Received, Violation},
 };
@@ -16,12 +16,12 @@ use crate::door::JsonBody;
 
 /// A text by WebSocket: a frame that is written as it was read, or an error that says what is wrong.
 pub fn frame(data: &[u8]) {
+    if let Ok(Greeting::Hello { client, .. }) = parse_greeting(data) {
+        let name = client_name(&client.name);
+        assert!((1..=32).contains(&name.chars().count()) && !name.chars().any(char::is_control));
+    }
     match parse(data) {
         Ok(frame) => {
-            if let ClientFrame::Hello { client, .. } = &frame {
-                let name = client_name(&client.name);
-                assert!((1..=32).contains(&name.chars().count()) && !name.chars().any(char::is_control));
-            }
             let written = serde_json::to_vec(&frame).unwrap_or_default();
             assert_eq!(parse(&written), Ok(frame), "written and read back");
         }

@@ -40,6 +40,8 @@ pub struct Native {
     pub tokens: Arc<Tokens>,
     /// The version told to clients.
     pub version: String,
+    /// Told to clients: another one means that the logs were replaced. Absent where nobody knows.
+    pub incarnation: Option<String>,
     /// What is counted.
     pub metrics: Metrics,
     /// Cancel it once the registry has shut down: connections then say so, and close.

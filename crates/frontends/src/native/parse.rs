@@ -3,7 +3,8 @@
 //! A text that cannot be read costs its sender an `error` frame, never the connection: the next frame may be fine.
 
 use portolan_core::{CommandId, Refusal, RefusalCode};
-use portolan_protocol::ClientFrame;
+use portolan_protocol::{Call, ClientFrame, Greeting};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::door::{JSON_DEPTH, json_depth_exceeds, reason};
@@ -18,17 +19,40 @@ pub struct Unreadable {
     pub refusal: Refusal,
 }
 
-/// Reads one frame.
+/// Reads the first frame.
+pub fn parse_greeting(text: &[u8]) -> Result<Greeting, Unreadable> {
+    read(
+        text,
+        Expected { names: &[Greeting::NAME], others: &Call::NAMES, why_not: "the first frame is `hello`" },
+    )
+}
+
+/// Reads any other frame.
 pub fn parse(text: &[u8]) -> Result<ClientFrame, Unreadable> {
+    read(
+        text,
+        Expected { names: &Call::NAMES, others: &[Greeting::NAME], why_not: "hello has been said already" },
+    )
+}
+
+/// Which frames can be read here.
+struct Expected {
+    names: &'static [&'static str],
+    /// Frames that are known and have their place elsewhere.
+    others: &'static [&'static str],
+    why_not: &'static str,
+}
+
+fn read<T: DeserializeOwned>(text: &[u8], expected: Expected) -> Result<T, Unreadable> {
     if json_depth_exceeds(text, JSON_DEPTH) {
         let message = format!("JSON nested deeper than {JSON_DEPTH} levels is not taken");
         return Err(Unreadable { id: None, refusal: Refusal::new(RefusalCode::Invalid, message) });
     }
-    serde_json::from_slice(text).map_err(|error| explain(text, &error))
+    serde_json::from_slice(text).map_err(|error| explain(text, expected, &error))
 }
 
-/// Says what is wrong with a text that is no frame. Reads it a second time, without any expectation.
-fn explain(text: &[u8], error: &serde_json::Error) -> Unreadable {
+/// Says what is wrong with a text that is no such frame. Reads it a second time, without any expectation.
+fn explain(text: &[u8], expected: Expected, error: &serde_json::Error) -> Unreadable {
     let invalid =
         |id, message: String| Unreadable { id, refusal: Refusal::new(RefusalCode::Invalid, message) };
     let Ok(value) = serde_json::from_slice::<Value>(text) else {
@@ -40,9 +64,10 @@ fn explain(text: &[u8], error: &serde_json::Error) -> Unreadable {
     let id = fields.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let message = match fields.get("type") {
         None => "a frame needs a `type`".into(),
-        Some(Value::String(name)) if ClientFrame::NAMES.contains(&name.as_str()) => {
+        Some(Value::String(name)) if expected.names.contains(&name.as_str()) => {
             format!("a frame `{name}` that cannot be read: {}", reason(error))
         }
+        Some(Value::String(name)) if expected.others.contains(&name.as_str()) => expected.why_not.into(),
         Some(Value::String(name)) => format!("unknown frame type `{}`", shorten(name)),
         Some(_) => "the `type` of a frame is a string".into(),
     };
@@ -102,7 +127,7 @@ mod tests {
     #[test]
     fn a_field_we_do_not_know_is_ignored() {
         let frame = parse(br#"{"type":"ping","id":"7","colour":"red"}"#).unwrap();
-        assert_eq!(frame, ClientFrame::Ping { id: "7".parse().unwrap() });
+        assert_eq!(frame, ClientFrame { id: "7".parse().unwrap(), call: Call::Ping });
     }
 
     #[test]
@@ -153,22 +178,32 @@ mod tests {
             }
             let text =
                 json!({"type": "command", "id": "7", "session": session, "command": command}).to_string();
-            let ClientFrame::Command { command, .. } = parse(text.as_bytes()).unwrap() else {
+            let Call::Command { command, .. } = parse(text.as_bytes()).unwrap().call else {
                 panic!("`{name}` is no command")
             };
             assert_eq!(command.name(), name);
         }
         for name in DAEMON_ACTIONS {
-            assert!(ClientFrame::NAMES.contains(&name), "`{name}` has no frame");
+            assert!(Call::NAMES.contains(&name), "`{name}` has no frame");
         }
     }
 
     #[test]
     fn the_list_of_frame_names_is_complete() {
         // The reader names all types it knows when it meets one that it does not.
-        let error = serde_json::from_str::<ClientFrame>(r#"{"type":"?"}"#).unwrap_err().to_string();
+        let error = serde_json::from_str::<Call>(r#"{"type":"?"}"#).unwrap_err().to_string();
         let known: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
-        assert_eq!(known, ClientFrame::NAMES);
+        assert_eq!(known, Call::NAMES);
+    }
+
+    #[test]
+    fn a_frame_in_the_wrong_place_is_told_its_place() {
+        let hello = br#"{"type":"hello","protocol":1,"client":{"name":"page"}}"#;
+        assert!(matches!(parse_greeting(hello), Ok(Greeting::Hello { protocol: 1, .. })));
+        assert_eq!(parse(hello).unwrap_err().refusal.message, "hello has been said already");
+        let early = parse_greeting(br#"{"type":"ping","id":"7"}"#).unwrap_err();
+        assert_eq!(early.id.map(String::from).as_deref(), Some("7"));
+        assert_eq!(early.refusal.message, "the first frame is `hello`");
     }
 
     #[test]

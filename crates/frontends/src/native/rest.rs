@@ -13,7 +13,8 @@ use portolan_core::{
     ports::{LogIn, SessionQuery, StoreHealth},
 };
 use portolan_protocol::{
-    ArchivePast, ClientFrame, CreateSession, CreateToken, NO_SUCH_PATH, ReplyBody, SendCommand, TakeUpPast,
+    ArchivePast, Call, ClientFrame, CreateSession, CreateToken, NO_SUCH_PATH, ReplyBody, SendCommand,
+    TakeUpPast,
 };
 use serde::{
     Deserialize, Deserializer,
@@ -34,16 +35,17 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 type Answered = Result<Response, Denied>;
 
-/// Answers a frame's question with a response.
-async fn ask(native: &Native, who: &Principal, frame: ClientFrame) -> Answered {
-    let result = answer(native, who, frame).await;
+/// Answers a call with a response.
+async fn ask(native: &Native, who: &Principal, call: Call) -> Answered {
+    ask_once(native, who, CommandId::random(), call).await
+}
+
+/// Answers a call with a response. What it changes is done at most once under this id.
+async fn ask_once(native: &Native, who: &Principal, id: CommandId, call: Call) -> Answered {
+    let result = answer(native, who, ClientFrame { id, call }).await;
     native.metrics.answered(result.as_ref().err().map(|refusal| refusal.code));
     let body = reply_body(&result?);
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
-}
-
-fn some_id() -> CommandId {
-    CommandId::random()
 }
 
 /// The session that a path names, by its id or by the beginning or end of it.
@@ -59,7 +61,7 @@ fn id_of(body: Option<CommandId>, headers: &HeaderMap) -> Result<CommandId, Deni
     if let Some(id) = body {
         return Ok(id);
     }
-    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(some_id()) };
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(CommandId::random()) };
     let key = key.to_str().ok().and_then(|key| key.parse().ok());
     key.ok_or_else(|| {
         let message = "an Idempotency-Key has 1 to 64 characters from A-Z a-z 0-9 . _ : -";
@@ -98,7 +100,7 @@ pub(super) struct ListQuery {
 
 pub(super) async fn list(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
     let ListQuery { archived, before, limit } = query_of(&uri)?;
-    ask(&native, &who, ClientFrame::List { id: some_id(), archived, before, limit }).await
+    ask(&native, &who, Call::List { archived, before, limit }).await
 }
 
 pub(super) async fn create(
@@ -108,7 +110,7 @@ pub(super) async fn create(
     JsonBody(CreateSession { id, spec }): JsonBody<CreateSession>,
 ) -> Answered {
     let id = id_of(id, &headers)?;
-    let mut response = ask(&native, &who, ClientFrame::Create { id, spec }).await?;
+    let mut response = ask_once(&native, &who, id, Call::Create { spec }).await?;
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
@@ -124,15 +126,15 @@ struct PastQuery {
 
 pub(super) async fn past(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
     let PastQuery { agent, cwd, archived, limit } = query_of(&uri)?;
-    ask(&native, &who, ClientFrame::Past { id: some_id(), agent, cwd, archived, limit }).await
+    ask(&native, &who, Call::Past { agent, cwd, archived, limit }).await
 }
 
 pub(super) async fn archive_past(
     State(native): State<Native>,
     Guest(who): Guest,
-    JsonBody(ArchivePast { past, agent, archived }): JsonBody<ArchivePast>,
+    JsonBody(asked): JsonBody<ArchivePast>,
 ) -> Answered {
-    ask(&native, &who, ClientFrame::ArchivePast { id: some_id(), past, agent, archived }).await
+    ask(&native, &who, Call::ArchivePast(asked)).await
 }
 
 pub(super) async fn take_up(
@@ -142,7 +144,7 @@ pub(super) async fn take_up(
     JsonBody(TakeUpPast { id, past, copy, spec }): JsonBody<TakeUpPast>,
 ) -> Answered {
     let id = id_of(id, &headers)?;
-    ask(&native, &who, ClientFrame::TakeUp { id, past, copy, spec }).await
+    ask_once(&native, &who, id, Call::TakeUp { past, copy, spec }).await
 }
 
 pub(super) async fn show(
@@ -166,7 +168,7 @@ pub(super) async fn delete(
     let session = session.parse().map_err(|_| {
         Refusal::new(RefusalCode::Invalid, "a session is deleted by its full id, not by a part of it")
     })?;
-    ask(&native, &who, ClientFrame::Delete { id: some_id(), session }).await
+    ask(&native, &who, Call::Delete { session }).await
 }
 
 pub(super) async fn state(
@@ -175,7 +177,7 @@ pub(super) async fn state(
     Path(session): Path<String>,
 ) -> Answered {
     let session = session_of(&native, &who, &session).await?;
-    ask(&native, &who, ClientFrame::State { id: some_id(), session }).await
+    ask(&native, &who, Call::State { session }).await
 }
 
 #[derive(Deserialize)]
@@ -194,7 +196,7 @@ pub(super) async fn entries(
 ) -> Answered {
     let EntriesQuery { after, upto, limit } = query_of(&uri)?;
     let session = session_of(&native, &who, &session).await?;
-    ask(&native, &who, ClientFrame::History { id: some_id(), session, after, upto, limit }).await
+    ask(&native, &who, Call::History { session, after, upto, limit }).await
 }
 
 #[derive(Deserialize)]
@@ -212,7 +214,7 @@ pub(super) async fn files(
 ) -> Answered {
     let FilesQuery { query, limit } = query_of(&uri)?;
     let session = session_of(&native, &who, &session).await?;
-    ask(&native, &who, ClientFrame::Files { id: some_id(), session, query, limit }).await
+    ask(&native, &who, Call::Files { session, query, limit }).await
 }
 
 pub(super) async fn raw(
@@ -225,7 +227,7 @@ pub(super) async fn raw(
         .map(Seq)
         .map_err(|_| Refusal::new(RefusalCode::Invalid, "an entry is named by its number"))?;
     let session = session_of(&native, &who, &session).await?;
-    ask(&native, &who, ClientFrame::Raw { id: some_id(), session, seq }).await
+    ask(&native, &who, Call::Raw { session, seq }).await
 }
 
 pub(super) async fn environment(
@@ -234,7 +236,7 @@ pub(super) async fn environment(
     Path(session): Path<String>,
 ) -> Answered {
     let session = session_of(&native, &who, &session).await?;
-    ask(&native, &who, ClientFrame::Environment { id: some_id(), session }).await
+    ask(&native, &who, Call::Environment { session }).await
 }
 
 pub(super) async fn command(
@@ -246,7 +248,7 @@ pub(super) async fn command(
 ) -> Answered {
     let id = id_of(id, &headers)?;
     let session = session_of(&native, &who, &session).await?;
-    let mut response = ask(&native, &who, ClientFrame::Command { id, session, command }).await?;
+    let mut response = ask_once(&native, &who, id, Call::Command { session, command }).await?;
     *response.status_mut() = StatusCode::ACCEPTED;
     Ok(response)
 }
@@ -259,7 +261,7 @@ pub(super) struct AgentsQuery {
 
 pub(super) async fn agents(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
     let AgentsQuery { probe } = query_of(&uri)?;
-    ask(&native, &who, ClientFrame::Agents { id: some_id(), probe }).await
+    ask(&native, &who, Call::Agents { probe }).await
 }
 
 pub(super) async fn account(
@@ -267,7 +269,7 @@ pub(super) async fn account(
     Guest(who): Guest,
     Path(agent): Path<String>,
 ) -> Answered {
-    ask(&native, &who, ClientFrame::Account { id: some_id(), agent }).await
+    ask(&native, &who, Call::Account { agent }).await
 }
 
 pub(super) async fn log_in(
@@ -276,7 +278,7 @@ pub(super) async fn log_in(
     Path(agent): Path<String>,
     JsonBody(with): JsonBody<LogIn>,
 ) -> Answered {
-    ask(&native, &who, ClientFrame::LogIn { id: some_id(), agent, with }).await
+    ask(&native, &who, Call::LogIn { agent, with }).await
 }
 
 pub(super) async fn log_out(
@@ -284,20 +286,19 @@ pub(super) async fn log_out(
     Guest(who): Guest,
     Path(agent): Path<String>,
 ) -> Answered {
-    ask(&native, &who, ClientFrame::LogOut { id: some_id(), agent }).await
+    ask(&native, &who, Call::LogOut { agent }).await
 }
 
 pub(super) async fn tokens(State(native): State<Native>, Guest(who): Guest) -> Answered {
-    ask(&native, &who, ClientFrame::TokenList { id: some_id() }).await
+    ask(&native, &who, Call::TokenList).await
 }
 
 pub(super) async fn create_token(
     State(native): State<Native>,
     Guest(who): Guest,
-    JsonBody(CreateToken { name, role, sessions, expires_in_seconds }): JsonBody<CreateToken>,
+    JsonBody(wanted): JsonBody<CreateToken>,
 ) -> Answered {
-    let frame = ClientFrame::TokenCreate { id: some_id(), name, role, sessions, expires_in_seconds };
-    let mut response = ask(&native, &who, frame).await?;
+    let mut response = ask(&native, &who, Call::TokenCreate(wanted)).await?;
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
@@ -311,11 +312,11 @@ pub(super) async fn revoke_token(
     // It may be the token by which it came.
     leaving.let_finish();
     let token: TokenId = token.parse().map_err(|_| Refusal::new(RefusalCode::NotFound, "no such token"))?;
-    ask(&native, &who, ClientFrame::TokenRevoke { id: some_id(), token }).await
+    ask(&native, &who, Call::TokenRevoke { token }).await
 }
 
 pub(super) async fn create_ticket(State(native): State<Native>, Guest(who): Guest) -> Answered {
-    let mut response = ask(&native, &who, ClientFrame::TicketCreate { id: some_id() }).await?;
+    let mut response = ask(&native, &who, Call::TicketCreate).await?;
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
@@ -323,16 +324,15 @@ pub(super) async fn create_ticket(State(native): State<Native>, Guest(who): Gues
 pub(super) async fn pair(
     State(native): State<Native>,
     Guest(who): Guest,
-    JsonBody(CreateToken { name, role, sessions, expires_in_seconds }): JsonBody<CreateToken>,
+    JsonBody(wanted): JsonBody<CreateToken>,
 ) -> Answered {
-    let frame = ClientFrame::Pair { id: some_id(), name, role, sessions, expires_in_seconds };
-    let mut response = ask(&native, &who, frame).await?;
+    let mut response = ask(&native, &who, Call::Pair(wanted)).await?;
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
 
 pub(super) async fn browsers(State(native): State<Native>, Guest(who): Guest) -> Answered {
-    ask(&native, &who, ClientFrame::BrowserList { id: some_id() }).await
+    ask(&native, &who, Call::BrowserList).await
 }
 
 pub(super) async fn log_browser_out(
@@ -343,7 +343,7 @@ pub(super) async fn log_browser_out(
 ) -> Answered {
     // It may be the browser by which it came.
     leaving.let_finish();
-    ask(&native, &who, ClientFrame::BrowserLogOut { id: some_id(), browser }).await
+    ask(&native, &who, Call::BrowserLogOut { browser }).await
 }
 
 /// There is nothing at this path.

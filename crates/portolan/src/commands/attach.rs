@@ -11,7 +11,7 @@ use std::{
 use crossterm::event::{Event as TerminalEvent, EventStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use indexmap::IndexMap;
-use portolan_client::{Client, Lost, frames::Inbound};
+use portolan_client::{Client, Error, Lost, frames::Inbound};
 use portolan_core::{
     Action, CommandId, Event, RequestId, SessionId,
     event::Content,
@@ -22,7 +22,7 @@ use portolan_core::{
     request::{Answer, Ask, Request, Scope},
     session::state::{State, Status},
 };
-use portolan_protocol::ClientFrame;
+use portolan_protocol::{Call, ClientFrame};
 
 use super::{
     Context,
@@ -79,15 +79,19 @@ fn deleted() {
 }
 
 /// Comes back after a lost connection, for as long as it takes.
-async fn come_back(client: &mut Client, session: SessionId, after: portolan_core::Seq, why: &str) {
+async fn come_back(client: &mut Client, session: SessionId, after: portolan_core::Seq, why: &str) -> Outcome {
     output::note(format!("connection lost ({why}); trying to come back"));
     let mut pause = Duration::from_millis(100);
     loop {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        if client.reconnect().await.is_ok() && client.attach(session, Start::After(after)).await.is_ok() {
-            output::note("connected again");
-            return;
+        match client.reconnect().await {
+            Ok(()) if client.attach(session, Start::After(after)).await.is_ok() => {
+                output::note("connected again");
+                return Ok(());
+            }
+            Err(error @ Error::Replaced) => return Err(error.into()),
+            Ok(()) | Err(_) => {}
         }
     }
 }
@@ -111,7 +115,7 @@ async fn frames(mut client: Client, session: SessionId) -> Outcome {
                 return Ok(());
             }
             Ok(_) => {}
-            Err(lost) => come_back(&mut client, session, seen, &lost.0).await,
+            Err(lost) => come_back(&mut client, session, seen, &lost.0).await?,
         }
     }
 }
@@ -135,7 +139,7 @@ async fn plain(mut client: Client, session: SessionId) -> Outcome {
             }
             Ok(_) => continue,
             Err(lost) => {
-                come_back(&mut client, session, transcript.seen(), &lost.0).await;
+                come_back(&mut client, session, transcript.seen(), &lost.0).await?;
                 continue;
             }
         };
@@ -417,7 +421,7 @@ impl Joined {
 
     async fn act(&mut self, command: Action) {
         let id = CommandId::random();
-        let frame = ClientFrame::Command { id: id.clone(), session: self.session, command };
+        let frame = ClientFrame { id: id.clone(), call: Call::Command { session: self.session, command } };
         self.unanswered.insert(id, frame.clone());
         if let Link::Up = self.link
             && let Err(lost) = self.client.send(&frame).await

@@ -21,7 +21,7 @@ use crate::{
     config::Settings,
     daemon::{assembly, dial_in},
     failure::{Exit, Failure, Outcome},
-    home::Home,
+    home::{Home, identity::Identity},
     output::{self, Format},
     terminal::clean,
 };
@@ -93,7 +93,10 @@ pub(super) async fn doctor(context: &Context, asked: Doctor) -> Outcome {
     let home = Home::find()?;
     let settings = configuration::settings(&home)?;
     let dial_in = listen(&settings).await?;
-    let agents = assembly::agents(&settings, &home, &dial_in)?;
+    // Where no daemon ever ran, a key of this look's own.
+    let key =
+        Identity::read(&home).map_or_else(|| uuid::Uuid::new_v4().simple().to_string(), |home| home.key);
+    let agents = assembly::agents(&settings, &key, &dial_in)?;
     let chosen = chosen(agents, asked.agent.as_deref())?;
     let mut reports = Vec::new();
     for agent in chosen {

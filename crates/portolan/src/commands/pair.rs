@@ -7,8 +7,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
 };
 
-use portolan_core::CommandId;
-use portolan_protocol::{ClientFrame, TokenInfo};
+use portolan_protocol::{CreateToken, TokenInfo};
 use qrcode::{EcLevel, QrCode, render::unicode::Dense1x2};
 use serde_json::json;
 
@@ -36,14 +35,13 @@ pub(super) async fn pair(context: &Context, asked: Pair) -> Outcome {
         Some(name) => name.trim().to_owned(),
         None => free_name(&client.token_list().await?),
     };
-    let frame = ClientFrame::Pair {
-        id: CommandId::random(),
+    let device = CreateToken {
         name: name.clone(),
         role: asked.role,
         sessions: (!bound.is_empty()).then_some(bound),
         expires_in_seconds: asked.expires.as_deref().map(inputs::seconds).transpose()?,
     };
-    let (ticket, expires_at) = client.pair(frame).await?;
+    let (ticket, expires_at) = client.pair(device).await?;
     client.close().await;
     let link = format!("{}/#ticket={ticket}", place.url);
     if context.format() == Format::Json {

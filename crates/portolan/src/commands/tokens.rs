@@ -2,8 +2,7 @@
 
 use std::{fs::File, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
 
-use portolan_core::CommandId;
-use portolan_protocol::{ClientFrame, TokenInfo};
+use portolan_protocol::{CreateToken, TokenInfo};
 use serde_json::json;
 
 use super::{Context, inputs};
@@ -31,8 +30,7 @@ pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
             for id in &sessions {
                 bound.insert(client.resolve(id).await?);
             }
-            let frame = ClientFrame::TokenCreate {
-                id: CommandId::random(),
+            let wanted = CreateToken {
                 name,
                 role,
                 sessions: (!bound.is_empty()).then_some(bound),
@@ -40,7 +38,7 @@ pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
             };
             // Before the token: one whose secret has no place to go would be lost.
             let place = file.map(Place::make).transpose()?;
-            let (token, secret) = client.token_create(frame).await?;
+            let (token, secret) = client.token_create(wanted).await?;
             client.close().await;
             created(context, &token, &secret, place)
         }

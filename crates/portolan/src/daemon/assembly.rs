@@ -27,22 +27,12 @@ use super::{
 use crate::{
     config::{self, Settings},
     failure::{Failure, Outcome},
-    home::Home,
+    home::{Home, identity::Identity},
     target::VERSION,
 };
 
-/// Names this home among others on the machine: what its agents' processes are marked with.
-pub(crate) fn home_key(home: &Home) -> String {
-    // FNV-1a: nothing secret, only short and the same every time.
-    let path = home.path().canonicalize().unwrap_or_else(|_| home.path().to_path_buf());
-    let hash = path.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
-}
-
 /// The door as the configuration wants it.
-pub(crate) fn door_settings(settings: &Settings, home: &Home) -> Outcome<DoorSettings> {
+pub(crate) fn door_settings(settings: &Settings, home: &Home, key: &str) -> Outcome<DoorSettings> {
     let listen = &settings.listen;
     let tls = match (&listen.tls_cert, &listen.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -58,7 +48,7 @@ pub(crate) fn door_settings(settings: &Settings, home: &Home) -> Outcome<DoorSet
         }
         _ => None,
     };
-    let key = home_key(home);
+    let key = key.to_owned();
     Ok(DoorSettings {
         listen: vec![ListenAddress::Tcp(listen.address), ListenAddress::Unix(home.socket())],
         tls,
@@ -98,10 +88,12 @@ impl Parts {
 pub(crate) async fn build(
     settings: &Settings,
     home: &Home,
+    identity: &mut Identity,
     door_settings: &DoorSettings,
 ) -> Outcome<(Parts, Notes)> {
     let clock = Clock::system();
     let store = open_store(settings, &home.database()).await?;
+    identity.keep_database(home)?;
     let failed = |error: portolan_core::ports::StoreError| Failure::new(error.to_string());
     let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await.map_err(failed)?;
     tokens.owner_secret_file(&home.token()).await.map_err(|error| Failure::new(error.to_string()))?;
@@ -120,7 +112,7 @@ pub(crate) async fn build(
         agents_at_once: settings.limits.agents_at_once(),
     };
     let dial_in = DialIn::new();
-    let agents = agents(settings, home, &dial_in)?;
+    let agents = agents(settings, &identity.key, &dial_in)?;
     let registry = Registry::open(store, agents, clock, policy).await.map_err(failed)?;
     let tools = agui::tools(&registry);
     let vouching = tools.clone();
@@ -131,6 +123,7 @@ pub(crate) async fn build(
         keeper: Arc::clone(&keeper),
         tokens,
         version: VERSION.into(),
+        incarnation: Some(identity.incarnation.clone()),
         metrics: Metrics::new(),
         stopping: CancellationToken::new(),
         connections: TaskTracker::new(),
@@ -190,8 +183,8 @@ pub(crate) fn catalogue(
 }
 
 /// The agents that are offered, each with what the configuration gives its sessions.
-pub(crate) fn agents(settings: &Settings, home: &Home, dial_in: &DialIn) -> Outcome<Vec<Arc<dyn Agent>>> {
-    let supervision = supervision(settings, home_key(home), std::env::vars_os().collect());
+pub(crate) fn agents(settings: &Settings, home_key: &str, dial_in: &DialIn) -> Outcome<Vec<Arc<dyn Agent>>> {
+    let supervision = supervision(settings, home_key.to_owned(), std::env::vars_os().collect());
     let catalogue = catalogue(settings, supervision, dial_in)?;
     Ok(catalogue
         .into_iter()
@@ -323,21 +316,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_home_has_a_key_of_its_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
-        std::fs::create_dir(&one).unwrap();
-        let key = home_key(&Home::at(&one));
-        assert_eq!(key, home_key(&Home::at(&folder.path().join("one/../one"))));
-        assert_ne!(key, home_key(&Home::at(&other)));
-        assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{key}");
-    }
-
-    #[test]
     fn what_an_agent_may_not_have_is_refused_with_configured_variables_too() {
-        let folder = tempfile::tempdir().unwrap();
         let settings: Settings = toml::from_str("[agents.demo.env]\nHARBOUR = \"1\"\n").unwrap();
-        let all = agents(&settings, &Home::at(folder.path()), &DialIn::new()).unwrap();
+        let all = agents(&settings, "key", &DialIn::new()).unwrap();
         let demo = all.iter().find(|agent| agent.kind() == "demo").unwrap();
         let asks = |name: &str| SessionSpec { env: [(name.into(), "x".into())].into(), ..Default::default() };
         let environment = demo.environment(&asks("FINE")).unwrap();
@@ -352,7 +333,7 @@ mod tests {
 
         let folder = tempfile::tempdir().unwrap();
         let settings: Settings = toml::from_str("[agents.mine]\ncommand = [\"mine\"]\n").unwrap();
-        let all = agents(&settings, &Home::at(folder.path()), &DialIn::new()).unwrap();
+        let all = agents(&settings, "key", &DialIn::new()).unwrap();
         let store = Arc::new(portolan_store::MemoryStore::new());
         let registry = Registry::open(store, all.clone(), Clock::system(), Policy::default()).await.unwrap();
         let operator = Principal { role: Role::Operator, ..owner() };
@@ -419,11 +400,9 @@ mod tests {
     // covers: 003-166
     #[test]
     fn the_configuration_selects_the_agents_that_are_offered() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path());
         let kinds = |text: &str| {
             let settings: Settings = toml::from_str(text).unwrap();
-            agents(&settings, &home, &DialIn::new())
+            agents(&settings, "key", &DialIn::new())
                 .unwrap()
                 .iter()
                 .map(|agent| agent.kind().to_owned())

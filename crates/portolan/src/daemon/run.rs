@@ -25,7 +25,11 @@ use super::{
 use crate::{
     config::Settings,
     failure::{Failure, Outcome},
-    home::{self, Home, Record, rfc3339},
+    home::{
+        self, Home, Record,
+        identity::{Established, Identity},
+        rfc3339,
+    },
     target::VERSION,
 };
 
@@ -64,7 +68,9 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
         tracing::info!(pid = old.pid, "an earlier daemon ended without a word; its file is replaced");
     }
     let mut signals = Signals::listen()?;
-    let mut door_settings = assembly::door_settings(&settings, &home)?;
+    let Established { mut identity, former_key } = Identity::establish(&home)?;
+    let key = identity.key.clone();
+    let mut door_settings = assembly::door_settings(&settings, &home, &key)?;
     let connections = &mut door_settings.limits.connections;
     *connections = descriptors::connections(*connections, descriptors::raise());
     let door = Door::bind(&door_settings).await.map_err(|error| Failure::new(error.to_string()))?;
@@ -77,11 +83,10 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     record.write(&home)?;
 
     // Nothing may start an agent before what an earlier daemon left behind is gone: it holds the same folders.
-    let key = assembly::home_key(&home);
-    let sweep = {
-        let key = key.clone();
-        tokio::task::spawn_blocking(move || portolan_agents::sweep(&key))
-    };
+    let left_by: Vec<_> = former_key.into_iter().chain([key.clone()]).collect();
+    let sweep = tokio::task::spawn_blocking(move || {
+        left_by.iter().flat_map(|key| portolan_agents::sweep(key)).collect::<Vec<_>>()
+    });
     for swept in sweep.await.unwrap_or_default() {
         tracing::warn!(
             pid = swept.process.pid,
@@ -89,7 +94,7 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
             "a process of an earlier daemon was ended"
         );
     }
-    let (parts, notes) = assembly::build(&settings, &home, &door_settings).await?;
+    let (parts, notes) = assembly::build(&settings, &home, &mut identity, &door_settings).await?;
     let closing = CancellationToken::new();
     dial_in::announce(&parts.dial_in, &door.addresses());
     // Pages of these origins come to a part of the main listener.

@@ -82,6 +82,7 @@ class Link {
       client: { name: "page", version: "1" },
       key,
       schedule: (work) => this.#later(work),
+      onReplaced: () => location.reload(),
       onState: (state) => {
         this.state = state;
         if (state.is === "online") {

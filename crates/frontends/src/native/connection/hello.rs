@@ -1,7 +1,7 @@
 //! The beginning of a connection: hello, and who says it.
 
 use portolan_core::{Millis, Principal, Refusal, RefusalCode, ports::Secret};
-use portolan_protocol::{ClientFrame, ClosingReason, Limits, PROTOCOL, ServerFrame, ServerInfo, You};
+use portolan_protocol::{ClosingReason, Greeting, Limits, PROTOCOL, ServerFrame, ServerInfo, You};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{ATTACHMENTS, farewell::Ending};
@@ -10,7 +10,7 @@ use crate::{
     native::{
         Native,
         answer::{error_frame, frame_of},
-        parse::{client_name, parse},
+        parse::{client_name, parse_greeting},
         socket::{Received, Socket},
     },
 };
@@ -44,7 +44,7 @@ where
 {
     for _ in 0..FRAMES {
         let frame = match socket.receive().await? {
-            Received::Message(text) => parse(&text),
+            Received::Message(text) => parse_greeting(&text),
             Received::Ping(payload) => {
                 socket.feed_pong(payload);
                 socket.flush().await.map_err(|_| Ending::Gone)?;
@@ -54,12 +54,12 @@ where
             Received::Close(code) => return Err(Ending::Closed(code)),
         };
         let refusal = match frame {
-            Ok(ClientFrame::Hello { protocol: 0, .. }) => {
+            Ok(Greeting::Hello { protocol: 0, .. }) => {
                 let refusal = Refusal::new(RefusalCode::Invalid, "this server speaks protocol 1");
                 socket.feed(error_frame(None, &refusal));
                 return Err(Ending::Close(ClosingReason::Protocol));
             }
-            Ok(ClientFrame::Hello { protocol, client, key }) => {
+            Ok(Greeting::Hello { protocol, client, key }) => {
                 let mut who = match enter(native, visitor, key.as_ref().map(Secret::reveal)) {
                     Ok(who) => who,
                     Err(why) => {
@@ -75,6 +75,7 @@ where
                         name: "portolan".into(),
                         version: native.version.clone(),
                         now: Some(Millis::now()),
+                        incarnation: native.incarnation.clone(),
                     },
                     you: You {
                         token: who.token.clone(),
@@ -85,10 +86,6 @@ where
                     limits: Limits { frame_bytes: FRAME_BYTES as u32, attachments: ATTACHMENTS as u32 },
                 }));
                 return Ok(who);
-            }
-            Ok(other) => {
-                let refusal = Refusal::new(RefusalCode::Invalid, "the first frame is `hello`");
-                error_frame(other.id(), &refusal)
             }
             Err(unreadable) => error_frame(unreadable.id.as_ref(), &unreadable.refusal),
         };

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use portolan_core::SessionId;
 
-use portolan_protocol::ClientFrame;
+use portolan_protocol::{Call, ClientFrame};
 
 /// Frames of one connection that are being answered or wait for it. A client that asks faster is not read until
 /// some are answered, and its network pushes back.
@@ -26,19 +26,19 @@ pub(crate) enum Lane {
 impl Lane {
     /// The lane a frame belongs to.
     pub(crate) fn of(frame: &ClientFrame) -> Self {
-        match (frame.session(), frame) {
+        match (frame.call.session(), &frame.call) {
             // A walk through a large folder must not hold up an approval.
-            (_, ClientFrame::Files { .. }) => Self::Agents,
+            (_, Call::Files { .. }) => Self::Agents,
             (Some(session), _) => Self::Session(session),
             (
                 None,
-                ClientFrame::Agents { .. }
-                | ClientFrame::Past { .. }
-                | ClientFrame::ArchivePast { .. }
-                | ClientFrame::TakeUp { .. }
-                | ClientFrame::Account { .. }
-                | ClientFrame::LogIn { .. }
-                | ClientFrame::LogOut { .. },
+                Call::Agents { .. }
+                | Call::Past { .. }
+                | Call::ArchivePast(_)
+                | Call::TakeUp { .. }
+                | Call::Account { .. }
+                | Call::LogIn { .. }
+                | Call::LogOut { .. },
             ) => Self::Agents,
             (None, _) => Self::Daemon,
         }
@@ -89,11 +89,11 @@ mod tests {
     use super::*;
 
     fn state(id: &str, session: u128) -> ClientFrame {
-        ClientFrame::State { id: id.parse().unwrap(), session: SessionId::from_u128(session) }
+        ClientFrame { id: id.parse().unwrap(), call: Call::State { session: SessionId::from_u128(session) } }
     }
 
     fn id(entered: Option<(Lane, ClientFrame)>) -> Option<String> {
-        entered.and_then(|(_, frame)| frame.id().map(ToString::to_string))
+        entered.map(|(_, frame)| frame.id.to_string())
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
     fn a_look_at_files_holds_up_nothing_of_its_session() {
         let mut lanes = Lanes::default();
         let (session, query) = (SessionId::from_u128(1), String::new());
-        let files = ClientFrame::Files { id: "f".parse().unwrap(), session, query, limit: None };
+        let files = ClientFrame::new(Call::Files { session, query, limit: None });
         assert_eq!(lanes.enter(files).map(|(lane, _)| lane), Some(Lane::Agents));
         assert_eq!(id(lanes.enter(state("a1", 1))), Some("a1".into()));
     }
@@ -122,10 +122,9 @@ mod tests {
     #[test]
     fn an_account_that_takes_long_holds_up_neither_lists_nor_signs_of_life() {
         let mut lanes = Lanes::default();
-        let (id, agent) = ("a".parse().unwrap(), "codex".to_owned());
-        let entered = lanes.enter(ClientFrame::Account { id, agent });
+        let entered = lanes.enter(ClientFrame::new(Call::Account { agent: "codex".into() }));
         assert_eq!(entered.map(|(lane, _)| lane), Some(Lane::Agents));
-        let entered = lanes.enter(ClientFrame::Ping { id: "p".parse().unwrap() });
+        let entered = lanes.enter(ClientFrame::new(Call::Ping));
         assert_eq!(entered.map(|(lane, _)| lane), Some(Lane::Daemon));
     }
 

@@ -297,15 +297,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // Every frame takes its share, whether or not it can be read.
                 let spent = self.native.keeper.spend(&self.who.token).map_err(|denied| denied.refusal);
                 match (parse(&text), spent) {
-                    (Ok(ClientFrame::Hello { .. }), Ok(())) => {
-                        self.refuse(None, &Refusal::new(RefusalCode::Invalid, "hello has been said already"));
-                    }
                     (Ok(frame), Ok(())) => {
                         if let Some(now) = self.lanes.enter(frame) {
                             self.begin(now);
                         }
                     }
-                    (Ok(frame), Err(busy)) => self.refuse(frame.id(), &busy),
+                    (Ok(frame), Err(busy)) => self.refuse(Some(&frame.id), &busy),
                     (Err(unreadable), Ok(())) => self.refuse(unreadable.id.as_ref(), &unreadable.refusal),
                     (Err(unreadable), Err(busy)) => self.refuse(unreadable.id.as_ref(), &busy),
                 }
@@ -324,7 +321,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn begin(&mut self, (lane, frame): (Lane, ClientFrame)) {
         let (native, who) = (self.native.clone(), Arc::clone(&self.who));
-        let Some(id) = frame.id().cloned() else { return };
+        let id = frame.id.clone();
         self.waiting.push(Box::pin(async move {
             let result = answer(&native, &who, frame).await;
             Done::Answered { id, lane, result }

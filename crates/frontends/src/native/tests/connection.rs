@@ -401,9 +401,9 @@ async fn a_token_bound_to_sessions_learns_nothing_of_this_machines_programs_and_
 fn secrets_on_the_wire_do_not_show_themselves_in_debug_output() {
     use portolan_core::{Millis, ports::Secret};
 
-    use portolan_protocol::{ClientFrame, ClientInfo, ReplyBody};
+    use portolan_protocol::{ClientInfo, Greeting, ReplyBody};
     let client = ClientInfo { name: "page".into(), version: "1".into() };
-    let hello = ClientFrame::Hello { protocol: 1, client, key: Some(Secret::new("hush")) };
+    let hello = Greeting::Hello { protocol: 1, client, key: Some(Secret::new("hush")) };
     let ticket = ReplyBody::Ticket { ticket: Secret::new("hush"), expires_at: Millis(1) };
     let shown = format!("{hello:?}{ticket:?}");
     assert!(!shown.contains("hush"), "{shown}");

@@ -107,6 +107,7 @@ fn one_of_each() -> Vec<ServerFrame> {
                 name: "portolan".into(),
                 version: "0.1.0".into(),
                 now: Some(Millis(1_790_000_000_000)),
+                incarnation: Some("5c3f".into()),
             },
             you,
             limits: Limits { frame_bytes: 8_388_608, attachments: 256 },

@@ -271,6 +271,7 @@ impl Stand {
             keeper: Arc::new(keeper.with_open_paths(super::is_open)),
             tokens,
             version: "0.0.0".into(),
+            incarnation: None,
             metrics: Metrics::new(),
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
