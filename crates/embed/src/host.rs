@@ -18,18 +18,16 @@ use portolan_core::{
     registry::Registry,
     session::machine::Policy,
 };
-use portolan_frontends::{
-    door::{
-        self, BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Serving, Tickets,
-        Tokens, guard,
-    },
-    native::{self, Metrics, Native},
-};
+use portolan_frontends::native::{self, Metrics, Native};
 use portolan_store::{Durability, MemoryStore, SqliteStore};
 use tokio::sync::OnceCell;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::Client;
+use portolan_host::door::{
+    self, BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Serving, Tickets, Tokens,
+    guard,
+};
 
 /// How long connections and the store may take to close once every agent has ended.
 const CLOSING: Duration = Duration::from_secs(10);

@@ -116,7 +116,9 @@ pub use portolan_core::{
     SessionId, SessionSpec, log::delivery::Start, ports::Agent,
 };
 /// The protocols that clients speak: each with its routes, its wire types and its translator.
-pub use portolan_frontends::{agui, door, handheld, insights, native};
+pub use portolan_frontends::{agui, handheld, insights, native};
+/// The listener that every protocol stands behind: who comes in, and by which name we were called.
+pub use portolan_host::door;
 
 pub use self::{
     client::{CONNECTED_WITHIN, Client},

@@ -1,11 +1,9 @@
-//! The north side: one folder per protocol, and the one door they share.
+//! The north side: one folder per protocol. They stand on `portolan-host`.
 
 pub mod agui;
-pub mod door;
 pub mod handheld;
 pub mod insights;
 pub mod native;
-mod sse;
 
 #[cfg(feature = "schema")]
 pub use native::schema;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use portolan_client::{Address, Attempt, Client, Dial, Dialling, Error, Line, Token};
-use portolan_frontends::door::Reach;
+use portolan_host::door::Reach;
 use portolan_protocol::ClientInfo;
 use tokio::net::TcpStream;
 

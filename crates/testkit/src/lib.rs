@@ -1,5 +1,6 @@
 //! Development only: what tests of several crates share.
 
+pub mod armed;
 pub mod daemon;
 pub mod handheld;
 pub mod instructions;

@@ -5,16 +5,14 @@ use std::{sync::Arc, time::Duration};
 
 use portolan_contract::{Bench, Fault, Model, Scenario, Verdict, run, scenarios, table::Column};
 use portolan_core::{Action, Event, SessionId, event::plain_text, ports::Clock, request::Outcome};
-use portolan_frontends::{
-    agui::tools::{FrontendTools, Limits, Offered, PageTool},
-    door::{Door, DoorSettings, Keeper, Listening, Tickets, Tokens},
-};
+use portolan_frontends::agui::tools::{FrontendTools, Limits, Offered, PageTool};
 use portolan_scripted::{Call, Script, contains, text, tools};
 use portolan_store::MemoryStore;
 use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Listener, PINNED, installed, page, subject};
+use portolan_host::door::{Door, DoorSettings, Keeper, Listening, Tickets, Tokens};
 
 /// How long anything may take. Far longer than it should.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -89,9 +89,9 @@ pub fn user_words(message: &SentMessage) -> Result<Vec<Content>, String> {
     if !content.text().starts_with('[') {
         return Err("a user's message is text, or a list of parts".into());
     }
-    let parts: Parts = content
-        .read()
-        .map_err(|error| format!("a part of the message cannot be read: {}", crate::door::reason(&error)))?;
+    let parts: Parts = content.read().map_err(|error| {
+        format!("a part of the message cannot be read: {}", portolan_host::door::reason(&error))
+    })?;
     parts.0.into_iter().map(part).collect()
 }
 

@@ -30,7 +30,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::routes::{own_routes, routes, rules};
 use self::{runs::Runs, threads::Threads, tools::FrontendTools};
-use crate::door::Keeper;
+use portolan_host::door::Keeper;
 
 /// Where it stands on the main listener, with everything below it.
 pub const PATH: &str = "/agui";

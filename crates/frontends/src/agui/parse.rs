@@ -4,7 +4,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::error::Category;
 
 use super::wire::{Approval, Envelope, Method, RunInput, StopBody};
-use crate::door::{JSON_DEPTH, json_depth_exceeds, reason};
+use portolan_host::door::{JSON_DEPTH, json_depth_exceeds, reason};
 
 /// The longest name of a thread or a run, in bytes. Clients use UUIDs; it is kept and repeated.
 pub const NAME_BYTES: usize = 256;

@@ -21,7 +21,7 @@ use super::{
     threads::Wanted,
     wire::{RunInput, StopBody},
 };
-use crate::door::{Denied, Guest, Rules, Stay, collect};
+use portolan_host::door::{Denied, Guest, Rules, Stay, collect};
 
 /// What a client is told that is refused: `error` is the kind, `message` is what CopilotKit shows in its log.
 #[derive(Debug)]

@@ -27,7 +27,7 @@ use super::{
     runs::{Client, Seat},
     wire::{AguiEvent, RunInput},
 };
-use crate::{door::Stay, sse::STALLED};
+use portolan_host::{door::Stay, sse::STALLED};
 
 /// How long a run waits for a session that is starting.
 pub(super) const STARTING: Duration = Duration::from_secs(15);
@@ -78,7 +78,7 @@ pub(super) fn open(
     if run.is_empty() {
         run = uuid::Uuid::new_v4().to_string();
     }
-    let (chunks, response) = crate::sse::response();
+    let (chunks, response) = portolan_host::sse::response();
     let tracker = agui.connections.clone();
     let span = tracing::debug_span!("agui stream", ?kind, thread);
     let approvals = prompt::approvals(&input).unwrap_or(agui.settings.approvals);

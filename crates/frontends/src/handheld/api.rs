@@ -16,7 +16,7 @@ use super::{
     devices::{Decide, DeviceInfo, principal},
     wire::Health,
 };
-use crate::door::{Denied, Guest, JsonBody};
+use portolan_host::door::{Denied, Guest, JsonBody};
 
 /// Where the handheld stands.
 #[derive(Debug, Serialize)]

@@ -25,7 +25,7 @@ use super::{
     parse::{self, Button, FromDevice},
     wire::{AutoEdit, SpawnResult},
 };
-use crate::native::socket::{Lost, Received, Socket};
+use portolan_wire::websocket::{Lost, Received, Socket};
 
 /// A device that takes no byte for so long is gone, or as good as gone: it can connect again.
 pub(super) const STALLED: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ use super::{
     in_flight::InFlight,
     places::{Admission, Place, Places},
 };
-use crate::native::socket::Upgrade;
+use portolan_host::door::Upgrade;
 
 /// Time for a request's head; a client that dribbles holds a place no longer.
 const HEAD: Duration = Duration::from_secs(10);

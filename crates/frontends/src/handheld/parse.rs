@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use crate::door::{JSON_DEPTH, json_depth_exceeds};
+use portolan_host::door::{JSON_DEPTH, json_depth_exceeds};
 
 /// Bytes of one message. The app sends at most 1,024; others of its kind may write longer prompts.
 pub const MESSAGE_LIMIT: usize = 16 * 1024;

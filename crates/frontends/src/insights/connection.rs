@@ -32,13 +32,9 @@ use super::{
     questions::Partial,
     wire::{ClientMessage, ErrorCode, ServerMessage, SessionCreated, SessionListed},
 };
-use crate::{
-    door::{FRAME_BYTES, Stay, Stranger},
-    native::{
-        connection::readers::{Pulled, Readers},
-        socket::{Lost, Received, Socket, Violation},
-    },
-};
+use crate::native::connection::readers::{Pulled, Readers};
+use portolan_host::door::{FRAME_BYTES, Stay, Stranger};
+use portolan_wire::websocket::{Lost, Received, Socket, Violation};
 
 /// After so long without a word from the client it is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(30);

@@ -11,10 +11,8 @@ use super::{
     parse::parse,
     wire::{AuthOk, ClientMessage, ErrorCode, ServerMessage},
 };
-use crate::{
-    door::{Arrival, Stay, Stranger},
-    native::socket::{Received, Socket},
-};
+use portolan_host::door::{Arrival, Stay, Stranger};
+use portolan_wire::websocket::{Received, Socket};
 
 /// Someone with no token shows one within this time, or gives the place to another.
 pub(super) const AUTH: Duration = Duration::from_secs(10);

@@ -34,9 +34,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
 use self::enter::Visitor;
-use crate::{
-    door::{Arrival, BEARER_PROTOCOL, Denied, Farewell, Guest, Keeper, Stay, Stranger, protocols},
-    native::socket::Upgrade,
+use portolan_host::door::Upgrade;
+use portolan_host::door::{
+    Arrival, BEARER_PROTOCOL, Denied, Farewell, Guest, Keeper, Stay, Stranger, protocols,
 };
 
 /// Where it stands on the main listener.

@@ -5,7 +5,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::wire::{ClientMessage, ErrorCode, ErrorPayload, SessionList};
-use crate::door::{JSON_DEPTH, json_depth_exceeds};
+use portolan_host::door::{JSON_DEPTH, json_depth_exceeds};
 
 /// A message, and the id its sender gave it.
 #[derive(Clone, Debug, PartialEq)]

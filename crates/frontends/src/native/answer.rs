@@ -11,7 +11,7 @@ use portolan_protocol::{AgentsRunning, ArchivePast, Call, ClientFrame, CreateTok
 use serde::Serialize;
 
 use super::{Native, files};
-use crate::door::Device;
+use portolan_host::door::Device;
 
 /// Sessions in a list when nobody says how many, and at most.
 const LIST: (u32, u32) = (100, 1000);

@@ -10,9 +10,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     parse::{client_name, parse, parse_greeting},
     rest::{AgentsQuery, EntriesQuery, ListQuery, query_of},
-    socket::{Inbound, Received, Violation},
 };
-use crate::door::JsonBody;
+use portolan_host::door::JsonBody;
+use portolan_wire::websocket::{Inbound, Received, Violation};
 
 /// A text by WebSocket: a frame that is written as it was read, or an error that says what is wrong.
 pub fn frame(data: &[u8]) {

@@ -15,7 +15,6 @@ mod rest;
 mod routes;
 #[cfg(feature = "schema")]
 pub mod schema;
-pub(crate) mod socket;
 mod sse;
 #[cfg(test)]
 mod tests;
@@ -27,7 +26,7 @@ use portolan_core::{Millis, Principal, Refusal, registry::Registry};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{metrics::Metrics, page::is_open};
-use crate::door::{Keeper, Tokens};
+use portolan_host::door::{Keeper, Tokens};
 
 /// Everything the native protocol needs. Cheap to clone.
 #[derive(Clone, Debug)]

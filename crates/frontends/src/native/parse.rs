@@ -7,7 +7,7 @@ use portolan_protocol::{Call, ClientFrame, Greeting};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::door::{JSON_DEPTH, json_depth_exceeds, reason};
+use portolan_host::door::{JSON_DEPTH, json_depth_exceeds, reason};
 
 /// A text that is no frame.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -26,9 +26,9 @@ use super::{
     Native,
     answer::{answer, reply_body},
     connection,
-    socket::Upgrade,
 };
-use crate::door::{Denied, Farewell, Guest, JsonBody, Leaving, Visitor};
+use portolan_host::door::Upgrade;
+use portolan_host::door::{Denied, Farewell, Guest, JsonBody, Leaving, Visitor};
 
 /// Names the command or session that a request makes, so that sending it again does it only once.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";

@@ -3,7 +3,7 @@
 use axum::routing::{MethodRouter, delete, get, post};
 
 use super::{Native, page, rest, sse};
-use crate::door::{HEALTH_PATH, LOGIN_PATH, LOGOUT_PATH, WEBSOCKET_PATH};
+use portolan_host::door::{HEALTH_PATH, LOGIN_PATH, LOGOUT_PATH, WEBSOCKET_PATH};
 
 /// The OpenAPI document, as generated from this table.
 pub(super) const OPENAPI: &str = include_str!("../../../../schemas/openapi.json");

@@ -75,8 +75,8 @@ fn openapi() -> Value {
         "components": {
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": crate::door::COOKIE},
-                "key": {"type": "apiKey", "in": "header", "name": crate::door::KEY_HEADER},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": portolan_host::door::COOKIE},
+                "key": {"type": "apiKey", "in": "header", "name": portolan_host::door::KEY_HEADER},
             },
             "schemas": schemas,
         },

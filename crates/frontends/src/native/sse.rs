@@ -26,10 +26,8 @@ use super::{
     Native,
     rest::{flag, query_of, session_of},
 };
-use crate::{
-    door::{Denied, Guest, Stay},
-    sse::{HEARTBEAT, STALLED},
-};
+use portolan_host::door::{Denied, Guest, Stay};
+use portolan_host::sse::{HEARTBEAT, STALLED};
 
 #[derive(Deserialize)]
 struct StreamQuery {
@@ -163,7 +161,7 @@ fn event(out: &mut BytesMut, name: &str, id: Option<Seq>, data: &[u8]) {
 }
 
 fn stream_of(native: Native, stay: Stay, source: impl Source) -> Response {
-    let (chunks, response) = crate::sse::response();
+    let (chunks, response) = portolan_host::sse::response();
     let span = tracing::debug_span!("native stream");
     let tracker = native.connections.clone();
     tracker.spawn(pump(native, stay, source, chunks).instrument(span));

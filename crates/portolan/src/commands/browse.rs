@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use portolan_frontends::door::TICKET_MS;
+use portolan_host::door::TICKET_MS;
 
 use crate::{home::Home, output};
 

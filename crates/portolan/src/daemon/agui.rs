@@ -9,7 +9,6 @@ use portolan_frontends::{
         project::Approvals,
         tools::{FrontendTools, Limits},
     },
-    door::{self, Door, DoorSettings, Keeper, ListenAddress, Listening, Reporter, Serving},
     native::Native,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -18,6 +17,7 @@ use crate::{
     config::{self, Settings},
     failure::{Failure, Outcome},
 };
+use portolan_host::door::{self, Door, DoorSettings, Keeper, ListenAddress, Listening, Reporter, Serving};
 
 /// The frontend, as each listener serves it.
 #[derive(Debug)]

@@ -11,7 +11,6 @@ use portolan_core::{
     session::machine::Policy,
 };
 use portolan_frontends::{
-    door::{self, DoorSettings, Keeper, ListenAddress, Notes, Tickets, TlsFiles, Tokens},
     handheld::Handheld,
     insights,
     native::{self, Metrics, Native},
@@ -30,6 +29,7 @@ use crate::{
     home::{Home, identity::Identity},
     target::VERSION,
 };
+use portolan_host::door::{self, DoorSettings, Keeper, ListenAddress, Notes, Tickets, TlsFiles, Tokens};
 
 /// The door as the configuration wants it.
 pub(crate) fn door_settings(settings: &Settings, home: &Home, key: &str) -> Outcome<DoorSettings> {

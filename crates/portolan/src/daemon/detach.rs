@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use portolan_frontends::door::Reach;
+use portolan_host::door::Reach;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,

@@ -15,7 +15,7 @@ use axum::{
 };
 use portolan_agents::dial_in::{Admitted, CLOSE_FOR_GOOD, DialIn};
 use portolan_core::SessionId;
-use portolan_frontends::door::Listening;
+use portolan_host::door::Listening;
 
 const PREFIX: &str = "/ws/cli/";
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use portolan_core::{DaemonEvent, ports::Clock};
 use portolan_frontends::{
-    door::{self, Door, DoorSettings, Keeper, ListenAddress, Listening, Reporter, Serving},
     insights::{self, Anonymous, Insights},
     native::Native,
 };
@@ -14,6 +13,7 @@ use crate::{
     config::Settings,
     failure::{Failure, Outcome},
 };
+use portolan_host::door::{self, Door, DoorSettings, Keeper, ListenAddress, Listening, Reporter, Serving};
 
 /// The dashboard, as each listener serves it.
 #[derive(Debug)]

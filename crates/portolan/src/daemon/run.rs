@@ -11,7 +11,7 @@ use portolan_core::{
     ports::Secret,
     registry::{AgentDescription, Registry},
 };
-use portolan_frontends::door::{self, Door, Listening, Serving};
+use portolan_host::door::{self, Door, Listening, Serving};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 

@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use portolan_core::{DaemonEvent, registry::Registry};
-use portolan_frontends::door::{Authenticator as _, Tokens};
+use portolan_host::door::{Authenticator as _, Tokens};
 use tokio_util::sync::CancellationToken;
 
 use super::lock::Lock;

@@ -21,7 +21,7 @@ use crate::agui::{
     tools::PREFIX,
     wire::AguiEvent,
 };
-use crate::sse::HEARTBEAT;
+use portolan_host::sse::HEARTBEAT;
 
 /// What a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use futures_util::future::FutureExt as _;
 use portolan_core::ports::Boxed;
 
 use super::{Task, end::End};
-use crate::door::Over;
+use portolan_host::door::Over;
 
 /// Why a client may not stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

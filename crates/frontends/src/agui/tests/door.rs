@@ -8,10 +8,9 @@ use tokio::{
 };
 
 use super::*;
-use crate::{
-    agui::{PATH, routes, rules},
-    door::{COOKIE, Door, KEY_HEADER, LOGIN_PATH, ListenAddress, Serving, tests::armed::Armed},
-};
+use crate::agui::{PATH, routes, rules};
+use portolan_host::door::{COOKIE, Door, KEY_HEADER, LOGIN_PATH, ListenAddress, Serving};
+use portolan_testkit::armed::Armed;
 
 const APP: &str = "http://localhost:5173";
 

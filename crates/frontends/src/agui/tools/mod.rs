@@ -40,7 +40,7 @@ pub use self::{
     offer::{LeftOut, OfferedTool, PageTool},
     server::PATH,
 };
-use crate::door::Digest;
+use portolan_host::door::Digest;
 
 /// What the MCP server is called.
 pub const SERVER: &str = "copilotkit-frontend";

@@ -7,7 +7,7 @@ use rmcp::model::{MetaObject, Tool};
 use serde_json::{Map, Value, json};
 
 use super::Limits;
-use crate::door::json_depth_exceeds;
+use portolan_host::door::json_depth_exceeds;
 
 /// The longest name of a tool for the agent, without what the agent puts before it. Together they stay within the 64
 /// characters that model APIs take.

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{FrontendTools, PATH, Page, SERVER, own};
-use crate::door::{Digest, Secret, SecretKind};
+use portolan_host::door::{Digest, Secret, SecretKind};
 
 /// Between two looks at how far a command has come.
 const LOOK: Duration = Duration::from_millis(25);

@@ -42,7 +42,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Counter, FrontendTools};
-use crate::door::{Denied, Secret, Vouch, Vouched};
+use portolan_host::door::{Denied, Secret, Vouch, Vouched};
 
 /// Where the server stands; a session's id follows.
 pub const PATH: &str = "/mcp/page-tools/";

@@ -11,10 +11,8 @@ use tokio_tungstenite::{
 };
 
 use super::*;
-use crate::{
-    door::{Door, ListenAddress, Serving},
-    insights::{Anonymous, PATH, own_routes},
-};
+use crate::insights::{Anonymous, PATH, own_routes};
+use portolan_host::door::{Door, ListenAddress, Serving};
 
 /// A dashboard behind a real door, on a listener of its own.
 struct Open {
@@ -184,8 +182,8 @@ async fn a_stranger_that_talks_on_without_a_token_is_put_out() {
 async fn a_stranger_that_says_nothing_loses_its_place() {
     let stand = Stand::new().await;
     let (ours, theirs) = duplex(1024);
-    let stranger = crate::door::Stranger::from_nowhere();
-    let visitor = Visitor::Stranger(stranger, crate::door::Arrival::Unknown);
+    let stranger = portolan_host::door::Stranger::from_nowhere();
+    let visitor = Visitor::Stranger(stranger, portolan_host::door::Arrival::Unknown);
     let began = tokio::time::Instant::now();
     stand.insights.connections.spawn(serve(stand.insights.clone(), visitor, theirs));
     let mut client = Client::over(ours).await;

@@ -69,7 +69,7 @@ async fn a_message_larger_than_any_prompt_ends_the_connection_with_its_error() {
     let stand = Stand::new().await;
     let (ada, _) = stand.someone("ada", Role::Operator).await;
     let mut client = stand.client_of(&ada, 16 * 1024 * 1024).await;
-    let huge = "x".repeat(crate::door::FRAME_BYTES + 1);
+    let huge = "x".repeat(portolan_host::door::FRAME_BYTES + 1);
     client.send_text(&huge).await;
     let (messages, code) = client.closed().await;
     assert_eq!(code, Some(1009));

@@ -28,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::puppet::Puppet;
 use super::{Insights, Settings, connection::serve, enter::Visitor};
-use crate::door::{Authenticator as _, DoorSettings, Keeper, Tickets, Tokens};
+use portolan_host::door::{Authenticator as _, DoorSettings, Keeper, Tickets, Tokens};
 
 /// How long anything may take before a test gives up on it. Far longer than it ever should.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -8,11 +8,8 @@ use tokio::{
     time::timeout,
 };
 
-use crate::native::{
-    Native,
-    answer::frame_of,
-    socket::{Lost, Received, Socket, Violation},
-};
+use crate::native::{Native, answer::frame_of};
+use portolan_wire::websocket::{Lost, Received, Socket, Violation};
 
 /// How long a closed client gets to read why.
 pub(super) const FAREWELL: Duration = Duration::from_secs(2);

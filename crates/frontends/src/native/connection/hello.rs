@@ -5,15 +5,13 @@ use portolan_protocol::{ClosingReason, Greeting, Limits, PROTOCOL, ServerFrame, 
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{ATTACHMENTS, farewell::Ending};
-use crate::{
-    door::{FRAME_BYTES, Guest, Visitor},
-    native::{
-        Native,
-        answer::{error_frame, frame_of},
-        parse::{client_name, parse_greeting},
-        socket::{Received, Socket},
-    },
+use crate::native::{
+    Native,
+    answer::{error_frame, frame_of},
+    parse::{client_name, parse_greeting},
 };
+use portolan_host::door::{FRAME_BYTES, Guest, Visitor};
+use portolan_wire::websocket::{Received, Socket};
 
 /// Frames before hello. A client that begins with something else learns so, and may go on.
 const FRAMES: usize = 16;

@@ -39,9 +39,9 @@ use super::{
     Native,
     answer::{Answer, answer, error_frame, frame_of, reply_frame},
     parse::parse,
-    socket::{Lost, Received, Socket},
 };
-use crate::door::{FRAME_BYTES, Stay, Visitor};
+use portolan_host::door::{FRAME_BYTES, Stay, Visitor};
+use portolan_wire::websocket::{Lost, Received, Socket};
 
 /// A client that was let in says hello within this time, or gives its place to another.
 const HELLO: Duration = Duration::from_secs(10);

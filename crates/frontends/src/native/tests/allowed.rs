@@ -15,7 +15,8 @@ use super::{
     http::{Http, read},
     *,
 };
-use crate::{door::LOGIN_PATH, native::routes::OPENAPI};
+use crate::native::routes::OPENAPI;
+use portolan_host::door::LOGIN_PATH;
 
 /// Inputs that are made for each operation.
 const INPUTS: usize = 48;

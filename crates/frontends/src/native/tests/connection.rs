@@ -613,8 +613,11 @@ async fn a_prompt_whose_sender_leaves_at_once_is_still_sent() {
 async fn a_waiting_connection_is_small() {
     let stand = Stand::new().await;
     let who = stand.someone("ada", Role::Viewer).await;
-    let serving =
-        serve(stand.native.clone(), Visitor::Known(Guest(who), crate::door::Stay::default()), duplex(1).0);
+    let serving = serve(
+        stand.native.clone(),
+        Visitor::Known(Guest(who), portolan_host::door::Stay::default()),
+        duplex(1).0,
+    );
     let size = std::mem::size_of_val(&serving);
     assert!(size < 4096, "{size} bytes");
 }

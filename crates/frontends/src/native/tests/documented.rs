@@ -116,7 +116,7 @@ fn everything_on_the_wire_is_named_on_the_page() {
 
 #[test]
 fn the_rate_on_the_page_is_the_doors() {
-    let limits = crate::door::DoorLimits::default();
+    let limits = portolan_host::door::DoorLimits::default();
     assert_eq!(limits.request_burst, 1000);
     let row = format!("| {} per second lasting, 1,000 at once; then `busy`", limits.requests_per_second);
     assert!(PAGE.contains(&row), "{row}");

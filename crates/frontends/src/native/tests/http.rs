@@ -16,13 +16,11 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::{
-    door::{Arrival, COOKIE, Caller, KEY_HEADER, guard},
-    native::{
-        page, routes,
-        routes::{Method, OPENAPI, TABLE},
-    },
+use crate::native::{
+    page, routes,
+    routes::{Method, OPENAPI, TABLE},
 };
+use portolan_host::door::{Arrival, COOKIE, Caller, KEY_HEADER, guard};
 
 /// Requests to the routes behind the guard, without a socket.
 pub(super) struct Http {
@@ -534,10 +532,11 @@ impl Daemon {
         let shutdown = CancellationToken::new();
         let router = crate::native::routes(stand.native.clone());
         let keeper = stand.native.keeper.clone();
-        let serving = crate::door::serve(&stand.settings, keeper, router, shutdown.clone()).await.unwrap();
+        let serving =
+            portolan_host::door::serve(&stand.settings, keeper, router, shutdown.clone()).await.unwrap();
         let address = serving.addresses.iter().find_map(|listening| match &listening.address {
-            crate::door::ListenAddress::Tcp(address) => Some(*address),
-            crate::door::ListenAddress::Unix(_) => None,
+            portolan_host::door::ListenAddress::Tcp(address) => Some(*address),
+            portolan_host::door::ListenAddress::Unix(_) => None,
         });
         Self { stand, address: address.unwrap(), secret, shutdown }
     }

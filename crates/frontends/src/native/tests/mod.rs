@@ -37,7 +37,7 @@ use tokio_tungstenite::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Metrics, Native, connection::serve};
-use crate::door::{Authenticator as _, DoorSettings, Guest, Keeper, Tickets, Tokens, Visitor};
+use portolan_host::door::{Authenticator as _, DoorSettings, Guest, Keeper, Tickets, Tokens, Visitor};
 
 // ------------------------------------------------------------------------------------- the agent
 

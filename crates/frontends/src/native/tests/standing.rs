@@ -8,7 +8,8 @@ use tokio::{
 };
 
 use super::{http::Daemon, *};
-use crate::door::{COOKIE, Caller, Secret, tests::armed::Armed};
+use portolan_host::door::{COOKIE, Caller, Secret};
+use portolan_testkit::armed::Armed;
 
 /// Long enough for a slow machine, short enough for a test that fails.
 const SOON: Duration = Duration::from_secs(20);

@@ -28,7 +28,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::super::{FrontendTools, Limits, Offered, PATH, PageTool};
-use crate::door::{Door, DoorSettings, Keeper, Listening, Tickets, Tokens};
+use portolan_host::door::{Door, DoorSettings, Keeper, Listening, Tickets, Tokens};
 
 /// How long anything may take before a test gives up on it. Far longer than it ever should.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);

@@ -1,6 +1,5 @@
 //! Tests of the door as a whole, over real sockets on loopback.
 
-pub(crate) mod armed;
 mod connections;
 mod credentials;
 mod embedding;

@@ -10,7 +10,7 @@ const CONTROL_BYTES: usize = 125;
 
 /// What a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
+pub enum Received {
     /// A whole message. Text and binary are taken alike: both must be JSON.
     Message(Bytes),
     /// Are you there? The same bytes go back in a pong.
@@ -23,7 +23,7 @@ pub(crate) enum Received {
 
 /// How a client broke the framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Violation {
+pub enum Violation {
     /// A message above the limit.
     #[error("a message is larger than this server takes")]
     TooLarge,
@@ -34,7 +34,7 @@ pub(crate) enum Violation {
 
 impl Violation {
     /// The WebSocket close code for it.
-    pub(crate) fn code(self) -> u16 {
+    pub fn code(self) -> u16 {
         match self {
             Self::TooLarge => 1009,
             Self::Framing(_) => 1002,
@@ -44,7 +44,7 @@ impl Violation {
 
 /// The bytes that are not a message yet.
 #[derive(Debug)]
-pub(crate) struct Inbound {
+pub struct Inbound {
     limit: usize,
     buffer: BytesMut,
     /// The fragments of a message so far, while one is open.
@@ -62,22 +62,22 @@ struct Head {
 
 impl Inbound {
     /// Takes messages of up to `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         Self { limit, buffer: BytesMut::new(), fragments: None }
     }
 
     /// Takes messages of up to `limit` bytes from now on.
-    pub(crate) fn take_up_to(&mut self, limit: usize) {
+    pub fn take_up_to(&mut self, limit: usize) {
         self.limit = limit;
     }
 
     /// More bytes of the client.
-    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+    pub fn extend(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
     /// The next message, where it is complete.
-    pub(crate) fn next(&mut self) -> Result<Option<Received>, Violation> {
+    pub fn next(&mut self) -> Result<Option<Received>, Violation> {
         loop {
             let Some(head) = self.head()? else { return Ok(None) };
             if self.buffer.len() < head.size + head.length {

@@ -10,14 +10,16 @@ use tokio::{
 /// Long enough for a slow machine, short enough for a test that fails.
 const SOON: Duration = Duration::from_secs(20);
 
-pub(crate) struct Armed {
+/// Such a request.
+#[derive(Debug)]
+pub struct Armed {
     stream: TcpStream,
     body: String,
 }
 
 impl Armed {
     /// Sends the head and the first byte of the body. Returns once the route has asked for the body.
-    pub(crate) async fn new(address: SocketAddr, path: &str, lines: &[&str], body: &str) -> Self {
+    pub async fn new(address: SocketAddr, path: &str, lines: &[&str], body: &str) -> Self {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let mut head = format!(
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
@@ -37,7 +39,7 @@ impl Armed {
     }
 
     /// Sends the rest; gives the status and everything that came back.
-    pub(crate) async fn finish(mut self) -> (u16, String) {
+    pub async fn finish(mut self) -> (u16, String) {
         // The answer may be there already, and the connection closed.
         let _ = self.stream.write_all(&self.body.as_bytes()[1..]).await;
         let mut bytes = Vec::new();

@@ -15,14 +15,14 @@ use tokio::sync::mpsc;
 use crate::door::Farewell;
 
 /// A comment after so long without an event keeps proxies from closing the stream.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// A client that takes nothing for so long is let go; it can come back and go on.
-pub(crate) const STALLED: Duration = Duration::from_secs(10);
+pub const STALLED: Duration = Duration::from_secs(10);
 
 /// The response whose body is these chunks, until no more can come. One chunk at a time is on its way: while the network
 /// takes nothing, its maker waits.
-pub(crate) fn response() -> (mpsc::Sender<Bytes>, Response) {
+pub fn response() -> (mpsc::Sender<Bytes>, Response) {
     let (chunks, body) = mpsc::channel::<Bytes>(1);
     let body = stream::unfold(body, |mut body| async {
         let chunk = body.recv().await?;

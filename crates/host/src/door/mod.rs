@@ -33,13 +33,12 @@ pub(crate) mod tests;
 mod tickets;
 mod tls;
 mod tokens;
+mod upgrade;
 
 pub use bind::{Door, DoorError, Listening, Reach};
-pub use body::{JsonBody, json_depth_exceeds};
-pub(crate) use body::{collect, reason};
+pub use body::{JsonBody, collect, json_depth_exceeds, reason};
 pub use denied::Denied;
-pub(crate) use guard::Leaving;
-pub use guard::{CONTENT_SECURITY_POLICY, Guest, Visitor, guard};
+pub use guard::{CONTENT_SECURITY_POLICY, Guest, Leaving, Visitor, guard};
 pub use keeper::{
     Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, OpenPaths, Vouch, Vouched,
     Voucher, WEBSOCKET_PATH, Witness,
@@ -58,3 +57,4 @@ pub use stay::{Over, Stay};
 pub use tickets::{BROWSER_IDLE_MS, BrowserSession, Caller, HalfGuest, PAIRING_MS, TICKET_MS, Tickets};
 pub use tls::TlsError;
 pub use tokens::{Authenticator, Credential, Standing, TokenInfo, Tokens};
+pub use upgrade::Upgrade;

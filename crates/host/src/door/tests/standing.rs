@@ -9,8 +9,9 @@ use axum::{
 };
 use portolan_core::Role;
 
-use super::{armed::Armed, *};
-use crate::native::socket::Upgrade;
+use super::*;
+use crate::door::Upgrade;
+use portolan_testkit::armed::Armed;
 
 /// Long enough for a slow machine, short enough for a test that fails.
 const SOON: Duration = Duration::from_secs(20);

@@ -96,11 +96,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Stay {
 
 /// Marks a request that ends stays, perhaps its own: it is answered all the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Leaving(Arc<AtomicBool>);
+pub struct Leaving(Arc<AtomicBool>);
 
 impl Leaving {
     /// From here on the request is done to its end.
-    pub(crate) fn let_finish(&self) {
+    pub fn let_finish(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 

@@ -42,9 +42,8 @@ const PASSED_ON: [&str; 6] =
     ["forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"];
 
 impl Stranger {
-    /// Someone who is just there, for tests.
-    #[cfg(test)]
-    pub(crate) fn from_nowhere() -> Self {
+    /// Someone of whom nothing is known, and whom no door holds.
+    pub fn from_nowhere() -> Self {
         Self { address: None, way: Way::Direct, leash: None }
     }
 

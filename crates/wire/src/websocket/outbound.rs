@@ -25,7 +25,7 @@ const SLICES: usize = 16;
 
 /// What waits to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Outbound {
+pub(super) struct Outbound {
     /// Goes first.
     sealed: VecDeque<Bytes>,
     /// Goes after it; the first `written` bytes are gone already.
@@ -36,22 +36,22 @@ pub(crate) struct Outbound {
 
 impl Outbound {
     /// Adds a text frame. The payload must be UTF-8: everything we send is JSON that we made.
-    pub(crate) fn text(&mut self, payload: &Bytes) {
+    pub(super) fn text(&mut self, payload: &Bytes) {
         self.frame(0x81, payload);
     }
 
     /// Adds a ping.
-    pub(crate) fn ping(&mut self) {
+    pub(super) fn ping(&mut self) {
         self.frame(0x89, &Bytes::new());
     }
 
     /// Adds a pong with the bytes of its ping.
-    pub(crate) fn pong(&mut self, payload: Bytes) {
+    pub(super) fn pong(&mut self, payload: Bytes) {
         self.frame(0x8A, &payload);
     }
 
     /// Adds a close with this code.
-    pub(crate) fn close(&mut self, code: u16) {
+    pub(super) fn close(&mut self, code: u16) {
         self.frame(0x88, &Bytes::copy_from_slice(&code.to_be_bytes()));
     }
 
@@ -82,12 +82,12 @@ impl Outbound {
     }
 
     /// Bytes that the network has not taken yet.
-    pub(crate) fn unsent(&self) -> usize {
+    pub(super) fn unsent(&self) -> usize {
         self.unsent
     }
 
     /// Nothing will be added for a while: gives back memory that a burst took.
-    pub(crate) fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         if self.unsent == 0 && self.open.capacity() > KEPT_WHEN_IDLE {
             self.open = Vec::new();
         }
@@ -97,7 +97,7 @@ impl Outbound {
     }
 
     /// Writes until nothing is left.
-    pub(crate) fn poll_write_out<W: AsyncWrite + Unpin>(
+    pub(super) fn poll_write_out<W: AsyncWrite + Unpin>(
         &mut self,
         io: &mut W,
         context: &mut Context<'_>,

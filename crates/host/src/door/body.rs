@@ -131,7 +131,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
-pub(crate) async fn collect(body: Body) -> Result<Bytes, Denied> {
+/// The whole body, within the bounds of the door.
+pub async fn collect(body: Body) -> Result<Bytes, Denied> {
     use http_body_util::{BodyExt as _, LengthLimitError};
     let error = match body.collect().await {
         Ok(collected) => return Ok(collected.to_bytes()),
@@ -157,7 +158,7 @@ pub(crate) async fn collect(body: Body) -> Result<Bytes, Denied> {
 const REASON: usize = 400;
 
 /// Why JSON cannot be read, fit to be repeated in a message.
-pub(crate) fn reason(error: &serde_json::Error) -> String {
+pub fn reason(error: &serde_json::Error) -> String {
     let mut told = String::new();
     for character in error.to_string().chars() {
         if told.len() >= REASON {
