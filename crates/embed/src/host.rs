@@ -14,23 +14,20 @@ use std::{
 use axum::Router;
 use portolan_core::{
     DaemonEvent, Refusal, RefusalCode, Role,
-    ports::{Agent, Clock, Store, StoreError},
+    ports::{Agent, Store, StoreError},
     registry::Registry,
     session::machine::Policy,
 };
-use portolan_frontends::native::{self, Metrics, Native};
+use portolan_frontends::native;
+pub use portolan_host::OpenError;
+use portolan_host::{
+    BindError, Frontend, Host, HostSettings, House, Open,
+    door::{DoorSettings, Keeper, ListenAddress, Listening},
+};
 use portolan_store::{Durability, MemoryStore, SqliteStore};
 use tokio::sync::OnceCell;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::Client;
-use portolan_host::door::{
-    self, BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Serving, Tickets, Tokens,
-    guard,
-};
-
-/// How long connections and the store may take to close once every agent has ended.
-const CLOSING: Duration = Duration::from_secs(10);
 
 /// What Portolan is made from.
 #[derive(Clone)]
@@ -90,24 +87,13 @@ impl Settings {
     }
 }
 
-/// Why Portolan cannot be put together.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The store cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A host or an origin in the settings is none.
-    #[error(transparent)]
-    Name(#[from] BadName),
-}
-
 /// Why the door does not open.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// An address cannot be had, or not in this way.
     #[error(transparent)]
-    Door(#[from] DoorError),
-    /// Portolan stops, or cannot write down that it listens.
+    Bind(#[from] BindError),
+    /// Portolan stops.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
@@ -128,129 +114,104 @@ pub enum ListenError {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Portolan {
-    native: Native,
-    door: Arc<DoorSettings>,
+    house: Arc<House>,
     /// Where the door is open, once it is.
     listening: Arc<OnceCell<Vec<Listening>>>,
-    serving: Arc<Mutex<Option<Serving>>>,
+    open: Arc<Mutex<Option<Open>>>,
 }
 
 impl Portolan {
-    /// Puts everything together. Sessions that a crash left open are settled in the background.
+    /// Puts everything together, with the native protocol. Sessions that a crash left open are settled in the background.
     pub async fn open(settings: Settings) -> Result<Self, OpenError> {
-        let Settings { store, agents, door, policy, version } = settings;
-        let clock = Clock::system();
-        let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await?;
-        let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await?;
-        let (reporter, notes) = door::reporter();
-        let keeper = Keeper::new(&door, tokens.clone(), tickets, clock.clone())?
-            .with_reporter(reporter)
-            .with_open_paths(native::is_open);
-        let registry = Registry::open(store, agents, clock, policy).await?;
-        let native = Native {
-            registry,
-            keeper: Arc::new(keeper),
-            tokens,
-            version,
-            incarnation: None,
-            metrics: Metrics::new(),
-            stopping: CancellationToken::new(),
-            connections: TaskTracker::new(),
-        };
-        let (registry, stopping) = (native.registry.clone(), native.stopping.clone());
-        native.connections.spawn(async move {
-            // It also ends with the keeper, where nobody shuts anything down.
-            tokio::select! {
-                () = stopping.cancelled() => {}
-                () = notes.write(registry) => {}
-            }
-        });
-        Ok(Self { native, door: Arc::new(door), listening: Arc::default(), serving: Arc::default() })
+        Self::open_with(settings, Vec::new()).await
     }
 
-    /// Every route of the native protocol with its guard: to be merged into, or served as, the program's own router. A
-    /// token is asked for on all of them but the page's static files.
+    /// The same, with more frontends: those of [`portolan_frontends::catalogue`](crate::frontends), one's own, or both.
+    pub async fn open_with(settings: Settings, frontends: Vec<Box<dyn Frontend>>) -> Result<Self, OpenError> {
+        let Settings { store, agents, door, policy, version } = settings;
+        let (incarnation, home) = (None, None);
+        let host =
+            Host::open(HostSettings { store, agents, door, policy, version, incarnation, home }).await?;
+        let frontends = [native::frontend()].into_iter().chain(frontends).collect();
+        let house = Arc::new(host.mount(frontends).await?);
+        Ok(Self { house, listening: Arc::default(), open: Arc::default() })
+    }
+
+    fn host(&self) -> &Host {
+        self.house.host()
+    }
+
+    /// Every route of the frontends with its guard: to be merged into, or served as, the program's own router. A token is
+    /// asked for on all of them but the page's static files.
     ///
     /// Put a [`door::Arrival`] on requests where the program knows how they came in; without one,
     /// only the hosts of the settings count.
     pub fn router(&self) -> Router {
-        guard(self.routes(), Arc::clone(&self.native.keeper))
+        self.house.router()
     }
 
     /// The same routes bare, for [`door::serve`](crate::door::serve()), which puts the guard on itself.
     pub fn routes(&self) -> Router {
-        native::routes(self.native.clone())
+        self.house.routes()
     }
 
-    /// Opens the door of the settings, as the daemon does: one listener for REST and WebSocket. Gives where it listens,
-    /// with the port that was picked, and tells owners by [`DaemonEvent::DoorOpened`]. Asked again, it gives the same.
+    /// Opens the doors of the settings, as the daemon does: one listener for everything, and those that frontends have of
+    /// their own. Gives where the first listens, with the port that was picked, and tells owners by
+    /// [`DaemonEvent::DoorOpened`]. Asked again, it gives the same.
     pub async fn listen(&self) -> Result<Vec<Listening>, ListenError> {
-        if self.native.stopping.is_cancelled() {
+        if self.host().stopping.is_cancelled() {
             return Err(Refusal::new(RefusalCode::ShuttingDown, "Portolan is shutting down").into());
         }
-        self.listening.get_or_try_init(|| self.open_door()).await.cloned()
+        self.listening.get_or_try_init(|| self.open_doors()).await.cloned()
     }
 
-    async fn open_door(&self) -> Result<Vec<Listening>, ListenError> {
-        let door = Door::bind(&self.door).await?;
-        let addresses = door.addresses();
-        // Connections wait; they are let in once it is in the log that the door is open.
-        self.native.registry.note(None, door::opened(&self.door, &addresses)).await?;
-        let serving = door.serve(self.keeper(), self.routes(), self.native.stopping.clone());
-        *self.serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
+    async fn open_doors(&self) -> Result<Vec<Listening>, ListenError> {
+        let bound = self.house.bind().await?;
+        let open = self.house.open(bound).await;
+        let addresses = open.addresses.clone();
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
         Ok(addresses)
     }
 
     /// What a browser opens, such as `http://127.0.0.1:40123`; none while no door of [`Portolan::listen`] is open.
     pub fn url(&self) -> Option<String> {
-        let open = self.listening.get().filter(|_| !self.native.stopping.is_cancelled())?;
+        let open = self.listening.get().filter(|_| !self.host().stopping.is_cancelled())?;
         open.iter().find_map(Listening::url)
     }
 
     /// The keeper of the door, for [`door::serve`](crate::door::serve()).
     pub fn keeper(&self) -> Arc<Keeper> {
-        Arc::clone(&self.native.keeper)
+        Arc::clone(self.house.keeper())
     }
 
     /// Every session by its id: the whole of what frontends call.
     pub fn registry(&self) -> &Registry {
-        &self.native.registry
+        &self.host().registry
     }
 
     /// The program itself as an owner of all sessions. Entries name it as a person of this name.
     pub fn client(&self, name: &str) -> Client {
-        Client::owner(self.native.registry.clone(), name)
+        Client::owner(self.host().registry.clone(), name)
     }
 
     /// A token for somebody else, as the secret to be sent as `Authorization: Bearer`. It is told this once.
     pub async fn token(&self, name: &str, role: Role) -> Result<String, Refusal> {
-        let (made, secret) = self.native.tokens.create(name, role, None, None).await?;
+        let (made, secret) = self.host().tokens.create(name, role, None, None).await?;
         let created = DaemonEvent::TokenCreated { token: made.token, name: made.name, role };
         // The token is there whether or not the log can take a line about it.
-        if let Err(refusal) = self.native.registry.note(None, created).await {
+        if let Err(refusal) = self.host().registry.note(None, created).await {
             tracing::warn!(%refusal, "a new token is not in the log");
         }
         Ok(secret)
     }
 
-    /// Ends everything in order: running turns get `grace`, then their agents are stopped, clients are told, the door is
-    /// closed where one is open, and the store is written to the end. Gives what did not stop.
+    /// Ends everything in order: running turns get `grace`, then their agents are stopped, clients are told, the doors are
+    /// closed where some are open, and the store is written to the end. Gives what did not stop.
     pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
-        let mut stuck = self.native.registry.shutdown(grace).await;
-        self.native.stopping.cancel();
-        let close = async {
-            self.native.closed().await;
-            let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(serving) = serving {
-                serving.closed().await;
-            }
-            self.native.registry.store().flush().await
-        };
-        match tokio::time::timeout(CLOSING, close).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => stuck.push(format!("the store was not written to the end: {error}")),
-            Err(_) => stuck.push(format!("connections did not close within {} s", CLOSING.as_secs())),
-        }
-        stuck
+        self.house.close();
+        let mut problems = self.house.end_sessions(grace).await;
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        problems.extend(self.house.closed(open).await);
+        problems
     }
 }

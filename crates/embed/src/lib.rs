@@ -115,10 +115,12 @@ pub use portolan_core::{
     Action, Capabilities, DaemonEvent, Event, Principal, Refusal, RefusalCode, RequestId, Role, Seq,
     SessionId, SessionSpec, log::delivery::Start, ports::Agent,
 };
-/// The protocols that clients speak: each with its routes, its wire types and its translator.
-pub use portolan_frontends::{agui, handheld, insights, native};
+/// The protocols that clients speak, and the list of all of them.
+pub use portolan_frontends as frontends;
 /// The listener that every protocol stands behind: who comes in, and by which name we were called.
 pub use portolan_host::door;
+/// What a frontend is given, and what it gives back.
+pub use portolan_host::{Frontend, Host, MountError, Mounted, Place};
 
 pub use self::{
     client::{CONNECTED_WITHIN, Client},

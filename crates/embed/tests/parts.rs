@@ -26,13 +26,13 @@ use portolan_embed::{
         dial_in::DialIn,
         driver::{Translator as _, Turnout},
     },
-    agui::{
+    door::{Door, DoorSettings, ListenAddress, Listening},
+    frontends::agui::{
         self, Agui,
         project::{Approvals, PageNames, Projector, Prompts, history::History},
         tools::{FrontendTools, Limits, PREFIX, PageTool},
         wire::{AguiEvent, Message},
     },
-    door::{Door, DoorSettings, ListenAddress, Listening},
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -213,10 +213,9 @@ impl Server {
         let limits = Limits { register: Duration::from_millis(100), ..Limits::default() };
         let tools = FrontendTools::new(portolan.registry().clone(), limits);
         let closing = CancellationToken::new();
-        let settings = agui::Settings { folder: std::env::temp_dir(), ..agui::Settings::default() };
+        let settings = agui::Settings { folder: Some(std::env::temp_dir()), ..agui::Settings::default() };
         let agui = Agui::new(
             portolan.registry().clone(),
-            portolan.keeper(),
             settings,
             tools.clone(),
             closing.clone(),

@@ -7,3 +7,27 @@ pub mod native;
 
 #[cfg(feature = "schema")]
 pub use native::schema;
+use portolan_host::Frontend;
+use serde::{Deserialize, Serialize};
+
+/// What portolan.toml says to every frontend: a table each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// The dashboard.
+    pub insights: insights::Settings,
+    /// The handheld.
+    pub handheld: handheld::Settings,
+    /// AG-UI.
+    pub agui: agui::Settings,
+}
+
+/// Every frontend there is.
+pub fn catalogue(settings: Settings) -> Vec<Box<dyn Frontend>> {
+    vec![
+        native::frontend(),
+        insights::frontend(settings.insights),
+        handheld::frontend(settings.handheld),
+        agui::frontend(settings.agui),
+    ]
+}

@@ -182,8 +182,8 @@ pub(crate) fn configuration() -> String {
          daemon runs `daemon.json` and `daemon.sock`.\n",
     );
     let mut table = "";
-    for key in KEYS {
-        let (section, name) = key.path.rsplit_once('.').unwrap_or(("", key.path));
+    for key in KEYS.iter() {
+        let (section, name) = key.path.rsplit_once('.').unwrap_or(("", &key.path));
         if section != table {
             table = section;
             let _ = writeln!(out, "\n## [{}]\n", section.replace('*', "NAME"));

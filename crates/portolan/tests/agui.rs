@@ -195,7 +195,10 @@ fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {
     let log = home.path().join("logs/daemon.log");
     let address = wait_for("its address in the log", || {
         let text = std::fs::read_to_string(&log).ok()?;
-        let line = text.lines().find(|line| line.contains("AG-UI clients have a listener"))?.to_owned();
+        let line = text
+            .lines()
+            .find(|line| line.contains("listener of its own") && line.contains("agui"))?
+            .to_owned();
         let port: String =
             line.split("127.0.0.1:").nth(1)?.chars().take_while(char::is_ascii_digit).collect();
         Some(format!("127.0.0.1:{port}"))

@@ -280,8 +280,10 @@ async fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {
     let log = home.path().join("logs/daemon.log");
     let url = wait_for("its address in the log", || {
         let text = std::fs::read_to_string(&log).ok()?;
-        let line =
-            text.lines().find(|line| line.contains("the insights dashboard has a listener"))?.to_owned();
+        let line = text
+            .lines()
+            .find(|line| line.contains("listener of its own") && line.contains("insights"))?
+            .to_owned();
         let rest = line.split("127.0.0.1:").nth(1)?;
         let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
         Some(format!("ws://127.0.0.1:{port}/"))

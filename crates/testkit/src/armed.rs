@@ -1,5 +1,7 @@
 //! A request that was let in while its body is still to come: what lets it in may end meanwhile.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
 use std::{net::SocketAddr, time::Duration};
 
 use tokio::{

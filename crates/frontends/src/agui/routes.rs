@@ -78,8 +78,12 @@ impl IntoResponse for Problem {
 }
 
 /// What the door has to know of us: whose pages may come, and how a refusal is written, whoever refuses.
-pub fn rules(origins: &[String]) -> Rules<'_> {
-    Rules { origins, setting: "agui.origins", refusal: |denied| Problem::from(denied.clone()).body() }
+pub fn rules(origins: &[String]) -> Rules {
+    Rules {
+        origins: origins.to_vec(),
+        setting: "agui.origins",
+        refusal: |denied| Problem::from(denied.clone()).body(),
+    }
 }
 
 type Answered = Result<Response, Problem>;

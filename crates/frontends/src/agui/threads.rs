@@ -183,7 +183,7 @@ impl Threads {
         debug_assert!(name.chars().count() <= MAX_NAME);
         let spec = SessionSpec {
             agent: kind,
-            cwd: settings.folder.clone(),
+            cwd: settings.folder.clone().unwrap_or_default(),
             name: Some(name).filter(|name| !name.trim().is_empty()),
             ..SessionSpec::default()
         };

@@ -31,13 +31,20 @@ mod tests;
 pub mod text;
 pub mod wire;
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use axum::Router;
 use portolan_core::{
-    ports::{Clock, StoreError},
+    DaemonEvent,
+    ports::{Boxed, Clock, StoreError},
     registry::Registry,
 };
+use portolan_host::{
+    Frontend, Host, MountError, Mounted, Place,
+    settings::{folder, optional_address},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
 use self::devices::Devices;
@@ -47,15 +54,87 @@ pub use self::{
     hub::{Hub, Slots},
 };
 
-/// Everything about the handheld that a user configures.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `[handheld]` in portolan.toml.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    /// Where handheld devices connect, such as `0.0.0.0:3333`; nowhere when absent. Plain HTTP without a token: a device is
+    /// let in by its address, see `portolan devices`.
+    #[serde(deserialize_with = "optional_address")]
+    pub listen: Option<SocketAddr>,
+    /// Addresses and networks of devices that need no approval, such as `192.168.1.7` or `192.168.1.0/24`. A program on
+    /// this machine is not let in by a network, only by an address of its own.
+    #[schemars(with = "Vec<String>")]
+    pub allow: Vec<Network>,
+    /// The agent that a device's `spawn` starts.
+    pub agent: String,
+    /// The folder it works in, within `sessions.roots`. The one that the daemon was started in when absent.
+    pub folder: Option<PathBuf>,
+    /// Put the newest active sessions into free slots.
+    pub fill: bool,
+    /// Start an agent in slot 0 together with the daemon.
+    pub autospawn: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            allow: Vec::new(),
+            agent: "claude".into(),
+            folder: None,
+            fill: true,
+            autospawn: false,
+        }
+    }
+}
+
+/// What a handheld is opened with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
     /// Where to listen.
     pub listen: SocketAddr,
     /// Addresses and networks that need no approval.
     pub allow: Vec<Network>,
     /// What happens in the slots.
     pub slots: Slots,
+}
+
+/// The handheld: what its owner asks on the main listener, and its devices on a listener of its own.
+pub fn frontend(settings: Settings) -> Box<dyn Frontend> {
+    Box::new(HandheldFrontend(settings))
+}
+
+#[derive(Debug)]
+struct HandheldFrontend(Settings);
+
+impl Frontend for HandheldFrontend {
+    fn name(&self) -> &'static str {
+        "handheld"
+    }
+
+    fn mount(self: Box<Self>, host: &Host) -> Boxed<'_, Result<Mounted, MountError>> {
+        Box::pin(async move {
+            let Settings { listen, allow, agent, folder: set, fill, autospawn } = self.0;
+            let Some(listen) = listen else { return Ok(Mounted::default()) };
+            let own = host.home.iter().cloned().collect();
+            let slots = Slots { agent, folder: folder("handheld", set)?, fill, autospawn, own };
+            let setup = Setup { listen, allow, slots };
+            let opened = Handheld::open(setup, host.registry.clone(), host.clock.clone()).await;
+            let handheld =
+                opened.map_err(|error| MountError { frontend: "handheld", message: error.to_string() })?;
+            let (routes, starting, stopping, ending) =
+                (handheld.clone(), handheld.clone(), handheld.clone(), handheld.clone());
+            Ok(Mounted {
+                main: Some(Place::new(move |_| routes.routes())),
+                opened: vec![handheld.opened()],
+                start: Some(Box::new(move |_| starting.start())),
+                stop: Some(Box::new(move || stopping.stop())),
+                ended: Some(Box::pin(async move { ending.closed().await })),
+                ..Mounted::default()
+            })
+        })
+    }
 }
 
 /// The handheld cannot be opened.
@@ -86,13 +165,26 @@ pub struct Handheld {
 
 impl Handheld {
     /// Takes the address; nobody is served before [`Handheld::start`].
-    pub async fn open(settings: Settings, registry: Registry, clock: Clock) -> Result<Self, HandheldError> {
-        let refused = |source| HandheldError::Listen { address: settings.listen, source };
-        let listener = TcpListener::bind(settings.listen).await.map_err(refused)?;
+    pub async fn open(setup: Setup, registry: Registry, clock: Clock) -> Result<Self, HandheldError> {
+        let refused = |source| HandheldError::Listen { address: setup.listen, source };
+        let listener = TcpListener::bind(setup.listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        let devices = Devices::open(registry.store(), clock.clone(), settings.allow).await?;
-        let hub = Hub::new(registry, clock, settings.slots, devices);
+        let devices = Devices::open(registry.store(), clock.clone(), setup.allow).await?;
+        let hub = Hub::new(registry, clock, setup.slots, devices);
         Ok(Self { hub, listener: Arc::new(std::sync::Mutex::new(Some(listener))), address })
+    }
+
+    /// How its listener is set, for the log: plain, and no device has a token.
+    fn opened(&self) -> DaemonEvent {
+        DaemonEvent::DoorOpened {
+            frontend: Some("handheld".into()),
+            tokenless: true,
+            addresses: vec![self.address.to_string()],
+            tls: false,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            behind_proxy: false,
+        }
     }
 
     /// Where it listens, with the port that was picked.

@@ -6,7 +6,7 @@ use portolan_core::{Principal, Role, TokenId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{
-    Anonymous, Insights,
+    Insights,
     connection::{Ending, tell},
     parse::parse,
     wire::{AuthOk, ClientMessage, ErrorCode, ServerMessage},
@@ -84,7 +84,7 @@ where
         Visitor::Known(who, stay) => return Ok(Entered::by_token(who, stay)),
         Visitor::Stranger(stranger, arrival) => (stranger, arrival),
     };
-    if insights.settings.anonymous_loopback == Anonymous::FromLoopback
+    if insights.settings.allow_anonymous_loopback
         && is_loopback(&arrival)
         && stranger.is_local()
         && let Some(anonymous) = Entered::anonymous(&stranger)

@@ -20,7 +20,7 @@ pub mod schema;
 pub(crate) mod tests;
 pub mod wire;
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -29,15 +29,20 @@ use axum::{
     http::{HeaderValue, Response, header},
     routing::get,
 };
-use portolan_core::{RefusalCode, registry::Registry};
+use portolan_core::{RefusalCode, ports::Boxed, registry::Registry};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
 use self::enter::Visitor;
-use portolan_host::door::Upgrade;
-use portolan_host::door::{
-    Arrival, BEARER_PROTOCOL, Denied, Farewell, Guest, Keeper, Stay, Stranger, protocols,
+use portolan_host::{
+    Frontend, Host, MountError, Mounted, Place,
+    door::{
+        Admit, Arrival, BEARER_PROTOCOL, Denied, Farewell, Guest, Keeper, Stay, Stranger, Upgrade, protocols,
+    },
+    settings::optional_address,
 };
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Where it stands on the main listener.
 pub const PATH: &str = "/ws/insights";
@@ -45,28 +50,24 @@ pub const PATH: &str = "/ws/insights";
 /// Where it stands on a listener of its own, beside [`PATH`].
 pub const OWN_PATH: &str = "/";
 
-/// What the configuration says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `[insights]` in portolan.toml.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The agent of a session whose maker names none.
+    /// A listener for the insights dashboard alone, such as `127.0.0.1:8765`; none when absent. The dashboard is at
+    /// `/ws/insights` of the main listener in any case. An address that others can reach needs TLS.
+    #[serde(deserialize_with = "optional_address")]
+    pub listen: Option<SocketAddr>,
+    /// Let clients of this machine into `insights.listen` that show no token, as operators. Every program on this machine
+    /// can then prompt and approve, agents included.
+    pub allow_anonymous_loopback: bool,
+    /// The agent of sessions that a dashboard makes without naming one.
     pub agent: String,
-    /// Clients of this machine that show no token may come in, as operators. For a listener of its own only.
-    pub anonymous_loopback: Anonymous,
-}
-
-/// Whether clients without a token may come in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Anonymous {
-    /// Nobody.
-    #[default]
-    Refused,
-    /// From this machine.
-    FromLoopback,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { agent: "claude".into(), anonymous_loopback: Anonymous::Refused }
+        Self { listen: None, allow_anonymous_loopback: false, agent: "claude".into() }
     }
 }
 
@@ -83,6 +84,53 @@ pub struct Insights {
     pub stopping: CancellationToken,
     /// Every connection that is open.
     pub connections: TaskTracker,
+}
+
+/// The dashboard, on the main listener and on one of its own. There the root is the dashboard, not the page.
+pub fn frontend(settings: Settings) -> Box<dyn Frontend> {
+    Box::new(Dashboard(settings))
+}
+
+#[derive(Debug)]
+struct Dashboard(Settings);
+
+impl Frontend for Dashboard {
+    fn name(&self) -> &'static str {
+        "insights"
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.0.listen.into_iter().collect()
+    }
+
+    fn mount(self: Box<Self>, host: &Host) -> Boxed<'_, Result<Mounted, MountError>> {
+        let Self(settings) = *self;
+        // A token on the main listener, whatever holds on its own.
+        let on_main = Settings { allow_anonymous_loopback: false, ..settings.clone() };
+        let of = host.clone();
+        let main = Place::new(move |keeper| routes(Insights::new(&of, keeper, on_main)));
+        let (of, listen, tokenless) = (host.clone(), settings.listen, settings.allow_anonymous_loopback);
+        let mut own = Place::new(move |keeper| own_routes(Insights::new(&of, keeper, settings)));
+        own.tokenless = tokenless;
+        Box::pin(std::future::ready(Ok(Mounted {
+            main: Some(main.admitting(Admit::late(is_late))),
+            own: listen.map(|_| own.admitting(Admit::late(is_late_on_own))),
+            ..Mounted::default()
+        })))
+    }
+}
+
+impl Insights {
+    /// Behind this keeper, with the sessions of the host.
+    fn new(host: &Host, keeper: &Arc<Keeper>, settings: Settings) -> Self {
+        Self {
+            registry: host.registry.clone(),
+            keeper: Arc::clone(keeper),
+            settings: Arc::new(settings),
+            stopping: host.stopping.clone(),
+            connections: host.connections.clone(),
+        }
+    }
 }
 
 /// A WebSocket may come here before it has shown its token; for the keeper of the main listener.

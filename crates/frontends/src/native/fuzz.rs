@@ -98,7 +98,7 @@ fn received<'a>(limit: usize, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Re
     for piece in pieces {
         inbound.extend(piece);
         loop {
-            match inbound.next() {
+            match inbound.received() {
                 Ok(Some(one)) => received.push(one),
                 Ok(None) => break,
                 Err(violation) => return (received, Some(violation)),

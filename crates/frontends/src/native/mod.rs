@@ -22,11 +22,35 @@ mod tests;
 use std::sync::Arc;
 
 use axum::Router;
-use portolan_core::{Millis, Principal, Refusal, registry::Registry};
+use portolan_core::{Millis, Principal, Refusal, ports::Boxed, registry::Registry};
+use portolan_host::{
+    Frontend, Host, MountError, Mounted, Place,
+    door::{Admit, Keeper, Tokens},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{metrics::Metrics, page::is_open};
-use portolan_host::door::{Keeper, Tokens};
+
+/// The native protocol and the page, on the main listener.
+pub fn frontend() -> Box<dyn Frontend> {
+    Box::new(NativeFrontend)
+}
+
+#[derive(Debug)]
+struct NativeFrontend;
+
+impl Frontend for NativeFrontend {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn mount(self: Box<Self>, host: &Host) -> Boxed<'_, Result<Mounted, MountError>> {
+        let of = host.clone();
+        let place = Place::new(move |keeper| routes(Native::new(&of, Arc::clone(keeper))));
+        let main = Some(place.admitting(Admit::open(is_open)));
+        Box::pin(std::future::ready(Ok(Mounted { main, ..Mounted::default() })))
+    }
+}
 
 /// Everything the native protocol needs. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -50,6 +74,20 @@ pub struct Native {
 }
 
 impl Native {
+    /// Behind this keeper, with the sessions of the host.
+    pub fn new(host: &Host, keeper: Arc<Keeper>) -> Self {
+        Self {
+            registry: host.registry.clone(),
+            keeper,
+            tokens: Arc::clone(&host.tokens),
+            version: host.version.clone(),
+            incarnation: host.incarnation.clone(),
+            metrics: Metrics::new(),
+            stopping: host.stopping.clone(),
+            connections: host.connections.clone(),
+        }
+    }
+
     /// Returns once every connection and event stream has ended; for after [`Native::stopping`].
     pub async fn closed(&self) {
         self.connections.close();

@@ -17,9 +17,9 @@ use portolan_core::RefusalCode;
 use serde::de::DeserializeOwned;
 
 use super::{
+    admit::Vouched,
     denied::Denied,
     guard::Guest,
-    keeper::Vouched,
     lasting::{StayOver, put_out},
     settings::{DoorLimits, JSON_DEPTH},
 };

@@ -25,9 +25,10 @@ use portolan_core::{Principal, RefusalCode};
 use tracing::Instrument as _;
 
 use super::{
+    admit::Vouched,
     body::bounded,
     denied::Denied,
-    keeper::{Admission, Arrival, Keeper, Seen, Vouched},
+    keeper::{Admission, Arrival, Keeper, Seen},
     lasting,
     late::Stranger,
     leash::{Farewell, Leash},

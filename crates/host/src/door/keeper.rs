@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, reque
 use portolan_core::{DaemonEvent, Millis, Principal, RefusalCode, Role, TokenId, ports::Clock};
 
 use super::{
+    admit::{Admit, Paths, Vouch, Voucher},
     authority::{Authority, Host, Origin, Scheme},
     denied::Denied,
     late::Stranger,
@@ -54,27 +55,6 @@ pub enum Arrival {
     Unknown,
 }
 
-/// Which paths are open to anyone, such as the page's static files.
-pub type OpenPaths = Arc<dyn Fn(&str) -> bool + Send + Sync>;
-
-/// Knows requests that show a secret of a frontend's own instead of a token, such as an agent's to its page tools.
-pub type Voucher = Arc<dyn Fn(&Parts) -> Vouch + Send + Sync>;
-
-/// What a frontend says about a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vouch {
-    /// It is about something else.
-    NotMine,
-    /// It shows the right secret.
-    Known,
-    /// It does not.
-    Unknown,
-}
-
-/// On a request that showed the right secret of a frontend's own. It opens only what that frontend has there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vouched;
-
 /// Is told what happens at the door and belongs into the daemon's log, and by whom. Must not wait.
 pub type Witness = Arc<dyn Fn(Option<&Principal>, DaemonEvent) + Send + Sync>;
 
@@ -89,9 +69,9 @@ pub struct Keeper {
     below: Vec<Below>,
     behind_proxy: bool,
     proxies: Vec<IpAddr>,
-    open: OpenPaths,
-    late: OpenPaths,
-    voucher: Voucher,
+    open: Vec<Paths>,
+    late: Vec<Paths>,
+    vouchers: Vec<Voucher>,
     pub(super) limits: DoorLimits,
     failures: Failures,
     requests: Requests,
@@ -180,9 +160,9 @@ impl Keeper {
             below: Vec::new(),
             behind_proxy: settings.behind_proxy,
             proxies: settings.proxies.iter().map(IpAddr::to_canonical).collect(),
-            open: Arc::new(|_| false),
-            late: Arc::new(|_| false),
-            voucher: Arc::new(|_| Vouch::NotMine),
+            open: Vec::new(),
+            late: Vec::new(),
+            vouchers: Vec::new(),
             failures: Failures::new(&settings.limits),
             requests: Requests::new(&settings.limits),
             limits: settings.limits.clone(),
@@ -229,32 +209,16 @@ impl Keeper {
         self.tell(None, DaemonEvent::AccessRefused { from, attempts, reason });
     }
 
-    /// Opens these paths to anyone, for reading: the page's static files.
-    #[must_use]
-    pub fn with_open_paths(mut self, open: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
-        self.open = Arc::new(open);
-        self
-    }
-
-    /// Lets WebSockets in on these paths before they have shown a token: the frontend there asks for it, and lets
-    /// them do nothing until [`Keeper::introduce`] knows them.
-    #[must_use]
-    pub fn with_late_paths(mut self, late: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
-        self.late = Arc::new(late);
-        self
-    }
-
-    /// Lets in requests that show a secret of a frontend's own. Those that show a wrong one are refused.
-    #[must_use]
-    pub fn with_voucher(mut self, voucher: impl Fn(&Parts) -> Vouch + Send + Sync + 'static) -> Self {
-        self.voucher = Arc::new(voucher);
-        self
-    }
-
-    /// What lies below `base` is a frontend with rules of its own.
-    pub fn with_rules_below(mut self, base: &'static str, rules: Rules<'_>) -> Result<Self, BadName> {
-        let origins = origins(rules.origins)?;
-        self.below.push(Below { base, origins, setting: rules.setting, refusal: rules.refusal });
+    /// Admits strangers in this way, too.
+    pub fn admitting(mut self, admit: Admit) -> Result<Self, BadName> {
+        match admit {
+            Admit::Open(paths) => self.open.push(paths),
+            Admit::Late(paths) => self.late.push(paths),
+            Admit::Secret(voucher) => self.vouchers.push(voucher),
+            Admit::Below(base, Rules { origins: allowed, setting, refusal }) => {
+                self.below.push(Below { base, origins: origins(&allowed)?, setting, refusal });
+            }
+        }
         Ok(self)
     }
 
@@ -269,7 +233,7 @@ impl Keeper {
     }
 
     pub(super) fn is_late(&self, path: &str) -> bool {
-        (self.late)(path)
+        self.late.iter().any(|late| late(path))
     }
 
     pub(super) fn authenticate(&self, credential: &Credential) -> Option<Standing> {
@@ -443,7 +407,7 @@ impl Keeper {
     fn is_open(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
         match parts.method {
-            Method::GET | Method::HEAD => path == HEALTH_PATH || (self.open)(path),
+            Method::GET | Method::HEAD => path == HEALTH_PATH || self.open.iter().any(|open| open(path)),
             Method::POST => path == LOGIN_PATH,
             _ => false,
         }
@@ -454,10 +418,12 @@ impl Keeper {
         if self.is_open(parts) {
             return Ok(Admission::Open);
         }
-        match (self.voucher)(parts) {
-            Vouch::NotMine => {}
-            Vouch::Known => return Ok(Admission::Vouched),
-            Vouch::Unknown => return Err(Denied::unauthenticated()),
+        let vouched =
+            self.vouchers.iter().map(|voucher| voucher(parts)).find(|vouch| *vouch != Vouch::NotMine);
+        match vouched {
+            None | Some(Vouch::NotMine) => {}
+            Some(Vouch::Known) => return Ok(Admission::Vouched),
+            Some(Vouch::Unknown) => return Err(Denied::unauthenticated()),
         }
         let admission = match self.admit_late(parts, arrival, seen) {
             Some(admission) => admission?,

@@ -8,6 +8,7 @@
 //! every piece of the body, and when it ends, so do the request, the response and the socket. Only `/healthz`, the page's static files and
 //! the login are open without a token, and those too only under a name of ours.
 
+mod admit;
 mod authority;
 mod bind;
 mod body;
@@ -35,13 +36,13 @@ mod tls;
 mod tokens;
 mod upgrade;
 
+pub use admit::{Admit, Paths, Vouch, Vouched, Voucher};
 pub use bind::{Door, DoorError, Listening, Reach};
 pub use body::{JsonBody, collect, json_depth_exceeds, reason};
 pub use denied::Denied;
 pub use guard::{CONTENT_SECURITY_POLICY, Guest, Leaving, Visitor, guard};
 pub use keeper::{
-    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, OpenPaths, Vouch, Vouched,
-    Voucher, WEBSOCKET_PATH, Witness,
+    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, WEBSOCKET_PATH, Witness,
 };
 pub use late::{BEARER_PROTOCOL, Stranger, protocols};
 pub use leash::Farewell;

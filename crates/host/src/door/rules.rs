@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::{authority::Origin, denied::Denied};
 
 /// What a frontend says about everything below its path.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules<'a> {
+#[derive(Clone, Debug)]
+pub struct Rules {
     /// Origins whose pages may come to it, and to nothing else.
-    pub origins: &'a [String],
+    pub origins: Vec<String>,
     /// Where in the configuration they stand: a page that is refused is told to add its origin there.
     pub setting: &'static str,
     /// The body of a refusal, as the frontend's clients read it.

@@ -68,9 +68,9 @@ struct Row {
 fn effective(loaded: &Loaded) -> Vec<Row> {
     let values = serde_json::to_value(&loaded.settings).unwrap_or_default();
     let mut rows = Vec::new();
-    for key in KEYS {
+    for key in KEYS.iter() {
         match key.path.strip_prefix("agents.*.") {
-            None => rows.push(row(loaded, &values, key.path.to_owned())),
+            None => rows.push(row(loaded, &values, key.path.clone())),
             Some(name) => {
                 for agent in loaded.settings.agents.keys() {
                     rows.push(row(loaded, &values, format!("agents.{agent}.{name}")));

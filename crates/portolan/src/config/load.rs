@@ -105,7 +105,7 @@ pub(crate) fn assemble(
         match KEYS.iter().find(|key| key.variable().as_ref() == Some(name)) {
             Some(key) => {
                 let origin = Origin::Environment(name.clone());
-                problems.extend(put(&mut merged, key, key.path, value, origin, &mut origins).err());
+                problems.extend(put(&mut merged, key, &key.path, value, origin, &mut origins).err());
             }
             None if OTHER_VARIABLES.contains(&name.as_str()) => {}
             None => {
@@ -120,7 +120,7 @@ pub(crate) fn assemble(
     }
     for given in overrides {
         let Some(key) = keys::find(&given.path) else {
-            let meant = keys::similar(&given.path, KEYS.iter().map(|key| key.path));
+            let meant = keys::similar(&given.path, KEYS.iter().map(|key| key.path.as_str()));
             problems.push(format!("{}: unknown key `{}`{}", given.flag, given.path, did_you_mean(meant)));
             continue;
         };

@@ -4,9 +4,6 @@
 //! docs/configuration.md is made; [`load`] puts the layers together and remembers where each value came from.
 //! A value that makes no sense stops the program with its line; nothing is ever guessed or ignored.
 
-mod agui;
-mod handheld;
-mod insights;
 pub(crate) mod keys;
 pub(crate) mod load;
 
@@ -18,16 +15,13 @@ use std::{
     time::Duration,
 };
 
+use portolan_frontends::{agui, handheld, insights};
+use portolan_host::settings::address;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::{
-    agui::{Agui, Approvals, OnClose, UnknownThreads},
-    handheld::Handheld,
-    insights::Insights,
-};
-
 /// Every value of the configuration.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Settings {
     pub(crate) listen: Listen,
@@ -37,24 +31,37 @@ pub(crate) struct Settings {
     pub(crate) sessions: Sessions,
     pub(crate) requests: Requests,
     pub(crate) log: Log,
-    pub(crate) insights: Insights,
-    pub(crate) handheld: Handheld,
-    pub(crate) agui: Agui,
+    pub(crate) insights: insights::Settings,
+    pub(crate) handheld: handheld::Settings,
+    pub(crate) agui: agui::Settings,
     pub(crate) agents: BTreeMap<String, Agent>,
 }
 
 /// The one listener.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Listen {
+    /// Where the daemon listens. Port 0 picks a free one; daemon.json tells which. An address that others can reach needs
+    /// TLS.
     #[serde(deserialize_with = "address")]
     pub(crate) address: SocketAddr,
+    /// Certificate chain, a PEM file. Needs `tls_key`.
     pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of `tls_cert`, a PEM file.
     pub(crate) tls_key: Option<PathBuf>,
+    /// Make a self-signed certificate in the home folder and use it.
     pub(crate) self_signed: bool,
+    /// Names under which browsers reach the daemon, beside the address itself. Compared exactly. `localhost` only where no
+    /// other user of the machine can listen on its other address.
     pub(crate) hosts: Vec<String>,
+    /// Other pages that may use the daemon, such as `https://board.example`. Compared exactly.
     pub(crate) origins: Vec<String>,
+    /// A proxy that does TLS for the world stands before the daemon and connects from one of `proxies`. From there alone
+    /// are its `X-Forwarded-` headers believed.
     pub(crate) behind_proxy: bool,
+    /// Addresses from which proxies connect, such as `127.0.0.1`; those on other machines by TLS. Every program that
+    /// connects from there is believed: where others use the machine, give the proxy an address of its own, such as
+    /// `127.0.0.2`.
     pub(crate) proxies: Vec<IpAddr>,
 }
 
@@ -77,31 +84,17 @@ impl Default for Listen {
     }
 }
 
-/// An address and port; `localhost` stands for 127.0.0.1.
-fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(from)?;
-    let literal = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-    literal.as_deref().unwrap_or(&text).parse().map_err(|_| {
-        serde::de::Error::custom(format!(
-            "`{text}` is no address; use IP:PORT such as 127.0.0.1:7420 or [::1]:7420"
-        ))
-    })
-}
-
-/// The same, where there may be none.
-fn optional_address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
-    address(from).map(Some)
-}
-
 /// The log on disk.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Store {
+    /// `normal`: what was committed survives the death of the daemon at any moment. `full`: a power cut too, at about
+    /// fifteen times the cost of a commit.
     pub(crate) durability: Durability,
 }
 
 /// What a commit survives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Durability {
     /// The daemon's death at any moment.
@@ -112,24 +105,37 @@ pub(crate) enum Durability {
 }
 
 /// What is deleted by itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retention {
+    /// Delete sessions that ended longer ago than this. Never when absent.
     pub(crate) age_days: Option<u32>,
+    /// Delete the oldest ended sessions while the database is larger than this. Never when absent.
     pub(crate) max_size_mb: Option<u64>,
 }
 
 /// How long and how large things may get.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
+    /// An agent that is not ready by then is ended.
     pub(crate) agent_ready_seconds: u32,
+    /// How long an agent may take to answer a control request, such as a change of model.
     pub(crate) control_request_seconds: u32,
+    /// How long an agent has between being asked to end and being killed.
     pub(crate) term_to_kill_seconds: u32,
+    /// How often the process of an agent is looked for, should its end ever have been missed. At least 1.
     pub(crate) liveness_seconds: NonZeroU32,
+    /// The longest line an agent may print. A longer one is cut, and the session says so.
     pub(crate) line_bytes: u32,
+    /// How long running turns may go on after the daemon was asked to stop.
     pub(crate) shutdown_grace_seconds: u32,
+    /// An agent that has had nothing to do for so long is ended; its session stays, and the next prompt starts the agent
+    /// again where it left off. Whoever only reads does not keep it awake. Agents that may lose their conversation by that
+    /// are kept (capability `reliable_resume`). 0 keeps all of them.
     pub(crate) agent_idle_minutes: u32,
+    /// How many agents run at once. To start one more, the one that has had nothing to do for the longest time is ended;
+    /// where each has something to do, the new one is refused. An agent that waits takes some 300 MB. 0 is any number.
     pub(crate) agents_at_once: u32,
 }
 
@@ -167,30 +173,36 @@ impl Limits {
 }
 
 /// What sessions may do.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Sessions {
+    /// Folders that sessions may work in, with all below them; links are followed first. Empty allows any folder.
     pub(crate) roots: Vec<PathBuf>,
+    /// Let owners use modes in which an agent asks nobody before it acts, such as `bypassPermissions`, `full-access` or
+    /// `yolo`. Nobody else may, by whichever frontend.
     pub(crate) allow_bypass: bool,
 }
 
 /// What an agent waits for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Requests {
+    /// A request that nobody answers for so long is denied. Never when absent.
     pub(crate) deadline_seconds: Option<u32>,
 }
 
 /// What the daemon says about itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Log {
+    /// How much the daemon says: `error`, `warn`, `info`, `debug` or `trace`.
     pub(crate) level: Level,
+    /// `text` for people, `json` for programs.
     pub(crate) format: LogFormat,
 }
 
 /// How much it says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Level {
     Error,
@@ -216,7 +228,7 @@ impl Level {
 }
 
 /// In which form.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LogFormat {
     #[default]
@@ -225,21 +237,33 @@ pub(crate) enum LogFormat {
 }
 
 /// One agent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Agent {
+    /// Whether this agent is offered.
     pub(crate) enabled: bool,
+    /// How it is started: the program and its first arguments. Never a shell line. Its usual name when empty. An agent that
+    /// Portolan does not know needs nothing else: it then speaks ACP.
     pub(crate) command: Vec<String>,
+    /// For Claude Code: `stdio`, or `websocket` for versions up to 2.1.120. By its version when absent.
     pub(crate) transport: Option<Transport>,
+    /// For agents over ACP: the way to log in that is taken before a session begins, by the agent's own name for it, such
+    /// as `gemini-api-key`. None when absent: the agent then uses what it is logged in with.
     pub(crate) login: Option<String>,
+    /// For agents over ACP: read and write files for an agent that asks, inside the folders of its session.
     pub(crate) files: bool,
+    /// For agents over ACP: run commands for an agent that asks. They begin in a folder of its session; nothing confines
+    /// them.
     pub(crate) terminals: bool,
+    /// Environment variables for every session of this agent, and for looking at it.
     pub(crate) env: BTreeMap<String, String>,
+    /// What models cost where the agent does not tell; for Claude Code before the list prices. By the model's name or its
+    /// beginning: `{ input = 3, output = 15, cache_write = 3.75, cache_read = 0.3 }`, in US dollars for a million tokens.
     pub(crate) prices: BTreeMap<String, Price>,
 }
 
 /// What a model costs, in US dollars for a million tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Price {
     #[serde(deserialize_with = "dollars")]
@@ -262,7 +286,7 @@ fn dollars<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
 }
 
 /// How an agent with several roads is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Transport {
     Stdio,

@@ -1,4 +1,4 @@
-//! Puts the parts together: store, agents, registry, keeper, native protocol. The only place that knows them all.
+//! What the daemon is made of, as the configuration wants it: store, agents, frontends, and the house they stand in.
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
@@ -7,29 +7,21 @@ use portolan_core::{
     Capabilities, Principal, Role, SessionSpec,
     access::Bypass,
     ports::{Account, Agent, AgentLink, Boxed, Clock, Launch, Means, Past, Probe, Store},
-    registry::Registry,
     session::machine::Policy,
 };
-use portolan_frontends::{
-    handheld::Handheld,
-    insights,
-    native::{self, Metrics, Native},
+use portolan_host::{
+    Frontend, Host, HostSettings, House, OpenError,
+    door::{DoorSettings, ListenAddress, TlsFiles, Tokens},
 };
 use portolan_store::SqliteStore;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    agui::{self, Pages},
-    dial_in, handheld,
-    insights::{Dashboard, build as build_dashboard},
-};
+use super::dial_in;
 use crate::{
     config::{self, Settings},
     failure::{Failure, Outcome},
     home::{Home, identity::Identity},
     target::VERSION,
 };
-use portolan_host::door::{self, DoorSettings, Keeper, ListenAddress, Notes, Tickets, TlsFiles, Tokens};
 
 /// The door as the configuration wants it.
 pub(crate) fn door_settings(settings: &Settings, home: &Home, key: &str) -> Outcome<DoorSettings> {
@@ -61,49 +53,24 @@ pub(crate) fn door_settings(settings: &Settings, home: &Home, key: &str) -> Outc
     })
 }
 
-/// Everything behind the door.
-#[derive(Debug)]
-pub(crate) struct Parts {
-    pub(crate) registry: Registry,
-    pub(crate) keeper: Arc<Keeper>,
-    pub(crate) native: Native,
-    pub(crate) dial_in: DialIn,
-    pub(crate) dashboard: Dashboard,
-    pub(crate) pages: Pages,
-    pub(crate) handheld: Option<Handheld>,
+/// Every frontend, and the place where agents dial in.
+pub(crate) fn frontends(settings: &Settings, dial_in: &DialIn) -> Vec<Box<dyn Frontend>> {
+    let (insights, handheld, agui) =
+        (settings.insights.clone(), settings.handheld.clone(), settings.agui.clone());
+    let frontends = portolan_frontends::catalogue(portolan_frontends::Settings { insights, handheld, agui });
+    frontends.into_iter().chain([dial_in::frontend(dial_in.clone())]).collect()
 }
 
-impl Parts {
-    /// All that the door leads to.
-    pub(crate) fn routes(&self) -> axum::Router {
-        native::routes(self.native.clone())
-            .merge(dial_in::routes(self.dial_in.clone()))
-            .merge(self.dashboard.routes())
-            .merge(self.pages.routes())
-            .merge(self.handheld.as_ref().map(Handheld::routes).unwrap_or_default())
-    }
-}
-
-/// Opens the store and builds everything on it.
+/// Opens the store and puts everything on it.
 pub(crate) async fn build(
     settings: &Settings,
     home: &Home,
     identity: &mut Identity,
-    door_settings: &DoorSettings,
-) -> Outcome<(Parts, Notes)> {
-    let clock = Clock::system();
+    door: DoorSettings,
+    (frontends, dial_in): (Vec<Box<dyn Frontend>>, &DialIn),
+) -> Outcome<House> {
     let store = open_store(settings, &home.database()).await?;
     identity.keep_database(home)?;
-    let failed = |error: portolan_core::ports::StoreError| Failure::new(error.to_string());
-    let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await.map_err(failed)?;
-    tokens.owner_secret_file(&home.token()).await.map_err(|error| Failure::new(error.to_string()))?;
-    let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await.map_err(failed)?;
-    let (reporter, notes) = door::reporter();
-    let keeper = Keeper::new(door_settings, tokens.clone(), tickets, clock.clone())
-        .map_err(|error| Failure::usage(error.to_string()))?
-        .with_reporter(reporter.clone())
-        .with_late_paths(insights::is_late)
-        .with_open_paths(|path| native::is_open(path) || dial_in::is_open(path));
     let policy = Policy {
         request_deadline: settings.requests.deadline_seconds.map(seconds),
         roots: settings.sessions.roots.clone().into(),
@@ -111,27 +78,27 @@ pub(crate) async fn build(
         idle_after: settings.limits.agent_idle(),
         agents_at_once: settings.limits.agents_at_once(),
     };
-    let dial_in = DialIn::new();
-    let agents = agents(settings, &identity.key, &dial_in)?;
-    let registry = Registry::open(store, agents, clock, policy).await.map_err(failed)?;
-    let tools = agui::tools(&registry);
-    let vouching = tools.clone();
-    let keeper = agui::admit(keeper, settings)?.with_voucher(move |parts| vouching.vouch(parts));
-    let keeper = Arc::new(keeper);
-    let native = Native {
-        registry: registry.clone(),
-        keeper: Arc::clone(&keeper),
-        tokens,
+    let host = Host::open(HostSettings {
+        store,
+        agents: agents(settings, &identity.key, dial_in)?,
+        door,
+        policy,
         version: VERSION.into(),
         incarnation: Some(identity.incarnation.clone()),
-        metrics: Metrics::new(),
-        stopping: CancellationToken::new(),
-        connections: TaskTracker::new(),
-    };
-    let dashboard = build_dashboard(settings, door_settings, &native, reporter.clone())?;
-    let pages = agui::build(settings, door_settings, &native, tools, reporter)?;
-    let handheld = handheld::open(settings, home, &registry).await?;
-    Ok((Parts { registry, keeper, native, dial_in, dashboard, pages, handheld }, notes))
+        home: Some(home.path().to_path_buf()),
+    });
+    let host = host.await.map_err(cannot_open)?;
+    let owner = host.tokens.owner_secret_file(&home.token()).await;
+    owner.map_err(|error| Failure::new(error.to_string()))?;
+    host.mount(frontends).await.map_err(cannot_open)
+}
+
+fn cannot_open(error: OpenError) -> Failure {
+    let message = error.to_string();
+    match error {
+        OpenError::Name(_) | OpenError::Setting { .. } => Failure::usage(message),
+        OpenError::Store(_) | OpenError::Frontend(_) => Failure::new(message),
+    }
 }
 
 fn seconds(seconds: u32) -> Duration {
@@ -329,7 +296,7 @@ mod tests {
     // covers: 002-067, 004-042
     #[tokio::test]
     async fn no_agent_begins_in_a_mode_that_asks_nobody_unless_that_is_allowed() {
-        use portolan_core::{CommandId, RefusalCode, capabilities::Asks};
+        use portolan_core::{CommandId, RefusalCode, capabilities::Asks, registry::Registry};
 
         let folder = tempfile::tempdir().unwrap();
         let settings: Settings = toml::from_str("[agents.mine]\ncommand = [\"mine\"]\n").unwrap();

@@ -14,8 +14,11 @@ use axum::{
     routing::get,
 };
 use portolan_agents::dial_in::{Admitted, CLOSE_FOR_GOOD, DialIn};
-use portolan_core::SessionId;
-use portolan_host::door::Listening;
+use portolan_core::{SessionId, ports::Boxed};
+use portolan_host::{
+    Frontend, Host, MountError, Mounted, Place, Start,
+    door::{Admit, Listening},
+};
 
 const PREFIX: &str = "/ws/cli/";
 
@@ -25,6 +28,28 @@ const FRAME_BYTES: usize = portolan_wire::ndjson::MAX_LINE;
 /// Paths that ask for a secret of their own instead of a token.
 pub(crate) fn is_open(path: &str) -> bool {
     path.strip_prefix(PREFIX).is_some_and(|session| session.parse::<SessionId>().is_ok())
+}
+
+/// The place where agents dial in, on the main listener.
+pub(crate) fn frontend(dial_in: DialIn) -> Box<dyn Frontend> {
+    Box::new(DialInFrontend(dial_in))
+}
+
+#[derive(Debug)]
+struct DialInFrontend(DialIn);
+
+impl Frontend for DialInFrontend {
+    fn name(&self) -> &'static str {
+        "dial-in"
+    }
+
+    fn mount(self: Box<Self>, _: &Host) -> Boxed<'_, Result<Mounted, MountError>> {
+        let Self(dial_in) = *self;
+        let announced = dial_in.clone();
+        let main = Some(Place::new(move |_| routes(dial_in)).admitting(Admit::open(is_open)));
+        let start: Option<Start> = Some(Box::new(move |listening| announce(&announced, listening)));
+        Box::pin(std::future::ready(Ok(Mounted { main, start, ..Mounted::default() })))
+    }
 }
 
 /// The route.

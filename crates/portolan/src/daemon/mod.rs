@@ -9,13 +9,10 @@
 //! - [`watch`]: whether the home is still its own
 //! - [`run`]: from the first lock to the last flush
 
-pub(crate) mod agui;
 pub(crate) mod assembly;
 pub(crate) mod descriptors;
 pub(crate) mod detach;
 pub(crate) mod dial_in;
-pub(crate) mod handheld;
-pub(crate) mod insights;
 pub(crate) mod lock;
 pub(crate) mod logging;
 pub(crate) mod run;

@@ -4,24 +4,19 @@
 //! the registry, and the door opens; agents are looked at after that. SIGTERM, SIGINT and SIGHUP end it in order;
 //! a second one ends it at once.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use portolan_agents::dial_in::DialIn;
 use portolan_core::{
-    DaemonEvent, Millis,
+    Millis,
     ports::Secret,
     registry::{AgentDescription, Registry},
 };
-use portolan_host::door::{self, Door, Listening, Serving};
+use portolan_host::{Bound, House, Open, door::Listening};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
-use super::{
-    agui::{self, Pages},
-    assembly::{self, Parts},
-    descriptors, dial_in, handheld, insights,
-    lock::Lock,
-    watch,
-};
+use super::{assembly, descriptors, lock::Lock, watch};
 use crate::{
     config::Settings,
     failure::{Failure, Outcome},
@@ -39,14 +34,8 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// How often old sessions are looked for.
 const PRUNING: Duration = Duration::from_hours(1);
 
-/// How long connections and the store may take to close once every agent has ended.
-const CLOSING: Duration = Duration::from_secs(10);
-
 /// How long everything may take after the second signal.
 const AT_ONCE: Duration = Duration::from_secs(3);
-
-/// How long the start waits for each line about a door: a commit takes far less than a millisecond.
-const NOTED: Duration = Duration::from_secs(1);
 
 /// What the daemon found once it was up.
 #[derive(Debug)]
@@ -73,11 +62,13 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     let mut door_settings = assembly::door_settings(&settings, &home, &key)?;
     let connections = &mut door_settings.limits.connections;
     *connections = descriptors::connections(*connections, descriptors::raise());
-    let door = Door::bind(&door_settings).await.map_err(|error| Failure::new(error.to_string()))?;
-    let dashboard = insights::bind(&settings, &door_settings).await?;
-    let pages = agui::bind(&settings, &door_settings).await?;
-    let url = door.addresses().iter().find_map(Listening::url).unwrap_or_default();
-    let listen = door.addresses().iter().find(|one| one.url().is_some()).map(|one| one.address.to_string());
+    let dial_in = DialIn::new();
+    let frontends = assembly::frontends(&settings, &dial_in);
+    let bound = Bound::bind(&door_settings, &frontends).await;
+    let bound = bound.map_err(|error| Failure::new(error.to_string()))?;
+    let addresses = bound.addresses();
+    let url = addresses.iter().find_map(Listening::url).unwrap_or_default();
+    let listen = addresses.iter().find(|one| one.url().is_some()).map(|one| one.address.to_string());
     let record = Record::now(&url, listen.as_deref().unwrap_or_default());
     let cleanup = Cleanup { home: home.clone(), lock: Arc::clone(&lock) };
     record.write(&home)?;
@@ -94,79 +85,49 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
             "a process of an earlier daemon was ended"
         );
     }
-    let (parts, notes) = assembly::build(&settings, &home, &mut identity, &door_settings).await?;
-    let closing = CancellationToken::new();
-    dial_in::announce(&parts.dial_in, &door.addresses());
-    // Pages of these origins come to a part of the main listener.
-    let mut main = door_settings.clone();
-    main.origins.extend(settings.agui.origins.iter().cloned());
-    let mut doors = vec![door::opened(&main, &door.addresses())];
-    doors.extend(dashboard.as_ref().map(|own| parts.dashboard.opened(&door_settings, own)));
-    doors.extend(pages.as_ref().map(|own| Pages::opened(&main, own)));
-    doors.extend(parts.handheld.as_ref().map(handheld::opened));
-    note_doors(&parts.registry, doors).await;
-    let addresses = door.addresses();
-    let mut serving = vec![door.serve(parts.keeper.clone(), parts.routes(), closing.clone())];
+    let parts = (frontends, &dial_in);
+    let house = assembly::build(&settings, &home, &mut identity, door_settings, parts).await?;
+    let host = house.host().clone();
+    let open = house.open(bound).await;
     tracing::info!(url, version = VERSION, pid = std::process::id(), home = %home.path().display(), "ready");
 
-    let tasks = TaskTracker::new();
-    if let Some(handheld) = &parts.handheld {
-        handheld.start();
-    }
-    serving.extend(dashboard.map(|door| parts.dashboard.serve(door, closing.clone())));
-    serving.extend(pages.map(|door| parts.pages.serve(door, closing.clone())));
-    let stopped = CancellationToken::new();
-    parts.pages.start(&addresses, &tasks, stopped.clone());
     let lost = CancellationToken::new();
-    spawn(&tasks, &stopped, heartbeat(record, home.clone(), Arc::clone(&lock)));
-    let (registry, tokens) = (parts.registry.clone(), Arc::clone(&parts.native.tokens));
-    spawn(&tasks, &stopped, watch::watch(home.clone(), Arc::clone(&lock), tokens, registry, lost.clone()));
-    let registry = parts.registry.clone();
-    spawn(&tasks, &stopped, notes.write(registry));
-    spawn(&tasks, &stopped, prune(settings.clone(), parts.registry.clone()));
-    tasks.close();
+    host.spawn(heartbeat(record, home.clone(), Arc::clone(&lock)));
+    let (registry, tokens) = (host.registry.clone(), Arc::clone(&host.tokens));
+    host.spawn(watch::watch(home.clone(), Arc::clone(&lock), tokens, registry, lost.clone()));
+    host.spawn(prune(settings.clone(), host.registry.clone()));
 
-    let ticket =
-        parts.keeper.tickets().create(&assembly::owner()).ok().map(|(ticket, _)| Secret::new(ticket));
-    tokio::select! {
-        agents = parts.registry.probe() => ready(Ready { url, ticket, agents }),
+    let ticket = host.tickets.create(&assembly::owner()).ok().map(|(ticket, _)| Secret::new(ticket));
+    let stopped_early = tokio::select! {
+        agents = host.registry.probe() => {
+            ready(Ready { url, ticket, agents });
+            false
+        }
         name = signals.next() => {
             tracing::info!(signal = name, "stopping before the agents were looked at");
-            return end(&settings, &home, parts, serving, closing, (tasks, stopped), signals, (lock, cleanup), &key).await;
+            true
+        }
+    };
+    if !stopped_early {
+        tokio::select! {
+            name = signals.next() => tracing::info!(signal = name, "stopping; once more ends everything at once"),
+            () = lost.cancelled() => {}
         }
     }
-    tokio::select! {
-        name = signals.next() => tracing::info!(signal = name, "stopping; once more ends everything at once"),
-        () = lost.cancelled() => {}
-    }
-    let ended =
-        end(&settings, &home, parts, serving, closing, (tasks, stopped), signals, (lock, cleanup), &key)
-            .await;
+    let grace = settings.limits.shutdown_grace();
+    let ended = end(&house, open, grace, &mut signals, &key).await;
+    drop((cleanup, lock));
+    tracing::info!(home = %home.path().display(), "stopped");
     if lost.is_cancelled() { Err(watch::lost_home(&home)) } else { ended }
 }
 
 /// Everything in order, or at once when the second signal comes.
-#[expect(clippy::too_many_arguments, reason = "the end of everything that the start made")]
-async fn end(
-    settings: &Settings,
-    home: &Home,
-    parts: Parts,
-    serving: Vec<Serving>,
-    closing: CancellationToken,
-    (tasks, stopped): (TaskTracker, CancellationToken),
-    mut signals: Signals,
-    (lock, cleanup): (Arc<Lock>, Cleanup),
-    key: &str,
-) -> Outcome {
+async fn end(house: &House, open: Open, grace: Duration, signals: &mut Signals, key: &str) -> Outcome {
     // No new connections; those there are hear of the end when their sessions have ended.
-    closing.cancel();
-    stopped.cancel();
-    if let Some(handheld) = &parts.handheld {
-        handheld.stop();
-    }
-    let shutdown = parts.registry.shutdown(settings.limits.shutdown_grace());
+    house.close();
+    let shutdown = house.end_sessions(grace);
     tokio::pin!(shutdown);
-    let stuck = tokio::select! {
+    let mut problems = tokio::select! {
         stuck = &mut shutdown => stuck,
         name = signals.next() => {
             tracing::warn!(signal = name, "the second signal: everything ends at once");
@@ -175,55 +136,12 @@ async fn end(
             tracing::info!(processes = swept.len(), "agents were ended");
             match tokio::time::timeout(AT_ONCE, &mut shutdown).await {
                 Ok(stuck) => stuck,
-                Err(_) => vec!["sessions that did not end in time".to_owned()],
+                Err(_) => vec!["sessions did not end in time".to_owned()],
             }
         }
     };
-    parts.native.stopping.cancel();
-    let mut problems: Vec<String> =
-        stuck.into_iter().map(|name| format!("the agent of {name} did not stop")).collect();
-    let close = async {
-        futures_util::future::join_all(serving.into_iter().map(Serving::closed)).await;
-        parts.native.closed().await;
-        if let Some(handheld) = &parts.handheld {
-            handheld.closed().await;
-        }
-        tasks.wait().await;
-        parts.registry.store().flush().await
-    };
-    match tokio::time::timeout(CLOSING, close).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => problems.push(format!("the store was not written to the end: {error}")),
-        Err(_) => {
-            problems.push(format!("connections or the store did not close within {} s", CLOSING.as_secs()));
-        }
-    }
-    drop(cleanup);
-    drop(lock);
-    tracing::info!(home = %home.path().display(), "stopped");
+    problems.extend(house.closed(Some(open)).await);
     if problems.is_empty() { Ok(()) } else { Err(Failure::new(problems.join("\n"))) }
-}
-
-/// Writes down which doors are about to open, before anyone gets in by them.
-async fn note_doors(registry: &Registry, doors: Vec<DaemonEvent>) {
-    for opened in doors {
-        match tokio::time::timeout(NOTED, registry.note(None, opened)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(refusal)) => tracing::warn!(%refusal, "how a door is set is not in the daemon's log"),
-            Err(_) => tracing::warn!("how a door is set is not in the daemon's log yet: the store is slow"),
-        }
-    }
-}
-
-/// Starts a task that ends with the daemon. A panic in it is logged and ends only itself.
-fn spawn(tasks: &TaskTracker, stopped: &CancellationToken, work: impl Future<Output = ()> + Send + 'static) {
-    let stopped = stopped.clone();
-    tasks.spawn(async move {
-        tokio::select! {
-            () = stopped.cancelled() => {}
-            () = work => {}
-        }
-    });
 }
 
 async fn heartbeat(mut record: Record, home: Home, lock: Arc<Lock>) {

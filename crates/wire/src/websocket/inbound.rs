@@ -77,7 +77,7 @@ impl Inbound {
     }
 
     /// The next message, where it is complete.
-    pub fn next(&mut self) -> Result<Option<Received>, Violation> {
+    pub fn received(&mut self) -> Result<Option<Received>, Violation> {
         loop {
             let Some(head) = self.head()? else { return Ok(None) };
             if self.buffer.len() < head.size + head.length {
@@ -217,7 +217,7 @@ mod tests {
     fn rest(inbound: &mut Inbound) -> (Vec<Received>, Option<Violation>) {
         let mut received = Vec::new();
         loop {
-            match inbound.next() {
+            match inbound.received() {
                 Ok(Some(one)) => received.push(one),
                 Ok(None) => return (received, None),
                 Err(violation) => return (received, Some(violation)),

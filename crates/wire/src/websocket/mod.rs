@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// The next message of the client.
     pub fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<Received, Lost>> {
         loop {
-            if let Some(received) = self.inbound.next().map_err(Lost::Violation)? {
+            if let Some(received) = self.inbound.received().map_err(Lost::Violation)? {
                 return Poll::Ready(Ok(received));
             }
             let mut space = [MaybeUninit::uninit(); READ_BYTES];

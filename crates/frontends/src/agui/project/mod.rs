@@ -21,6 +21,8 @@ use portolan_core::{
     request::Request,
     session::state::State,
 };
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::{asks::request_id, results::Ended};
@@ -69,14 +71,16 @@ impl fmt::Debug for PageNames {
 }
 
 /// How the client wants to be asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Approvals {
     /// By a custom event; the run goes on, and the answer comes by a request of its own.
     #[default]
     Event,
     /// By the protocol's own interrupt: the run ends, and the answer comes with the next one.
     Interrupt,
-    /// By the interrupt's older form: a custom event `on_interrupt`, then the run ends.
+    /// By the interrupt's older form: a custom event `on_interrupt`, then the run ends. Only a client asks for it.
+    #[serde(skip)]
     OnInterrupt,
 }
 

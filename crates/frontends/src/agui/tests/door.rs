@@ -9,7 +9,7 @@ use tokio::{
 
 use super::*;
 use crate::agui::{PATH, routes, rules};
-use portolan_host::door::{COOKIE, Door, KEY_HEADER, LOGIN_PATH, ListenAddress, Serving};
+use portolan_host::door::{Admit, COOKIE, Door, KEY_HEADER, LOGIN_PATH, ListenAddress, Serving};
 use portolan_testkit::armed::Armed;
 
 const APP: &str = "http://localhost:5173";
@@ -30,10 +30,9 @@ impl Open {
         let store = stand.agui.registry.store();
         let tickets = Tickets::open(store, clock.clone(), stand.tokens.clone()).await.unwrap();
         let keeper = Keeper::new(&stand.door, stand.tokens.clone(), tickets, clock).unwrap();
-        let keeper = Arc::new(keeper.with_rules_below(PATH, rules(&[format!("{APP}/")])).unwrap());
+        let keeper = Arc::new(keeper.admitting(Admit::Below(PATH, rules(&[format!("{APP}/")]))).unwrap());
         let closing = CancellationToken::new();
-        let router = routes(stand.agui.behind(keeper.clone()))
-            .route("/elsewhere", axum::routing::get(|| async { "here" }));
+        let router = routes(stand.agui.clone()).route("/elsewhere", axum::routing::get(|| async { "here" }));
         let serving = Door::bind(&stand.door).await.unwrap().serve(keeper.clone(), router, closing.clone());
         let address = match serving.addresses[0].address {
             ListenAddress::Tcp(address) => address,

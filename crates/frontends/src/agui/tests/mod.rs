@@ -77,13 +77,12 @@ impl Stand {
         ];
         let registry = Registry::open(store.clone(), agents, clock.clone(), Policy::default()).await.unwrap();
         let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
-        let tickets = Tickets::open(store, clock.clone(), tokens.clone()).await.unwrap();
         let door = DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
-        let keeper = Arc::new(Keeper::new(&door, tokens.clone(), tickets, clock).unwrap());
-        let mut settings = Settings { agent: "player".into(), folder: "/".into(), ..Settings::default() };
+        let mut settings =
+            Settings { agent: "player".into(), folder: Some("/".into()), ..Settings::default() };
         change(&mut settings);
         let tools = FrontendTools::new(registry.clone(), Limits::default());
-        let agui = Agui::new(registry, keeper, settings, tools, CancellationToken::new(), TaskTracker::new());
+        let agui = Agui::new(registry, settings, tools, CancellationToken::new(), TaskTracker::new());
         let router = own_routes(agui.clone());
         Self { agui, tokens, door, router, ready }
     }

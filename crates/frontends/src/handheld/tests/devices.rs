@@ -12,15 +12,15 @@ use tokio::{
 use tokio_tungstenite::tungstenite::Message;
 
 use super::stand::{PATIENCE, Stand, owner, slots};
-use crate::handheld::{DeviceState, Handheld, Settings, devices::Decide};
+use crate::handheld::{DeviceState, Handheld, Setup, devices::Decide};
 
 pub(super) async fn handheld(stand: &Stand, allow: &[&str]) -> Handheld {
-    let settings = Settings {
+    let setup = Setup {
         listen: "127.0.0.1:0".parse().unwrap(),
         allow: allow.iter().map(|text| text.parse().unwrap()).collect(),
         slots: slots(&stand.folder),
     };
-    let handheld = Handheld::open(settings, stand.registry.clone(), Clock::system()).await.unwrap();
+    let handheld = Handheld::open(setup, stand.registry.clone(), Clock::system()).await.unwrap();
     handheld.start();
     handheld
 }
@@ -202,8 +202,8 @@ async fn what_a_device_says_as_it_is_put_out_is_not_done() {
 async fn an_address_that_is_taken_is_told_with_the_way_out() {
     let stand = Stand::new().await;
     let first = handheld(&stand, &[]).await;
-    let settings = Settings { listen: first.address(), allow: vec![], slots: slots(&stand.folder) };
-    let error = Handheld::open(settings, stand.registry.clone(), Clock::system()).await.unwrap_err();
+    let setup = Setup { listen: first.address(), allow: vec![], slots: slots(&stand.folder) };
+    let error = Handheld::open(setup, stand.registry.clone(), Clock::system()).await.unwrap_err();
     assert!(error.to_string().contains("change `listen` under [handheld]"), "{error}");
     first.stop();
     first.closed().await;

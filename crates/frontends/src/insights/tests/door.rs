@@ -11,8 +11,15 @@ use tokio_tungstenite::{
 };
 
 use super::*;
-use crate::insights::{Anonymous, PATH, own_routes};
+use crate::insights::{PATH, own_routes};
 use portolan_host::door::{Door, ListenAddress, Serving};
+
+/// Whether clients of this machine need no token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Anonymous {
+    Refused,
+    FromLoopback,
+}
 
 /// A dashboard behind a real door, on a listener of its own.
 struct Open {
@@ -23,9 +30,14 @@ struct Open {
 }
 
 impl Open {
-    async fn new(anonymous_loopback: Anonymous) -> Self {
+    async fn new(anonymous: Anonymous) -> Self {
         let agent = "puppet".to_owned();
-        let stand = Stand::with(Settings { agent, anonymous_loopback }).await;
+        let stand = Stand::with(Settings {
+            agent,
+            allow_anonymous_loopback: anonymous == Anonymous::FromLoopback,
+            ..Settings::default()
+        })
+        .await;
         let closing = CancellationToken::new();
         let door = Door::bind(&stand.door).await.unwrap();
         let serving =

@@ -28,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::puppet::Puppet;
 use super::{Insights, Settings, connection::serve, enter::Visitor};
-use portolan_host::door::{Authenticator as _, DoorSettings, Keeper, Tickets, Tokens};
+use portolan_host::door::{Admit, Authenticator as _, DoorSettings, Keeper, Tickets, Tokens};
 
 /// How long anything may take before a test gives up on it. Far longer than it ever should.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -90,7 +90,7 @@ impl Stand {
             DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
         change(&mut door);
         let keeper = Keeper::new(&door, tokens.clone(), tickets, clock).unwrap();
-        let keeper = Arc::new(keeper.with_late_paths(super::is_late_on_own));
+        let keeper = Arc::new(keeper.admitting(Admit::late(super::is_late_on_own)).unwrap());
         let insights = Insights {
             registry,
             keeper,

@@ -37,7 +37,7 @@ use tokio_tungstenite::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Metrics, Native, connection::serve};
-use portolan_host::door::{Authenticator as _, DoorSettings, Guest, Keeper, Tickets, Tokens, Visitor};
+use portolan_host::door::{Admit, Authenticator as _, DoorSettings, Guest, Keeper, Tickets, Tokens, Visitor};
 
 // ------------------------------------------------------------------------------------- the agent
 
@@ -268,7 +268,7 @@ impl Stand {
         let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap();
         let native = Native {
             registry,
-            keeper: Arc::new(keeper.with_open_paths(super::is_open)),
+            keeper: Arc::new(keeper.admitting(Admit::open(super::is_open)).unwrap()),
             tokens,
             version: "0.0.0".into(),
             incarnation: None,

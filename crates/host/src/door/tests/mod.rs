@@ -163,7 +163,9 @@ impl Stand {
         let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap().with_witness(
             move |who, event| notes.lock().unwrap().push((who.map(|who| who.name.clone()), event)),
         );
-        let keeper = Arc::new(keeper.with_open_paths(|path| path == "/" || path.starts_with("/assets/")));
+        let keeper = Arc::new(
+            keeper.admitting(Admit::open(|path| path == "/" || path.starts_with("/assets/"))).unwrap(),
+        );
         let shutdown = CancellationToken::new();
         let serving = serve(&settings, keeper.clone(), routes(), shutdown.clone()).await.unwrap();
         let address = serving.addresses.iter().find_map(|listening| match listening.address {

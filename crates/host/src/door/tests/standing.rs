@@ -132,7 +132,7 @@ impl Shop {
         change(&mut settings.limits);
         let tickets = stand.keeper.tickets().clone();
         let keeper = Keeper::new(&settings, stand.tokens.clone(), tickets, Clock::system()).unwrap();
-        let keeper = Arc::new(keeper.with_late_paths(|path| path == "/toy/late"));
+        let keeper = Arc::new(keeper.admitting(Admit::late(|path| path == "/toy/late")).unwrap());
         let toy = Toy { keeper: Some(keeper.clone()), ..Toy::default() };
         let router = toy.clone().router();
         let serving = serve(&settings, keeper, router, stand.shutdown.clone()).await.unwrap();

@@ -28,7 +28,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::super::{FrontendTools, Limits, Offered, PATH, PageTool};
-use portolan_host::door::{Door, DoorSettings, Keeper, Listening, Tickets, Tokens};
+use portolan_host::door::{Admit, Door, DoorSettings, Keeper, Listening, Tickets, Tokens};
 
 /// How long anything may take before a test gives up on it. Far longer than it ever should.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
@@ -153,7 +153,7 @@ impl Stand {
         let tools = FrontendTools::new(registry.clone(), limits);
         let vouching = tools.clone();
         let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap();
-        let keeper = keeper.with_voucher(move |parts| vouching.vouch(parts));
+        let keeper = keeper.admitting(Admit::secret(move |parts| vouching.vouch(parts))).unwrap();
         let stopping = CancellationToken::new();
         let door = Door::bind(&settings).await.unwrap();
         let serving = door.serve(Arc::new(keeper), tools.routes(), stopping.clone());

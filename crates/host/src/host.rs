@@ -1,0 +1,439 @@
+//! Puts Portolan together: sessions, tokens, the doors and the frontends behind them. The daemon and programs that embed
+//! Portolan open the same host, each with the frontends that it wants.
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::Router;
+use portolan_core::{
+    DaemonEvent,
+    ports::{Agent, Boxed, Clock, Store, StoreError},
+    registry::Registry,
+    session::machine::Policy,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    Frontend, MountError, Mounted, Place, Start,
+    door::{
+        self, BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Notes, Reporter,
+        Serving, Tickets, Tokens, guard,
+    },
+};
+
+/// How long connections and the store may take to close once every agent has ended.
+pub const CLOSING: Duration = Duration::from_secs(10);
+
+/// How long the start waits for each line about a door: a commit takes far less than a millisecond.
+const NOTED: Duration = Duration::from_secs(1);
+
+/// What a host is made from.
+#[derive(Clone)]
+pub struct HostSettings {
+    /// Where the logs are kept.
+    pub store: Arc<dyn Store>,
+    /// The agents that sessions may use.
+    pub agents: Vec<Arc<dyn Agent>>,
+    /// What the main listener believes, and where it listens.
+    pub door: DoorSettings,
+    /// What sessions may do.
+    pub policy: Policy,
+    /// The version told to clients.
+    pub version: String,
+    /// Told to clients: another one means that the logs were replaced. Absent where nobody knows.
+    pub incarnation: Option<String>,
+    /// The folder where Portolan keeps its own things, where there is one.
+    pub home: Option<PathBuf>,
+}
+
+impl fmt::Debug for HostSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostSettings")
+            .field("agents", &self.agents)
+            .field("door", &self.door)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What frontends stand on. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Every session by its id.
+    pub registry: Registry,
+    /// Who may come in by a token.
+    pub tokens: Arc<Tokens>,
+    /// Who may come in by a browser's login.
+    pub tickets: Arc<Tickets>,
+    /// The time.
+    pub clock: Clock,
+    /// How the main listener is set.
+    pub door: Arc<DoorSettings>,
+    /// The version told to clients.
+    pub version: String,
+    /// Another one means that the logs were replaced.
+    pub incarnation: Option<String>,
+    /// The folder where Portolan keeps its own things: no frontend approves a change in it by itself.
+    pub home: Option<PathBuf>,
+    /// Cancelled once every session has ended: connections then say so, and close.
+    pub stopping: CancellationToken,
+    /// Every connection and stream of events that is open; waited for at the end.
+    pub connections: TaskTracker,
+    /// Cancelled when the host begins to stop: nobody is let in any more, and tasks end.
+    pub closing: CancellationToken,
+    /// Work that goes on beside connections, until `closing`.
+    pub tasks: TaskTracker,
+    reporter: Reporter,
+}
+
+/// Why a host cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A host or an origin in the settings is none.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// A frontend cannot stand on it.
+    #[error(transparent)]
+    Frontend(#[from] MountError),
+    /// What a frontend is set to makes no sense.
+    #[error("[{frontend}] {error}")]
+    Setting {
+        /// Which frontend.
+        frontend: &'static str,
+        /// What.
+        error: BadName,
+    },
+}
+
+/// The addresses that a frontend wants for itself.
+#[derive(Clone, Debug)]
+struct Own {
+    frontend: &'static str,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Own {
+    fn of(frontends: &[Box<dyn Frontend>]) -> Vec<Self> {
+        let own = frontends.iter().map(|one| Self { frontend: one.name(), addresses: one.addresses() });
+        own.filter(|own| !own.addresses.is_empty()).collect()
+    }
+}
+
+/// Every address that the host listens on, taken and not yet open: connections wait.
+#[derive(Debug)]
+pub struct Bound {
+    main: Door,
+    own: Vec<(&'static str, Door)>,
+}
+
+/// An address cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Of the main listener.
+    #[error(transparent)]
+    Main(#[from] DoorError),
+    /// Of a frontend.
+    #[error("[{frontend}] {error}")]
+    Own {
+        /// Which frontend.
+        frontend: &'static str,
+        /// Why.
+        error: DoorError,
+    },
+}
+
+impl Bound {
+    /// Takes every address, of the main listener and of these frontends, or none.
+    pub async fn bind(door: &DoorSettings, frontends: &[Box<dyn Frontend>]) -> Result<Self, BindError> {
+        Self::take(door, &Own::of(frontends)).await
+    }
+
+    async fn take(door: &DoorSettings, wanted: &[Own]) -> Result<Self, BindError> {
+        let main = Door::bind(door).await?;
+        let mut own = Vec::new();
+        for Own { frontend, addresses } in wanted {
+            let (frontend, listen) = (*frontend, addresses.iter().copied().map(ListenAddress::Tcp).collect());
+            let settings = DoorSettings { listen, ..door.clone() };
+            let bound = Door::bind(&settings).await.map_err(|error| BindError::Own { frontend, error })?;
+            own.push((frontend, bound));
+        }
+        Ok(Self { main, own })
+    }
+
+    /// Where the main listener is.
+    pub fn addresses(&self) -> Vec<Listening> {
+        self.main.addresses()
+    }
+}
+
+/// A listener with everything that stands on it.
+#[derive(Debug)]
+struct Listener {
+    frontend: Option<&'static str>,
+    keeper: Arc<Keeper>,
+    routes: Router,
+    origins: Vec<String>,
+    tokenless: bool,
+}
+
+/// A host with its frontends, not yet open to anyone.
+#[derive(Debug)]
+pub struct House {
+    host: Host,
+    main: Listener,
+    own: Vec<Listener>,
+    opened: Vec<DaemonEvent>,
+    lives: Mutex<Vec<Life>>,
+    wanted: Vec<Own>,
+}
+
+/// What is to be done for one frontend while the host lives.
+#[derive(Default)]
+struct Life {
+    start: Option<Start>,
+    stop: Option<Box<dyn FnOnce() + Send>>,
+    ended: Option<Boxed<'static, ()>>,
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Life").finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Opens the store's sessions and tokens. Sessions that a crash left open are settled in the background.
+    pub async fn open(settings: HostSettings) -> Result<Self, OpenError> {
+        let HostSettings { store, agents, door, policy, version, incarnation, home } = settings;
+        let clock = Clock::system();
+        let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await?;
+        let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await?;
+        let (reporter, notes) = door::reporter();
+        let registry = Registry::open(store, agents, clock.clone(), policy).await?;
+        let host = Self {
+            registry,
+            tokens,
+            tickets,
+            clock,
+            door: Arc::new(door),
+            version,
+            incarnation,
+            home,
+            stopping: CancellationToken::new(),
+            connections: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            reporter,
+        };
+        host.write_notes(notes);
+        Ok(host)
+    }
+
+    /// What happens at the doors is in the log, for as long as there is a keeper that tells.
+    fn write_notes(&self, notes: Notes) {
+        let (registry, stopping) = (self.registry.clone(), self.stopping.clone());
+        self.connections.spawn(async move {
+            tokio::select! {
+                () = stopping.cancelled() => {}
+                () = notes.write(registry) => {}
+            }
+        });
+    }
+
+    /// Starts a task that ends when the host begins to stop. A panic in it is logged and ends only itself.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let closing = self.closing.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = closing.cancelled() => {}
+                () = work => {}
+            }
+        });
+    }
+
+    /// Has these frontends stand on the host, each on the main listener and on its own.
+    pub async fn mount(self, frontends: Vec<Box<dyn Frontend>>) -> Result<House, OpenError> {
+        let (mut main, wanted) = (Vec::new(), Own::of(&frontends));
+        let (mut own, mut opened, mut lives) = (Vec::new(), Vec::new(), Vec::new());
+        for frontend in frontends {
+            let name = frontend.name();
+            let mounted: Mounted = frontend.mount(&self).await?;
+            main.extend(mounted.main.map(|place| (name, place)));
+            if let Some(place) = mounted.own {
+                own.push(self.listener(Some(name), vec![(name, place)])?);
+            }
+            opened.extend(mounted.opened);
+            lives.push(Life { start: mounted.start, stop: mounted.stop, ended: mounted.ended });
+        }
+        let main = self.listener(None, main)?;
+        Ok(House { host: self, main, own, opened, lives: Mutex::new(lives), wanted })
+    }
+
+    fn listener(
+        &self,
+        frontend: Option<&'static str>,
+        places: Vec<(&'static str, Place)>,
+    ) -> Result<Listener, OpenError> {
+        let mut keeper =
+            Keeper::new(&self.door, self.tokens.clone(), Arc::clone(&self.tickets), self.clock.clone())?
+                .with_reporter(self.reporter.clone());
+        let mut origins = self.door.origins.clone();
+        for (frontend, place) in &places {
+            for admit in &place.admits {
+                origins.extend(admit.origins().iter().cloned());
+                let refused = |error| OpenError::Setting { frontend, error };
+                keeper = keeper.admitting(admit.clone()).map_err(refused)?;
+            }
+        }
+        let keeper = Arc::new(keeper);
+        let tokenless = places.iter().any(|(_, place)| place.tokenless);
+        let routes = places
+            .into_iter()
+            .fold(Router::new(), |routes, (_, place)| routes.merge((place.routes)(&keeper)));
+        Ok(Listener { frontend, keeper, routes, origins, tokenless })
+    }
+}
+
+impl House {
+    /// What the frontends stand on.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The keeper of the main listener.
+    pub fn keeper(&self) -> &Arc<Keeper> {
+        &self.main.keeper
+    }
+
+    /// Everything on the main listener, behind its guard: for a program that serves it by itself.
+    pub fn router(&self) -> Router {
+        guard(self.routes(), Arc::clone(&self.main.keeper))
+    }
+
+    /// The same without the guard, for [`door::serve`](crate::door::serve()), which puts it on.
+    pub fn routes(&self) -> Router {
+        self.main.routes.clone()
+    }
+
+    /// Takes every address, or none. The daemon does so by [`Bound::bind`], before it opens its store.
+    pub async fn bind(&self) -> Result<Bound, BindError> {
+        Bound::take(&self.host.door, &self.wanted).await
+    }
+
+    /// Starts every frontend and opens every door. That a door is open is in the log before anyone comes in by it.
+    pub async fn open(&self, bound: Bound) -> Open {
+        let addresses = bound.addresses();
+        let mut doors = vec![self.main.opened(&self.host.door, &addresses)];
+        let mut own = Vec::new();
+        for (name, door) in bound.own {
+            // One without a place there serves nobody, and gives its address back.
+            let Some(listener) = self.own.iter().find(|listener| listener.frontend == Some(name)) else {
+                continue;
+            };
+            doors.push(listener.opened(&self.host.door, &door.addresses()));
+            own.push((listener, door));
+        }
+        doors.extend(self.opened.iter().cloned());
+        for opened in doors {
+            self.host.note_door(opened).await;
+        }
+        // Before anyone comes in: an agent that somebody starts at once must know where to come to.
+        for start in self.take(|life| life.start.take()) {
+            start(&addresses);
+        }
+        let serve = |listener: &Listener, door: Door| {
+            if let Some(frontend) = listener.frontend {
+                for url in door.addresses().iter().filter_map(Listening::url) {
+                    let tokenless = listener.tokenless;
+                    tracing::info!(frontend, url, tokenless, "a frontend has a listener of its own");
+                }
+            }
+            let closing = self.host.closing.clone();
+            door.serve(Arc::clone(&listener.keeper), listener.routes.clone(), closing)
+        };
+        let mut serving = vec![serve(&self.main, bound.main)];
+        serving.extend(own.into_iter().map(|(listener, door)| serve(listener, door)));
+        Open { addresses, serving }
+    }
+
+    /// Something of every frontend's life, where it has it.
+    fn take<T>(&self, of: impl FnMut(&mut Life) -> Option<T>) -> Vec<T> {
+        self.lives.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().filter_map(of).collect()
+    }
+
+    /// Begins to stop: nobody new is let in, and tasks end. Sessions go on until [`House::end_sessions`].
+    pub fn close(&self) {
+        self.host.closing.cancel();
+        for stop in self.take(|life| life.stop.take()) {
+            stop();
+        }
+    }
+
+    /// Ends every session; running turns get `grace`. Gives what did not stop.
+    pub async fn end_sessions(&self, grace: Duration) -> Vec<String> {
+        let stuck = self.host.registry.shutdown(grace).await;
+        stuck.into_iter().map(|name| format!("the agent of {name} did not stop")).collect()
+    }
+
+    /// Has every connection say why and close, and writes the store to its end. For after the sessions have ended. Gives
+    /// what went wrong.
+    pub async fn closed(&self, open: Option<Open>) -> Option<String> {
+        let host = &self.host;
+        host.stopping.cancel();
+        let close = async {
+            let serving = open.map(|open| open.serving).unwrap_or_default();
+            futures_util::future::join_all(serving.into_iter().map(Serving::closed)).await;
+            host.connections.close();
+            host.connections.wait().await;
+            for ended in self.take(|life| life.ended.take()) {
+                ended.await;
+            }
+            host.tasks.close();
+            host.tasks.wait().await;
+            host.registry.store().flush().await
+        };
+        match tokio::time::timeout(CLOSING, close).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(format!("the store was not written to the end: {error}")),
+            Err(_) => Some(format!("connections or the store did not close within {} s", CLOSING.as_secs())),
+        }
+    }
+}
+
+/// The open doors of a house.
+#[derive(Debug)]
+pub struct Open {
+    /// Where the main listener is.
+    pub addresses: Vec<Listening>,
+    serving: Vec<Serving>,
+}
+
+impl Listener {
+    /// How it is set, for the log.
+    fn opened(&self, settings: &DoorSettings, addresses: &[Listening]) -> DaemonEvent {
+        let settings = DoorSettings { origins: self.origins.clone(), ..settings.clone() };
+        let mut opened = door::opened(&settings, addresses);
+        if let DaemonEvent::DoorOpened { frontend, tokenless, .. } = &mut opened {
+            *frontend = self.frontend.map(str::to_owned);
+            *tokenless = self.tokenless;
+        }
+        opened
+    }
+}
+
+impl Host {
+    async fn note_door(&self, opened: DaemonEvent) {
+        match tokio::time::timeout(NOTED, self.registry.note(None, opened)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(refusal)) => tracing::warn!(%refusal, "how a door is set is not in the daemon's log"),
+            Err(_) => tracing::warn!("how a door is set is not in the daemon's log yet: the store is slow"),
+        }
+    }
+}
