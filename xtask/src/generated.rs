@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{
     graph,
-    project::{EVERYTHING, cargo, read, root, run, target},
+    project::{EVERYTHING, cargo, linting, read, root, run, target},
 };
 
 /// The pages, by the name that the verb takes.
@@ -17,8 +17,8 @@ const PAGES: [(&str, &str); 2] = [("cli", "docs/cli.md"), ("configuration", "doc
 
 /// Writes everything anew.
 pub(crate) fn write() -> Result<()> {
-    run(cargo(["test", "--quiet", "--lib"]).args(EVERYTHING).arg("schema").env("UPDATE", "1"))?;
-    run(cargo(["build", "--quiet", "--all-targets"]).args(EVERYTHING))?;
+    run(linting(cargo(["test", "--quiet", "--lib"]).args(EVERYTHING).arg("schema").env("UPDATE", "1")))?;
+    run(linting(cargo(["build", "--quiet", "--all-targets"]).args(EVERYTHING)))?;
     for (name, path) in PAGES {
         let page = page(name)?;
         fs::write(root().join(path), page).with_context(|| format!("cannot write `{path}`"))?;
@@ -30,7 +30,7 @@ pub(crate) fn write() -> Result<()> {
 /// Fails where a page in the clone differs from what the program prints that was built last.
 pub(crate) fn check() -> Result<()> {
     // Nothing to do after the stage `build`.
-    run(cargo(["build", "--quiet", "--all-targets"]).args(EVERYTHING))?;
+    run(linting(cargo(["build", "--quiet", "--all-targets"]).args(EVERYTHING)))?;
     for (name, path) in PAGES {
         if read(&root().join(path))? != page(name)? {
             bail!("{path} is not what the code says; run `cargo xtask schemas` and commit the result");

@@ -67,6 +67,12 @@ pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     command
 }
 
+/// Has cargo compile our crates by clippy's compiler, which lints what it compiles: linting then takes no pass of its own over
+/// everything. Whatever is built in one way is built anew in the other, so that every stage of `test` uses this one.
+pub(crate) fn linting(command: &mut Command) -> &mut Command {
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+}
+
 /// Runs a program to its end on our terminal; anything but success is an error that names what ran.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);

@@ -2,16 +2,16 @@
 //!
 //! Everything is built once, for the whole workspace with all of its features: cargo chooses the features of dependencies by
 //! what it is asked to build, so that a `--package` here would build hundreds of them a second time. Programs that were built
-//! are called by their paths for the same reason.
+//! are called by their paths for the same reason. Our crates are compiled by clippy's compiler, which lints them on the way.
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
     audit, coverage, fuzz, generated, links, page,
-    project::{EVERYTHING, cargo, output, root, run, target},
+    project::{EVERYTHING, cargo, linting, output, root, run, target},
     stages::{
         self,
         AfterFailure::{GoOn, SkipRest},
@@ -42,7 +42,7 @@ const TEST: [Stage; 16] = [
     Stage { name: "page", after_failure: SkipRest, work: page::build },
     Stage { name: "page-tests", after_failure: GoOn, work: page::test },
     Stage { name: "build", after_failure: SkipRest, work: build },
-    Stage { name: "clippy", after_failure: GoOn, work: clippy_all },
+    Stage { name: "clippy", after_failure: GoOn, work: lints },
     Stage { name: "tests", after_failure: GoOn, work: all_tests },
     Stage { name: "browser", after_failure: GoOn, work: browser },
     Stage { name: "agui", after_failure: GoOn, work: agui },
@@ -74,11 +74,11 @@ pub(crate) fn test(options: &Options) -> Result<()> {
 }
 
 fn build() -> Result<()> {
-    run(cargo(["build", "--all-targets", "--locked"]).args(EVERYTHING))
+    run(linting(cargo(["build", "--all-targets", "--locked"]).args(EVERYTHING)))
 }
 
 fn doctests() -> Result<()> {
-    run(cargo(["test", "--doc", "--quiet"]).args(EVERYTHING))
+    run(linting(cargo(["test", "--doc", "--quiet"]).args(EVERYTHING)))
 }
 
 fn fmt() -> Result<()> {
@@ -89,9 +89,16 @@ fn clippy() -> Result<()> {
     run(cargo(["clippy", "--all-targets", "--quiet"]).args(EVERYTHING).args(["--", "-D", "warnings"]))
 }
 
-/// With our optional features, and what is shipped without them: each hides code from the other.
-fn clippy_all() -> Result<()> {
-    clippy()?;
+/// What clippy said when everything was built, with our optional features; then what is shipped, without them: each hides code
+/// from the other.
+fn lints() -> Result<()> {
+    // Nothing is compiled: cargo says again what its compilers said.
+    let mut again = cargo(["build", "--all-targets", "--locked", "--quiet", "--message-format", "json"]);
+    let said = linting(again.args(EVERYTHING)).output().context("cannot start cargo")?;
+    let found: Vec<String> = String::from_utf8_lossy(&said.stdout).lines().filter_map(complaint).collect();
+    if !found.is_empty() {
+        bail!("{}\nclippy found {} faults", found.join(""), found.len());
+    }
     run(&mut cargo([
         "clippy",
         "--workspace",
@@ -102,6 +109,14 @@ fn clippy_all() -> Result<()> {
         "-D",
         "warnings",
     ]))
+}
+
+/// What a compiler complains about in a line of cargo's.
+fn complaint(line: &str) -> Option<String> {
+    let said: serde_json::Value = serde_json::from_str(line).ok()?;
+    let message = said.get("message").filter(|_| said["reason"] == "compiler-message")?;
+    matches!(message["level"].as_str(), Some("warning" | "error"))
+        .then(|| message["rendered"].as_str().unwrap_or_default().to_owned())
 }
 
 /// Every test, and where the minutes went.
@@ -119,14 +134,16 @@ fn all_tests() -> Result<()> {
 /// Runs tests with nextest where there is one: a process each, timeouts, groups. Else with cargo itself.
 fn tests(scope: &[&str], profile: &str) -> Result<()> {
     match NEXTEST.found() {
-        Some(nextest) => run(Command::new(nextest)
-            .args(["nextest", "run", "--profile", profile])
-            .args(EVERYTHING)
-            .args(scope)
-            // Tests that compare files would write them.
-            .env_remove("UPDATE")
-            .current_dir(root())),
-        None => run(cargo(["test"]).args(EVERYTHING).args(scope)),
+        Some(nextest) => run(linting(
+            Command::new(nextest)
+                .args(["nextest", "run", "--profile", profile])
+                .args(EVERYTHING)
+                .args(scope)
+                // Tests that compare files would write them.
+                .env_remove("UPDATE")
+                .current_dir(root()),
+        )),
+        None => run(linting(cargo(["test"]).args(EVERYTHING).args(scope))),
     }
 }
 
