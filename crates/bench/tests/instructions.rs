@@ -9,7 +9,7 @@ use portolan_core::{
     Event, LogId, Millis, Seq, SessionId, SessionSpec,
     event::ItemKind,
     log::{
-        Book, Log,
+        Book, Writer,
         cursor::Cursor,
         delivery::{Delivery, Mode, Start},
     },
@@ -59,14 +59,14 @@ async fn deliver(readers: usize) {
     let id = SessionId::from_u128(7);
     let spec: SessionSpec = serde_json::from_str(r#"{"agent": "demo", "cwd": "/"}"#).unwrap();
     let state = State::new(id, spec, Millis(0));
-    let log = Log::new(Arc::new(MemoryStore::default()), Book::new(LogId::Session(id), Seq::ZERO, state));
+    let log = Writer::new(Arc::new(MemoryStore::default()), Book::new(LogId::Session(id), Seq::ZERO, state));
     let started =
         Event::ItemStarted { item: "1.1".into(), kind: ItemKind::Text, message: None, parent: None };
     log.book().append(Millis(1), None, started);
     log.publish().await.unwrap();
     let mut cursors = Vec::new();
     for _ in 0..readers {
-        let mut cursor = Cursor::join(Arc::clone(&log), Start::Tail(0), Mode::Every).await.unwrap();
+        let mut cursor = Cursor::join(log.log(), Start::Tail(0), Mode::Every).await.unwrap();
         assert!(matches!(cursor.next().await, Delivery::Snapshot(_)));
         cursors.push(cursor);
     }

@@ -17,7 +17,7 @@ use crate::{
 /// How long a line may take to be made, the start of a daemon included.
 const LINE: Duration = Duration::from_secs(30);
 
-/// How long the greeting may take.
+/// How long the greeting may take: the daemon gives a client 10 s for it, and may be busy itself.
 const GREETING: Duration = Duration::from_secs(20);
 
 /// A connection that was greeted. Dropping it hangs up without a word.

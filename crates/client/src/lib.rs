@@ -35,7 +35,8 @@ const AGENT_REPLY: Duration = Duration::from_mins(6);
 /// Frames that may arrive while a reply is waited for. More means that the daemon answers others but not us.
 const SET_ASIDE: usize = 100_000;
 
-/// How often a call is made again when its connection is lost.
+/// How often a call is made in all where its connection is lost: with the pauses between them that is 3 s, longer than a
+/// daemon takes to be started again.
 const TRIES: u32 = 5;
 
 /// A connection to a daemon that comes back when it is lost.

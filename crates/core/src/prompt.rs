@@ -8,7 +8,7 @@ pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
     let mut says_something = false;
     for piece in content {
         says_something |= match piece {
-            Content::Text { text } => says(text),
+            Content::Text { text } => is_visible(text),
             Content::Image { media_type, data } => {
                 if !is_image(media_type) {
                     let shown: String = media_type.chars().filter(|c| !c.is_control()).take(64).collect();
@@ -21,7 +21,9 @@ pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
                 }
                 true
             }
-            Content::Resource { uri, text, .. } => says(uri) || text.as_ref().is_some_and(|text| says(text)),
+            Content::Resource { uri, text, .. } => {
+                is_visible(uri) || text.as_ref().is_some_and(|text| is_visible(text))
+            }
             Content::Thinking { .. } => return refuse(not_for_prompts("thinking")),
             Content::RedactedThinking => return refuse(not_for_prompts("redacted_thinking")),
             Content::Data { .. } => return refuse(not_for_prompts("data")),
@@ -32,7 +34,7 @@ pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
 }
 
 /// Is there anything in it that can be seen? The schemas say the same by a pattern.
-fn says(text: &str) -> bool {
+fn is_visible(text: &str) -> bool {
     let unseen = |c: char| {
         // Characters without a width or a mark: joiners, signs of direction, fillers, the blank of Braille.
         let unmarked = matches!(

@@ -9,7 +9,7 @@ use portolan_core::{
     Event, LogId, Millis, Seq, SessionId, SessionSpec,
     event::{Content, Durability, ItemKind, Level},
     log::{
-        Book, Log,
+        Book, Writer,
         cursor::Cursor,
         delivery::{Delivery, Mode, Start},
     },
@@ -86,9 +86,9 @@ impl Reader {
     }
 
     /// One delivery, where one is there already.
-    async fn read(&mut self, log: &Arc<Log<State>>) -> bool {
+    async fn read(&mut self, log: &Writer<State>) -> bool {
         if self.cursor.is_none() {
-            let joined = Cursor::join(Arc::clone(log), Start::After(self.last), self.mode).await;
+            let joined = Cursor::join(log.log(), Start::After(self.last), self.mode).await;
             self.cursor = Some(joined.expect("a store in memory can be read"));
         }
         let cursor = self.cursor.as_mut().expect("joined just now");
@@ -140,7 +140,7 @@ impl Reader {
 
 struct World {
     store: Arc<MemoryStore>,
-    log: Arc<Log<State>>,
+    log: Writer<State>,
     readers: Vec<Reader>,
     /// Every durable entry that was appended.
     durable: Vec<(Seq, Event)>,
@@ -158,7 +158,7 @@ impl World {
         let spec = SessionSpec { agent: "fake".into(), ..SessionSpec::default() };
         let state = State::new(SESSION, spec, Millis(1));
         let book = Book::new(LogId::Session(SESSION), Seq::ZERO, state);
-        let log = Log::new(Arc::clone(&store) as Arc<dyn Store>, book);
+        let log = Writer::new(Arc::clone(&store) as Arc<dyn Store>, book);
         let readers = (0..READERS).map(|number| if number == 0 { Mode::Items } else { Mode::Every });
         Self {
             store,

@@ -36,7 +36,7 @@ pub struct Cell {
 
 /// What a command gave.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandResult {
     /// Its exit code.
     pub code: Option<i32>,
     /// All it said.
@@ -96,24 +96,24 @@ impl Cell {
     }
 
     /// Runs a command of the program to its end.
-    pub fn run(&self, arguments: &[&str]) -> Result<Ran> {
+    pub fn run(&self, arguments: &[&str]) -> Result<CommandResult> {
         self.ran(self.inside(&self.program, arguments))
     }
 
     /// Runs another program inside to its end.
-    pub fn run_other(&self, program: &str, arguments: &[&str]) -> Result<Ran> {
+    pub fn run_other(&self, program: &str, arguments: &[&str]) -> Result<CommandResult> {
         self.ran(self.inside(Path::new(program), arguments))
     }
 
     #[expect(clippy::unused_self, reason = "a command of this cell")]
-    fn ran(&self, mut command: Command) -> Result<Ran> {
+    fn ran(&self, mut command: Command) -> Result<CommandResult> {
         let output = tokio::task::block_in_place(|| command.output())?;
         let said = [output.stdout, output.stderr].concat();
-        Ok(Ran { code: output.status.code(), said: String::from_utf8_lossy(&said).into_owned() })
+        Ok(CommandResult { code: output.status.code(), said: String::from_utf8_lossy(&said).into_owned() })
     }
 
     /// Tries to start the daemon: a door, or what it said when it ended instead.
-    pub fn try_up(&mut self) -> Result<std::result::Result<Door, Ran>> {
+    pub fn try_up(&mut self) -> Result<std::result::Result<Door, CommandResult>> {
         let said = self.work.path().join("said.txt");
         let output = fs::File::create(&said)?;
         let mut command = self.inside(&self.program, &["up", "--no-open"]);
@@ -122,7 +122,7 @@ impl Cell {
         loop {
             if let Some(status) = child.try_wait()? {
                 let said = String::from_utf8_lossy(&fs::read(&said)?).into_owned();
-                return Ok(Err(Ran { code: status.code(), said }));
+                return Ok(Err(CommandResult { code: status.code(), said }));
             }
             if let Some(door) = self.door(child.id()) {
                 self.daemon = Some(child);

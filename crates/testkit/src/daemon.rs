@@ -48,7 +48,7 @@ pub struct Home {
 
 /// What a command gave.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandResult {
     /// Its exit code.
     pub code: i32,
     /// Data.
@@ -57,7 +57,7 @@ pub struct Ran {
     pub stderr: String,
 }
 
-impl Ran {
+impl CommandResult {
     fn new(output: &Output) -> Self {
         let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or_default());
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -130,8 +130,8 @@ impl Home {
     /// # Panics
     /// When it cannot be started.
     #[expect(clippy::unwrap_used, reason = "a test without its program has failed")]
-    pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ran {
-        Ran::new(&self.command(arguments).output().unwrap())
+    pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> CommandResult {
+        CommandResult::new(&self.command(arguments).output().unwrap())
     }
 
     /// Runs a command with `--json` and reads what it gives.
@@ -141,7 +141,7 @@ impl Home {
     #[expect(clippy::unwrap_used, reason = "a test whose command gives no JSON has failed")]
     pub fn json<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Value {
         let mut command = self.command(["--json"]);
-        let ran = Ran::new(&command.args(arguments).output().unwrap());
+        let ran = CommandResult::new(&command.args(arguments).output().unwrap());
         serde_json::from_str(&ran.ok()).unwrap()
     }
 

@@ -30,7 +30,7 @@ const FLAGS: [&str; 7] = [
 const US: &str = "/proc/self/exe";
 
 /// Makes cargo compile our crates through a copy of this program.
-pub(super) fn by_us(command: &mut Command) -> Result<&mut Command> {
+pub(super) fn instrumented(command: &mut Command) -> Result<&mut Command> {
     let copy = target().join("fuzz/compiler");
     let told = || format!("cannot write `{}`", copy.display());
     let ours = fs::read(US).context("cannot read this program")?;

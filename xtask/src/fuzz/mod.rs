@@ -129,7 +129,7 @@ fn build() -> Result<()> {
     let targets = targets()?;
     let mut command = cargo(["build", "--workspace", "--all-features", "--locked"]);
     command.args(targets.iter().flat_map(|target| ["--bin", target]));
-    project::run(instrument::by_us(&mut command)?)
+    project::run(instrument::instrumented(&mut command)?)
 }
 
 fn run_one(programs: &Path, target: &str, way: Way, recorded: &Path) -> Result<()> {

@@ -2,7 +2,8 @@
 //!
 //! A log keeps the fold of everything that was appended, a short ring of recent entries for readers that keep up,
 //! and the number up to which entries are *visible*: the committed prefix. History lies in the store; a reader that
-//! is behind the ring reads from there. Only the task that owns a log appends to it, so numbers need no atomics.
+//! is behind the ring reads from there. Who appends holds the [`Writer`], of which there is one, so numbers need no atomics;
+//! everyone else holds the [`Log`], which can be read and nothing else.
 
 pub mod cursor;
 pub mod delivery;
@@ -61,7 +62,7 @@ pub(crate) struct Tip {
     pub(crate) closed: Option<Closed>,
 }
 
-/// A log. Shared by its one writer and its readers.
+/// A log as its readers see it. Its [`Writer`] shares it with them.
 pub struct Log<F: Folded> {
     id: LogId,
     store: Arc<dyn Store>,
@@ -195,31 +196,41 @@ impl<F: Folded> Book<F> {
     }
 }
 
-impl<F: Folded> Log<F> {
+/// The right to append to a log. It cannot be copied: whoever has it is the only one who writes.
+#[derive(Debug)]
+pub struct Writer<F: Folded> {
+    log: Arc<Log<F>>,
+}
+
+/// What it writes can be read by it, too.
+impl<F: Folded> std::ops::Deref for Writer<F> {
+    type Target = Log<F>;
+    fn deref(&self) -> &Log<F> {
+        &self.log
+    }
+}
+
+impl<F: Folded> Writer<F> {
     /// A log that goes on where `book` stands.
-    pub fn new(store: Arc<dyn Store>, book: Book<F>) -> Arc<Self> {
+    pub fn new(store: Arc<dyn Store>, book: Book<F>) -> Self {
         let (tip, _) = watch::channel(Tip { visible: book.visible(), closed: None });
         let ring = Mutex::new(Ring::new(book.shown));
-        Arc::new(Self { id: book.id, store, book: Mutex::new(book), ring, tip })
+        Self { log: Arc::new(Log { id: book.id, store, book: Mutex::new(book), ring, tip }) }
     }
 
-    /// Which log this is.
-    pub fn id(&self) -> LogId {
-        self.id
+    /// The log, for those who read it.
+    pub fn log(&self) -> Arc<Log<F>> {
+        Arc::clone(&self.log)
     }
 
-    /// The book, for its owner to append to, or for a short look. Never across an await.
+    /// The book, to append to. Never across an await.
     pub fn book(&self) -> MutexGuard<'_, Book<F>> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ring(&self) -> MutexGuard<'_, Ring<F::Event>> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.book()
     }
 
     /// Passes what was appended to the store and shows what may be shown. Waits only for room in the store's queue.
     /// Readers see durable entries once the store has committed them.
-    pub async fn publish(self: &Arc<Self>) -> Result<(), StoreError> {
+    pub async fn publish(&self) -> Result<(), StoreError> {
         let fresh = std::mem::take(&mut self.book().fresh);
         let newest = fresh.last().map(|entry| entry.seq);
         self.fill_ring(fresh);
@@ -235,9 +246,50 @@ impl<F: Folded> Log<F> {
             return Ok(());
         }
         self.book().owed.push_back(Instant::now());
-        let promise = Promise { log: Arc::clone(self), upto, reserving, kept: false };
+        let promise = Promise { log: self.log(), upto, reserving, kept: false };
         let done = Box::new(move || promise.keep());
         self.store.write(Write { log: self.id, ops, done: Some(done) }).await
+    }
+
+    /// Forgets the ring: readers that still need it read from the store. Called when nothing happens.
+    pub fn release(&self) {
+        self.ring().release();
+    }
+}
+
+/// The state of a log, for a short look. Never across an await.
+#[derive(Debug)]
+pub struct Look<'a, F: Folded>(MutexGuard<'a, Book<F>>);
+
+impl<F: Folded> std::ops::Deref for Look<'_, F> {
+    type Target = F;
+    fn deref(&self) -> &F {
+        self.0.state()
+    }
+}
+
+impl<F: Folded> Log<F> {
+    /// Which log this is.
+    pub fn id(&self) -> LogId {
+        self.id
+    }
+
+    /// The state now. It may be ahead of what is visible: see [`Log::wait_visible`].
+    pub fn state(&self) -> Look<'_, F> {
+        Look(self.book())
+    }
+
+    /// The last number given out.
+    pub fn head(&self) -> Seq {
+        self.book().head()
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book<F>> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring<F::Event>> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts entries into the ring, with their frames made: no reader waits for that, and none makes one anew.
@@ -306,7 +358,7 @@ impl<F: Folded> Log<F> {
         &self.store
     }
 
-    /// The state now. It may be ahead of what is visible: see [`Log::wait_visible`].
+    /// The state now, with its frame. It may be ahead of what is visible: see [`Log::wait_visible`].
     pub fn snapshot(&self) -> Snapshot<F> {
         let (seq, state) = {
             let book = self.book();
@@ -314,11 +366,6 @@ impl<F: Folded> Log<F> {
         };
         let frame = snapshot_frame(self.id, seq, &state);
         Snapshot { seq, state: Arc::new(state), frame }
-    }
-
-    /// Forgets the ring: readers that still need it read from the store. Called when nothing happens.
-    pub fn release(&self) {
-        self.ring().release();
     }
 
     /// Nothing more will come; readers are told once they have read everything.

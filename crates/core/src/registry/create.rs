@@ -70,8 +70,7 @@ impl Registry {
     pub(super) async fn holder(&self, name: &(String, String)) -> Result<Option<SessionId>, Refusal> {
         // An agent that is just starting has not said yet which conversation it is in.
         let starting = |handle: &Arc<Handle>| {
-            let book = handle.log.book();
-            let state = book.state();
+            let state = handle.log.state();
             let asked = state.spec.resume.as_ref().filter(|_| state.spec.fork.is_none());
             let unsaid = state.summary.agent_session.is_none();
             let resumes = unsaid && state.summary.agent == name.0 && asked == Some(&name.1);
@@ -106,7 +105,7 @@ impl Registry {
             Known::Promised(session) => session,
             Known::Nothing => SessionId::new(),
         };
-        let now = self.wake(like).await?.log.book().state().summary.clone();
+        let now = self.wake(like).await?.log.state().summary.clone();
         let born = self.birth(like).await?.spec;
         let (mut model, mut mode) = (born.model.clone(), born.mode.clone());
         // What an agent says of itself is not always something that it can be asked for.
@@ -142,7 +141,7 @@ impl Registry {
             Ok(handle) => {
                 // Whoever asks again waits for its first prompt, which the end of the daemon may have parked.
                 self.send_parked(&handle, None).await?;
-                Ok(Known::Made(Box::new(handle.log.book().state().summary.clone())))
+                Ok(Known::Made(Box::new(handle.log.state().summary.clone())))
             }
             Err(refusal) if refusal.code == RefusalCode::NotFound => {
                 let deleted = self.shared.store.record(DELETED, session.to_string()).await.map_err(broken)?;

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     Actor, DaemonEvent, LogId, Millis, Seq, SessionId,
     event::Durability,
-    log::{Book, Folded, Log, delivery::Closed},
+    log::{Book, Folded, Log, Writer, delivery::Closed},
     ports::{Clock, SessionQuery, Store, StoreError},
     request::Request,
     session::state::Summary,
@@ -131,10 +131,10 @@ impl Daemon {
             None,
             DaemonEvent::Started { version: env!("CARGO_PKG_VERSION").to_owned() },
         );
-        let log = Log::new(store, book);
-        log.publish().await?;
-        let (notes, inbox) = mpsc::channel(NOTES);
-        tokio::spawn(write_notes(Arc::clone(&log), clock, inbox));
+        let writer = Writer::new(store, book);
+        writer.publish().await?;
+        let (log, (notes, inbox)) = (writer.log(), mpsc::channel(NOTES));
+        tokio::spawn(write_notes(writer, clock, inbox));
         Ok(Self { log, notes })
     }
 
@@ -158,7 +158,7 @@ impl Daemon {
 
     pub(super) async fn close(&self) {
         // Everything noted before this is written, where the store writes at all.
-        let newest = self.log.book().head();
+        let newest = self.log.head();
         if tokio::time::timeout(LAST_WORDS, self.log.wait_visible(newest)).await.is_err() {
             tracing::error!("the daemon's last words could not be written");
         }
@@ -166,7 +166,7 @@ impl Daemon {
     }
 }
 
-async fn write_notes(log: Arc<Log<DaemonState>>, clock: Clock, mut inbox: mpsc::Receiver<Note>) {
+async fn write_notes(log: Writer<DaemonState>, clock: Clock, mut inbox: mpsc::Receiver<Note>) {
     let mut notes = Vec::with_capacity(NOTE_BATCH);
     while inbox.recv_many(&mut notes, NOTE_BATCH).await > 0 {
         {

@@ -228,7 +228,7 @@ impl Registry {
                 awake => awake,
             };
             if let Some(handle) = awake {
-                *summary = handle.log.book().state().summary.clone();
+                *summary = handle.log.state().summary.clone();
             }
         }
         Ok(page)
@@ -294,7 +294,7 @@ impl Registry {
             return Ok(Receipt { seq: row.seq, stage });
         }
         if matches!(action, Action::Prompt { .. } | Action::SendAgain { .. } | Action::Resume)
-            && !handle.log.book().state().summary.is_live()
+            && !handle.log.state().summary.is_live()
         {
             self.shared.crew.require_room()?;
         }
@@ -316,7 +316,7 @@ impl Registry {
 
     /// Has a session start its agent where a prompt of this key, or any, waits for it because the daemon has ended.
     pub(super) async fn send_parked(&self, handle: &Handle, key: Option<CommandKey>) -> Result<(), Refusal> {
-        let is_parked = handle.log.book().state().summary.parked().is_some();
+        let is_parked = handle.log.state().summary.parked().is_some();
         if !is_parked {
             return Ok(());
         }
@@ -365,7 +365,7 @@ impl Registry {
         let known = match &answer {
             Ok(receipt) => receipt.seq,
             // It tells how a request ended; that must not be undone by a crash once somebody knows it.
-            Err(refusal) if refusal.outcome.is_some() => handle.log.book().head(),
+            Err(refusal) if refusal.outcome.is_some() => handle.log.head(),
             Err(_) => return answer,
         };
         if handle.log.wait_visible(known).await { answer } else { Err(gone()) }
@@ -539,7 +539,7 @@ impl Registry {
         let mut stuck = Vec::new();
         for (handle, done) in ending {
             if tokio::time::timeout_at(deadline, done).await.is_err() {
-                stuck.push(format!("{} ({})", handle.id, handle.log.book().state().summary.name));
+                stuck.push(format!("{} ({})", handle.id, handle.log.state().summary.name));
             }
         }
         self.shared.daemon.close().await;

@@ -51,7 +51,7 @@ impl Registry {
                 let asks = self.asks(handle, mode);
                 // One that does not exist is refused by that name, whoever asks for it.
                 let missing =
-                    asks == Asks::Unknown && handle.log.book().state().capabilities.has_mode(mode).is_err();
+                    asks == Asks::Unknown && handle.log.state().capabilities.has_mode(mode).is_err();
                 return if missing { Ok(()) } else { guard(mode, asks) };
             }
             Action::Answer { answer: Answer::Allow { mode, option, .. }, .. } => {
@@ -71,7 +71,7 @@ impl Registry {
             Action::SetEnvironment { variables } => Means::Variables(variables),
             _ => return Ok(()),
         };
-        let agent = self.agent(&handle.log.book().state().summary.agent);
+        let agent = self.agent(&handle.log.state().summary.agent);
         match agent.and_then(|agent| agent.asks_nothing(means)) {
             Some(hidden) => guard(&hidden, Asks::Nothing),
             None => Ok(()),
@@ -82,8 +82,7 @@ impl Registry {
     /// has.
     fn asks(&self, handle: &Handle, mode: &str) -> Asks {
         let (marked, agent) = {
-            let book = handle.log.book();
-            let state = book.state();
+            let state = handle.log.state();
             (state.capabilities.mode_asks.get(mode).copied(), state.summary.agent.clone())
         };
         let by_agent = || self.agent(&agent).map_or(Asks::Unknown, |agent| agent.capabilities().asks(mode));

@@ -181,7 +181,7 @@ impl Registry {
             && let Some(session) = self.holder(&name).await?
         {
             let handle = self.wake(session).await?;
-            let session = handle.log.book().state().summary.clone();
+            let session = handle.log.state().summary.clone();
             return Ok(TakenUp { session, already: true });
         }
         let capabilities = found.agent.capabilities();
@@ -349,7 +349,7 @@ impl Registry {
             for summary in page {
                 // One that is awake knows better than its row.
                 let awake = self.shared.shelf.awake(summary.session);
-                let summary = awake.map_or(summary, |handle| handle.log.book().state().summary.clone());
+                let summary = awake.map_or(summary, |handle| handle.log.state().summary.clone());
                 if let Some(own) = summary.agent_session {
                     living.entry((summary.agent, own)).or_insert(summary.session);
                 }

@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use super::{Asked, Registry, broken};
 use crate::{
     Event, LogId, Refusal, RefusalCode, Seq, SessionId,
-    log::{Book, Folded as _, Log, delivery::Closed},
+    log::{Book, Folded as _, Writer, delivery::Closed},
     ports::{LogHead, Page},
     session::{
         machine::Machine,
@@ -182,13 +182,14 @@ impl Registry {
         published: Summary,
         asked: Asked,
     ) -> Arc<Handle> {
-        let log = Log::new(self.store(), book);
+        let writer = Writer::new(self.store(), book);
+        let log = writer.log();
         let (mailbox, inbox) = tokio::sync::mpsc::channel(MAILBOX);
         let reins = Reins::default();
         let (held, held_back) = tokio::sync::watch::channel(HashMap::new());
         let task = Task {
             id,
-            log: Arc::clone(&log),
+            log: writer,
             mailbox: inbox,
             machine,
             agent: self.agent(&birth.spec.agent).cloned(),

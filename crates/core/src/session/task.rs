@@ -24,7 +24,7 @@ use crate::{
     command::{Command, CommandKey, Receipt},
     event::{Exit, ExitReason},
     log::{
-        Log, Tip,
+        Log, Tip, Writer,
         delivery::{Closed, Presence},
     },
     ports::{
@@ -126,7 +126,7 @@ enum Ending {
 
 pub(crate) struct Task {
     pub(crate) id: SessionId,
-    pub(crate) log: Arc<Log<State>>,
+    pub(crate) log: Writer<State>,
     pub(crate) mailbox: mpsc::Receiver<Mail>,
     pub(crate) machine: Machine,
     pub(crate) birth: Birth,
@@ -172,7 +172,7 @@ struct Working {
 impl Task {
     /// Runs until the session is shut down, deleted, or forgotten.
     pub(crate) async fn run(mut self) {
-        let head = self.log.book().head();
+        let head = self.log.head();
         let mut working = Working {
             link: None,
             berth: None,
@@ -256,7 +256,7 @@ impl Task {
                 }
                 () = asked_for(room) => {
                     let limit = self.crew.limit().unwrap_or_default();
-                    self.machine.put_to_rest(self.log.book().state(), Rest::Room(limit));
+                    self.machine.put_to_rest(&self.log.state(), Rest::Room(limit));
                 }
                 () = visible(&mut tips, self.machine.has_instructions() && !*blocked) => {}
                 () = refused(&mut closings) => {
@@ -278,7 +278,7 @@ impl Task {
             // Whoever waits for its berth waits for its end.
             return;
         }
-        let rests = working.link.is_some() && self.machine.may_rest(self.log.book().state());
+        let rests = working.link.is_some() && self.machine.may_rest(&self.log.state());
         if rests == working.resting.is_some() {
             return;
         }
@@ -331,7 +331,7 @@ impl Task {
             }
             Mail::Begin => self.machine.begin(),
             Mail::Again { key, reply } => {
-                let started = self.machine.send_parked(self.log.book().state(), key.as_ref());
+                let started = self.machine.send_parked(&self.log.state(), key.as_ref());
                 // The sender may have gone; the agent starts all the same.
                 let _ = reply.send(started);
             }
@@ -393,7 +393,7 @@ impl Task {
         if let (Some(since), Some(after)) = (working.resting, self.idle_after)
             && now >= since + after
         {
-            self.machine.put_to_rest(self.log.book().state(), Rest::Idle(after));
+            self.machine.put_to_rest(&self.log.state(), Rest::Idle(after));
         }
         let clock = self.clock.now();
         self.machine.expire(&mut self.log.book(), clock);
@@ -567,7 +567,7 @@ impl Task {
     }
 
     fn next_due(&self, working: &Working) -> Option<Instant> {
-        let request = Machine::next_deadline(self.log.book().state()).map(|deadline| {
+        let request = Machine::next_deadline(&self.log.state()).map(|deadline| {
             let wait = deadline.0.saturating_sub(self.clock.now().0).max(0);
             Instant::now() + Duration::from_millis(wait.unsigned_abs())
         });
@@ -591,7 +591,7 @@ impl Task {
     /// Does the task end here?
     async fn has_ended(&mut self, working: &mut Working) -> Result<bool, StoreError> {
         if let Some(Ending::ShutDown { deadline, .. }) = &working.ending {
-            let busy = self.log.book().state().turn.is_some();
+            let busy = self.log.state().turn.is_some();
             if !busy || Instant::now() >= *deadline {
                 self.machine.end();
                 self.publish(working).await?;
@@ -642,7 +642,7 @@ impl Task {
             return Ok(false);
         }
         working.forget_due = Some(now + FORGET_AFTER);
-        if self.log.readers() > 0 || !self.machine.is_idle(self.log.book().state()) {
+        if self.log.readers() > 0 || !self.machine.is_idle(&self.log.state()) {
             return Ok(false);
         }
         self.rest().await?;

@@ -2,7 +2,7 @@
 //! behind, and a daemon that runs already is not disturbed.
 
 use anyhow::{Context as _, Result, ensure};
-use portolan_testkit::daemon::Ran;
+use portolan_testkit::daemon::CommandResult;
 
 use super::{Run, Tally};
 use crate::{
@@ -60,6 +60,6 @@ pub async fn run(run: Run) -> Result<Tally> {
     })
 }
 
-fn up(place: &Place, more: &[&str]) -> Ran {
+fn up(place: &Place, more: &[&str]) -> CommandResult {
     tokio::task::block_in_place(|| place.home.run(["up", "--no-open"].iter().chain(more)))
 }

@@ -35,7 +35,7 @@ impl Registry {
         let _turn = self.turn().await?;
         let session = self.living().await?.get(&(agent.clone(), past.clone())).copied();
         if let Some(session) = session
-            && self.wake(session).await?.log.book().state().summary.is_live()
+            && self.wake(session).await?.log.state().summary.is_live()
         {
             let message = format!("the session {session} goes on with it; `portolan stop {session}` first");
             return Err(Refusal::new(RefusalCode::Invalid, message));

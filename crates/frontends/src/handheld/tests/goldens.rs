@@ -12,7 +12,7 @@ use portolan_core::{
     command::{Command, CommandKey},
     event::{Content, TurnOrigin},
     log::{
-        Book, Log,
+        Book, Writer,
         cursor::Cursor,
         delivery::{Delivery, Mode, Start},
     },
@@ -40,7 +40,7 @@ fn folder() -> PathBuf {
 
 /// Plays one recording.
 struct Replay {
-    log: Arc<Log<State>>,
+    log: Writer<State>,
     machine: Machine,
     cursor: Cursor<State>,
     view: View,
@@ -60,8 +60,8 @@ impl Replay {
             SessionSpec { agent: "claude".into(), cwd: "/workspace/demo".into(), ..SessionSpec::default() };
         let name = names::of_session(0, &spec.agent, &spec.cwd);
         let book = Book::new(LogId::Session(session), Seq::ZERO, State::new(session, spec, NOW));
-        let log = Log::new(Arc::new(MemoryStore::new()), book);
-        let cursor = Cursor::join(Arc::clone(&log), Start::After(Seq::ZERO), Mode::Every).await.unwrap();
+        let log = Writer::new(Arc::new(MemoryStore::new()), book);
+        let cursor = Cursor::join(log.log(), Start::After(Seq::ZERO), Mode::Every).await.unwrap();
         let mut replay = Self {
             machine: Machine::new(Policy::default()),
             view: View::new(session),

@@ -1,9 +1,9 @@
-//! A frontend of a program's own: a folder and a line in the list of those that stand on the host.
+//! A frontend and an agent of a program's own: a folder and a line in a list each.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
-#[path = "../examples/parrot/mod.rs"]
-mod parrot;
+#[path = "../examples/echo/mod.rs"]
+mod echo;
 #[path = "../examples/plain_text/mod.rs"]
 mod plain_text;
 
@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use portolan_embed::{Portolan, Role, SessionSpec, Settings};
+use portolan_embed::{Portolan, Role, SessionSpec, Settings, agents::Supervision};
 
 async fn get(portolan: &Portolan, path: &str, token: Option<&str>) -> http::Response<Incoming> {
     let url = portolan.url().unwrap();
@@ -33,13 +33,15 @@ async fn chunk(body: &mut Incoming) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_frontend_of_ones_own_streams_what_was_said_and_what_is_said() {
-    let settings = Settings::in_memory(vec![Arc::new(parrot::Parrot)]);
+async fn an_agent_and_a_frontend_of_ones_own_know_nothing_of_each_other_and_meet_in_a_session() {
+    let path = std::env::var_os("PATH").unwrap();
+    let supervision = Arc::new(Supervision::new("toys", vec![("PATH".into(), path)]));
+    let settings = Settings::in_memory(vec![Arc::new(echo::Echo(supervision))]);
     let portolan = Portolan::open_with(settings, vec![plain_text::frontend()]).await.unwrap();
     portolan.listen().await.unwrap();
     let token = portolan.token("a friend", Role::Viewer).await.unwrap();
     let me = portolan.client("the program");
-    let spec = SessionSpec { agent: "parrot".into(), cwd: std::env::temp_dir(), ..SessionSpec::default() };
+    let spec = SessionSpec { agent: "echo".into(), cwd: std::env::temp_dir(), ..SessionSpec::default() };
     let session = me.start(spec).await.unwrap();
     session.prompt("land").await.unwrap();
 

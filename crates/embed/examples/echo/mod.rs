@@ -1,0 +1,118 @@
+//! A whole agent that is a program of its own: `cat`, which says back what it hears. The driver looks after its process, its
+//! pipes and its end; what is here is what every agent has to say for itself.
+
+use std::{collections::VecDeque, ffi::OsString, sync::Arc};
+
+use portolan_core::{
+    Capabilities, Event,
+    capabilities::NativeProtocol,
+    event::{Content, TurnOrigin, TurnOutcome, TurnResult, plain_text},
+    ports::{Agent, AgentLink, Boxed, Instruction, Launch, Order, Probe, Report, Ticket},
+};
+use portolan_embed::agents::{
+    Supervision,
+    child::{Program, environment::environment},
+    driver::{self, Job, Translator, Transport, Turnout},
+};
+
+/// What the program is called.
+const PROGRAM: &str = "cat";
+
+/// Says back what it hears.
+#[derive(Clone, Debug)]
+pub(crate) struct Echo(pub(crate) Arc<Supervision>);
+
+impl Agent for Echo {
+    fn kind(&self) -> &'static str {
+        "echo"
+    }
+
+    fn title(&self) -> String {
+        "An echo".into()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { native_protocol: NativeProtocol::Demo, ..Capabilities::default() }
+    }
+
+    fn probe(&self) -> Boxed<'_, Probe> {
+        let found = Probe { available: true, message: "part of every system".into(), ..Probe::default() };
+        Box::pin(std::future::ready(found))
+    }
+
+    fn start(&self, launch: Launch) -> AgentLink {
+        let program = environment(&self.0.environment, &launch.spec.env).map(|environment| Program {
+            agent: self.kind().into(),
+            command: vec![OsString::from(PROGRAM)],
+            folder: launch.spec.cwd.clone(),
+            environment,
+        });
+        let job = Job {
+            agent: self.kind().into(),
+            program: program.map_err(|refused| refused.to_string()),
+            transport: Transport::Pipes,
+            version: None,
+            protocol: NativeProtocol::Demo,
+            capabilities: self.capabilities(),
+            translator: Box::new(Translate {
+                generation: launch.generation.0,
+                said: 0,
+                asked: VecDeque::new(),
+            }),
+            desk: None,
+            launch,
+        };
+        driver::start(job, Arc::clone(&self.0))
+    }
+}
+
+/// Between its lines and ours: one JSON text each.
+struct Translate {
+    generation: u32,
+    said: u32,
+    /// Prompts that it has not said back yet.
+    asked: VecDeque<Ticket>,
+}
+
+impl Translator for Translate {
+    fn start(&mut self, out: &mut Turnout) {
+        out.ready();
+    }
+
+    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout) {
+        match instruction.order {
+            Order::Prompt { content } => {
+                self.asked.push_back(instruction.ticket);
+                out.write_for(instruction.ticket, &plain_text(&content));
+            }
+            _ => out.rejected(instruction.ticket, "an echo takes prompts, and nothing else"),
+        }
+    }
+
+    fn line(&mut self, line: &str, out: &mut Turnout) {
+        let text = match serde_json::from_str::<String>(line) {
+            Ok(text) => text,
+            Err(error) => return out.unreadable("echo", line.as_bytes(), &error.to_string()),
+        };
+        if let Some(ticket) = self.asked.pop_front() {
+            out.consumed(ticket, None);
+        }
+        self.said += 1;
+        out.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
+        out.event_with_raw(
+            Event::Message {
+                // The start is part of every name, so that no two starts share one.
+                item: format!("{}.{}", self.generation, self.said),
+                message: None,
+                parent: None,
+                model: None,
+                content: vec![Content::text(text)],
+                interrupted: false,
+                stop_reason: None,
+            },
+            line,
+        );
+        let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
+        out.report(Report::TurnEnded { result, raw: None });
+    }
+}
