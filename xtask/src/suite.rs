@@ -21,16 +21,17 @@ use crate::{
     tools::{self, NEXTEST},
 };
 
+/// What the quick look tests.
+const UNIT_TESTS: [&str; 4] = ["--lib", "--bins", "--test", CATALOGUE];
+
+/// The catalogue of agents, too: it is what a new agent breaks first.
+const CATALOGUE: &str = "catalogue";
+
 /// The quick look before a commit: what most often goes wrong, in under three minutes once built.
 const CHECK: [Stage; 3] = [
     Stage { name: "fmt", after_failure: GoOn, work: fmt },
     Stage { name: "clippy", after_failure: SkipRest, work: clippy },
-    Stage {
-        name: "unit-tests",
-        after_failure: GoOn,
-        // The catalogue too: it is what a new agent breaks first.
-        work: || tests(&["--lib", "--bins", "--test", "catalogue"], "default"),
-    },
+    Stage { name: "unit-tests", after_failure: GoOn, work: || tests(&UNIT_TESTS, "default") },
 ];
 
 /// Everything. The cheap stages come first: most mistakes show within the first minute.
@@ -186,4 +187,17 @@ fn docs() -> Result<()> {
     run(cargo(["doc", "--no-deps", "--document-private-items", "--quiet"])
         .args(EVERYTHING)
         .env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Issue 15, item 17: `check` left out the test that a new agent breaks first.
+    #[test]
+    fn check_runs_the_tests_of_the_catalogue_of_agents() {
+        let file = root().join("crates/agents/tests").join(CATALOGUE).with_extension("rs");
+        assert!(file.is_file(), "there is no `{}`", file.display());
+        assert!(UNIT_TESTS.windows(2).any(|words| words == ["--test", CATALOGUE]), "{UNIT_TESTS:?}");
+    }
 }

@@ -927,6 +927,23 @@ async fn two_commands_under_one_id_in_the_same_moment_are_not_taken_for_each_oth
     }
 }
 
+// Issue 15, item 13: one check for the two ways to make a prompt.
+#[tokio::test]
+async fn a_prompt_that_no_agent_could_be_told_is_refused_as_a_command_and_as_the_first_of_a_session() {
+    let world = World::new().await;
+    let thinking = || vec![Content::Thinking { text: "hm".into() }];
+    let first = SessionSpec { prompt: thinking(), ..spec() };
+    let refused = world.registry.create(&owner(), CommandId::random(), first).await.expect_err("refused");
+    assert_eq!(refused.code, RefusalCode::Invalid);
+    assert!(refused.message.contains("`thinking`"), "{refused}");
+    let (session, _puppet) = world.session().await;
+    let prompt = Action::Prompt { content: thinking() };
+    let refused = world.registry.submit(&owner(), session, CommandId::random(), prompt).await;
+    let refused = refused.expect_err("refused");
+    assert_eq!(refused.code, RefusalCode::Invalid);
+    assert!(refused.message.contains("`thinking`"), "{refused}");
+}
+
 // Issue 15, item 16.
 #[tokio::test]
 async fn a_receipt_says_when_there_was_nothing_to_do() {

@@ -144,7 +144,7 @@ impl Portolan {
     /// Every route of the frontends with its guard: to be merged into, or served as, the program's own router. A token is
     /// asked for on all of them but the page's static files.
     ///
-    /// Put a [`door::Arrival`] on requests where the program knows how they came in; without one,
+    /// Put a [`door::Arrival`](crate::door::Arrival) on requests where the program knows how they came in; without one,
     /// only the hosts of the settings count.
     pub fn router(&self) -> Router {
         self.house.router()

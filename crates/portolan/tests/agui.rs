@@ -188,6 +188,25 @@ fn a_thread_whose_agent_is_asleep_goes_on_with_its_next_run() {
     assert_eq!(asleep(), [(json!(1), true), (json!(2), false)], "in the session that it had");
 }
 
+// Issue 15, item 20: without a thread of its own a chat goes on with the session that is there.
+#[test]
+fn the_active_session_is_still_it_while_its_agent_is_asleep() {
+    let home = demo("[limits]\nagents_at_once = 1\n");
+    let client = Client::of(&home);
+    assert_eq!(texts(&client.run("active", "u1", "say one").events()), "one");
+    let other = home.run(["new", "demo", "say two"]).ok().trim().to_owned();
+    wait_for("the other session", || {
+        (home.json(["show", &other])["state"]["summary"]["status"] == "idle").then_some(())
+    });
+    home.run(["archive", &other]).ok();
+    let list = || home.json(["ls"]).as_array().unwrap().clone();
+    let [first] = &list()[..] else { panic!("{:?}", list()) };
+    assert_eq!(first["asleep"], true, "{first}");
+    assert_eq!(texts(&client.run("active", "u2", "say three").events()), "three");
+    let [again] = &list()[..] else { panic!("another session was made: {:?}", list()) };
+    assert_eq!((&again["session"], &again["turns"]), (&first["session"], &json!(2)));
+}
+
 // covers: 004-001, 004-085
 #[test]
 fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {

@@ -497,3 +497,26 @@ fn auto_edit_asks_about_a_link_with_the_demo_agent_and_says_why() {
     assert_eq!(by, "auto-edit");
     assert_eq!(home.run(["down"]).code, 0);
 }
+
+// Issue 15, item 5: whoever writes to the daemon's own files has its token, and with it a shell.
+#[test]
+fn auto_edit_asks_about_files_of_portolan_itself() {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    home.configure(&format!(
+        "[handheld]\nlisten = \"127.0.0.1:0\"\nagent = \"demo\"\nfolder = {}\n",
+        json!(home.path())
+    ));
+    home.up();
+    let mut app = app(&home);
+    let slot = app.spawn();
+    app.auto_edit("true");
+    app.until("auto-edit", |app| app.slots[slot]["autoEdit"] == true);
+    app.command(slot, "edit, fast");
+    let panel = app.panel(slot, "Edit");
+    let told = panel["promptDescription"].as_str().unwrap();
+    assert!(
+        told.starts_with("Auto-edit asks you: `") && told.contains("belongs to Portolan itself"),
+        "{told}"
+    );
+    assert_eq!(home.run(["down"]).code, 0);
+}

@@ -1,6 +1,6 @@
 import type { Capabilities } from "@portolan/client";
 import { expect, test } from "vitest";
-import { abilities, inabilities, modeLabel, modeWarning, parked, stateOf, untaken } from "../src/words.ts";
+import { abilities, inabilities, modeLabel, modeWarning, nameOf, parked, stateOf, untaken } from "../src/words.ts";
 
 const can = (more: Partial<Capabilities>): Capabilities => ({ options: [], ...more }) as unknown as Capabilities;
 
@@ -8,6 +8,14 @@ test("what an agent can and cannot do is told in words, and what is not known is
   const some = can({ streaming: true, steering: false, image_input: false });
   expect(abilities(some)).toEqual(["streams its words"]);
   expect(inabilities(some)).toEqual(["take prompts into a turn that runs", "see pictures"]);
+});
+
+// Issue 15, item 16: ids begin with the time, and so for days alike.
+test("a session without a name is called by the end of its id", () => {
+  const session = "019a82b4-7d1e-7c3a-9a51-0f6f2f1c9d10";
+  expect(nameOf({ name: "", session })).toBe("2f1c9d10");
+  expect(nameOf(undefined, session)).toBe("2f1c9d10");
+  expect(nameOf({ name: "fix the mast", session })).toBe("fix the mast");
 });
 
 test("what a new session does not take is told", () => {

@@ -185,6 +185,45 @@ mod tests {
 
     use super::*;
 
+    // Issue 15, item 32: Codex before 0.166 would write into the file beside the other program.
+    #[tokio::test]
+    async fn a_thread_that_another_program_has_open_is_gone_on_with_only_as_a_copy() {
+        use portolan_core::{Generation, SessionId, SessionSpec, ports::ResumePoint};
+        let folder = tempfile::tempdir().unwrap();
+        let id = uuid::Uuid::new_v4().to_string();
+        let file =
+            fs::File::create(folder.path().join(format!("rollout-2026-11-16T08-00-00-{id}.jsonl"))).unwrap();
+        let mut command = std::process::Command::new("sleep");
+        #[expect(clippy::disallowed_methods, reason = "no agent: something that holds a file")]
+        let mut other = command.arg("600").stdin(file).spawn().unwrap();
+        let supervision = Supervision::new("test", vec![]);
+        let config = Config::default();
+        let resume = |fork| ResumePoint {
+            agent_session: id.clone(),
+            fork,
+            at_message: None,
+            last_message: None,
+            exchanges: 0,
+        };
+        let unheld = async |resume| {
+            let launch = Launch {
+                session: SessionId::from_u128(7),
+                generation: Generation(2),
+                spec: SessionSpec::default().into(),
+                resume,
+            };
+            Plan { launch: &launch, config: &config, supervision: &supervision }.require_unheld().await
+        };
+        let (gone_on, copied, new) =
+            (unheld(Some(resume(false))).await, unheld(Some(resume(true))).await, unheld(None).await);
+        other.kill().unwrap();
+        other.wait().unwrap();
+        let why = gone_on.unwrap_err();
+        assert!(why.contains(&format!("the process {} has this conversation open", other.id())), "{why}");
+        assert_eq!((copied, new), (Ok(()), Ok(())));
+        assert_eq!(unheld(Some(resume(false))).await, Ok(()), "nobody has it now");
+    }
+
     // covers: 003-034
     #[test]
     fn the_native_program_is_found_behind_the_script_of_npm() {

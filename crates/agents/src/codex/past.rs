@@ -292,6 +292,43 @@ mod tests {
 
     use super::*;
 
+    // Issue 15, item 32.
+    #[tokio::test]
+    async fn a_thread_that_another_program_has_open_is_listed_with_its_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().canonicalize().unwrap();
+        let rollout = place.join("rollout-held.jsonl");
+        let file = std::fs::File::create(&rollout).unwrap();
+        let mut command = std::process::Command::new("sleep");
+        #[expect(clippy::disallowed_methods, reason = "no agent: something that holds a file")]
+        let mut other = command.arg("600").stdin(file).spawn().unwrap();
+        let threads = json!({ "data": [
+            { "id": "held", "preview": "one", "updatedAt": 9, "path": rollout },
+            { "id": "free", "preview": "two", "updatedAt": 8, "path": place.join("rollout-free.jsonl") } ] });
+        let script = format!(
+            r#"[ "$1" = --version ] && echo 'codex-cli 0.166.0' && exit 0
+            while read -r line; do
+                id=${{line#*\"id\":}}; id=${{id%%[!0-9]*}}
+                case "$line" in
+                *'"thread/list"'*) printf '%s\n' '{{"id":'"$id"',"result":{threads}}}' ;;
+                *'"id"'*) echo "{{\"id\":$id,\"result\":{{}}}}" ;;
+                esac
+            done"#
+        );
+        let program = place.join("codex");
+        std::fs::write(&program, script).unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let supervision = Arc::new(crate::Supervision::new("test", vec![("PATH".into(), path)]));
+        let command = vec!["sh".into(), program.into_os_string()];
+        let config = super::super::Config { command, ..super::super::Config::default() };
+        let kept = Kept::new(Arc::new(Prober::new(&config, supervision)));
+        let listed = kept.list(PastQuery { limit: 10, ..PastQuery::default() }).await;
+        other.kill().unwrap();
+        other.wait().unwrap();
+        let told: Vec<_> = listed.unwrap().into_iter().map(|past| (past.past, past.held_by)).collect();
+        assert_eq!(told, [("held".to_owned(), Some(other.id())), ("free".to_owned(), None)]);
+    }
+
     #[test]
     fn a_thread_is_listed_by_its_name_or_its_first_words() {
         let thread = json!({ "id": "t", "preview": "\n  sound the depth\nplease", "cwd": "/harbour", "createdAt": 7,

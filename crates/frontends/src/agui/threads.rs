@@ -136,7 +136,10 @@ impl Threads {
         registry: &Registry,
         wanted: Wanted<'_>,
     ) -> Result<Option<Summary>, Refusal> {
-        if let Some(found) = self.find(registry, wanted).await? {
+        // A thread in which nothing was said may just be in the making, with its first message on the way.
+        if let Some(found) = self.find(registry, wanted).await?
+            && (found.turns > 0 || found.queued > 0)
+        {
             return Ok(Some(found));
         }
         // Never closed.

@@ -71,18 +71,11 @@ pub(crate) async fn build(
 ) -> Outcome<House> {
     let store = open_store(settings, &home.database()).await?;
     identity.keep_database(home)?;
-    let policy = Policy {
-        request_deadline: settings.requests.deadline_seconds.map(seconds),
-        roots: settings.sessions.roots.clone().into(),
-        bypass: if settings.sessions.allow_bypass { Bypass::ForOwners } else { Bypass::Refused },
-        idle_after: settings.limits.agent_idle(),
-        agents_at_once: settings.limits.agents_at_once(),
-    };
     let host = Host::open(HostSettings {
         store,
         agents: agents(settings, &identity.key, dial_in)?,
         door,
-        policy,
+        policy: policy(settings),
         version: VERSION.into(),
         incarnation: Some(identity.incarnation.clone()),
         home: Some(home.path().to_path_buf()),
@@ -91,6 +84,17 @@ pub(crate) async fn build(
     let owner = host.tokens.owner_secret_file(&home.token()).await;
     owner.map_err(|error| Failure::new(error.to_string()))?;
     host.mount(frontends).await.map_err(cannot_open)
+}
+
+/// What sessions may do, as the configuration wants it.
+fn policy(settings: &Settings) -> Policy {
+    Policy {
+        request_deadline: settings.requests.deadline_seconds.map(seconds),
+        roots: settings.sessions.roots.clone().into(),
+        bypass: if settings.sessions.allow_bypass { Bypass::ForOwners } else { Bypass::Refused },
+        idle_after: settings.limits.agent_idle(),
+        agents_at_once: settings.limits.agents_at_once(),
+    }
 }
 
 fn cannot_open(error: OpenError) -> Failure {
@@ -291,6 +295,20 @@ mod tests {
         let environment = demo.environment(&asks("FINE")).unwrap();
         assert_eq!((&*environment["FINE"], &*environment["HARBOUR"]), ("x", "1"));
         assert!(demo.environment(&asks("LD_PRELOAD")).is_err());
+    }
+
+    // Issue 15, item 20.
+    #[test]
+    fn the_configuration_says_how_long_agents_rest_and_how_many_run_at_once() {
+        let of = |text: &str| {
+            let settings: Settings = toml::from_str(text).unwrap();
+            let policy = policy(&settings);
+            (policy.idle_after, policy.agents_at_once.map(std::num::NonZeroUsize::get))
+        };
+        assert_eq!(of(""), (Some(Duration::from_mins(30)), Some(32)));
+        let chosen = of("[limits]\nagent_idle_minutes = 5\nagents_at_once = 3\n");
+        assert_eq!(chosen, (Some(Duration::from_mins(5)), Some(3)));
+        assert_eq!(of("[limits]\nagent_idle_minutes = 0\nagents_at_once = 0\n"), (None, None));
     }
 
     // covers: 002-067, 004-042

@@ -6,12 +6,12 @@ use portolan_core::{
     command::Stage,
     entry::Decoded,
     event::{
-        ChangeKind, Content, ErrorInfo, ErrorKind, FileChange, ItemKind, Level, PlanStep, ToolKind,
-        ToolOutcome, TurnOutcome, TurnResult, WorkDone,
+        ChangeKind, Content, ErrorInfo, ErrorKind, FileChange, ItemKind, Level, PlanStep, ResetReason,
+        ToolKind, ToolOutcome, TurnOutcome, TurnResult, WorkDone,
     },
     log::Folded as _,
     request::{Answer, Ask, Outcome, Request},
-    session::state::State,
+    session::state::{State, Status},
     usage::TokenUsage,
 };
 use serde_json::json;
@@ -394,6 +394,43 @@ fn a_message_that_is_not_what_streamed_is_shown_as_it_is() {
     (the agent wrote this anew)
     another thing
     ");
+}
+
+// Issue 15, item 3: what is allowed is the input, and the diff does not show all of it.
+#[test]
+fn a_request_shows_the_fields_that_its_diff_does_not() {
+    let Event::RequestOpened { mut request } = asked(5, "t1", vec![diff()]) else {
+        unreachable!("just made")
+    };
+    let Ask::Permission { tool_name, input, .. } = &mut request.ask else { unreachable!("just made") };
+    *tool_name = "Edit".into();
+    *input = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new", "replace_all": true});
+    let entries = history(vec![Event::RequestOpened { request }]);
+    let told = shown(Layout::Plain, usize::MAX, &entries);
+    assert!(told.contains("+new") && told.contains("replace_all: true"), "{told}");
+}
+
+// Issue 15, item 14.
+#[test]
+fn the_status_line_says_what_waits_for_an_agent_that_does_not_run() {
+    let mut state = State::new(SessionId::from_u128(1), SessionSpec::default(), Millis(0));
+    state.summary.status = Status::Terminated;
+    state.summary.queued = 1;
+    assert_eq!(status::line(&state, &[]).plain(), "ended · 1 prompt waits; resume starts it");
+}
+
+// Issue 15, item 15.
+#[test]
+fn an_agent_that_begins_with_an_empty_conversation_says_why() {
+    let told = |reason| {
+        let entries = history(vec![Event::ConversationReset { agent_session: None, reason }]);
+        shown(Layout::Plain, usize::MAX, &entries)
+    };
+    for reason in [ResetReason::CannotResume, ResetReason::Lost] {
+        let told = told(Some(reason));
+        assert!(told.contains(reason.words()), "{told}");
+    }
+    assert!(told(None).contains("the agent forgot the conversation"), "where somebody asked for it");
 }
 
 #[test]

@@ -46,6 +46,29 @@ async fn what_was_posted_while_the_agent_starts_is_said_once_and_shown_though_it
     }
 }
 
+// Issue 15, item 18: the session is there before its first message is in it.
+#[tokio::test]
+async fn whoever_connects_while_a_thread_is_made_is_shown_what_is_said_on_it_first() {
+    let stand = Stand::new().await;
+    let ada = stand.ada().await;
+    let wanted = crate::agui::threads::Wanted { who: &ada.who, agent: "late", thread: "t1" };
+    let (registry, settings) = (&stand.agui.registry, &stand.agui.settings);
+    let found = stand.agui.threads.find_or_make(registry, settings, wanted, "hello").await.unwrap();
+    let session = found.summary.session;
+    let connecting = tokio::spawn({
+        let ada = ada.clone();
+        async move { ada.connect("t1").await }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!connecting.is_finished(), "the thread has no message yet: {:?}", connecting.await);
+    let content = vec![portolan_core::event::Content::text("hello")];
+    let prompt = portolan_core::Action::Prompt { content };
+    registry.submit(&ada.who, session, portolan_core::CommandId::random(), prompt).await.unwrap();
+    drop(found);
+    stand.ready.cancel();
+    assert_eq!(texts(&shown(&[&connecting.await.unwrap()])), SAID);
+}
+
 #[tokio::test]
 async fn a_run_that_waits_for_its_agent_is_told_to_its_end() {
     let stand = Stand::new().await;

@@ -197,6 +197,46 @@ async fn what_a_device_says_as_it_is_put_out_is_not_done() {
     handheld.closed().await;
 }
 
+// Issue 15, item 1: what takes effect at once, without another look at who asks for it.
+#[tokio::test]
+async fn nobody_hears_of_a_press_of_a_device_as_it_is_put_out() {
+    let stand = Stand::new().await;
+    let handheld = handheld(&stand, &[]).await;
+    let session = stand.session("ask Bash ls").await;
+    stand.until(session, |state| !state.requests.is_empty()).await;
+    handheld.hub().put_in(&owner(), 2, session).await.unwrap();
+    let url = format!("ws://{}", handheld.address());
+    let (devices, local) = (handheld.hub().devices(), handheld.address().ip());
+    // Which of both is looked at first is up to chance; the press comes first in one of eight.
+    for _ in 0..50 {
+        // An approval in the millisecond of a revocation does not count.
+        while devices.decide(local, Decide::Approve).await.unwrap().state != DeviceState::Approved {}
+        let (mut socket, _) = tokio_tungstenite::connect_async(&url).await.unwrap();
+        let shown = async {
+            loop {
+                let message = socket.next().await.unwrap().unwrap();
+                let status: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
+                if status["slot"] == 2 && status["promptToolType"] == "Bash" {
+                    return status["agent"].clone();
+                }
+            }
+        };
+        let agent = tokio::time::timeout(PATIENCE, shown).await.unwrap();
+        let press = json!({ "type": "action", "agent": agent, "action": "yes", "slot": 0 }).to_string();
+        let (sent, revoked) =
+            tokio::join!(socket.send(Message::text(press)), devices.decide(local, Decide::Revoke));
+        sent.unwrap();
+        revoked.unwrap();
+        let rest = async { while let Some(Ok(_)) = socket.next().await {} };
+        tokio::time::timeout(PATIENCE, rest).await.expect("it is put out");
+    }
+    let told = serde_json::to_value(handheld.hub().health()).unwrap()["agents"][2]["message"].clone();
+    assert!(!told.as_str().unwrap().contains("Too early"), "{told}");
+    assert_eq!(stand.state(session).await.requests.len(), 1);
+    handheld.stop();
+    handheld.closed().await;
+}
+
 // covers: 000-091
 #[tokio::test]
 async fn an_address_that_is_taken_is_told_with_the_way_out() {

@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use portolan_core::{
     Generation, Millis, RequestId, Seq, SessionSpec,
     event::{
-        AgentInfo, Content, Event, Exit, ExitReason, ItemKind, ResetReason, Setting, ToolKind, ToolOutcome,
-        TurnOrigin, TurnOutcome, TurnResult, WorkDone,
+        AgentInfo, ChangeKind, Content, Event, Exit, ExitReason, FileChange, ItemKind, ResetReason, Setting,
+        ToolKind, ToolOutcome, TurnOrigin, TurnOutcome, TurnResult, WorkDone,
     },
     request::{Answer, Ask, Choice, Outcome, Question, Request},
     session::state::State,
@@ -487,6 +487,33 @@ fn what_an_agent_waits_for_is_asked_and_closed_for_everybody() {
                "reason": "interrupted by ada (cli)"})
     };
     assert_eq!(scene.all("question.resolved"), [closed("9.1"), closed("9.2")]);
+}
+
+// Issue 15, item 3: as Codex asks, which tells what it would change nowhere else.
+#[test]
+fn a_permission_tells_the_changes_that_its_input_does_not_hold() {
+    let change = FileChange::new("/a", ChangeKind::Modify, "@@ -1 +1 @@\n-x\n+one\n");
+    let asked = |input: Value| {
+        let Ask::Permission { tool_name, .. } = permission("Edit") else { unreachable!("just made") };
+        Ask::Permission {
+            tool_name,
+            input,
+            description: None,
+            changes: vec![change.clone()],
+            reason: None,
+            blocked_path: None,
+            suggestions: vec![],
+            options: vec![],
+        }
+    };
+    let mut scene = Scene::begun();
+    scene.play(vec![
+        opened(5, asked(json!({"paths": ["/a"]})), None, None),
+        opened(9, asked(json!({"file_path": "/a", "new_string": "one"})), None, None),
+    ]);
+    let told = scene.all("permission.request");
+    assert_eq!(told[0]["tool_input"]["changes"], json!([change]));
+    assert_eq!(told[1]["tool_input"], json!({"file_path": "/a", "new_string": "one"}), "it is there already");
 }
 
 #[test]

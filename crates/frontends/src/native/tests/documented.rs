@@ -114,6 +114,15 @@ fn everything_on_the_wire_is_named_on_the_page() {
     assert!(all.iter().all(|names| !names.is_empty()));
 }
 
+// Issue 15, item 25.
+#[test]
+fn every_frontend_that_can_have_a_listener_of_its_own_is_named_on_the_page() {
+    let row = PAGE.lines().find(|line| line.starts_with("| `door_opened` |")).unwrap();
+    for frontend in ["insights", "agui", "handheld"] {
+        assert!(row.contains(&format!("`{frontend}`")), "{frontend}: {row}");
+    }
+}
+
 #[test]
 fn the_rate_on_the_page_is_the_doors() {
     let limits = portolan_host::door::DoorLimits::default();

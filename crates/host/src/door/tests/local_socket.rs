@@ -144,3 +144,16 @@ async fn a_door_removes_its_own_socket_and_no_newer_one() {
     drop(newer);
     assert!(!path.exists());
 }
+
+// Issue 15, item 1: the kernel's word holds no longer than the secret of the owner whose word it is.
+#[tokio::test]
+async fn whoever_waits_at_the_socket_is_put_out_when_the_owners_secret_is_replaced() {
+    let local = local(true).await;
+    let path = local.path.clone();
+    let waiting = tokio::spawn(async move { ask(&path, "GET /api/v1/stay", &[]).await });
+    ARRIVED.acquire().await.unwrap().forget();
+    let file = local.stand.home.path().join("token");
+    local.stand.tokens.rotate_owner(&file).await.unwrap();
+    let answer = tokio::time::timeout(std::time::Duration::from_secs(20), waiting).await.expect("it goes on");
+    assert_eq!(answer.unwrap().refused(), forbidden(401));
+}
