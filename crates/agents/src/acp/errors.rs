@@ -43,6 +43,13 @@ pub(super) fn is_lost(error: &Error) -> bool {
         .any(|sign| said.contains(sign))
 }
 
+/// The numbers that stand alone. Agents quote the ids of requests in their errors; three digits inside an id are no
+/// status.
+fn numbers(said: &str) -> impl Iterator<Item = &str> {
+    said.split(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-')))
+        .filter(|word| word.bytes().all(|sign| sign.is_ascii_digit()))
+}
+
 fn kind(error: &Error) -> ErrorKind {
     // Gemini and Qwen put the status of the model's service where the code belongs.
     match error.code {
@@ -54,19 +61,21 @@ fn kind(error: &Error) -> ErrorKind {
     }
     let said = words(error).to_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| said.contains(sign));
+    let status = |statuses: &[&str]| numbers(&said).any(|number| statuses.contains(&number));
     if error.code == AUTH_REQUIRED
-        || says(&["unauthorized", "401", "403", "authentication", "api key", "not logged in"])
+        || status(&["401", "403"])
+        || says(&["unauthorized", "authentication", "api key", "not logged in"])
     {
         ErrorKind::Auth
-    } else if says(&["quota", "402", "billing", "credit"]) {
+    } else if status(&["402"]) || says(&["quota", "billing", "credit"]) {
         ErrorKind::Billing
-    } else if says(&["429", "rate limit", "too many requests"]) {
+    } else if status(&["429"]) || says(&["rate limit", "too many requests"]) {
         ErrorKind::RateLimit
-    } else if says(&["overloaded", "at capacity", "529", "503"]) {
+    } else if status(&["503", "529"]) || says(&["overloaded", "at capacity"]) {
         ErrorKind::Overloaded
     } else if says(&["context length", "context window", "prompt is too long", "too many tokens"]) {
         ErrorKind::ContextFull
-    } else if says(&["model not found", "404", "no such model", "unknown model"]) {
+    } else if status(&["404"]) || says(&["model not found", "no such model", "unknown model"]) {
         ErrorKind::ModelNotFound
     } else if says(&[
         "econnrefused",
@@ -87,9 +96,12 @@ fn kind(error: &Error) -> ErrorKind {
         "timed out",
     ]) {
         ErrorKind::Network
-    } else if says(&["500", "502", "server error"]) {
+    } else if status(&["500", "502"]) || says(&["server error"]) {
         ErrorKind::Server
-    } else if error.code == Error::INVALID_PARAMS || says(&["400", "invalid request", "bad request"]) {
+    } else if error.code == Error::INVALID_PARAMS
+        || status(&["400"])
+        || says(&["invalid request", "bad request"])
+    {
         ErrorKind::InvalidRequest
     } else {
         ErrorKind::Unknown
@@ -169,6 +181,18 @@ mod tests {
             (error(-32603, "Internal error", json!("context window exceeded")), ErrorKind::ContextFull),
             (error(-32602, "Invalid params", json!(null)), ErrorKind::InvalidRequest),
             (error(1, "", json!(null)), ErrorKind::Unknown),
+            // Codex tells the id of the request; this id contains `403`.
+            (
+                error(
+                    -32603,
+                    "exceeded retry limit, last status: 429 Too Many Requests, request id: req_01a1e540312f74dd",
+                    json!(null),
+                ),
+                ErrorKind::RateLimit,
+            ),
+            (error(-32603, "Internal error, request 8f2b-401-7c", json!(null)), ErrorKind::Unknown),
+            (error(-32603, "Forbidden (403)", json!(null)), ErrorKind::Auth),
+            (error(-32603, "status=429.", json!(null)), ErrorKind::RateLimit),
         ] {
             let info = info(&error, "log in");
             assert_eq!(info.kind, expected, "{error:?}");

@@ -74,7 +74,7 @@ impl Trouble {
             Some(500..=599) => ErrorKind::Server,
             _ if self.says(&["not logged in", "/login", "api key"]) => ErrorKind::Auth,
             _ if self.says(&["credit balance"]) => ErrorKind::Billing,
-            _ if self.says(&["529", "overloaded"]) => ErrorKind::Overloaded,
+            _ if self.says(&["overloaded"]) => ErrorKind::Overloaded,
             _ if self.says(&["connect", "econn", "enotfound", "network", "fetch failed", "timed out"]) => {
                 ErrorKind::Network
             }
