@@ -83,7 +83,7 @@ fn is_fetched(databases: &Path) -> bool {
 mod tests {
     use super::*;
 
-    // Issue 15, item 8: the stage passed and said nothing of what it did not look at.
+    // The stage passed and said nothing of what it did not look at.
     #[test]
     fn a_machine_without_the_database_is_told_apart_from_one_with_it() {
         let folder = tempfile::tempdir().unwrap();

@@ -193,7 +193,7 @@ fn docs() -> Result<()> {
 mod tests {
     use super::*;
 
-    // Issue 15, item 17: `check` left out the test that a new agent breaks first.
+    // `check` left out the test that a new agent breaks first.
     #[test]
     fn check_runs_the_tests_of_the_catalogue_of_agents() {
         let file = root().join("crates/agents/tests").join(CATALOGUE).with_extension("rs");

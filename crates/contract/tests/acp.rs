@@ -278,7 +278,7 @@ async fn does_what_the_page_says(agent: &str) {
     }
     for finding in &columns[0].findings {
         if let ("resume-twice", Verdict::Fails { why }) = (finding.scenario.name, &finding.verdict) {
-            // Issue 15, item 27: it went on as if it knew.
+            // It went on as if it knew.
             assert!(
                 why.contains(scenarios::FORGOTTEN_ALOUD),
                 "it has forgotten, and nothing tells; see above"

@@ -184,7 +184,6 @@ async fn a_cut_connection_costs_nothing_repeats_nothing_and_is_in_the_log() {
 /// Begins in the mode `auto` where nobody names one, and runs commands unasked.
 const ACTS_UNASKED: &str = "2.1.300";
 
-// issue 15, item 26
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_version_begins_in_a_mode_in_which_it_asks() {
     let dial_in = Listener::listen().await.expect("a free port").dial_in;

@@ -61,7 +61,7 @@ impl Agent for Parrot {
         let (reports, reported) = mpsc::channel(REPORTS);
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
         tokio::spawn(live(self.0, orders, reports, stop.clone(), self.capabilities()));
-        AgentLink { instructions, reports: reported, stop, kill }
+        AgentLink { instructions, reports: reported, stop, kill, recorded: None }
     }
 }
 

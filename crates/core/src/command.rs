@@ -2,10 +2,13 @@
 //!
 //! A refusal is a value, not an error: it is answered to the sender and changes nothing.
 
+mod name;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::name::ActionName;
 use crate::{
     Actor, CommandId, RequestId, Role, Seq, SessionId, TokenId,
     event::Content,
@@ -178,32 +181,32 @@ impl Action {
     pub const NATIVE: &'static str = "native";
 
     /// Its name on the wire.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> ActionName {
         match self {
-            Self::Prompt { .. } => "prompt",
-            Self::Answer { .. } => "answer",
-            Self::Interrupt => "interrupt",
-            Self::Stop => "stop",
-            Self::Resume => "resume",
-            Self::Rename { .. } => "rename",
-            Self::Archive { .. } => "archive",
-            Self::SetModel { .. } => "set_model",
-            Self::SetMode { .. } => "set_mode",
-            Self::SetThinking { .. } => "set_thinking",
-            Self::SetEnvironment { .. } => "set_environment",
-            Self::Rewind { .. } => "rewind",
-            Self::McpStatus => "mcp_status",
-            Self::McpReconnect { .. } => "mcp_reconnect",
-            Self::McpToggle { .. } => "mcp_toggle",
-            Self::McpSet { .. } => "mcp_set",
-            Self::McpMessage { .. } => "mcp_message",
-            Self::Context => "context",
-            Self::StopTask { .. } => "stop_task",
-            Self::Withdraw { .. } => "withdraw",
-            Self::Steer { .. } => "steer",
-            Self::SendAgain { .. } => "send_again",
-            Self::RemoveRule { .. } => "remove_rule",
-            Self::Native { .. } => Self::NATIVE,
+            Self::Prompt { .. } => ActionName::Prompt,
+            Self::Answer { .. } => ActionName::Answer,
+            Self::Interrupt => ActionName::Interrupt,
+            Self::Stop => ActionName::Stop,
+            Self::Resume => ActionName::Resume,
+            Self::Rename { .. } => ActionName::Rename,
+            Self::Archive { .. } => ActionName::Archive,
+            Self::SetModel { .. } => ActionName::SetModel,
+            Self::SetMode { .. } => ActionName::SetMode,
+            Self::SetThinking { .. } => ActionName::SetThinking,
+            Self::SetEnvironment { .. } => ActionName::SetEnvironment,
+            Self::Rewind { .. } => ActionName::Rewind,
+            Self::McpStatus => ActionName::McpStatus,
+            Self::McpReconnect { .. } => ActionName::McpReconnect,
+            Self::McpToggle { .. } => ActionName::McpToggle,
+            Self::McpSet { .. } => ActionName::McpSet,
+            Self::McpMessage { .. } => ActionName::McpMessage,
+            Self::Context => ActionName::Context,
+            Self::StopTask { .. } => ActionName::StopTask,
+            Self::Withdraw { .. } => ActionName::Withdraw,
+            Self::Steer { .. } => ActionName::Steer,
+            Self::SendAgain { .. } => ActionName::SendAgain,
+            Self::RemoveRule { .. } => ActionName::RemoveRule,
+            Self::Native { .. } => ActionName::Native,
         }
     }
 
@@ -441,11 +444,12 @@ mod tests {
     #[test]
     fn the_list_of_names_is_complete_and_reads_back() {
         let all = one_of_each();
-        let names: Vec<_> = all.iter().map(Action::name).collect();
+        let names: Vec<_> = all.iter().map(|action| action.name().to_string()).collect();
         assert_eq!(names[..names.len() - 1], Action::NAMES);
         for action in all {
             let json = serde_json::to_value(&action).unwrap();
-            assert_eq!(json["name"], action.name());
+            assert_eq!(json["name"], action.name().as_str());
+            assert_eq!(json["name"], serde_json::to_value(action.name()).unwrap());
             assert_eq!(serde_json::from_value::<Action>(json).unwrap(), action);
         }
     }

@@ -80,7 +80,6 @@ mod tests {
         })
     }
 
-    // Issue 15, item 13.
     #[test]
     fn a_prompt_holds_what_an_agent_can_be_told_and_says_something() {
         let image =

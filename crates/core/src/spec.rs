@@ -457,7 +457,7 @@ mod tests {
         assert!(shown.contains("API_KEY") && shown.contains("run"), "{shown}");
     }
 
-    // issue 15, item 6: secrets in a list, in other headers and in an address were shown to viewers.
+    // Secrets in a list, in other headers and in an address were shown to viewers.
     #[test]
     fn every_setting_of_an_mcp_server_that_is_not_known_to_be_harmless_is_masked() {
         use serde_json::json;

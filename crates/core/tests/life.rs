@@ -59,7 +59,6 @@ async fn starts_nothing(world: &World) {
 
 // ---------------------------------------------------------------------------- what a kill has parked
 
-// issue 15, item 14
 #[tokio::test]
 async fn a_prompt_that_a_kill_has_parked_is_sent_once_its_sender_comes_again() {
     for starting in [true, false] {
@@ -95,7 +94,6 @@ async fn a_prompt_that_a_kill_has_parked_is_sent_once_its_sender_comes_again() {
     }
 }
 
-// issue 15, item 14
 #[tokio::test]
 async fn a_session_that_was_made_just_before_a_kill_is_begun_once_its_maker_comes_again() {
     let first = || SessionSpec { prompt: vec![Content::text("hello")], ..spec() };
@@ -136,7 +134,6 @@ async fn is_running(world: &World, session: SessionId) -> bool {
     world.registry.snapshot(&owner(), session).await.expect("a state").state.summary.is_live()
 }
 
-// issue 15, item 20
 #[tokio::test(start_paused = true)]
 async fn an_agent_with_nothing_to_do_is_ended_and_the_next_prompt_starts_it_where_it_left_off() {
     let world = World::new().await;
@@ -169,7 +166,6 @@ async fn an_agent_with_nothing_to_do_is_ended_and_the_next_prompt_starts_it_wher
     assert!(!summary.asleep && summary.is_live());
 }
 
-// issue 15, item 20
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_has_something_to_do_or_would_lose_by_it_is_kept() {
     let world = World::new().await;
@@ -215,7 +211,6 @@ async fn agents_are_kept_for_ever_where_the_policy_says_so() {
     assert!(is_running(&world, session).await);
 }
 
-// issue 15, item 20
 #[tokio::test(start_paused = true)]
 async fn one_agent_too_many_ends_the_one_that_has_rested_longest_and_else_is_refused() {
     let policy = Policy { agents_at_once: NonZeroUsize::new(2), ..Policy::default() };

@@ -1,4 +1,4 @@
-//! Modes in which an agent asks nobody: who may use them, by every way that leads there. Issue 15, item 4.
+//! Modes in which an agent asks nobody: who may use them, by every way that leads there.
 
 #![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
 

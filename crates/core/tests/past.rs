@@ -372,7 +372,7 @@ async fn a_conversation_that_a_session_holds_itself_lives_here_already() {
     assert_eq!((taken.session.session, taken.already), (session, true));
 }
 
-// issue 15, item 32: two sessions went on with one conversation, each without the other.
+// Two sessions went on with one conversation, each without the other.
 #[tokio::test]
 async fn a_conversation_that_a_session_goes_on_with_is_not_resumed_in_another() {
     let world = world(kept(conversation())).await;
@@ -663,7 +663,6 @@ async fn a_conversation_that_two_agents_have_is_told_once_and_taken_up_without_a
     assert_eq!((again.session.session, again.already), (taken.session.session, true));
 }
 
-// issue 15, item 32
 #[tokio::test]
 async fn a_conversation_that_another_program_has_open_is_taken_up_as_a_copy_or_not_at_all() {
     let mut held = past_session(FIRST, "the first", 300);

@@ -494,7 +494,6 @@ async fn a_prompt_to_an_ended_session_resumes_it_by_the_agents_own_id() {
     again.take_prompt().await;
 }
 
-// issue 15, item 15
 #[tokio::test]
 async fn an_agent_that_cannot_resume_says_that_it_forgot_before_it_takes_the_next_prompt() {
     let world = World::new().await;
@@ -860,7 +859,6 @@ async fn pruning_deletes_what_is_old_and_ended_and_nothing_else() {
     assert_eq!(world.registry.snapshot(&owner(), running).await.unwrap_err().code, RefusalCode::NotFound);
 }
 
-// Issue 15, item 12.
 #[tokio::test]
 async fn the_id_of_a_deleted_session_makes_no_second_one() {
     let world = World::new().await;
@@ -879,7 +877,6 @@ async fn the_id_of_a_deleted_session_makes_no_second_one() {
     assert_ne!(other.session, made.session);
 }
 
-// Issue 15, item 12.
 #[tokio::test]
 async fn another_spec_under_the_id_of_a_session_is_refused() {
     let world = World::new().await;
@@ -908,7 +905,6 @@ async fn another_spec_under_the_id_of_a_session_is_refused() {
     assert!(!String::from_utf8_lossy(&row.stage).contains("one"), "{:?}", row.stage);
 }
 
-// Issue 15, item 12.
 #[tokio::test]
 async fn two_commands_under_one_id_in_the_same_moment_are_not_taken_for_each_other() {
     let world = World::new().await;
@@ -927,7 +923,7 @@ async fn two_commands_under_one_id_in_the_same_moment_are_not_taken_for_each_oth
     }
 }
 
-// Issue 15, item 13: one check for the two ways to make a prompt.
+// One check for the two ways to make a prompt.
 #[tokio::test]
 async fn a_prompt_that_no_agent_could_be_told_is_refused_as_a_command_and_as_the_first_of_a_session() {
     let world = World::new().await;
@@ -944,7 +940,6 @@ async fn a_prompt_that_no_agent_could_be_told_is_refused_as_a_command_and_as_the
     assert!(refused.message.contains("`thinking`"), "{refused}");
 }
 
-// Issue 15, item 16.
 #[tokio::test]
 async fn a_receipt_says_when_there_was_nothing_to_do() {
     let world = World::new().await;
@@ -966,7 +961,6 @@ async fn a_receipt_says_when_there_was_nothing_to_do() {
     assert_eq!(result(Action::Interrupt).await, "no turn was running");
 }
 
-// Issue 15, item 18.
 #[tokio::test]
 async fn a_prompt_that_is_kept_back_is_recorded_at_once_and_sent_when_it_is_let_go() {
     let world = World::new().await;

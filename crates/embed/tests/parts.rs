@@ -244,7 +244,6 @@ impl Server {
     }
 }
 
-// Issue 15, item 19.
 // covers: 004-129
 #[tokio::test]
 async fn for_every_agent_it_is_told_whether_it_can_have_the_tools_of_a_page() {

@@ -170,7 +170,6 @@ fn a_thread_survives_a_restart_and_a_slow_turn_is_stopped() {
     assert_eq!(kinds(&slow.events()).last().map(String::as_str), Some("RUN_FINISHED"));
 }
 
-// issue 15, item 20
 #[test]
 fn a_thread_whose_agent_is_asleep_goes_on_with_its_next_run() {
     let home = demo("[limits]\nagents_at_once = 1\n");
@@ -188,7 +187,7 @@ fn a_thread_whose_agent_is_asleep_goes_on_with_its_next_run() {
     assert_eq!(asleep(), [(json!(1), true), (json!(2), false)], "in the session that it had");
 }
 
-// Issue 15, item 20: without a thread of its own a chat goes on with the session that is there.
+// Without a thread of its own a chat goes on with the session that is there.
 #[test]
 fn the_active_session_is_still_it_while_its_agent_is_asleep() {
     let home = demo("[limits]\nagents_at_once = 1\n");

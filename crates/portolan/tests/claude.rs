@@ -80,7 +80,6 @@ async fn a_conversation_survives_the_kill_of_its_daemon() {
     }
 }
 
-// issue 15, item 31
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_whose_answer_has_begun_is_consumed_when_the_agent_is_killed() {
     for version in ["2.1.42", "2.1.89", "2.1.325"] {
@@ -151,7 +150,7 @@ fn doctor_says_what_is_wrong_with_a_program_that_is_no_agent() {
     {
         assert!(tried.stdout.contains(expected), "`{expected}` is missing in {tried:?}");
     }
-    // issue 15, item 26: one that works in another mode than it is told to.
+    // One that works in another mode than it is told to.
     let script = r#"#!/bin/sh
         [ "$1" = --version ] && echo '2.1.325 (Claude Code)' && exit 0
         while read -r line; do
@@ -168,7 +167,6 @@ fn doctor_says_what_is_wrong_with_a_program_that_is_no_agent() {
     {
         assert!(looked.stdout.contains(expected), "`{expected}` is missing in {looked:?}");
     }
-    // issue 15, item 30
     std::fs::write(&program, "#!/bin/sh\necho '1.0.30 (Claude Code)'\n").unwrap();
     let looked = home.run(["doctor", "claude"]);
     assert_eq!(looked.code, 1, "{looked:?}");

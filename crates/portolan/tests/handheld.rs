@@ -437,7 +437,7 @@ fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
     assert_eq!(home.run(["down"]).code, 0);
 }
 
-// Issue 15, item 5: auto-edit led to a shell. Each agent that can ask about an edit, but for the demo agent below.
+// Auto-edit led to a shell. Each agent that can ask about an edit, but for the demo agent below.
 // covers: 000-045
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn auto_edit_asks_about_links_hooks_and_settings_with_real_agents() {
@@ -466,7 +466,7 @@ async fn auto_edit_asks_about_links_hooks_and_settings_with_real_agents() {
     }
 }
 
-// Issue 15, item 5, with the agent that everybody has.
+// With the agent that everybody has.
 // covers: 000-045
 #[test]
 fn auto_edit_asks_about_a_link_with_the_demo_agent_and_says_why() {
@@ -498,7 +498,7 @@ fn auto_edit_asks_about_a_link_with_the_demo_agent_and_says_why() {
     assert_eq!(home.run(["down"]).code, 0);
 }
 
-// Issue 15, item 5: whoever writes to the daemon's own files has its token, and with it a shell.
+// Whoever writes to the daemon's own files has its token, and with it a shell.
 #[test]
 fn auto_edit_asks_about_files_of_portolan_itself() {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));

@@ -136,7 +136,6 @@ fn down_stops_the_daemon_and_says_when_there_is_none() {
     assert!(status.stdout.contains("`portolan up` starts it"), "{status:?}");
 }
 
-// Issue 15, item 16.
 #[test]
 fn down_says_what_it_waits_for() {
     let home = home();
@@ -477,7 +476,6 @@ fn another_device_is_paired_by_a_link_for_an_address_that_it_can_reach() {
     assert!(!log.contains("ptt_"), "no way in stands in a log");
 }
 
-// issue 15, item 20
 #[test]
 fn ls_tells_how_many_agents_run_of_how_many_that_may() {
     let home = home();

@@ -212,7 +212,6 @@ async fn the_real_agent_goes_on_with_a_conversation_that_was_taken_up() {
     model.shutdown().await;
 }
 
-// issue 15, item 32
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_that_another_program_has_open_is_not_split() {
     let script = Script::new()

@@ -89,7 +89,6 @@ fn a_second_answer_is_refused_and_told_who_was_first() {
     assert!(second.stderr.contains(&format!("request {number} does not wait")), "{second:?}");
 }
 
-// Issue 15, item 28.
 #[test]
 fn an_answer_without_a_number_never_reaches_a_request_that_nobody_can_have_read() {
     let home = home();
@@ -460,7 +459,6 @@ fn an_agent_that_does_not_exist_is_told() {
     assert!(ran.stderr.contains("nobody"), "{ran:?}");
 }
 
-// Issue 15, item 4.
 // covers: 002-067
 #[test]
 fn asking_is_switched_off_by_the_owner_alone_and_where_the_configuration_allows_it() {
@@ -495,7 +493,6 @@ fn asking_is_switched_off_by_the_owner_alone_and_where_the_configuration_allows_
     assert_eq!(state(&home, &session)["summary"]["mode"], "bypassPermissions");
 }
 
-// Issue 15, item 16.
 #[test]
 fn what_had_nothing_to_do_says_so() {
     let home = home();
@@ -525,7 +522,6 @@ fn rest(home: &Home, path: &str, body: &Value) -> Value {
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap_or_else(|_| panic!("{answer}"))
 }
 
-// issue 15, item 14
 #[test]
 fn what_a_kill_has_parked_is_said_and_runs_once_its_sender_comes_again() {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
@@ -566,7 +562,6 @@ fn what_a_kill_has_parked_is_said_and_runs_once_its_sender_comes_again() {
     wait_for("the fourth start", || (started() == 4).then_some(()));
 }
 
-// issue 15, item 20
 #[test]
 fn an_agent_that_makes_room_for_another_is_asleep_and_goes_on_with_the_next_prompt() {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));

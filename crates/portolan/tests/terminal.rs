@@ -140,7 +140,6 @@ fn desktop(command: &mut std::process::Command, folder: &std::path::Path) {
         .env_remove("SSH_CONNECTION");
 }
 
-// Issue 15, item 2.
 #[test]
 fn a_browser_gets_the_one_time_link_by_a_file_that_no_other_user_can_read() {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
@@ -165,7 +164,6 @@ fn a_browser_gets_the_one_time_link_by_a_file_that_no_other_user_can_read() {
     home.run(["down"]).ok();
 }
 
-// Issue 15, item 24.
 #[test]
 fn a_key_for_a_request_that_was_answered_elsewhere_does_not_become_a_prompt() {
     let home = home();

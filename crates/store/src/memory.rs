@@ -37,6 +37,8 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Queue {
     held: bool,
+    /// So many more writes are committed before the rest is held.
+    left: Option<usize>,
     waiting: VecDeque<Job>,
 }
 
@@ -107,6 +109,22 @@ impl MemoryStore {
         self.work(&mut queue);
     }
 
+    /// From now on so many writes are committed, and no more: as if the daemon were killed after the last of them.
+    pub fn hold_after(&self, writes: usize) {
+        lock(&self.queue).left = Some(writes);
+    }
+
+    /// What waits is gone, as after a kill. Everything after it is committed at once again.
+    pub fn lose(&self) {
+        let lost = {
+            let mut queue = lock(&self.queue);
+            (queue.held, queue.left) = (false, None);
+            std::mem::take(&mut queue.waiting)
+        };
+        // Outside of the lock: whoever is told that a write was lost may look at the store.
+        drop(lost);
+    }
+
     /// How many writes wait.
     pub fn waiting(&self) -> usize {
         lock(&self.queue).waiting.iter().filter(|job| matches!(job, Job::Write(..))).count()
@@ -122,6 +140,13 @@ impl MemoryStore {
 
     fn work(&self, queue: &mut Queue) {
         while let Some(job) = queue.waiting.pop_front() {
+            if let (Job::Write(..), Some(left)) = (&job, &mut queue.left) {
+                if *left == 0 {
+                    queue.held = true;
+                    return queue.waiting.push_front(job);
+                }
+                *left -= 1;
+            }
             match job {
                 Job::Write(write, _room) => self.commit(write),
                 Job::Flush(waiting) => {

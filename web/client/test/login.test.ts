@@ -22,7 +22,6 @@ function server(keys: string[], tickets: string[]) {
 
 afterEach(() => vi.unstubAllGlobals());
 
-// Issue 15, item 10.
 test("a ticket does not replace a login that still holds", async () => {
   const asked = server(["old"], ["ticket"]);
   expect(await enter(ORIGIN, "ticket", "old")).toEqual({ is: "in already" });

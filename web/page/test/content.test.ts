@@ -57,7 +57,6 @@ test("what is no diff stays text", () => {
   expect(readDiff("@@ broken @@\n+x")).toBeNull();
 });
 
-// Issue 15, item 3.
 test("what a hunk says of itself is shown", () => {
   const read = readDiff("--- a\n+++ a\n@@ -1,1 +1,1 @@ every occurrence is replaced\n-@@ -9 +9 @@ x\n+y\n");
   expect(read?.lines.map(({ sign, text }) => [sign, text])).toEqual([["@", "@@ every occurrence is replaced"], ["-", "@@ -9 +9 @@ x"], ["+", "y"]]);

@@ -10,7 +10,7 @@ test("what an agent can and cannot do is told in words, and what is not known is
   expect(inabilities(some)).toEqual(["take prompts into a turn that runs", "see pictures"]);
 });
 
-// Issue 15, item 16: ids begin with the time, and so for days alike.
+// Ids begin with the time, and so for days alike.
 test("a session without a name is called by the end of its id", () => {
   const session = "019a82b4-7d1e-7c3a-9a51-0f6f2f1c9d10";
   expect(nameOf({ name: "", session })).toBe("2f1c9d10");

@@ -116,7 +116,6 @@ mod tests {
         );
     }
 
-    // Issue 15, item 3.
     #[test]
     fn what_a_diff_leaves_out_stands_in_the_input() {
         let text = "x\n".repeat(200_000);

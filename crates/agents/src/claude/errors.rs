@@ -144,7 +144,6 @@ mod tests {
         }
     }
 
-    // issue 15, item 31
     #[test]
     fn an_error_that_old_versions_tell_in_words_alone_has_its_kind_and_a_way_out() {
         for (status, expected) in [

@@ -285,7 +285,6 @@ mod tests {
         assert_eq!(login(configured).await, Login::Yes("harbour".into()));
     }
 
-    // issue 15, item 30
     #[tokio::test]
     async fn another_program_and_a_version_that_is_too_old_are_not_ready_and_say_the_way_out() {
         let folder = tempfile::tempdir().unwrap();

@@ -228,7 +228,6 @@ mod tests {
         }
     }
 
-    // Issue 15, item 3.
     #[test]
     fn what_the_lines_of_a_change_cannot_say_stands_in_its_hunk() {
         let hunks = |name: &str, input: &Value| {

@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    // Issue 15, item 32: Codex before 0.166 would write into the file beside the other program.
+    // Codex before 0.166 would write into the file beside the other program.
     #[tokio::test]
     async fn a_thread_that_another_program_has_open_is_gone_on_with_only_as_a_copy() {
         use portolan_core::{Generation, SessionId, SessionSpec, ports::ResumePoint};

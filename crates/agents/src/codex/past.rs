@@ -292,7 +292,6 @@ mod tests {
 
     use super::*;
 
-    // Issue 15, item 32.
     #[tokio::test]
     async fn a_thread_that_another_program_has_open_is_listed_with_its_process() {
         let folder = tempfile::tempdir().unwrap();

@@ -238,7 +238,6 @@ mod tests {
         Prober::new(&Config { command, ..Config::default() }, supervision)
     }
 
-    // issue 15, item 30
     #[tokio::test]
     async fn another_program_and_a_version_that_is_too_old_are_not_ready_and_say_the_way_out() {
         let folder = tempfile::tempdir().unwrap();
@@ -264,7 +263,6 @@ mod tests {
         }
     }
 
-    // issue 15, item 30
     #[tokio::test]
     async fn with_a_model_provider_of_the_users_own_no_login_is_missed() {
         let folder = tempfile::tempdir().unwrap();

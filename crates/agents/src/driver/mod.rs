@@ -310,7 +310,7 @@ pub fn start_supervised(
         supervise(job, supervision, wanted, told, tokens).await;
     };
     tokio::spawn(life.instrument(span));
-    AgentLink { instructions, reports, stop, kill }
+    AgentLink { instructions, reports, stop, kill, recorded: None }
 }
 
 async fn supervise(

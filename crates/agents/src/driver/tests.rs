@@ -285,7 +285,6 @@ async fn an_agent_that_asks_and_never_reads_the_answers_is_ended_and_that_is_sai
     assert!(exit.message.contains("64 MiB") && exit.message.contains("unread"), "{}", exit.message);
 }
 
-// issue 15, item 31
 #[tokio::test]
 async fn what_a_killed_agent_never_read_is_refused_and_what_it_has_read_is_consumed() {
     for (script, reads) in [("echo $$; exec sleep 600", false), ("echo $$; exec cat >/dev/null", true)] {

@@ -80,7 +80,6 @@ impl<F: Folded> fmt::Debug for Log<F> {
 
 /// The written part of a log, as its owner works on it: pure, no I/O. What is appended here becomes visible when the
 /// owner has passed it to the store and the store has committed it.
-#[derive(Debug)]
 pub struct Book<F: Folded> {
     id: LogId,
     head: Seq,
@@ -96,11 +95,19 @@ pub struct Book<F: Folded> {
     uncommitted: VecDeque<Seq>,
     /// Changes for the store that have not been passed to it.
     ops: Vec<Op>,
+    /// Called once they are committed.
+    then: Vec<Box<dyn FnOnce() + Send>>,
     /// Writes that were passed to the store and that it has not committed: since when, in their order.
     owed: VecDeque<Instant>,
     /// Entries that have not been published.
     fresh: Vec<Arc<Entry<F::Event>>>,
     state: F,
+}
+
+impl<F: Folded> fmt::Debug for Book<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Book").field("id", &self.id).field("head", &self.head).finish_non_exhaustive()
+    }
 }
 
 impl<F: Folded> Book<F> {
@@ -115,6 +122,7 @@ impl<F: Folded> Book<F> {
             reserved: head,
             uncommitted: VecDeque::new(),
             ops: Vec::new(),
+            then: Vec::new(),
             owed: VecDeque::new(),
             fresh: Vec::new(),
             state,
@@ -164,6 +172,16 @@ impl<F: Folded> Book<F> {
     /// Adds a change for the store that goes with the entries appended last.
     pub fn also(&mut self, op: Op) {
         self.ops.push(op);
+    }
+
+    /// Calls this once everything so far is committed, on the store's own thread: it must be quick and must not wait.
+    pub(crate) fn when_committed(&mut self, then: impl FnOnce() + Send + 'static) {
+        self.then.push(Box::new(then));
+    }
+
+    /// There is something that the store has not been given yet.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.ops.is_empty()
     }
 
     /// Something was appended that the store or the readers have not been given yet.
@@ -234,11 +252,12 @@ impl<F: Folded> Writer<F> {
         let fresh = std::mem::take(&mut self.book().fresh);
         let newest = fresh.last().map(|entry| entry.seq);
         self.fill_ring(fresh);
-        let (ops, upto, reserving) = {
+        let (ops, then, upto, reserving) = {
             let mut book = self.book();
             // Only now: what may be seen must be in the ring.
             book.shown = newest.unwrap_or(book.shown);
-            (std::mem::take(&mut book.ops), book.uncommitted.back().copied(), book.reserving)
+            let (ops, then) = (std::mem::take(&mut book.ops), std::mem::take(&mut book.then));
+            (ops, then, book.uncommitted.back().copied(), book.reserving)
         };
         // What streams does not wait for what is written along with it.
         self.show();
@@ -247,7 +266,12 @@ impl<F: Folded> Writer<F> {
         }
         self.book().owed.push_back(Instant::now());
         let promise = Promise { log: self.log(), upto, reserving, kept: false };
-        let done = Box::new(move || promise.keep());
+        let done = Box::new(move || {
+            promise.keep();
+            for then in then {
+                then();
+            }
+        });
         self.store.write(Write { log: self.id, ops, done: Some(done) }).await
     }
 

@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    // Issue 15, item 5: Claude named a blocked path, and was told yes all the same.
+    // Claude named a blocked path, and was told yes all the same.
     #[test]
     fn a_reason_of_the_agents_own_is_for_a_person() {
         let Ask::Permission { tool_name, input, .. } = asks("Write", json!({ "file_path": "a" })) else {

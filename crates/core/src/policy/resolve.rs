@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(place.judged("sources/a.rs"), Ok(()), "a link that stays inside");
     }
 
-    // Issue 15, item 5: a link inside the folder led out of it.
+    // A link inside the folder led out of it.
     #[test]
     fn a_link_that_leads_out_is_found_in_every_part_of_a_path() {
         let place = place();

@@ -1,18 +1,19 @@
 //! The daemon's own log: sessions created, changed and ended, requests opened and closed, tokens. Session lists, the
 //! inbox of everything that waits and audit are cursors over it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Actor, DaemonEvent, LogId, Millis, Seq, SessionId,
+    Actor, DaemonEvent, LogId, Millis, RequestId, Seq, SessionId,
     event::Durability,
     log::{Book, Folded, Log, Writer, delivery::Closed},
-    ports::{Clock, SessionQuery, Store, StoreError},
-    request::Request,
-    session::state::Summary,
+    ports::{Clock, Op, SessionQuery, Store, StoreError},
+    request::{Outcome, Request},
+    session::state::{ClosedRequest, State, Summary},
 };
 
 /// Notes waiting for the daemon's log. Full means that the store is behind; sessions then wait for it.
@@ -69,8 +70,6 @@ impl Folded for DaemonState {
 
     fn apply(&mut self, _: Seq, _: Millis, _: Option<&Actor>, event: &DaemonEvent) {
         match event {
-            // Whatever waited belonged to agents that ended with the daemon before this one.
-            DaemonEvent::Started { .. } => self.requests.clear(),
             DaemonEvent::SessionCreated { summary } | DaemonEvent::SessionChanged { summary } => {
                 self.put(summary);
             }
@@ -84,7 +83,8 @@ impl Folded for DaemonState {
             DaemonEvent::RequestClosed { session, request, .. } => {
                 self.requests.retain(|open| open.session != *session || open.request.request != *request);
             }
-            DaemonEvent::Stopping
+            DaemonEvent::Started { .. }
+            | DaemonEvent::Stopping
             | DaemonEvent::TokenCreated { .. }
             | DaemonEvent::TokenRevoked { .. }
             | DaemonEvent::TokenRotated { .. }
@@ -114,17 +114,18 @@ pub(crate) struct Daemon {
 }
 
 #[derive(Debug)]
-struct Note {
-    by: Option<Actor>,
-    event: DaemonEvent,
-    reply: Option<oneshot::Sender<Seq>>,
+enum Note {
+    /// This happened.
+    Event { by: Option<Actor>, event: Box<DaemonEvent>, reply: Option<oneshot::Sender<Seq>> },
+    /// This is what waits in a session now, whatever was noted of it before.
+    Compare { session: SessionId, open: Vec<Request>, closed: Vec<ClosedRequest>, reply: oneshot::Sender<()> },
 }
 
 impl Daemon {
     pub(super) async fn open(store: Arc<dyn Store>, clock: Clock) -> Result<Self, StoreError> {
         let head = store.load(LogId::Daemon).await?.unwrap_or_default();
         let query = SessionQuery { archived: Some(false), live: false, before: None, limit: LISTED as u32 };
-        let state = DaemonState { sessions: store.sessions(query).await?, requests: Vec::new() };
+        let state = DaemonState { sessions: store.sessions(query).await?, requests: inbox(&*store).await? };
         let mut book = Book::new(LogId::Daemon, head.last.max(head.reserved), state);
         book.append(
             clock.now(),
@@ -145,13 +146,43 @@ impl Daemon {
     /// Writes this down, without waiting for it.
     pub(crate) async fn note(&self, by: Option<Actor>, event: DaemonEvent) {
         // Only a daemon that has ended no longer takes notes.
-        let _ = self.notes.send(Note { by, event, reply: None }).await;
+        let _ = self.notes.send(Note::Event { by, event: Box::new(event), reply: None }).await;
+    }
+
+    /// Compares the inbox with what waits in a session that was just opened, and notes what is different: a crash between an
+    /// entry of the session and its note here loses nothing. Returns once the inbox is right.
+    pub(super) async fn compare(&self, session: SessionId, state: &State) {
+        let is_known = self.log.state().requests.iter().any(|waiting| waiting.session == session);
+        if !is_known && state.requests.is_empty() {
+            return;
+        }
+        let (reply, compared) = oneshot::channel();
+        let (open, closed) = (state.requests.clone(), state.closed_requests.clone());
+        if self.notes.send(Note::Compare { session, open, closed, reply }).await.is_ok() {
+            // Only a daemon that has ended does not answer.
+            let _ = compared.await;
+        }
+    }
+
+    /// Takes what waits in a session out of the inbox: nobody can answer it.
+    pub(super) async fn forget(&self, session: SessionId) {
+        let (reply, compared) = oneshot::channel();
+        let nothing = Note::Compare { session, open: Vec::new(), closed: Vec::new(), reply };
+        if self.notes.send(nothing).await.is_ok() {
+            // Only a daemon that has ended does not answer.
+            let _ = compared.await;
+        }
+    }
+
+    /// The sessions that the inbox names.
+    pub(super) fn waiting_sessions(&self) -> BTreeSet<SessionId> {
+        self.log.state().requests.iter().map(|waiting| waiting.session).collect()
     }
 
     /// Writes this down and gives its number once it is committed.
     pub(super) async fn note_and_wait(&self, by: Option<Actor>, event: DaemonEvent) -> Option<Seq> {
         let (reply, written) = oneshot::channel();
-        self.notes.send(Note { by, event, reply: Some(reply) }).await.ok()?;
+        self.notes.send(Note::Event { by, event: Box::new(event), reply: Some(reply) }).await.ok()?;
         let seq = written.await.ok()?;
         self.log.wait_visible(seq).await.then_some(seq)
     }
@@ -171,11 +202,22 @@ async fn write_notes(log: Writer<DaemonState>, clock: Clock, mut inbox: mpsc::Re
     while inbox.recv_many(&mut notes, NOTE_BATCH).await > 0 {
         {
             let mut book = log.book();
-            for Note { by, event, reply } in notes.drain(..) {
-                let seq = book.append(clock.now(), by, event);
-                if let Some(reply) = reply {
-                    // Whoever asked may have gone; it is written all the same.
-                    let _ = reply.send(seq);
+            for note in notes.drain(..) {
+                match note {
+                    Note::Event { by, event, reply } => {
+                        let seq = write_note(&mut book, clock.now(), by, *event);
+                        if let Some(reply) = reply {
+                            // Whoever asked may have gone; it is written all the same.
+                            let _ = reply.send(seq);
+                        }
+                    }
+                    Note::Compare { session, open, closed, reply } => {
+                        for event in differences(book.state(), session, &open, &closed) {
+                            write_note(&mut book, clock.now(), None, event);
+                        }
+                        // Whoever asked may have gone; the inbox is right all the same.
+                        let _ = reply.send(());
+                    }
                 }
             }
         }
@@ -185,4 +227,64 @@ async fn write_notes(log: Writer<DaemonState>, clock: Clock, mut inbox: mpsc::Re
             return;
         }
     }
+}
+
+/// The collection of what waits, in the store: the inbox as the daemon's log tells it.
+const INBOX: &str = "inbox";
+
+/// The inbox as the last daemon left it, oldest first.
+async fn inbox(store: &dyn Store) -> Result<Vec<Waiting>, StoreError> {
+    let records = store.records(INBOX).await?;
+    // What cannot be read is of another version: the session that it came from tells it anew.
+    let read = |(_, value): &(String, Bytes)| serde_json::from_slice::<Waiting>(value).ok();
+    let mut waiting: Vec<Waiting> = records.iter().filter_map(read).collect();
+    waiting.sort_by_key(|waiting| (waiting.request.opened_at, waiting.session, waiting.request.request));
+    Ok(waiting)
+}
+
+/// Appends to the daemon's log, and keeps the stored inbox in step with it.
+fn write_note(book: &mut Book<DaemonState>, now: Millis, by: Option<Actor>, event: DaemonEvent) -> Seq {
+    let key = |session: SessionId, request: RequestId| format!("{session}/{:020}", request.0);
+    let remove = |key| Op::Remove { collection: INBOX, key };
+    let ops = match &event {
+        DaemonEvent::RequestOpened { session, request } => {
+            let waiting = Waiting { session: *session, request: (**request).clone() };
+            // Our own types serialise.
+            let value = Bytes::from(serde_json::to_vec(&waiting).unwrap_or_default());
+            vec![Op::Put { collection: INBOX, key: key(*session, request.request), value }]
+        }
+        DaemonEvent::RequestClosed { session, request, .. } => vec![remove(key(*session, *request))],
+        DaemonEvent::SessionDeleted { session } => {
+            let own = book.state().requests.iter().filter(|waiting| waiting.session == *session);
+            own.map(|waiting| remove(key(*session, waiting.request.request))).collect()
+        }
+        _ => Vec::new(),
+    };
+    let seq = book.append(now, by, event);
+    for op in ops {
+        book.also(op);
+    }
+    seq
+}
+
+/// What the inbox lacks of a session, and what it holds that waits no longer.
+fn differences(
+    inbox: &DaemonState,
+    session: SessionId,
+    open: &[Request],
+    closed: &[ClosedRequest],
+) -> Vec<DaemonEvent> {
+    let known: Vec<_> = inbox.requests.iter().filter(|waiting| waiting.session == session).collect();
+    let is_open = |request: RequestId| open.iter().any(|open| open.request == request);
+    let is_known = |request: RequestId| known.iter().any(|waiting| waiting.request.request == request);
+    let gone = known.iter().map(|waiting| waiting.request.request).filter(|request| !is_open(*request));
+    let gone = gone.map(|request| {
+        let ended = closed.iter().rev().find(|closed| closed.request == request);
+        let unknown = || Outcome::AgentGone { reason: "the agent ended with Portolan".into() };
+        let outcome = ended.map_or_else(unknown, |ended| ended.outcome.clone());
+        DaemonEvent::RequestClosed { session, request, outcome }
+    });
+    let missing = open.iter().filter(|open| !is_known(open.request));
+    let missing = missing.map(|open| DaemonEvent::RequestOpened { session, request: Box::new(open.clone()) });
+    gone.chain(missing).collect()
 }

@@ -104,7 +104,8 @@ struct Shared {
 }
 
 impl Registry {
-    /// Opens the registry over a store. Sessions that a crash left open are settled in the background.
+    /// Opens the registry over a store. Sessions that the daemon before left open are looked after first: their agents are
+    /// found running, or what they left open is settled.
     pub async fn open(
         store: Arc<dyn Store>,
         agents: Vec<Arc<dyn Agent>>,
@@ -128,25 +129,29 @@ impl Registry {
         });
         let registry = Self { shared };
         registry.forget_unfinished_imports().await?;
-        let left_open = registry.clone();
-        tokio::spawn(async move { left_open.settle_left_open().await });
+        registry.settle_left_open().await?;
         Ok(registry)
     }
 
-    /// Wakes every session whose agent may have run when the daemon ended: waking settles it.
-    async fn settle_left_open(&self) {
+    /// Wakes every session whose agent may have run when the daemon ended, and every session that the inbox names: waking
+    /// settles it, and makes the inbox right.
+    async fn settle_left_open(&self) -> Result<(), StoreError> {
+        let mut left_open = self.shared.daemon.waiting_sessions();
         let mut before = None;
         loop {
             let query = SessionQuery { archived: None, live: true, before, limit: LIST_PAGE };
-            let Ok(page) = self.shared.store.sessions(query).await else { return };
-            let Some(last) = page.last() else { return };
+            let page = self.shared.store.sessions(query).await?;
+            let Some(last) = page.last() else { break };
             before = Some(last.session);
-            for summary in page {
-                if let Err(refusal) = self.wake(summary.session).await {
-                    tracing::warn!(session = %summary.session, %refusal, "a session left open cannot be settled");
-                }
+            left_open.extend(page.iter().map(|summary| summary.session));
+        }
+        for session in left_open {
+            if let Err(refusal) = self.wake(session).await {
+                tracing::warn!(%session, %refusal, "a session left open cannot be settled");
+                self.shared.daemon.forget(session).await;
             }
         }
+        Ok(())
     }
 
     // --------------------------------------------------------------------------------------- agents

@@ -11,10 +11,12 @@ use super::{Asked, Registry, broken};
 use crate::{
     Event, LogId, Refusal, RefusalCode, Seq, SessionId,
     log::{Book, Folded as _, Writer, delivery::Closed},
-    ports::{LogHead, Page},
+    ports::{AgentLink, LeftRunning, LogHead, Page, Rejoined},
     session::{
-        machine::Machine,
+        machine::{Machine, Memory, Unsettled, memory::MEMORIES, told::INSTRUCTIONS},
+        marks::{MARKS, Mark},
         reins::Reins,
+        settle::reopened,
         state::{State, Summary},
         task::{Birth, Handle, MAILBOX, Task},
     },
@@ -103,6 +105,21 @@ impl Shelf {
     }
 }
 
+/// What a session is woken with, beside its log and its machine.
+struct Woken {
+    birth: Birth,
+    published: Summary,
+    asked: Asked,
+    rejoined: Option<(AgentLink, u64)>,
+}
+
+/// What the store knows of an agent that may still run.
+struct Left {
+    known: LeftRunning,
+    memory: Option<Memory>,
+    unsettled: Vec<Unsettled>,
+}
+
 impl Registry {
     /// The session, awake. Waking settles what a crash left open.
     pub(super) async fn wake(&self, id: SessionId) -> Result<Arc<Handle>, Refusal> {
@@ -120,12 +137,57 @@ impl Registry {
         let head = self.shared.store.load(log).await.map_err(broken)?;
         let head = head.ok_or_else(|| Refusal::no_session(id))?;
         let birth = self.birth(id).await?;
-        let state = self.fold_stored(id, &birth, &head).await?;
+        let mut state = self.fold_stored(id, &birth, &head).await?;
         let published = state.summary.clone();
-        let mut book = Book::new(log, head.last.max(head.reserved), state);
+        let newest = head.last.max(head.reserved);
         let mut machine = Machine::new(self.shared.policy.clone());
-        machine.recover(&mut book, self.shared.clock.now(), &head.open_items);
-        Ok(self.spawn(id, book, machine, birth, published, Asked::unknown()))
+        let left = if published.is_live() { Some(self.left_running(id, &state).await?) } else { None };
+        let rejoined = match &left {
+            Some(left) => self.rejoin(&birth, left).await,
+            None => None,
+        };
+        let (book, rejoined) = match (left, rejoined) {
+            (Some(Left { known, memory: Some(memory), unsettled }), Some(Rejoined { link, taken })) => {
+                tracing::info!(session = %id, "the agent was found running");
+                state.items = reopened(&head.open_items, newest);
+                machine.restore(&state, memory, unsettled, &taken);
+                (Book::new(log, newest, state), Some((link, known.recorded)))
+            }
+            (left, _) => {
+                let unsettled = left.map(|left| left.unsettled).unwrap_or_default();
+                let mut book = Book::new(log, newest, state);
+                machine.recover(&mut book, self.shared.clock.now(), &head.open_items, &unsettled);
+                (book, None)
+            }
+        };
+        self.shared.daemon.compare(id, book.state()).await;
+        Ok(self.spawn(book, machine, Woken { birth, published, asked: Asked::unknown(), rejoined }))
+    }
+
+    /// What a session's log tells of an agent that may still run.
+    async fn left_running(&self, id: SessionId, state: &State) -> Result<Left, Refusal> {
+        let store = &self.shared.store;
+        let unreadable = |error: serde_json::Error| {
+            let message = format!("what session `{id}` was doing cannot be read: {error}");
+            Refusal::new(RefusalCode::Internal, message)
+        };
+        let memory = store.record(MEMORIES, id.to_string()).await.map_err(broken)?;
+        let memory = memory.map(|memory| serde_json::from_slice(&memory)).transpose().map_err(unreadable)?;
+        let mark = store.record(MARKS, id.to_string()).await.map_err(broken)?;
+        let mark = mark.map(|mark| serde_json::from_slice::<Mark>(&mark)).transpose().map_err(unreadable)?;
+        // A mark of an earlier start tells nothing of this one.
+        let recorded = mark.filter(|mark| mark.generation == state.generation).map_or(0, |mark| mark.reports);
+        let records = store.records(INSTRUCTIONS).await.map_err(broken)?;
+        let unsettled = Unsettled::of(id, records).map_err(unreadable)?;
+        let told = unsettled.iter().map(Unsettled::ticket).collect();
+        let known = LeftRunning { session: id, generation: state.generation, recorded, unsettled: told };
+        Ok(Left { known, memory, unsettled })
+    }
+
+    /// The agent, where it still runs and it is known what it was doing.
+    async fn rejoin(&self, birth: &Birth, left: &Left) -> Option<Rejoined> {
+        left.memory.as_ref()?;
+        self.agent(&birth.spec.agent)?.rejoin(left.known.clone()).await
     }
 
     /// The state that the log adds up to: its newest checkpoint and what came after.
@@ -169,19 +231,14 @@ impl Registry {
     ) -> Result<Arc<Handle>, Refusal> {
         let slot = self.shared.shelf.slot(id)?;
         let published = book.state().summary.clone();
-        let spawn = || async { self.spawn(id, book, machine, birth, published, Asked::nothing()) };
+        let woken = Woken { birth, published, asked: Asked::nothing(), rejoined: None };
+        let spawn = || async { self.spawn(book, machine, woken) };
         Ok(Arc::clone(slot.get_or_init(spawn).await))
     }
 
-    fn spawn(
-        &self,
-        id: SessionId,
-        book: Book<State>,
-        machine: Machine,
-        birth: Birth,
-        published: Summary,
-        asked: Asked,
-    ) -> Arc<Handle> {
+    fn spawn(&self, book: Book<State>, machine: Machine, woken: Woken) -> Arc<Handle> {
+        let Woken { birth, published, asked, rejoined } = woken;
+        let id = published.session;
         let writer = Writer::new(self.store(), book);
         let log = writer.log();
         let (mailbox, inbox) = tokio::sync::mpsc::channel(MAILBOX);
@@ -202,6 +259,7 @@ impl Registry {
             crew: self.shared.crew.clone(),
             idle_after: self.shared.policy.idle_after,
             published,
+            rejoined,
         };
         let shelf = self.shared.shelf.reference();
         let watched = Arc::clone(&log);

@@ -18,6 +18,11 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
+    /// For items that were open when the daemon before ended: the store has all of them.
+    pub(super) fn restored(state: &State) -> Self {
+        Self { written: state.items.iter().map(|open| (open.item.clone(), open.text.len())).collect() }
+    }
+
     /// Called after appending: removes the chunks of items that are finished. `true` when something waits to be written
     /// later. How much may wait is bounded by how much of an item is open.
     pub(super) fn after_append(&mut self, book: &mut Book<State>) -> bool {
@@ -42,10 +47,12 @@ impl Chunks {
         let mut ops = Vec::new();
         for open in &book.state().items {
             let begin = self.written_of(&open.item);
-            if open.text.len() == begin {
+            let is_new = !self.written.contains_key(&open.item);
+            if open.text.len() == begin && !is_new {
                 continue;
             }
-            let started = (!self.written.contains_key(&open.item)).then(|| {
+            // One without a text yet is written for its kind.
+            let started = is_new.then(|| {
                 let event = Event::ItemStarted {
                     item: open.item.clone(),
                     kind: open.kind,

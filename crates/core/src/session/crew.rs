@@ -101,6 +101,11 @@ impl Crew {
         is_free.then(|| self.take(&mut roll, session))
     }
 
+    /// The berth of an agent that runs already, however many do.
+    pub(crate) fn berth_of_running(&self, session: SessionId) -> Berth {
+        self.take(&mut self.roll(), session)
+    }
+
     /// A berth, once one is free. Ends an agent that rests where none is; refuses where none rests.
     pub(crate) async fn berth(self, session: SessionId) -> Result<Berth, Refusal> {
         let _waiting = Waiting::enter(&self);

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Action, Actor, Capabilities, Event, Generation, Millis, Seq, SessionId, SessionSpec,
-    command::Stage,
+    command::{ActionName, Stage},
     event::{
         AgentInfo, Durability, ExitReason, Setting, TaskStatus, TurnOrigin, TurnOutcome, TurnResult,
         plain_text,
@@ -162,7 +162,7 @@ impl State {
         }
         if stage.is_final() {
             let uncertain = matches!(stage, Stage::Uncertain { .. });
-            self.commands.retain(|open| open.seq != command || uncertain && open.name == "prompt");
+            self.commands.retain(|open| open.seq != command || uncertain && open.name == ActionName::Prompt);
             let surplus = |state: &Self| {
                 let mut uncertain =
                     state.commands.iter().filter(|c| matches!(c.stage, Stage::Uncertain { .. }));
@@ -191,12 +191,13 @@ impl State {
             _ => Vec::new(),
         };
         // What is sent again is a prompt like any other from here on.
-        let name = if matches!(**action, Action::SendAgain { .. }) { "prompt" } else { action.name() };
+        let name =
+            if matches!(**action, Action::SendAgain { .. }) { ActionName::Prompt } else { action.name() };
         self.commands.push(OpenCommand {
             seq,
             key: key.clone(),
             by: by.cloned().unwrap_or(Actor::Daemon),
-            name: name.to_owned(),
+            name,
             stage: Stage::Accepted,
             content,
         });
@@ -449,7 +450,7 @@ impl Folded for State {
 impl OpenCommand {
     /// A prompt that waits for its turn.
     pub fn is_queued_prompt(&self) -> bool {
-        self.name == "prompt" && self.stage == Stage::Accepted
+        self.name == ActionName::Prompt && self.stage == Stage::Accepted
     }
 }
 

@@ -4,6 +4,7 @@
 //! - `fold`: how each entry changes it
 //! - [`machine`]: pure decisions, what to append and what to tell the agent, for every command and report
 //! - `crew`: how many agents run at once, and which of them makes room for another
+//! - `marks`: how many of the agent's reports are recorded
 //! - `parts`: items that grow without end, in parts
 //! - [`open`]: what is open by its name, however much
 //! - `reins`: a hold on the agent for when nothing can be recorded
@@ -14,10 +15,11 @@ mod chunks;
 pub(crate) mod crew;
 mod fold;
 pub mod machine;
+pub(crate) mod marks;
 pub mod open;
 mod parts;
 pub(crate) mod reins;
-mod settle;
+pub(crate) mod settle;
 pub mod state;
 pub(crate) mod task;
 #[cfg(test)]

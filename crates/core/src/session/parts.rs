@@ -7,10 +7,9 @@
 //! The output of a tool has no parts: its result tells it. What a command prints past [`PART_BYTES`] is not shown while the
 //! command runs.
 
-use std::{
-    collections::{HashMap, HashSet},
-    hash::{DefaultHasher, Hasher as _},
-};
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use super::{
     settle,
@@ -29,21 +28,42 @@ pub(super) const PART_BYTES: usize = 1024 * 1024;
 const MORE: &str = "\n… more than 1 MiB was printed; the rest is not shown until the result comes\n";
 
 /// The items that go on under another name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parts {
     /// By the agent's own name. Empty but for items longer than one part.
-    items: HashMap<String, Part>,
+    items: BTreeMap<String, Part>,
     /// Outputs of tools of which no more is shown. As many at most as items are open.
-    full: HashSet<String>,
+    full: BTreeSet<String>,
+    /// Something is other than the store has it.
+    #[serde(skip)]
+    changed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Part {
     name: String,
     number: u32,
     /// How much of the item is in the parts before, and what it adds up to.
     before: usize,
-    sum: DefaultHasher,
+    sum: Sum,
+}
+
+/// A sum over a text, which another run of this program finds the same: FNV-1a.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Sum(u64);
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Sum {
+    fn add(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
 }
 
 impl Parts {
@@ -62,7 +82,7 @@ impl Parts {
                 match open {
                     Some(open) if open.text.len() + text.len() <= PART_BYTES => {}
                     Some(open) if open.kind == ItemKind::ToolOutput => {
-                        self.full.insert(item.clone());
+                        self.changed |= self.full.insert(item.clone());
                         let room = text.floor_char_boundary(PART_BYTES.saturating_sub(open.text.len()));
                         text.truncate(room);
                         text.push_str(MORE);
@@ -73,17 +93,19 @@ impl Parts {
             }
             Event::Message { item, content, .. } => {
                 if let Some(part) = self.items.remove(item.as_str()) {
+                    self.changed = true;
                     *item = part.name;
-                    leave_out(content, part.before, &part.sum);
+                    leave_out(content, part.before, part.sum);
                 }
             }
             Event::ToolCall { item: Some(item), .. } => {
                 if let Some(part) = self.items.remove(item.as_str()) {
+                    self.changed = true;
                     *item = part.name;
                 }
             }
             Event::ToolResult { tool, content, .. } => {
-                self.full.remove(tool.as_str());
+                self.changed |= self.full.remove(tool.as_str());
                 // A tool that was interrupted often says nothing more. What people saw of its output stays.
                 let is_silent =
                     content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
@@ -105,8 +127,15 @@ impl Parts {
 
     /// Forgets the items that were closed with the turn.
     pub(super) fn forget_closed(&mut self, state: &State) {
+        let before = (self.items.len(), self.full.len());
         self.items.retain(|_, part| state.items.iter().any(|open| open.item == part.name));
         self.full.retain(|item| state.items.iter().any(|open| open.item == *item));
+        self.changed |= before != (self.items.len(), self.full.len());
+    }
+
+    /// Whether something has changed since this was last asked.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 
     fn next_part(&mut self, book: &mut Book<State>, now: Millis, current: &str) -> String {
@@ -119,9 +148,9 @@ impl Parts {
         let (number, before, mut sum) = self
             .items
             .get(&agents_name)
-            .map_or_else(Default::default, |part| (part.number, part.before, part.sum.clone()));
+            .map_or_else(Default::default, |part| (part.number, part.before, part.sum));
         let number = number.max(1);
-        sum.write(open.text.as_bytes());
+        sum.add(&open.text);
         let part = Part {
             name: format!("{agents_name}~{}", number + 1),
             number: number + 1,
@@ -136,6 +165,7 @@ impl Parts {
         };
         let ended = settle::finished(open, settle::Ended::Whole);
         let name = part.name.clone();
+        self.changed = true;
         self.items.insert(agents_name, part);
         book.append(now, None, ended);
         book.append(now, None, started);
@@ -145,13 +175,13 @@ impl Parts {
 
 /// The finished item tells all of its text again. What is in the parts before is left out; where the text is not the one
 /// that streamed, all of it is kept.
-fn leave_out(content: &mut [Content], before: usize, sum: &DefaultHasher) {
+fn leave_out(content: &mut [Content], before: usize, sum: Sum) {
     for piece in content {
         let (Content::Text { text } | Content::Thinking { text }) = piece else { continue };
         let Some(told) = text.get(..before) else { continue };
-        let mut same = DefaultHasher::new();
-        same.write(told.as_bytes());
-        if same.finish() == sum.finish() {
+        let mut same = Sum::default();
+        same.add(told);
+        if same == sum {
             text.drain(..before);
             return;
         }

@@ -58,8 +58,8 @@ impl Reins {
     pub(crate) fn interrupt(&self) -> Pulled {
         let instructions = self.hold().as_ref().and_then(|hold| hold.instructions.upgrade());
         let Some(instructions) = instructions else { return Pulled::NotRunning };
-        // No entry has the number 0: whatever the agent says to this ticket settles no command.
-        match instructions.try_send(Instruction { ticket: Ticket(0), order: Order::Interrupt }) {
+        // Whatever the agent says to this ticket settles no command.
+        match instructions.try_send(Instruction { ticket: Ticket::UNRECORDED, order: Order::Interrupt }) {
             Ok(()) => Pulled::Told,
             Err(mpsc::error::TrySendError::Full(_)) => Pulled::Busy,
             Err(mpsc::error::TrySendError::Closed(_)) => Pulled::NotRunning,

@@ -5,8 +5,8 @@
 
 use super::state::{OpenItem, State};
 use crate::{
-    Event, Millis, Seq,
-    command::Stage,
+    Event, Millis, Refusal, RefusalCode, Seq,
+    command::{ActionName, Stage},
     event::{Content, Exit, ExitReason, ItemKind, TaskStatus, ToolOutcome, TurnOutcome, TurnResult},
     log::Book,
     ports,
@@ -140,27 +140,28 @@ pub(super) fn agent_ended(book: &mut Book<State>, now: Millis, exit: Exit) {
     let open: Vec<_> =
         book.state().commands.iter().map(|c| (c.seq, c.name.clone(), c.stage.clone())).collect();
     for (seq, name, stage) in open {
-        let orderly = !exit.reason.is_error();
-        let settled = match (stage, name.as_str()) {
-            (Stage::Uncertain { .. } | Stage::Consumed { .. } | Stage::Refused { .. }, _) => continue,
-            (Stage::Accepted, "prompt") => continue,
-            (_, "stop" | "archive") => Stage::Consumed { result: None },
-            (Stage::Accepted | Stage::Sending, "resume") if orderly => Stage::Consumed { result: None },
-            (Stage::Accepted | Stage::Sending, "resume") => Stage::Refused {
-                refusal: crate::Refusal::new(crate::RefusalCode::NotRunning, exit.message.clone()),
-            },
-            (Stage::Accepted, _) => Stage::Refused {
-                refusal: crate::Refusal::new(
-                    crate::RefusalCode::NotRunning,
-                    "the agent ended before it was sent",
-                ),
-            },
-            (Stage::Sending | Stage::Delivered, _) => Stage::Uncertain { reason: exit.message.clone() },
-        };
-        receipt(book, now, seq, settled);
+        if let Some(settled) = settled_by(&exit, &name, stage) {
+            receipt(book, now, seq, settled);
+        }
     }
     let generation = book.state().generation;
     book.append(now, None, Event::AgentExited { generation, exit });
+}
+
+/// What the agent's end makes of a command; nothing where the command has ended already, or waits for the next start.
+fn settled_by(exit: &Exit, name: &ActionName, stage: Stage) -> Option<Stage> {
+    let refused = |why: &str| Stage::Refused { refusal: Refusal::new(RefusalCode::NotRunning, why) };
+    Some(match (stage, name) {
+        (Stage::Uncertain { .. } | Stage::Consumed { .. } | Stage::Refused { .. }, _)
+        | (Stage::Accepted, ActionName::Prompt) => return None,
+        (_, ActionName::Stop | ActionName::Archive) => Stage::Consumed { result: None },
+        (Stage::Accepted | Stage::Sending, ActionName::Resume) if exit.reason.is_error() => {
+            refused(&exit.message)
+        }
+        (Stage::Accepted | Stage::Sending, ActionName::Resume) => Stage::Consumed { result: None },
+        (Stage::Accepted, _) => refused("the agent ended before it was sent"),
+        (Stage::Sending | Stage::Delivered, _) => Stage::Uncertain { reason: exit.message.clone() },
+    })
 }
 
 /// Appends how far a command is, and keeps the store's index of commands in step.
@@ -178,16 +179,36 @@ pub(super) fn command_row(key: &crate::command::CommandKey, seq: Seq, stage: &St
     ports::CommandRow { key: key.clone(), seq, stage }
 }
 
-/// After a crash: closes what the daemon left open, as its log and the chunks of open items tell.
-pub(super) fn recover(book: &mut Book<State>, now: Millis, open_items: &[ports::OpenItem]) {
-    for open in open_items {
+/// What a daemon that ended has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Nothing was open.
+    Nothing,
+    /// The agent was running.
+    Running,
+}
+
+/// Items that were open when the daemon ended, as they are beside an agent that still runs: the state has them again from
+/// the entry `now` on.
+pub(crate) fn reopened(open_items: &[ports::OpenItem], now: Seq) -> Vec<OpenItem> {
+    let reopen = |open: &ports::OpenItem| {
         let stored = crate::Stored { seq: Seq::ZERO, frame: open.started.clone() };
-        let started = stored.decode::<Event>().ok().map(|decoded| decoded.event);
-        if let Some(Event::ItemStarted { item, kind, message, parent }) = started {
-            let text = open.text.clone();
-            let item = OpenItem { item, kind, message, parent, text, started: Seq::ZERO, marks: Vec::new() };
-            book.append(now, None, finished(&item, Ended::CutOff));
-        }
+        let Event::ItemStarted { item, kind, message, parent } = stored.decode::<Event>().ok()?.event else {
+            return None;
+        };
+        let (text, marks) = (open.text.clone(), vec![(now, open.text.len())]);
+        Some(OpenItem { item, kind, message, parent, text, started: now, marks })
+    };
+    open_items.iter().filter_map(reopen).collect()
+}
+
+/// After a crash: closes what the daemon left open, as its log and the chunks of open items tell.
+pub(super) fn recover(book: &mut Book<State>, now: Millis, open_items: &[ports::OpenItem]) -> Left {
+    // An item without a text says nothing: it is kept for an agent that still runs.
+    for item in reopened(open_items, Seq::ZERO).iter().filter(|item| !item.text.is_empty()) {
+        book.append(now, None, finished(item, Ended::CutOff));
+    }
+    for open in open_items {
         book.also(ports::Op::CloseItem { item: open.item.clone() });
     }
     let state = book.state();
@@ -201,5 +222,7 @@ pub(super) fn recover(book: &mut Book<State>, now: Millis, open_items: &[ports::
         let exit =
             Exit { reason: ExitReason::DaemonGone, code: None, signal: None, message, stderr: String::new() };
         agent_ended(book, now, exit);
+        return Left::Running;
     }
+    Left::Nothing
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::open::{Keyed, Open};
 use crate::{
     Actor, Capabilities, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
-    command::{CommandKey, Stage},
+    command::{ActionName, CommandKey, Stage},
     event::{AgentInfo, Content, ItemKind, McpServer, PlanStep, Task, TurnOrigin},
     request::{Outcome, Request},
     spec::ForkPoint,
@@ -202,7 +202,8 @@ pub struct OpenCommand {
     /// Who sent it.
     pub by: Actor,
     /// Its name, such as `prompt`.
-    pub name: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"), ts(type = "string"))]
+    pub name: ActionName,
     /// How far it is.
     pub stage: Stage,
     /// With a prompt: what was said.

@@ -3,33 +3,36 @@
 //! It waits for mail, for its agent's reports and for time, lets the [`Machine`] decide, publishes what was appended,
 //! and tells the agent what has become visible. Everything with a decision in it is in the machine.
 
+mod birth;
+mod ending;
+mod publishing;
+mod starting;
+
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
+pub(crate) use self::birth::{BIRTHS, Birth, DELETED};
 use super::{
-    chunks::{CHUNK_DELAY, Chunks},
+    chunks::Chunks,
     crew::{Berth, Crew},
-    machine::{Machine, Rest, Want},
+    machine::{Machine, Rest},
+    marks::Marks,
     reins::Reins,
     state::{State, Summary},
 };
 use crate::{
-    Action, DaemonEvent, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId, SessionSpec,
+    Action, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId,
     command::{Command, CommandKey, Receipt},
     event::{Exit, ExitReason},
     log::{
         Log, Tip, Writer,
         delivery::{Closed, Presence},
     },
-    ports::{
-        Agent, AgentLink, Boxed, Clock, Instruction, Launch, Op, Report, ResumePoint, StoreError, StoreHealth,
-    },
+    ports::{Agent, AgentLink, Boxed, Clock, Instruction, Report, StoreError, StoreHealth},
     registry::{Asked, Daemon, ShelfRef},
 };
 
@@ -58,35 +61,6 @@ const STALLED_AFTER: Duration = Duration::from_millis(75);
 
 /// The session's line in lists is written at most this often when only its time has changed.
 const SUMMARY_EVERY: i64 = 1000;
-
-/// The collection of [`Birth`]s in the store.
-pub(crate) const BIRTHS: &str = "births";
-
-/// The collection of sessions that were deleted: the id under which one was made is used up with it.
-pub(crate) const DELETED: &str = "deleted";
-
-/// What a session was made from, with its secrets: never shown, kept apart from the log.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Birth {
-    pub(crate) spec: SessionSpec,
-    /// With a fork: the message up to which the agent is to remember.
-    #[serde(default)]
-    pub(crate) at_message: Option<String>,
-    /// With a fork: the last message its source held.
-    #[serde(default)]
-    pub(crate) last_message: Option<String>,
-    /// The conversation to take up is left as it is: the agent goes on in a copy.
-    #[serde(default)]
-    pub(crate) copy: bool,
-}
-
-impl Birth {
-    pub(crate) fn record(&self, session: SessionId) -> Op {
-        // Our own types serialise.
-        let value = Bytes::from(serde_json::to_vec(self).unwrap_or_default());
-        Op::Put { collection: BIRTHS, key: session.to_string(), value }
-    }
-}
 
 /// What others may ask of the task.
 #[derive(Debug)]
@@ -141,11 +115,17 @@ pub(crate) struct Task {
     pub(crate) idle_after: Option<Duration>,
     /// The line in lists that the daemon's log and the store know.
     pub(crate) published: Summary,
+    /// The agent, where a daemon before this one has left it running, and how many of its reports are recorded.
+    pub(crate) rejoined: Option<(AgentLink, u64)>,
 }
 
 /// What the loop keeps beside the task's parts.
 struct Working {
     link: Option<AgentLink>,
+    /// How many of its reports are recorded, where it asks.
+    marks: Option<Marks>,
+    /// A mark is due, whether anything else is to be written or not.
+    mark_now: bool,
     /// The right to run it.
     berth: Option<Berth>,
     /// A start that waits for a berth.
@@ -173,12 +153,17 @@ impl Task {
     /// Runs until the session is shut down, deleted, or forgotten.
     pub(crate) async fn run(mut self) {
         let head = self.log.head();
+        // The daemon's log was compared with these before the session was woken.
+        let requests = self.log.state().requests.iter().map(|open| open.request).collect();
+        let chunks = Chunks::restored(&self.log.state());
         let mut working = Working {
             link: None,
+            marks: None,
+            mark_now: false,
             berth: None,
             boarding: None,
             resting: None,
-            chunks: Chunks::default(),
+            chunks,
             chunks_due: None,
             start_due: None,
             release_due: None,
@@ -186,11 +171,15 @@ impl Task {
             forget_due: Some(Instant::now() + FORGET_AFTER),
             blocked: false,
             published: self.published.clone(),
-            requests: Vec::new(),
+            requests,
             checkpoint: head,
             ending: None,
             abandoned: false,
         };
+        if let Some((link, recorded)) = self.rejoined.take() {
+            let berth = self.crew.berth_of_running(self.id);
+            self.hold_link(&mut working, link, berth, recorded);
+        }
         if let Err(error) = self.work(&mut working).await {
             tracing::error!(%error, "the session cannot be recorded and ends");
             self.log.close(Closed::Failed);
@@ -359,6 +348,9 @@ impl Task {
 
     fn take_reports(&mut self, working: &mut Working, reports: &mut Vec<Report>) {
         let now = self.clock.now();
+        if let Some(marks) = &mut working.marks {
+            marks.fold(reports.len());
+        }
         let mut book = self.log.book();
         for report in reports.drain(..) {
             if let Report::Exited(exit) = &report {
@@ -377,6 +369,7 @@ impl Task {
         let is_due = |due: &mut Option<Instant>| due.take_if(|due| *due <= now).is_some();
         if is_due(&mut working.chunks_due) {
             working.chunks.flush(LogId::Session(self.id), &mut self.log.book());
+            working.mark_now = true;
         }
         if is_due(&mut working.start_due) {
             self.start_agent(working);
@@ -399,173 +392,6 @@ impl Task {
         self.machine.expire(&mut self.log.book(), clock);
     }
 
-    /// Publishes what was appended, tells the daemon's log, and carries out what the machine wants.
-    async fn publish(&mut self, working: &mut Working) -> Result<(), StoreError> {
-        // What is carried out appends entries of its own, so they are published last.
-        for want in self.machine.take_wants() {
-            self.carry_out(working, want);
-        }
-        let notes = self.close_batch(working);
-        self.log.publish().await?;
-        // The agent first: it waits for this, the daemon's log does not.
-        self.instruct(working);
-        for note in notes {
-            self.daemon.note(None, note).await;
-        }
-        Ok(())
-    }
-
-    /// What goes along with the entries just appended. Gives what the daemon's log is to be told.
-    fn close_batch(&mut self, working: &mut Working) -> Vec<DaemonEvent> {
-        let mut book = self.log.book();
-        let head = book.head();
-        if working.chunks.after_append(&mut book) {
-            working.chunks_due.get_or_insert_with(|| Instant::now() + CHUNK_DELAY);
-        }
-        if book.has_news() {
-            working.appended = Instant::now();
-            working.release_due.get_or_insert(working.appended + RELEASE_AFTER);
-        }
-        let mut notes = Vec::new();
-        if !book.has_durable_news() {
-            // What streams changes neither the line in lists nor the requests.
-            return notes;
-        }
-        let summary = &book.state().summary;
-        let same = Summary { active_at: working.published.active_at, ..summary.clone() } == working.published;
-        let old = summary.active_at.0 - working.published.active_at.0 > SUMMARY_EVERY;
-        if !same || old {
-            working.published = summary.clone();
-            if !same {
-                notes.push(DaemonEvent::SessionChanged { summary: Box::new(summary.clone()) });
-            }
-            book.also(Op::Summary(Box::new(working.published.clone())));
-        }
-        let open: Vec<_> = book.state().requests.iter().map(|request| request.request).collect();
-        if open != working.requests {
-            for request in book.state().requests.iter().filter(|r| !working.requests.contains(&r.request)) {
-                notes.push(DaemonEvent::RequestOpened {
-                    session: self.id,
-                    request: Box::new(request.clone()),
-                });
-            }
-            for request in working.requests.iter().filter(|known| !open.contains(known)) {
-                let closed =
-                    book.state().closed_requests.iter().rev().find(|closed| closed.request == *request);
-                if let Some(closed) = closed {
-                    let outcome = closed.outcome.clone();
-                    notes.push(DaemonEvent::RequestClosed { session: self.id, request: *request, outcome });
-                }
-            }
-            working.requests = open;
-        }
-        // Only with a durable entry: what streams changes nothing that opening would have to read, and a checkpoint holds
-        // all of the text that is open.
-        if book.has_durable_news() && head.0 >= working.checkpoint.0 + CHECKPOINT_EVERY {
-            working.checkpoint = head;
-            book.checkpoint();
-        }
-        notes
-    }
-
-    fn instruct(&mut self, working: &mut Working) {
-        let visible = self.log.visible();
-        let Some(link) = &working.link else { return };
-        while !working.blocked
-            && let Some(instruction) = self.machine.next_instruction(visible)
-        {
-            match link.instructions.try_send(instruction) {
-                Ok(()) => {}
-                Err(mpsc::error::TrySendError::Full(instruction)) => {
-                    working.blocked = true;
-                    self.machine.put_back(instruction);
-                }
-                // The exit report that follows settles it.
-                Err(mpsc::error::TrySendError::Closed(_)) => return,
-            }
-        }
-    }
-
-    fn carry_out(&mut self, working: &mut Working, want: Want) {
-        match want {
-            Want::Start { after } if after.is_zero() => self.start_agent(working),
-            Want::Start { after } => working.start_due = Some(Instant::now() + after),
-            Want::Stop => {
-                if let Some(link) = &working.link {
-                    return link.stop.cancel();
-                }
-                (working.start_due, working.boarding) = (None, None);
-                let exit = Exit { reason: ExitReason::Stopped, ..lost_exit("stopped before it was started") };
-                let now = self.clock.now();
-                self.machine.report(&mut self.log.book(), now, Report::Exited(exit));
-            }
-        }
-    }
-
-    /// Starts the agent, or waits for its berth.
-    fn start_agent(&mut self, working: &mut Working) {
-        match self.crew.free_berth(self.id) {
-            Some(berth) => self.start_now(working, Ok(berth)),
-            None => working.boarding = Some(Box::pin(self.crew.clone().berth(self.id))),
-        }
-    }
-
-    fn start_now(&mut self, working: &mut Working, berth: Result<Berth, Refusal>) {
-        let now = self.clock.now();
-        let mut book = self.log.book();
-        let resume = self.resume_point(book.state());
-        let named = resume.as_ref().map(|point| point.agent_session.clone());
-        let capabilities = self.agent.as_ref().map(|agent| agent.capabilities()).unwrap_or_default();
-        let mode = self.machine.starting_mode(&mut book, now, &capabilities);
-        let generation = self.machine.starting(&mut book, now, capabilities, named);
-        let berth = match berth {
-            Ok(berth) => berth,
-            Err(refusal) => {
-                let exit = Exit { reason: ExitReason::NotStarted, ..lost_exit(&refusal.message) };
-                return self.machine.report(&mut book, now, Report::Exited(exit));
-            }
-        };
-        let Some(agent) = &self.agent else {
-            let kind = &self.birth.spec.agent;
-            let message = format!("there is no agent `{kind}`; `portolan agents` shows what there is");
-            let exit = Exit { reason: ExitReason::NotStarted, ..lost_exit(&message) };
-            self.machine.report(&mut book, now, Report::Exited(exit));
-            return;
-        };
-        let spec = Arc::new(SessionSpec { mode, ..self.effective_spec(book.state()) });
-        drop(book);
-        tracing::info!(agent = agent.kind(), %generation, "agent starts");
-        let link = agent.start(Launch { session: self.id, generation, spec, resume });
-        self.reins.take(&link);
-        working.link = Some(link);
-        working.berth = Some(berth);
-        working.blocked = false;
-    }
-
-    /// What was asked for, with the model that it has since.
-    fn effective_spec(&self, state: &State) -> SessionSpec {
-        let mut spec = self.birth.spec.clone();
-        spec.model.clone_from(&state.summary.model);
-        spec
-    }
-
-    fn resume_point(&self, state: &State) -> Option<ResumePoint> {
-        if let Some(known) = &state.summary.agent_session {
-            return Some(ResumePoint {
-                agent_session: known.clone(),
-                fork: false,
-                at_message: None,
-                last_message: None,
-                exchanges: state.exchanges,
-            });
-        }
-        let spec = &self.birth.spec;
-        let agent_session = spec.resume.clone()?;
-        let fork = spec.fork.is_some() || self.birth.copy;
-        let (at_message, last_message) = (self.birth.at_message.clone(), self.birth.last_message.clone());
-        Some(ResumePoint { agent_session, fork, at_message, last_message, exchanges: state.exchanges })
-    }
-
     fn next_due(&self, working: &Working) -> Option<Instant> {
         let request = Machine::next_deadline(&self.log.state()).map(|deadline| {
             let wait = deadline.0.saturating_sub(self.clock.now().0).max(0);
@@ -586,68 +412,6 @@ impl Task {
             rest.filter(|_| !self.machine.is_stopping()),
         ];
         dues.into_iter().flatten().min()
-    }
-
-    /// Does the task end here?
-    async fn has_ended(&mut self, working: &mut Working) -> Result<bool, StoreError> {
-        if let Some(Ending::ShutDown { deadline, .. }) = &working.ending {
-            let busy = self.log.state().turn.is_some();
-            if !busy || Instant::now() >= *deadline {
-                self.machine.end();
-                self.publish(working).await?;
-            }
-        }
-        if self.machine.is_running() {
-            working.forget_due = None;
-            return Ok(false);
-        }
-        match &working.ending {
-            Some(Ending::ShutDown { .. }) => {
-                self.rest().await?;
-                self.log.close(Closed::Stopping);
-                Ok(true)
-            }
-            Some(Ending::Delete { .. }) => {
-                {
-                    let mut book = self.log.book();
-                    book.also(Op::Delete);
-                    book.also(Op::Remove { collection: BIRTHS, key: self.id.to_string() });
-                    let value = Bytes::from_static(b"{}");
-                    book.also(Op::Put { collection: DELETED, key: self.id.to_string(), value });
-                }
-                self.log.publish().await?;
-                self.log.store().flush().await?;
-                self.log.close(Closed::Deleted);
-                Ok(true)
-            }
-            None if working.abandoned => {
-                self.rest().await?;
-                self.log.close(Closed::Stopping);
-                Ok(true)
-            }
-            None => self.is_forgotten(working).await,
-        }
-    }
-
-    /// Keeps the state, so that waking up is quick.
-    async fn rest(&mut self) -> Result<(), StoreError> {
-        self.log.book().checkpoint();
-        self.log.publish().await?;
-        self.log.store().flush().await
-    }
-
-    async fn is_forgotten(&mut self, working: &mut Working) -> Result<bool, StoreError> {
-        let now = Instant::now();
-        if *working.forget_due.get_or_insert(now + FORGET_AFTER) > now {
-            return Ok(false);
-        }
-        working.forget_due = Some(now + FORGET_AFTER);
-        if self.log.readers() > 0 || !self.machine.is_idle(&self.log.state()) {
-            return Ok(false);
-        }
-        self.rest().await?;
-        // Whoever comes from now on opens the session anew; whoever was faster keeps it awake.
-        Ok(self.mailbox.is_empty() && self.shelf.forget(self.id))
     }
 }
 

@@ -211,7 +211,7 @@ impl Agent for Fake {
         self.starts
             .try_send(Puppet { launch, reports, instructions, stop: stop.clone() })
             .expect("the test takes every start");
-        AgentLink { instructions: instructions_in, reports: reports_out, stop, kill }
+        AgentLink { instructions: instructions_in, reports: reports_out, stop, kill, recorded: None }
     }
 }
 

@@ -57,7 +57,7 @@ impl Agent for Parrot {
             // The last report is always this one.
             let _ = told.send(Report::Exited(exit)).await;
         });
-        AgentLink { instructions, reports, stop, kill }
+        AgentLink { instructions, reports, stop, kill, recorded: None }
     }
 }
 

@@ -66,7 +66,7 @@ impl Agent for Mirror {
                 Exit { reason, code: None, signal: None, message: "it ended".into(), stderr: String::new() };
             let _ = told.send(Report::Exited(exit)).await;
         });
-        AgentLink { instructions, reports, stop, kill }
+        AgentLink { instructions, reports, stop, kill, recorded: None }
     }
 }
 

@@ -192,7 +192,6 @@ mod tests {
         assert_eq!(said(&RunInput::default()), Ok(None));
     }
 
-    // Issue 15, item 21.
     #[test]
     fn a_result_that_is_an_error_is_one() {
         let of = |content: Value, error: Value| {

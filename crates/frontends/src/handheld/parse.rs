@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    // Issue 15, item 22: the app's old server decodes whatever it is sent as text.
+    // The app's old server decodes whatever it is sent as text.
     #[test]
     fn broken_characters_and_a_mark_of_the_byte_order_cost_no_message() {
         let read = |text: &[u8]| parse(text).unwrap();

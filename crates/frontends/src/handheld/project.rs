@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use portolan_core::{
     Action, Event, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
-    command::Stage,
+    command::{ActionName, Stage},
     event::{Content, ResetReason, TurnOutcome, TurnResult},
     log::{Folded as _, delivery::Seen},
     policy::edits,
@@ -307,16 +307,18 @@ impl View {
     /// A prompt waits, or has just been sent. One that was sent before the newest turn belongs to that turn, whether or
     /// not the agent ever says that it took it up.
     fn prompt_underway(&self) -> bool {
-        self.state.commands.iter().filter(|open| open.name == "prompt").any(|open| match open.stage {
-            Stage::Accepted | Stage::Sending => true,
-            Stage::Delivered => open.seq > self.turn_at,
-            Stage::Consumed { .. } | Stage::Refused { .. } | Stage::Uncertain { .. } => false,
+        self.state.commands.iter().filter(|open| open.name == ActionName::Prompt).any(|open| {
+            match open.stage {
+                Stage::Accepted | Stage::Sending => true,
+                Stage::Delivered => open.seq > self.turn_at,
+                Stage::Consumed { .. } | Stage::Refused { .. } | Stage::Uncertain { .. } => false,
+            }
         })
     }
 
     /// Someone ends the agent, and it has not ended yet.
     fn is_ending(&self) -> bool {
-        let ends = |open: &OpenCommand| matches!(open.name.as_str(), "stop" | "archive");
+        let ends = |open: &OpenCommand| matches!(open.name, ActionName::Stop | ActionName::Archive);
         self.state
             .commands
             .iter()
@@ -329,7 +331,7 @@ impl View {
     }
 
     fn is_interrupting(&self) -> bool {
-        self.state.commands.iter().any(|open| open.name == "interrupt" && !open.stage.is_final())
+        self.state.commands.iter().any(|open| open.name == ActionName::Interrupt && !open.stage.is_final())
     }
 
     // ------------------------------------------------------------------------------------ requests

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portolan_core::{
     Action, CommandId, Principal, Refusal, RefusalCode, Seq, SessionId, SessionSpec,
-    command::Stage,
+    command::{ActionName, Stage},
     event::Content,
     log::delivery::{Mode, Start},
     ports::SessionQuery,
@@ -312,7 +312,7 @@ fn is_busy(state: &State) -> bool {
     let underway = |stage: &Stage| matches!(stage, Stage::Accepted | Stage::Sending | Stage::Delivered);
     state.turn.is_some()
         || !state.requests.is_empty()
-        || state.commands.iter().any(|open| open.name == "prompt" && underway(&open.stage))
+        || state.commands.iter().any(|open| open.name == ActionName::Prompt && underway(&open.stage))
 }
 
 fn detail(stream: Option<bool>) -> Detail {

@@ -196,6 +196,7 @@ mod tests {
     fn every_verb_of_the_table_makes_the_action_it_stands_for() {
         for (action, line) in ACTIONS {
             let verb = parse(line);
+            let other;
             let made = match &verb {
                 Verb::Send(_) => "prompt",
                 Verb::Approve(_) | Verb::Deny { .. } | Verb::Answer(_) => "answer",
@@ -209,7 +210,10 @@ mod tests {
                 Verb::Delete { .. } => "delete",
                 Verb::Token { verb: crate::arguments::Token::Create { .. } } => "token_create",
                 Verb::Token { verb: crate::arguments::Token::Revoke { .. } } => "token_revoke",
-                _ => act::action(verb).unwrap().1.name(),
+                _ => {
+                    other = act::action(verb).unwrap().1.name();
+                    other.as_str()
+                }
             };
             assert_eq!(made, *action, "`portolan {line}`");
         }

@@ -288,7 +288,6 @@ mod tests {
         State::new(SessionId::from_u128(id), spec, Millis(0)).summary
     }
 
-    // Issue 15, item 16.
     #[test]
     fn ids_are_shown_by_their_ends_as_short_as_they_stay_unique() {
         let ids = |all: &[&str]| shortened(&all.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
@@ -315,7 +314,6 @@ mod tests {
         );
     }
 
-    // issue 15, items 14 and 20
     #[test]
     fn what_waits_for_an_agent_that_does_not_run_is_said_with_what_starts_it() {
         let mut ended = summary(1 << 100, "a");

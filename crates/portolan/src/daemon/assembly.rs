@@ -6,7 +6,9 @@ use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::D
 use portolan_core::{
     Capabilities, Principal, Role, SessionSpec,
     access::Bypass,
-    ports::{Account, Agent, AgentLink, Boxed, Clock, Launch, Means, Past, Probe, Store},
+    ports::{
+        Account, Agent, AgentLink, Boxed, Clock, Launch, LeftRunning, Means, Past, Probe, Rejoined, Store,
+    },
     session::machine::Policy,
 };
 use portolan_host::{
@@ -265,6 +267,9 @@ impl Agent for Configured {
     fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
         self.agent.environment(&self.with_env(spec))
     }
+    fn rejoin(&self, left: LeftRunning) -> Boxed<'_, Option<Rejoined>> {
+        self.agent.rejoin(left)
+    }
     fn start(&self, mut launch: Launch) -> AgentLink {
         launch.spec = Arc::new(self.with_env(&launch.spec));
         self.agent.start(launch)
@@ -297,7 +302,6 @@ mod tests {
         assert!(demo.environment(&asks("LD_PRELOAD")).is_err());
     }
 
-    // Issue 15, item 20.
     #[test]
     fn the_configuration_says_how_long_agents_rest_and_how_many_run_at_once() {
         let of = |text: &str| {

@@ -83,7 +83,6 @@ mod tests {
 
     use super::*;
 
-    // Issue 15, item 3.
     #[test]
     fn every_field_is_shown_by_the_diff_or_by_itself() {
         let change = FileChange::new("/a", ChangeKind::Modify, "@@ -1,2 +1,2 @@\n one\n-two\n+2\n");

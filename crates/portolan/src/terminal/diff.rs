@@ -115,7 +115,6 @@ mod tests {
         assert_eq!(everything[2].plain(), "  +x␛[2J␍");
     }
 
-    // Issue 15, item 3.
     #[test]
     fn a_change_without_a_diff_never_looks_like_no_change() {
         let shown =

@@ -219,7 +219,6 @@ mod tests {
         }
     }
 
-    // Issue 15, item 31.
     #[test]
     fn a_line_costs_as_much_per_character_however_long_it_is() {
         let whole = per_round("terminal::flow::tests::counted_a_line_that_comes_whole") / ADDED;

@@ -396,7 +396,7 @@ fn a_message_that_is_not_what_streamed_is_shown_as_it_is() {
     ");
 }
 
-// Issue 15, item 3: what is allowed is the input, and the diff does not show all of it.
+// What is allowed is the input, and the diff does not show all of it.
 #[test]
 fn a_request_shows_the_fields_that_its_diff_does_not() {
     let Event::RequestOpened { mut request } = asked(5, "t1", vec![diff()]) else {
@@ -410,7 +410,6 @@ fn a_request_shows_the_fields_that_its_diff_does_not() {
     assert!(told.contains("+new") && told.contains("replace_all: true"), "{told}");
 }
 
-// Issue 15, item 14.
 #[test]
 fn the_status_line_says_what_waits_for_an_agent_that_does_not_run() {
     let mut state = State::new(SessionId::from_u128(1), SessionSpec::default(), Millis(0));
@@ -419,7 +418,6 @@ fn the_status_line_says_what_waits_for_an_agent_that_does_not_run() {
     assert_eq!(status::line(&state, &[]).plain(), "ended · 1 prompt waits; resume starts it");
 }
 
-// Issue 15, item 15.
 #[test]
 fn an_agent_that_begins_with_an_empty_conversation_says_why() {
     let told = |reason| {

@@ -579,7 +579,6 @@ mod tests {
         assert_eq!(keyboard.press(Key::Enter, CALM), Wish::Look);
     }
 
-    // Issue 15, item 24.
     #[test]
     fn a_key_that_comes_too_late_for_a_request_is_not_left_in_the_line() {
         let next = request(Ask::Question { questions: vec![question(false, true)] });

@@ -208,7 +208,7 @@ mod tests {
         assert!(write(rooms, &inside.join("much"), &much).is_err());
     }
 
-    // Issue 15, item 7: the path was looked at, then opened by its name; a link that was put there between the two led out.
+    // The path was looked at, then opened by its name; a link that was put there between the two led out.
     #[test]
     fn a_link_that_is_put_there_after_the_look_leads_nowhere() {
         let Place { inside, outside, rooms, .. } = &place();
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret");
     }
 
-    // Issue 15, item 7: 157 of 6,000 tries got out.
+    // 157 of 6,000 tries got out.
     #[test]
     fn nobody_gets_out_by_swapping_a_folder_for_a_link_again_and_again() {
         const ROUNDS: usize = 2000;

@@ -333,7 +333,7 @@ mod tests {
         terminals.close().await;
     }
 
-    // Issue 15, item 7: the command began wherever the path led by then.
+    // The command began wherever the path led by then.
     #[tokio::test]
     async fn a_command_begins_in_the_folder_that_was_looked_at_whatever_is_put_in_its_place() {
         let place = tempfile::tempdir().unwrap();

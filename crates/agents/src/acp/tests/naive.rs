@@ -106,7 +106,7 @@ fn no_answer_becomes_more_than_it_was() {
 // covers: 003-020, 003-058
 #[test]
 fn an_agent_that_would_not_ask_is_told_to_before_the_first_prompt() {
-    // issue 15, item 26: also agents that begin in a mode that asks today.
+    // Also agents that begin in a mode that asks today.
     for (agent, mode) in [
         ("codex-acp", "read-only"),
         ("qwen", "default"),
@@ -163,7 +163,7 @@ fn in_another_mode_than_it_was_to_have_nothing_begins_and_a_later_start_asks_for
     assert!(out.fault.as_ref().is_some_and(|fault| fault.contains("not today")), "{out:?}");
     assert!(!out.reports.contains(&Report::Ready));
 
-    // issue 15, item 26: it takes the mode, and says that it is in another one.
+    // It takes the mode, and says that it is in another one.
     let options = json!([{ "id": "mode", "category": "mode", "currentValue": "auto",
         "options": [{ "value": "auto" }, { "value": "default" }] }]);
     let update = json!({ "sessionUpdate": "current_mode_update", "currentModeId": "auto" });

@@ -38,7 +38,7 @@ fn looks(acp: &mut Translate, count: usize) -> Vec<String> {
     (0..count).flat_map(|_| look(acp).0).collect()
 }
 
-// Issue 15, item 31. Witness: gemini 0.61.0 asked its model ten times in 206 s, for which it got 429, without a word.
+// Witness: gemini 0.61.0 asked its model ten times in 206 s, for which it got 429, without a word.
 #[test]
 fn an_agent_that_says_nothing_for_long_is_said_to_be_silent() {
     let mut acp = ready(setup());
@@ -109,7 +109,7 @@ fn is_reset(out: &Turnout) -> bool {
     events(out).iter().any(|event| matches!(event, Event::ConversationReset { .. }))
 }
 
-// Issue 15, item 27. Witness: gemini 0.44.0 says of a conversation that it is loaded, and tells nothing of it but words of its own.
+// Witness: gemini 0.44.0 says of a conversation that it is loaded, and tells nothing of it but words of its own.
 #[test]
 fn a_conversation_that_was_loaded_and_is_empty_is_said_to_be_forgotten_before_anything_else() {
     let context = piece("user_message_chunk", "<session_context>This is the CLI.</session_context>");
@@ -162,7 +162,7 @@ fn denial(reason: Option<&str>) -> Order {
     Order::Answer { key: "0".into(), ask: Box::new(Ask::Plan { plan: None, input: Value::Null }), answer }
 }
 
-// Issue 15, item 31: it was dropped, and whoever had given it was told nothing.
+// It was dropped, and whoever had given it was told nothing.
 #[test]
 fn a_reason_that_the_agent_is_not_given_is_said_to_be_unsaid() {
     for (reason, said_so) in [(Some("use the harbour's own tool"), true), (Some(" "), false), (None, false)] {

@@ -312,7 +312,6 @@ fn a_pipe_among_the_files_holds_nobody_up() {
     assert!(!read(&home, SESSION).unwrap().is_empty());
 }
 
-// issue 15, item 32
 #[test]
 fn a_conversation_that_a_living_process_has_open_is_told_with_it() {
     let folder = tempfile::tempdir().unwrap();

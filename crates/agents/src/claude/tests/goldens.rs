@@ -105,7 +105,7 @@ fn a_success_that_is_an_error_is_an_error_of_its_kind() {
     }
 }
 
-// issue 15, item 31: too many requests ended as an unknown error without a way out.
+// Too many requests ended as an unknown error without a way out.
 #[test]
 fn too_many_requests_are_told_as_such_by_an_old_version() {
     let player = Player::play(OLD_PIPES, "k-e429-exhausted");
@@ -114,7 +114,7 @@ fn too_many_requests_are_told_as_such_by_an_old_version() {
     assert!(error.way_out.is_some());
 }
 
-// issue 15, item 31: each prompt was told again as a notice.
+// Each prompt was told again as a notice.
 #[test]
 fn the_echo_of_a_prompt_is_no_notice_even_where_it_is_not_marked() {
     let player = Player::play(OLDEST, "a-echo-without-a-mark");

@@ -149,7 +149,7 @@ async fn prompts_subagents_hooks_and_servers_go_over_the_line_and_never_onto_it(
         "system_prompt": {"how": "replace", "text": "be brief"},
         "subagents": {"helper": {"description": "helps", "prompt": "you help", "tools": ["Read"], "model": "haiku"}},
         "hooks": [{"event": "PreToolUse", "matcher": "Bash", "timeout_seconds": 5}, {"event": "Stop"}, {"event": "Stop"}],
-        // issue 15, item 6: none of them may stand on the command line, wherever it holds a secret.
+        // None of them may stand on the command line, wherever it holds a secret.
         "mcp_servers": {"secret": {"command": "run", "env": {"TOKEN": "hunter2"}}, "mine": {"type": "sdk"},
             "list": {"command": "run", "env": [{"name": "TOKEN", "value": "hunter2"}]},
             "web": {"url": "https://u:hunter2@h.example/", "http_headers": {"X": "hunter2"}}, "plain": {"command": "run"}},

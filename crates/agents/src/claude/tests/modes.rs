@@ -1,4 +1,4 @@
-//! The mode that a session begins in. issue 15, item 26: 2.1.290 and 2.1.300 ran commands unasked.
+//! The mode that a session begins in. 2.1.290 and 2.1.300 ran commands unasked.
 
 use portolan_core::{
     Event,

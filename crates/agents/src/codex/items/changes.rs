@@ -56,7 +56,6 @@ fn whole(content: &str, sign: char) -> String {
 mod tests {
     use super::*;
 
-    // Issue 15, item 3.
     #[test]
     fn what_a_diff_leaves_out_stands_in_the_input() {
         let told = json!([

@@ -131,7 +131,7 @@ fn a_command_that_outlives_its_turn_becomes_a_task_and_ends_as_one() {
     assert_eq!(statuses, [TaskStatus::Running, TaskStatus::Completed]);
 }
 
-// issue 15, item 31: 0.144.6 tells the end of a command after that of its turn.
+// 0.144.6 tells the end of a command after that of its turn.
 #[test]
 fn a_command_that_has_ended_is_not_shown_as_going_on_where_its_end_is_told_late() {
     let player = Player::play_lines(&recording_of("0.144.6", "exec_late"));

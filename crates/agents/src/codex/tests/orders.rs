@@ -191,7 +191,6 @@ fn in_another_mode_than_was_asked_for_nothing_begins_and_that_one_is_not_told() 
     assert!(out.reports.contains(&Report::Ready));
 }
 
-// issue 15, item 26
 #[test]
 fn a_session_that_names_no_mode_begins_in_one_in_which_codex_asks() {
     for (policy, sandbox, expected) in [

@@ -1,9 +1,12 @@
 //! Admission: may this command be taken in, as things stand? Pure; a refusal changes nothing.
 
-use super::{Machine, QUEUED_PROMPTS, Running};
+use super::{Machine, QUEUED_PROMPTS, memory::Running};
 use crate::{
-    Action, Capabilities, Generation, Refusal, RefusalCode, RequestId, command::Stage, event::Content,
-    request::Answer, session::state::State,
+    Action, Capabilities, Generation, Refusal, RefusalCode, RequestId,
+    command::{ActionName, Stage},
+    event::Content,
+    request::Answer,
+    session::state::State,
 };
 
 impl Machine {
@@ -15,7 +18,7 @@ impl Machine {
         let can = &state.capabilities;
         let agent = state.summary.agent.as_str();
         let running = || {
-            if matches!(self.running, Running::Ready) {
+            if matches!(self.memory.running, Running::Ready) {
                 Ok(())
             } else {
                 refuse(RefusalCode::NotRunning, "the agent is not running; `portolan resume` starts it again")
@@ -26,7 +29,7 @@ impl Machine {
                 crate::prompt::check(content)?;
                 let picture = content.iter().any(|piece| matches!(piece, Content::Image { .. }));
                 Capabilities::require(
-                    !picture || can.image_input || self.running == Running::No,
+                    !picture || can.image_input || self.memory.running == Running::No,
                     agent,
                     "take pictures",
                 )?;
@@ -38,9 +41,11 @@ impl Machine {
             Action::Answer { request, digest, answer } => {
                 admit_answer(state, *request, digest.as_deref(), answer)
             }
-            Action::Interrupt => {
-                Capabilities::require(can.interrupt || self.running == Running::No, agent, "be interrupted")
-            }
+            Action::Interrupt => Capabilities::require(
+                can.interrupt || self.memory.running == Running::No,
+                agent,
+                "be interrupted",
+            ),
             Action::Resume => self.can_start(state),
             Action::Rename { title }
                 if title.trim().is_empty() || title.chars().count() > crate::spec::MAX_NAME =>
@@ -78,7 +83,7 @@ impl Machine {
                     );
                 }
                 Capabilities::require(
-                    can.environment || self.running == Running::No,
+                    can.environment || self.memory.running == Running::No,
                     agent,
                     "change its environment while it runs",
                 )
@@ -123,7 +128,8 @@ impl Machine {
                 }
             }
             Action::Steer { prompt } => {
-                let open = state.commands.iter().find(|open| open.seq == *prompt && open.name == "prompt");
+                let open =
+                    state.commands.iter().find(|open| open.seq == *prompt && open.name == ActionName::Prompt);
                 match open {
                     Some(open) if open.is_queued_prompt() => {}
                     Some(open) if matches!(open.stage, Stage::Uncertain { .. }) => {

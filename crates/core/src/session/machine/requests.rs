@@ -61,7 +61,7 @@ impl Machine {
         let outcome =
             if by == Actor::Deadline { Outcome::Expired } else { Outcome::Answered { answer: shown, by } };
         let Some(key) = self.close_request(book, now, request, outcome) else { return };
-        self.tell(book, ticket, Order::Answer { key, ask: Box::new(ask), answer });
+        self.tell(book, ticket, Order::Answer { key, ask: Box::new(ask), answer }, None);
     }
 
     /// Closes an open request for everybody; gives the agent's key of it.
@@ -75,7 +75,7 @@ impl Machine {
         if book.state().requests.iter().any(|open| open.request == request) {
             book.append(now, None, Event::RequestClosed { request, outcome });
         }
-        self.keys.remove(&request)
+        self.memory.keys.remove(&request)
     }
 
     /// Denies what has waited for too long.
@@ -95,7 +95,7 @@ impl Machine {
 
     pub(super) fn open_request(&mut self, book: &mut Book<State>, now: Millis, opened: Opened) {
         let Opened { key, ask, parent, tool, raw } = opened;
-        if self.keys.values().any(|open| *open == key) {
+        if self.memory.keys.values().any(|open| *open == key) {
             return;
         }
         let seq = book.head().next();
@@ -111,8 +111,8 @@ impl Machine {
             opened_at: now,
             deadline,
         };
-        let too_many = self.keys.len() >= OPEN_REQUESTS;
-        self.keys.insert(request, key);
+        let too_many = self.memory.keys.len() >= OPEN_REQUESTS;
+        self.memory.keys.insert(request, key);
         book.append_raw(now, None, Event::RequestOpened { request: Box::new(opened) }, raw);
         let by_rule = match &ask {
             Ask::Permission { tool_name, .. } if book.state().rules.contains(tool_name) => {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Machine, Running};
+use serde::{Deserialize, Serialize};
+
+use super::{Machine, memory::Running};
 use crate::{
     Refusal,
     command::CommandKey,
@@ -10,7 +12,8 @@ use crate::{
 };
 
 /// Why an agent with nothing to do is ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Rest {
     /// It had nothing to do for so long.
     Idle(Duration),
@@ -50,7 +53,7 @@ impl Machine {
     pub fn send_parked(&mut self, state: &State, key: Option<&CommandKey>) -> Result<(), Refusal> {
         let is_meant = |open: &OpenCommand| key.is_none_or(|key| open.key == *key);
         let waits = state.commands.iter().any(|open| open.is_queued_prompt() && is_meant(open));
-        let parked = waits && self.running == Running::No && !self.shutting_down;
+        let parked = waits && self.memory.running == Running::No && !self.shutting_down;
         if parked && !state.stopped && state.summary.status != Status::Error {
             self.can_start(state)?;
             self.start_agent();
@@ -61,10 +64,10 @@ impl Machine {
     /// The agent runs and has nothing to do, and to end it costs nothing but the time of the next start.
     pub fn may_rest(&self, state: &State) -> bool {
         let can_go_on = state.summary.agent_session.is_some() || state.summary.turns == 0;
-        self.running == Running::Ready
+        self.memory.running == Running::Ready
             && state.turn.is_none()
             && self.outbox.is_empty()
-            && !self.unkept
+            && !self.memory.unkept
             && state.capabilities.reliable_resume
             && can_go_on
             && has_nothing_to_do(state)
@@ -73,7 +76,7 @@ impl Machine {
     /// Ends the agent; the next prompt starts it again.
     pub fn put_to_rest(&mut self, state: &State, rest: Rest) {
         if self.may_rest(state) {
-            self.rest = Some(rest);
+            self.memory.rest = Some(rest);
             self.stop_agent();
         }
     }

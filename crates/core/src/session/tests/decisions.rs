@@ -409,6 +409,7 @@ fn the_text_of_an_item_that_was_cut_off_is_kept() {
 fn an_archived_session_keeps_no_process() {
     let mut world = ready();
     world.send(1, Action::Archive { archived: true }).unwrap();
+    world.commit();
     assert!(!world.machine.is_running());
     assert_eq!(world.book.state().commands, []);
     assert!(world.book.state().summary.archived);
@@ -522,7 +523,7 @@ fn a_finished_text_that_is_not_what_streamed_is_kept_whole() {
     assert!(messages(&world).last().unwrap().1 == other);
 }
 
-// issue 15, item 29: what streamed past 1 MiB was kept as messages beside the result.
+// What streamed past 1 MiB was kept as messages beside the result.
 #[test]
 fn output_without_end_belongs_to_its_tool_and_is_closed_by_its_result_or_with_its_turn() {
     use super::super::parts::PART_BYTES;
@@ -556,7 +557,7 @@ fn output_without_end_belongs_to_its_tool_and_is_closed_by_its_result_or_with_it
     assert!(results[1].1.starts_with('ä'), "what there was of it is kept");
 }
 
-// issue 15, item 29: after a crash the output stood in a message beside an empty result.
+// After a crash the output stood in a message beside an empty result.
 #[test]
 fn output_that_a_crash_left_open_is_its_tools_result() {
     let mut world = ready();
@@ -640,7 +641,6 @@ fn servers_set_with_keep_stand_beside_those_set_before() {
     );
 }
 
-// issue 15, item 14
 #[test]
 fn a_prompt_that_comes_while_the_agent_is_being_ended_starts_it_again() {
     let mut world = ready();
@@ -652,8 +652,8 @@ fn a_prompt_that_comes_while_the_agent_is_being_ended_starts_it_again() {
     };
     at_once("a", Action::Stop);
     at_once("b", prompt("wait"));
-    // It ends, and is wanted again.
-    world.settle();
+    // It ends once the stop is committed, and is wanted again.
+    world.commit();
     world.settle();
     assert_eq!(world.started, 2);
     world.report(Report::Ready);
@@ -661,16 +661,19 @@ fn a_prompt_that_comes_while_the_agent_is_being_ended_starts_it_again() {
     assert_eq!(world.prompts_told().into_values().collect::<Vec<_>>(), [1]);
 }
 
-// issue 15, item 20
 #[test]
 fn what_was_set_while_an_agent_ran_is_set_again_in_its_next_start() {
     let mut world = ready();
     let thinking = Event::SettingChanged { setting: crate::event::Setting::Thinking { tokens: Some(2000) } };
     world.report(Report::Event { event: thinking, raw: None });
     world.send(1, Action::Stop).unwrap();
+    world.commit();
     world.send(1, Action::Resume).unwrap();
     world.report(Report::Ready);
     world.commit();
-    let again = Instruction { ticket: Ticket(0), order: Order::SetThinking(Some(2000)) };
-    assert_eq!(world.told.last(), Some(&(2, again)));
+    let (generation, again) = world.told.last().unwrap();
+    assert_eq!((*generation, &again.order), (2, &Order::SetThinking(Some(2000))));
+    let answered = world.book.head();
+    world.report(Report::Consumed { ticket: again.ticket, result: None });
+    assert_eq!(world.book.head(), answered, "no command waits for this");
 }

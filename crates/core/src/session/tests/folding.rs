@@ -111,7 +111,6 @@ fn every_message_of_the_agent_moves_the_time_of_last_activity() {
     assert_eq!(summary.created_at, Millis(1_000));
 }
 
-// Issue 15, item 16.
 #[test]
 fn what_settles_a_session_after_a_crash_is_no_activity_of_it() {
     let mut world = ready();
@@ -213,7 +212,7 @@ fn very_many_open_calls_and_subagents_cost_no_more_each_than_a_few() {
     assert!(began.elapsed() < std::time::Duration::from_mins(1), "{:?}", began.elapsed());
 }
 
-// Issue 15, item 27: whether an agent has forgotten a conversation is known by what the log has of it.
+// Whether an agent has forgotten a conversation is known by what the log has of it.
 #[test]
 fn prompts_that_were_answered_are_counted_until_the_agent_forgets_them() {
     let mut state = State::new(SESSION, SessionSpec::default(), Millis(0));

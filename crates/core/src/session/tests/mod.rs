@@ -11,8 +11,9 @@ mod properties;
 use std::collections::BTreeMap;
 
 use super::{
-    machine::{Machine, Policy, Want},
-    state::{State, Status},
+    machine::{Machine, Policy, Unsettled, Want, memory::MEMORIES, told::INSTRUCTIONS},
+    settle::reopened,
+    state::{self, State, Status},
 };
 use crate::{
     Action, Actor, Capabilities, CommandId, Event, LogId, Millis, RefusalCode, RequestId, Seq, SessionId,
@@ -34,7 +35,18 @@ struct World {
     /// Appended, not yet committed.
     fresh: Vec<Stored>,
     committed: Vec<Stored>,
+    /// The highest number that is committed.
+    visible: Seq,
+    /// Changes of records that are not committed, and the records.
+    fresh_records: Vec<Op>,
+    records: BTreeMap<(&'static str, String), bytes::Bytes>,
+    /// The items that were open at the last commit.
     chunks: Vec<OpenItem>,
+    /// Everything that this start of the agent has reported, and how many of its reports the last commit holds.
+    reports: Vec<Report>,
+    recorded: (u32, usize),
+    /// Nothing but reports came since the last commit.
+    only_reports: bool,
     /// What the agent was told, by its generation.
     told: Vec<(u32, Instruction)>,
     started: u32,
@@ -74,7 +86,13 @@ impl World {
             now,
             fresh: Vec::new(),
             committed: Vec::new(),
+            visible: Seq::ZERO,
+            fresh_records: Vec::new(),
+            records: BTreeMap::new(),
             chunks: Vec::new(),
+            reports: Vec::new(),
+            recorded: (0, 0),
+            only_reports: false,
             told: Vec::new(),
             started: 0,
             next_key: 0,
@@ -89,48 +107,126 @@ impl World {
 
     /// Does what the task does after each step, without committing.
     fn settle(&mut self) {
-        for want in self.machine.take_wants() {
+        for want in self.machine.take_wants(self.visible) {
             match want {
                 Want::Start { .. } => {
+                    self.reports.clear();
                     self.started = self.machine.starting(&mut self.book, self.now, capabilities(), None).0;
                     let info = crate::event::AgentInfo {
                         agent_session: Some("agent-1".into()),
                         ..crate::event::AgentInfo::default()
                     };
                     let event = Event::AgentInfo { info: Box::new(info) };
-                    self.machine.report(&mut self.book, self.now, Report::Event { event, raw: None });
+                    self.take(Report::Event { event, raw: None });
                 }
                 Want::Stop => self.exit(ExitReason::Stopped),
             }
         }
+        self.machine.note_memory(&mut self.book);
         for op in self.book.take_ops() {
-            if let Op::Append { seq, frame, .. } = op {
-                self.fresh.push(Stored { seq, frame });
+            match op {
+                Op::Append { seq, frame, .. } => self.fresh.push(Stored { seq, frame }),
+                op @ (Op::Put { .. } | Op::Remove { .. }) => self.fresh_records.push(op),
+                _ => {}
             }
         }
     }
 
-    /// The store commits, and the agent is told what waited for that.
-    fn commit(&mut self) {
+    /// The store commits everything so far, as a task passes it on: what is open of items is written first.
+    fn commit_only(&mut self) {
         self.settle();
         self.committed.append(&mut self.fresh);
         self.learned.append(&mut self.learning);
-        let visible = self.book.head();
-        while let Some(instruction) = self.machine.next_instruction(visible) {
+        for op in self.fresh_records.drain(..) {
+            match op {
+                Op::Put { collection, key, value } => drop(self.records.insert((collection, key), value)),
+                Op::Remove { collection, key } => drop(self.records.remove(&(collection, key))),
+                _ => {}
+            }
+        }
+        self.chunks = self.book.state().items.iter().map(stored_item).collect();
+        self.recorded = (self.started, self.reports.len());
+        self.visible = self.book.head();
+        self.only_reports = true;
+    }
+
+    /// The store commits, and the agent is told what waited for that.
+    fn commit(&mut self) {
+        self.commit_only();
+        // A stop that is committed is carried out.
+        self.commit_only();
+        while let Some(instruction) = self.machine.next_instruction(self.visible) {
             self.told.push((self.started, instruction));
         }
+    }
+
+    /// What the agent reports is kept until a commit holds it.
+    fn take(&mut self, report: Report) {
+        self.reports.push(report.clone());
+        self.machine.report(&mut self.book, self.now, report);
     }
 
     /// The daemon is killed and comes back: what was not committed is gone.
     fn crash(&mut self) {
         self.settle();
+        let unsettled = self.lose();
         let skipped = Seq(self.book.head().0 + 4096);
-        self.fresh.clear();
-        self.learning.clear();
         self.book = Book::new(LogId::Session(SESSION), skipped, self.folded());
         self.machine = Machine::new(policy());
-        self.machine.recover(&mut self.book, self.now, &std::mem::take(&mut self.chunks));
+        let open_items = std::mem::take(&mut self.chunks);
+        self.machine.recover(&mut self.book, self.now, &open_items, &unsettled);
         self.commit();
+        assert!(self.records.is_empty(), "{:?} is left of an agent that has ended", self.records);
+    }
+
+    /// The daemon is killed and comes back beside the agent, which still runs and gives the reports that no commit holds again.
+    fn rejoin(&mut self) {
+        self.settle();
+        let before = self.only_reports.then(|| self.at_work());
+        let state = self.folded();
+        let memory = self.records.get(&(MEMORIES, SESSION.to_string())).cloned();
+        let known = state.summary.is_live() && self.recorded.0 == self.started;
+        let (true, Some(memory)) = (known, memory) else { return self.crash() };
+        let unsettled = self.lose();
+        let skipped = Seq(self.book.head().0 + 4096);
+        let state = State { items: reopened(&self.chunks, skipped), ..state };
+        let taken = self.told.iter().filter(|(generation, _)| *generation == self.started);
+        let taken = taken.map(|(_, instruction)| instruction.ticket).collect();
+        self.machine = Machine::new(policy());
+        self.machine.restore(&state, serde_json::from_slice(&memory).expect("our own"), unsettled, &taken);
+        self.book = Book::new(LogId::Session(SESSION), skipped, state);
+        for report in self.reports.split_off(self.recorded.1) {
+            self.take(report);
+        }
+        self.settle();
+        if let Some(before) = before {
+            assert_eq!(before, self.at_work(), "what the agent works at is what it was before the kill");
+        }
+    }
+
+    /// What was not committed is gone. Gives what the agent was told and has not settled.
+    fn lose(&mut self) -> Vec<Unsettled> {
+        self.fresh.clear();
+        self.fresh_records.clear();
+        self.learning.clear();
+        let told = self.records.iter().filter(|((collection, _), _)| *collection == INSTRUCTIONS);
+        let told = told.map(|((_, key), value)| (key.clone(), value.clone())).collect();
+        Unsettled::of(SESSION, told).expect("our own")
+    }
+
+    /// Everything that the agent works at, without numbers: those are given anew.
+    fn at_work(&self) -> String {
+        let state = self.book.state();
+        let items: Vec<_> = state.items.iter().map(|open| (&open.item, open.kind, &open.text)).collect();
+        let requests: Vec<_> = state.requests.iter().map(|open| &open.ask).collect();
+        let commands: Vec<_> = state.commands.iter().map(|open| (open.seq, &open.stage)).collect();
+        let turn = state.turn.as_ref().map(|turn| (turn.turn, turn.origin));
+        let tools: Vec<_> = state.tools.iter().collect();
+        let subagents: Vec<_> = state.subagents.iter().collect();
+        format!(
+            "{:?} {turn:?} {items:?} {requests:?} {commands:?} {tools:?} {subagents:?} {:?}",
+            state.summary.status, state.tasks
+        )
     }
 
     fn folded(&self) -> State {
@@ -161,6 +257,7 @@ impl World {
             _ => None,
         };
         let command = Command { key: CommandKey { token, id }, by, action };
+        self.only_reports = false;
         let result = self.machine.command(&mut self.book, self.now, command);
         if let (Some(request), Err(refusal)) = (asked, &result)
             && let Some(outcome) = refusal.outcome.as_deref()
@@ -172,14 +269,14 @@ impl World {
     }
 
     fn report(&mut self, report: Report) {
-        self.machine.report(&mut self.book, self.now, report);
+        self.take(report);
         self.settle();
     }
 
     fn exit(&mut self, reason: ExitReason) {
         let exit =
             Exit { reason, code: Some(1), signal: None, message: "it ended".into(), stderr: String::new() };
-        self.machine.report(&mut self.book, self.now, Report::Exited(exit));
+        self.take(Report::Exited(exit));
     }
 
     fn ask(&mut self, tool: &str) -> RequestId {
@@ -229,6 +326,18 @@ impl World {
         }
         count
     }
+}
+
+/// An open item as the store keeps it.
+fn stored_item(open: &state::OpenItem) -> OpenItem {
+    let event = Event::ItemStarted {
+        item: open.item.clone(),
+        kind: open.kind,
+        message: open.message.clone(),
+        parent: open.parent.clone(),
+    };
+    let entry = crate::Entry::new(LogId::Session(SESSION), open.started, Millis(0), None, event);
+    OpenItem { item: open.item.clone(), started: entry.frame().clone(), text: open.text.clone() }
 }
 
 fn ready() -> World {

@@ -40,7 +40,9 @@ enum Step {
     LinkRestored,
     Time(u16),
     Commit,
+    CommitOnly,
     Crash,
+    Rejoin,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -76,7 +78,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::LinkRestored),
         1 => any::<u16>().prop_map(Step::Time),
         8 => Just(Step::Commit),
+        2 => Just(Step::CommitOnly),
         1 => Just(Step::Crash),
+        3 => Just(Step::Rejoin),
     ]
 }
 
@@ -142,7 +146,9 @@ impl World {
             _ if !self.machine.is_running() => match step {
                 Step::Time(seconds) => self.pass(seconds),
                 Step::Commit => self.commit(),
+                Step::CommitOnly => self.commit_only(),
                 Step::Crash => self.crash(),
+                Step::Rejoin => self.rejoin(),
                 _ => {}
             },
             Step::Ready => self.report(Report::Ready),
@@ -204,12 +210,15 @@ impl World {
             Step::LinkRestored => self.report(Report::LinkRestored),
             Step::Time(seconds) => self.pass(seconds),
             Step::Commit => self.commit(),
+            Step::CommitOnly => self.commit_only(),
             Step::Crash => self.crash(),
+            Step::Rejoin => self.rejoin(),
         }
     }
 
     fn pass(&mut self, seconds: u16) {
         self.now = Millis(self.now.0 + i64::from(seconds % 100) * 1000);
+        self.only_reports = false;
         self.machine.expire(&mut self.book, self.now);
         self.settle();
     }
@@ -270,6 +279,7 @@ impl World {
         assert_eq!(open, opened.difference(&closed).copied().collect(), "the state knows what waits");
         assert_eq!(self.book.state().summary.queued as usize, queued.len(), "the state counts who waits");
         if !self.machine.is_running() {
+            assert!(self.records.is_empty(), "{:?} is left of an agent that has ended", self.records);
             assert_eq!(self.open(), [], "nothing waits for an agent that is gone");
             assert!(self.book.state().turn.is_none() && self.book.state().items.is_empty());
             for open in &self.book.state().commands {

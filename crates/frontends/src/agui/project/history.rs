@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use portolan_core::{Action, Actor, Event, Seq, session::state::State};
+use portolan_core::{Action, Actor, Event, Seq, command::ActionName, session::state::State};
 
 use super::{
     PageNames,
@@ -32,7 +32,7 @@ pub(super) struct PromptIds(HashMap<Seq, String>);
 impl PromptIds {
     pub(super) fn of(state: &State) -> Self {
         let mut ids = Self::default();
-        for open in state.commands.iter().filter(|open| open.name == "prompt") {
+        for open in state.commands.iter().filter(|open| open.name == ActionName::Prompt) {
             ids.keep(open.seq, Some(&open.by), open.key.id.as_str());
         }
         ids

@@ -22,7 +22,7 @@ use crate::agui::{
 };
 use portolan_core::{
     Action, Capabilities, CommandId, Event, Generation, Refusal, RefusalCode, RequestId, Seq, SessionId,
-    command::{CommandKey, Stage},
+    command::{ActionName, CommandKey, Stage},
     log::delivery::{Delivery, Mode, Start},
     registry::SessionReader,
     session::state::{OpenCommand, State, Status},
@@ -413,7 +413,7 @@ fn actions(offered: Vec<OfferedTool>) -> Vec<PageAction> {
 /// Prompts that are on their way, or wait for it.
 pub(super) fn open_prompts(state: &State) -> HashSet<Seq> {
     let underway = |stage: &Stage| matches!(stage, Stage::Accepted | Stage::Sending | Stage::Delivered);
-    let open = state.commands.iter().filter(|open| open.name == "prompt" && underway(&open.stage));
+    let open = state.commands.iter().filter(|open| open.name == ActionName::Prompt && underway(&open.stage));
     open.map(|open| open.seq).collect()
 }
 

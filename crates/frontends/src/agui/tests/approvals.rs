@@ -99,7 +99,6 @@ async fn a_question_a_plan_and_a_form_are_asked_and_answered_the_same_way() {
     }
 }
 
-// Issue 15, item 4.
 #[tokio::test]
 async fn the_answer_to_a_plan_names_no_mode_that_may_ask_nobody() {
     let stand = Stand::new().await;
@@ -305,7 +304,7 @@ async fn a_request_that_does_not_wait_is_not_answered() {
     let path = format!("/api/sessions/{session}/tool-approval");
     let later: u64 = asked["requestId"].as_str().unwrap().parse::<u64>().unwrap() + 3;
     let body = json!({"requestId": later, "behavior": "allow"});
-    // Apps name requests as they like; a name that is none of ours is one of nothing that waits (issue 15, item 21).
+    // Apps name requests as they like; a name that is none of ours is one of nothing that waits.
     let names = [json!(later), json!(later.to_string()), json!("toolu_1"), json!(-1)];
     for name in names {
         let body = json!({"requestId": name, "behavior": "allow"});
@@ -340,7 +339,6 @@ fn an_answer_is_made_only_for_what_is_known_to_wait() {
     );
 }
 
-// Issue 15, item 21.
 #[tokio::test]
 async fn an_answer_to_what_was_never_asked_ends_with_an_error_that_says_so() {
     let stand = Stand::new().await;
@@ -365,7 +363,6 @@ async fn an_answer_to_what_was_never_asked_ends_with_an_error_that_says_so() {
     }
 }
 
-// Issue 15, item 21.
 #[tokio::test]
 async fn how_it_was_answered_is_told_as_it_was() {
     let hook = json!({"kind": "hook", "event": "PreToolUse", "input": {}});

@@ -125,7 +125,6 @@ async fn a_token_comes_by_header_or_by_the_page_s_cookie_and_key() {
     open.close().await;
 }
 
-// Issue 15, item 1.
 #[tokio::test]
 async fn a_revoked_token_runs_nothing_by_a_request_that_waited_and_its_streams_say_why() {
     let open = Open::new().await;
@@ -199,7 +198,6 @@ async fn a_body_beyond_the_limit_is_refused() {
     open.close().await;
 }
 
-// Issue 15, item 21.
 #[tokio::test]
 async fn whoever_refuses_the_answer_is_what_the_docs_say_and_tells_the_narrowest_way_out() {
     let open = Open::new().await;

@@ -202,7 +202,6 @@ async fn a_run_while_another_runs_waits_and_tells_only_its_own() {
     assert_eq!(texts(&shown(&[&second])), [("assistant", "you said: two")]);
 }
 
-// Issue 15, item 21.
 #[tokio::test]
 async fn a_run_that_waits_within_the_agent_gets_the_figures_of_its_own_turn() {
     let stand = Stand::new().await;

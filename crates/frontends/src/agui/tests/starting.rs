@@ -1,5 +1,5 @@
 //! Messages that come while the agent is not there yet: they are in the log at once, so that neither a reload nor a restart
-//! loses them. Issue 15, item 18.
+//! loses them.
 
 use super::*;
 use crate::agui::OnClose;
@@ -14,7 +14,6 @@ async fn posted(stand: &Stand, client: &Client, words: &str) -> (Answer, Session
 
 const SAID: [(&str, &str); 2] = [("user", "hello"), ("assistant", "you said: hello")];
 
-// Issue 15, item 18.
 #[tokio::test]
 async fn what_was_posted_while_the_agent_starts_is_said_once_and_shown_though_its_client_left() {
     for (is_page, connects_while_it_starts) in [(false, true), (false, false), (true, true), (true, false)] {
@@ -46,7 +45,7 @@ async fn what_was_posted_while_the_agent_starts_is_said_once_and_shown_though_it
     }
 }
 
-// Issue 15, item 18: the session is there before its first message is in it.
+// The session is there before its first message is in it.
 #[tokio::test]
 async fn whoever_connects_while_a_thread_is_made_is_shown_what_is_said_on_it_first() {
     let stand = Stand::new().await;

@@ -126,7 +126,7 @@ impl Hub {
         let Err(refusal) = self.registry().submit(who, session, CommandId::random(), action).await else {
             return;
         };
-        tracing::debug!(%session, name, %refusal, "a device's command was refused");
+        tracing::debug!(%session, %name, %refusal, "a device's command was refused");
         if refusal.code == RefusalCode::AlreadyClosed {
             // Someone was faster; the next status shows it.
             return;

@@ -54,7 +54,7 @@ async fn auto_edit_approves_edits_at_once_and_a_shell_command_never() {
     device.until(slot, |status| status["promptToolType"] == "Edit").await;
 }
 
-// Issue 15, item 5: auto-edit approved a write through a link out of the folder, to a hook of Git and to settings of the
+// Auto-edit approved a write through a link out of the folder, to a hook of Git and to settings of the
 // agent.
 // covers: 000-045
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_config_without_auto_edit_changes_nothing() {
     assert_eq!(switches(&stand).await, before);
 }
 
-// Issue 15, item 22: a change sent each slot twice.
+// A change sent each slot twice.
 #[tokio::test]
 async fn a_change_of_auto_edit_sends_each_slot_once() {
     let stand = Stand::new().await;

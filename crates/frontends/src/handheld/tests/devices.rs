@@ -172,7 +172,6 @@ async fn a_page_in_a_browser_gets_nowhere_from_an_allowed_address_either() {
     handheld.closed().await;
 }
 
-// Issue 15, item 1.
 #[tokio::test]
 async fn what_a_device_says_as_it_is_put_out_is_not_done() {
     let stand = Stand::new().await;
@@ -197,7 +196,7 @@ async fn what_a_device_says_as_it_is_put_out_is_not_done() {
     handheld.closed().await;
 }
 
-// Issue 15, item 1: what takes effect at once, without another look at who asks for it.
+// What takes effect at once, without another look at who asks for it.
 #[tokio::test]
 async fn nobody_hears_of_a_press_of_a_device_as_it_is_put_out() {
     let stand = Stand::new().await;

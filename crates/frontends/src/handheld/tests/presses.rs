@@ -110,7 +110,7 @@ async fn an_answer_to_a_question_that_another_device_has_answered_is_not_taken_f
     assert_eq!(one.slots[slot]["promptToolType"], "Question 2/3");
 }
 
-// Issue 15, item 22: questions 2 and 3 showed the text of question 1.
+// Questions 2 and 3 showed the text of question 1.
 #[tokio::test(start_paused = true)]
 async fn each_question_of_several_is_told_by_its_own_words() {
     let stand = Stand::new().await;
@@ -124,7 +124,7 @@ async fn each_question_of_several_is_told_by_its_own_words() {
     }
 }
 
-// Issue 15, item 22: a button that was pressed too early did nothing, and nobody was told.
+// A button that was pressed too early did nothing, and nobody was told.
 #[tokio::test(start_paused = true)]
 async fn a_button_that_is_pressed_too_early_says_so() {
     let stand = Stand::new().await;
@@ -205,7 +205,7 @@ async fn without_an_agent_an_answer_is_refused_with_the_reason_and_a_prompt_star
     assert!(after.generation > before.generation, "a prompt starts it again");
 }
 
-// Issue 15, item 22: the app's old server takes JSON in either kind of frame.
+// The app's old server takes JSON in either kind of frame.
 #[tokio::test]
 async fn json_in_a_binary_frame_is_read_as_in_a_text_frame() {
     let stand = Stand::new().await;
@@ -243,7 +243,7 @@ async fn the_name_of_a_session_that_has_left_reaches_no_slot() {
 async fn told(stand: &Stand, session: SessionId) -> Vec<String> {
     let entries = stand.registry.history(&owner(), session, Seq::ZERO, None, 1000).await.unwrap();
     let commands = entries.iter().filter_map(|entry| match entry.decode::<Event>().unwrap().event {
-        Event::CommandAccepted { action, .. } => Some(action.name().to_owned()),
+        Event::CommandAccepted { action, .. } => Some(action.name().to_string()),
         _ => None,
     });
     commands.collect()

@@ -117,7 +117,7 @@ impl Agent for Obedient {
                 Exit { reason, code: Some(1), signal: None, message: message.into(), stderr: String::new() };
             let _ = done.send(Report::Exited(exit)).await;
         });
-        AgentLink { instructions, reports, stop, kill }
+        AgentLink { instructions, reports, stop, kill, recorded: None }
     }
 }
 

@@ -346,7 +346,7 @@ fn auto_edit_hides_what_it_answers_and_shows_what_it_could_not() {
     assert_eq!(told(off), "");
 }
 
-// Issue 15, item 22: once a tool had ended, the words of an earlier turn were shown.
+// Once a tool had ended, the words of an earlier turn were shown.
 #[test]
 fn no_turn_shows_the_words_of_an_earlier_one() {
     let mut played = Played::ready();
@@ -410,7 +410,6 @@ fn what_only_this_devices_user_must_know_lasts_until_something_happens() {
     assert_eq!(played.shows().1, "Processing prompt...");
 }
 
-// issue 15, item 15
 #[test]
 fn an_agent_that_begins_with_an_empty_conversation_says_so_until_it_does_something() {
     let mut played = Played::ready();
@@ -428,7 +427,6 @@ fn an_agent_that_begins_with_an_empty_conversation_says_so_until_it_does_somethi
     assert_eq!(played.shows(), (SlotState::Working, "Second.".into()));
 }
 
-// issue 15, item 20
 #[test]
 fn a_session_whose_agent_is_asleep_keeps_its_slot_and_what_it_said_last() {
     let mut played = Played::ready();

@@ -207,7 +207,6 @@ mod tests {
 
     use super::*;
 
-    // Issue 15, item 3.
     #[test]
     fn a_change_that_the_input_does_not_hold_is_told_beside_it() {
         let change = FileChange::new("/a", ChangeKind::Modify, "@@ -1 +1,2 @@\n-x\n+one\n+two\n");

@@ -99,7 +99,7 @@ async fn an_input_after_the_end_of_the_agents_process_goes_on_with_the_conversat
     }
 }
 
-// Issue 15, item 23: the CLI takes back what it waits for while it is ended, and that was told as its own will.
+// The CLI takes back what it waits for while it is ended, and that was told as its own will.
 #[tokio::test]
 async fn a_kill_is_told_as_a_kill_and_not_as_the_agents_own_will() {
     let (stand, mut client) = stand().await;

@@ -119,7 +119,6 @@ async fn a_token_comes_by_header_by_sub_protocol_or_by_the_first_message() {
     open.close().await;
 }
 
-// Issue 15, item 1.
 #[tokio::test]
 async fn a_secret_that_is_replaced_ends_its_connections_with_the_reason_however_it_was_shown() {
     let open = Open::new(Anonymous::Refused).await;

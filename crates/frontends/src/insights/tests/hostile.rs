@@ -46,7 +46,6 @@ async fn nonsense_is_answered_by_the_protocols_own_errors_and_the_connection_goe
     assert!(heard.iter().all(|message| message["type"] != "error"), "{heard:?}");
 }
 
-// Issue 15, item 10.
 #[tokio::test]
 async fn messages_that_cannot_be_read_take_their_share_of_the_rate() {
     let slow = |door: &mut DoorSettings| {

@@ -252,7 +252,7 @@ fn a_task_runs_in_the_order_of_the_protocol() {
     assert_eq!(scene.outline(), expected);
 }
 
-// Issue 15, item 23: of a subagent in the background the log has a sum alone, and the client was told nothing.
+// Of a subagent in the background the log has a sum alone, and the client was told nothing.
 #[test]
 fn what_a_subagent_used_is_everything_that_the_log_has_of_it() {
     let used = |requests: &[TokenUsage], sum: Option<u64>| {
@@ -489,7 +489,7 @@ fn what_an_agent_waits_for_is_asked_and_closed_for_everybody() {
     assert_eq!(scene.all("question.resolved"), [closed("9.1"), closed("9.2")]);
 }
 
-// Issue 15, item 3: as Codex asks, which tells what it would change nowhere else.
+// As Codex asks, which tells what it would change nowhere else.
 #[test]
 fn a_permission_tells_the_changes_that_its_input_does_not_hold() {
     let change = FileChange::new("/a", ChangeKind::Modify, "@@ -1 +1 @@\n-x\n+one\n");
@@ -721,7 +721,6 @@ fn every_field_is_snake_case_and_none_is_left_out() {
     assert!(fields > 60, "{fields}");
 }
 
-// issue 15, item 15
 #[test]
 fn an_agent_that_forgot_by_itself_is_told_as_an_error_and_one_that_was_told_to_is_not() {
     let mut scene = Scene::begun();
@@ -736,7 +735,6 @@ fn an_agent_that_forgot_by_itself_is_told_as_an_error_and_one_that_was_told_to_i
     assert_eq!(told[0]["message"], ResetReason::CannotResume.words());
 }
 
-// issue 15, item 20
 #[test]
 fn an_agent_that_falls_asleep_has_not_come_to_its_end() {
     let exit = |reason| Exit { reason, code: None, signal: None, message: "m".into(), stderr: String::new() };

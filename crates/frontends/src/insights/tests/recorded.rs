@@ -181,7 +181,7 @@ impl Agent for Recorded {
             let exit = Exit { reason, code: None, signal: None, message, stderr: String::new() };
             let _ = reports.send(Report::Exited(exit)).await;
         });
-        AgentLink { instructions, reports: told, stop, kill }
+        AgentLink { instructions, reports: told, stop, kill, recorded: None }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Whatever the OpenAPI document allows is understood: inputs are made from its schemas, for every operation, and none is
-//! refused as malformed. Issue 15, item 16.
+//! refused as malformed.
 
 use std::collections::BTreeSet;
 

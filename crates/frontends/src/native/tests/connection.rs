@@ -350,7 +350,6 @@ async fn a_revoked_token_closes_its_connections_and_no_others() {
     assert_eq!(owner.ask(json!({"type": "ping"})).await["reply"], "pong");
 }
 
-// Issue 15, item 10.
 #[tokio::test]
 async fn frames_that_cannot_be_read_take_their_share_of_the_rate() {
     let stand = Stand::with(|settings| {

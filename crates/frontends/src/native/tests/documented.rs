@@ -114,7 +114,6 @@ fn everything_on_the_wire_is_named_on_the_page() {
     assert!(all.iter().all(|names| !names.is_empty()));
 }
 
-// Issue 15, item 25.
 #[test]
 fn every_frontend_that_can_have_a_listener_of_its_own_is_named_on_the_page() {
     let row = PAGE.lines().find(|line| line.starts_with("| `door_opened` |")).unwrap();

@@ -195,7 +195,6 @@ async fn every_route_is_served_and_all_but_the_open_ones_take_a_token() {
     assert_eq!((status, &body["error"]["code"]), (405, &json!("invalid")), "{body}");
 }
 
-// Issue 15, item 16.
 #[tokio::test]
 async fn a_switch_in_an_address_is_on_by_its_name_alone_and_a_limit_is_at_least_one() {
     let http = Http::new().await;
@@ -226,7 +225,6 @@ async fn a_switch_in_an_address_is_on_by_its_name_alone_and_a_limit_is_at_least_
     }
 }
 
-// Issue 15, item 4.
 #[tokio::test]
 async fn asking_is_switched_off_neither_by_rest_nor_by_websocket_unless_an_owner_may() {
     let allowed = Policy { bypass: Bypass::ForOwners, ..Policy::default() };

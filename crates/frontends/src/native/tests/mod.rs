@@ -90,7 +90,7 @@ impl Agent for Obedient {
             };
             let _ = done.send(Report::Exited(exit)).await;
         });
-        AgentLink { instructions, reports, stop, kill }
+        AgentLink { instructions, reports, stop, kill, recorded: None }
     }
 }
 

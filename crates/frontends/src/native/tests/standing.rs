@@ -1,4 +1,4 @@
-//! What let a client in ends while the client is in, or on its way. Issue 15, item 1.
+//! What let a client in ends while the client is in, or on its way.
 
 use std::time::Duration;
 

@@ -59,7 +59,6 @@ async fn our_own_page_gets_in_by_cookie_and_key() {
     assert_eq!(answer.header("access-control-allow-origin"), None, "it needs none");
 }
 
-// Issue 15, item 9.
 #[tokio::test]
 async fn names_of_this_machine_at_which_we_do_not_listen_are_not_ours() {
     let stand = Stand::new().await;

@@ -145,7 +145,7 @@ async fn a_door_removes_its_own_socket_and_no_newer_one() {
     assert!(!path.exists());
 }
 
-// Issue 15, item 1: the kernel's word holds no longer than the secret of the owner whose word it is.
+// The kernel's word holds no longer than the secret of the owner whose word it is.
 #[tokio::test]
 async fn whoever_waits_at_the_socket_is_put_out_when_the_owners_secret_is_replaced() {
     let local = local(true).await;

@@ -86,7 +86,6 @@ async fn without_a_proxy_its_headers_are_not_believed() {
     assert_eq!(stand.ask_as_owner("GET /api/v1/who", &forged).await.status, 403);
 }
 
-// Issue 15, item 10.
 #[tokio::test]
 async fn a_program_of_this_machine_that_is_no_proxy_is_not_believed_behind_one() {
     let stand = Stand::with(|settings| {

@@ -244,7 +244,6 @@ fn lines(of: &[String]) -> Vec<&str> {
     of.iter().map(String::as_str).collect()
 }
 
-// Issue 15, item 1.
 #[tokio::test]
 async fn a_request_whose_body_is_complete_only_after_its_guest_was_put_out_does_nothing() {
     let shop = Shop::new().await;
@@ -286,7 +285,6 @@ async fn a_body_that_is_complete_too_late_is_an_error_even_where_nobody_breaks_t
     assert_eq!(collecting.await.unwrap().unwrap_err().status, http::StatusCode::UNAUTHORIZED);
 }
 
-// Issue 15, item 11.
 #[tokio::test]
 async fn what_a_frontend_never_ends_by_itself_ends_when_its_guest_is_put_out() {
     let shop = Shop::new().await;

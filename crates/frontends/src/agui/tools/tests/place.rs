@@ -58,7 +58,6 @@ async fn a_call_waits_for_the_pages_result() {
     assert_eq!(calling.await.unwrap(), (false, "2 tasks".to_owned()));
 }
 
-// Issue 15, item 21.
 #[tokio::test]
 async fn a_call_that_failed_in_the_page_has_failed_for_the_agent() {
     let stand = Stand::new().await;
@@ -277,7 +276,6 @@ async fn an_agent_that_never_fetches_the_list_does_not_hold_the_run_for_long() {
     assert!(offered.unavailable.is_some(), "{:?}", offered.tools);
 }
 
-// Issue 15, item 19.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_never_comes_for_the_tools_is_waited_for_once() {
     let stand = Stand::new().await;

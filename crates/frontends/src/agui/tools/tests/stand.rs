@@ -101,7 +101,7 @@ impl Agent for Recluse {
             };
             let _ = reports.send(Report::Exited(exit)).await;
         });
-        AgentLink { instructions, reports: told, stop, kill }
+        AgentLink { instructions, reports: told, stop, kill, recorded: None }
     }
 }
 

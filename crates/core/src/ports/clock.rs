@@ -1,0 +1,30 @@
+//! Where core takes the time from.
+
+use std::{fmt, sync::Arc};
+
+use crate::Millis;
+
+/// Where core takes the wall clock from. Timers use tokio's clock, which tests can pause.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> Millis + Send + Sync>);
+
+impl Clock {
+    /// A clock of one's own.
+    pub fn new(now: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+    /// The machine's clock.
+    pub fn system() -> Self {
+        Self::new(Millis::now)
+    }
+    /// The time.
+    pub fn now(&self) -> Millis {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Clock({})", self.now().0)
+    }
+}

@@ -1,0 +1,214 @@
+//! Commands: taken in once, carried out, and answered with a receipt.
+
+use indexmap::IndexMap;
+use sha2::{Digest as _, Sha256};
+
+use super::{Machine, RECENT_COMMANDS, Recent, memory::Running, prompts::prompt_underway};
+use crate::{
+    Action, Actor, Event, Millis, Refusal, RefusalCode, Seq,
+    command::{Command, CommandKey, Receipt, Stage},
+    event::Setting,
+    log::Book,
+    ports::{Op, Order, Ticket},
+    request::{Answer, Outcome},
+    session::{
+        settle::{command_row, receipt},
+        state::State,
+    },
+    spec::MASK,
+};
+
+impl Machine {
+    /// A receipt that this machine has given and the store may not have yet. Refused where that was for another command.
+    fn remembered(&self, key: &CommandKey, asked: [u8; 32]) -> Result<Option<Receipt>, Refusal> {
+        let Some(known) = self.recent.iter().rev().find(|known| known.key == *key) else { return Ok(None) };
+        if known.asked != asked {
+            return Err(Refusal::id_used(&key.id, known.seq));
+        }
+        Ok(Some(Receipt { seq: known.seq, stage: known.stage.clone() }))
+    }
+
+    /// Takes a command in, or says why not. The sender may be told once the receipt's entry is visible.
+    pub fn command(
+        &mut self,
+        book: &mut Book<State>,
+        now: Millis,
+        command: Command,
+    ) -> Result<Receipt, Refusal> {
+        let asked = fingerprint(&command.action);
+        if let Some(receipt) = self.remembered(&command.key, asked)? {
+            self.send_parked(book.state(), Some(&command.key))?;
+            return Ok(receipt);
+        }
+        self.admit(book.state(), &command.action)?;
+        let Command { key, by, action } = command;
+        let shown = Box::new(masked(&action));
+        let seq =
+            book.append(now, Some(by.clone()), Event::CommandAccepted { key: key.clone(), action: shown });
+        book.also(Op::Command(command_row(&key, seq, &Stage::Accepted)));
+        self.carry_out(book, now, seq, &by, action);
+        let stage = book.state().commands.iter().find(|open| open.seq == seq).map(|open| open.stage.clone());
+        let stage = stage.or(self.settled.take()).unwrap_or(Stage::Consumed { result: None });
+        if self.recent.len() == RECENT_COMMANDS {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(Recent { key, seq, stage: stage.clone(), asked });
+        Ok(Receipt { seq, stage })
+    }
+
+    fn carry_out(&mut self, book: &mut Book<State>, now: Millis, seq: Seq, by: &Actor, action: Action) {
+        let done = |book: &mut Book<State>| receipt(book, now, seq, Stage::Consumed { result: None });
+        let mut setting = None;
+        let order = match action {
+            Action::Prompt { .. } | Action::SendAgain { .. } => {
+                self.start_agent();
+                return self.pump(book, now);
+            }
+            Action::Answer { request, answer, .. } => {
+                return self.answer(book, now, seq, by, request, answer);
+            }
+            Action::Interrupt => {
+                let state = book.state();
+                let busy = state.turn.is_some() || !state.requests.is_empty() || prompt_underway(state);
+                if self.memory.running != Running::Ready || !busy {
+                    return self.had_nothing_to_do(book, now, seq, "no turn was running");
+                }
+                let open: Vec<_> = book.state().requests.iter().map(|open| open.request).collect();
+                for request in open {
+                    self.close_request(book, now, request, Outcome::Interrupted { by: by.clone() });
+                }
+                Order::Interrupt
+            }
+            Action::Stop => {
+                if !self.is_running() {
+                    return self.had_nothing_to_do(book, now, seq, "the agent was not running");
+                }
+                receipt(book, now, seq, Stage::Sending);
+                (self.memory.again, self.memory.rest) = (false, None);
+                return self.stop_for(book, seq);
+            }
+            Action::Resume => {
+                if matches!(self.memory.running, Running::Ready) {
+                    return self.had_nothing_to_do(book, now, seq, "the agent was running already");
+                }
+                receipt(book, now, seq, Stage::Sending);
+                self.memory.restarts = 0;
+                return self.start_agent();
+            }
+            Action::Rename { title } => {
+                let name = title.trim().to_owned();
+                book.append(now, Some(by.clone()), Event::SessionRenamed { name });
+                return done(book);
+            }
+            Action::Archive { archived } => {
+                book.append(now, Some(by.clone()), Event::SessionArchived { archived });
+                if archived && self.is_running() {
+                    // An archived session keeps no process.
+                    receipt(book, now, seq, Stage::Sending);
+                    (self.memory.again, self.memory.rest) = (false, None);
+                    return self.stop_for(book, seq);
+                }
+                return done(book);
+            }
+            Action::Withdraw { prompt } => {
+                let message = format!("withdrawn by {by}");
+                let refusal = Refusal::new(RefusalCode::Ended, message);
+                receipt(book, now, prompt, Stage::Refused { refusal });
+                return done(book);
+            }
+            Action::Steer { prompt } => {
+                let waits = book.state().commands.iter().find(|open| open.seq == prompt).cloned();
+                if let Some(waits) = waits {
+                    self.hand_over(book, now, waits, |content| Order::Steer { content });
+                }
+                return done(book);
+            }
+            Action::RemoveRule { tool_name } => {
+                book.append(now, Some(by.clone()), Event::RuleRemoved { tool_name });
+                return done(book);
+            }
+            Action::SetModel { model } => {
+                setting = Some(Setting::Model { model: model.clone() });
+                Order::SetModel(model)
+            }
+            Action::SetMode { mode } => {
+                setting = Some(Setting::Mode { mode: mode.clone() });
+                Order::SetMode(mode)
+            }
+            Action::SetThinking { tokens } => {
+                setting = Some(Setting::Thinking { tokens });
+                Order::SetThinking(tokens)
+            }
+            Action::SetEnvironment { variables } => {
+                let names = variables.keys().cloned().collect();
+                setting = Some(Setting::Environment { names });
+                Order::SetEnvironment(variables)
+            }
+            Action::Rewind { to, dry_run } => Order::Rewind { prompt: Ticket(to.0), dry_run },
+            Action::McpStatus => Order::McpStatus,
+            Action::McpReconnect { server } => Order::McpReconnect(server),
+            Action::McpToggle { server, enabled } => {
+                self.memory.unkept = true;
+                Order::McpToggle { server, enabled }
+            }
+            Action::McpSet { servers, keep } => {
+                if !keep {
+                    self.memory.servers.clear();
+                    // Who adds to those that are there adds them anew to the next start, as the tools of a page are.
+                    self.memory.unkept = true;
+                }
+                self.memory.servers.extend(servers);
+                Order::McpSet(self.memory.servers.clone())
+            }
+            Action::McpMessage { server, message } => Order::McpMessage { server, message },
+            Action::Context => Order::Context,
+            Action::StopTask { task } => Order::StopTask(task),
+            Action::Native { body } => Order::Native(body),
+        };
+        if let Some(setting) = setting.take_if(|_| self.memory.running != Running::Ready) {
+            // It holds from the next start on.
+            book.append(now, Some(by.clone()), Event::SettingChanged { setting });
+            let why = "it holds from the next start of the agent on";
+            return self.had_nothing_to_do(book, now, seq, why);
+        }
+        receipt(book, now, seq, Stage::Sending);
+        self.tell(book, Ticket(seq.0), order, setting);
+    }
+
+    /// The command is settled at once, and its receipt says why nothing was told to the agent.
+    fn had_nothing_to_do(&mut self, book: &mut Book<State>, now: Millis, seq: Seq, why: &str) {
+        let stage = Stage::Consumed { result: Some(why.into()) };
+        self.settled = Some(stage.clone());
+        receipt(book, now, seq, stage);
+    }
+}
+
+/// What a command asks, all of it, in a form that needs little room.
+fn fingerprint(action: &Action) -> [u8; 32] {
+    // Our own types serialise.
+    Sha256::digest(serde_json::to_vec(action).unwrap_or_default()).into()
+}
+
+/// The action as the log shows it to everyone.
+pub(crate) fn masked(action: &Action) -> Action {
+    match action {
+        Action::SetEnvironment { variables } => {
+            let hidden = variables.keys().map(|name| (name.clone(), MASK.to_owned())).collect();
+            Action::SetEnvironment { variables: hidden }
+        }
+        Action::McpSet { servers, keep } => {
+            let mut servers = servers.clone();
+            servers.values_mut().for_each(crate::spec::mask_server);
+            Action::McpSet { servers, keep: *keep }
+        }
+        // The answer is shown by the entry that closes the request, with secrets masked there.
+        Action::Answer { request, digest, answer: Answer::Choices { .. } | Answer::Content { .. } } => {
+            Action::Answer {
+                request: *request,
+                digest: digest.clone(),
+                answer: Answer::Choices { answers: IndexMap::new() },
+            }
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,112 @@
+//! The life of the agent: how it is started and ended.
+
+use std::time::Duration;
+
+use super::{Machine, Want, memory::Running};
+use crate::{
+    Actor, Capabilities, Event, Generation, Millis, Seq,
+    access::Bypass,
+    capabilities::Asks,
+    event::{Level, ResetReason, Setting},
+    log::Book,
+    ports::{Order, Ticket},
+    session::state::State,
+};
+
+impl Machine {
+    pub(super) fn start_agent(&mut self) {
+        match self.memory.running {
+            Running::No => {
+                self.memory.running = Running::Starting;
+                self.wants.push(Want::Start { after: Duration::ZERO });
+            }
+            Running::Stopping => self.memory.again = true,
+            Running::Starting | Running::Ready => {}
+        }
+    }
+
+    /// Ends the agent because a command says so: the stop is an instruction like any other, and a crash does not lose it.
+    pub(super) fn stop_for(&mut self, book: &mut Book<State>, seq: Seq) {
+        if !self.is_stopping() {
+            self.memory.running = Running::Stopping;
+            self.tell(book, Ticket(seq.0), Order::Stop, None);
+        }
+    }
+
+    /// Ends the agent for reasons of the daemon's own.
+    pub(super) fn stop_agent(&mut self) {
+        if self.is_running() && !self.is_stopping() {
+            self.memory.running = Running::Stopping;
+            self.wants.push(Want::Stop);
+        }
+    }
+
+    /// Starts the agent of a session that was just made.
+    pub fn begin(&mut self) {
+        self.start_agent();
+    }
+
+    /// No more commands from now on; the agent is ended by [`Machine::end`].
+    pub fn shut_down(&mut self) {
+        self.shutting_down = true;
+        if self.memory.again {
+            self.memory.again = false;
+        }
+    }
+
+    /// Ends the agent.
+    pub fn end(&mut self) {
+        if self.is_running() {
+            (self.memory.again, self.memory.rest) = (false, None);
+            self.stop_agent();
+        }
+    }
+
+    /// The task is about to start the agent: says so, and gives the number of this start.
+    pub fn starting(
+        &mut self,
+        book: &mut Book<State>,
+        now: Millis,
+        capabilities: Capabilities,
+        resume: Option<String>,
+    ) -> Generation {
+        self.memory.hopeless = false;
+        self.memory.unkept = false;
+        self.memory.servers.clear();
+        let generation = Generation(book.state().generation.0 + 1);
+        let capabilities = Box::new(capabilities);
+        let forgets = resume.is_none() && book.state().summary.turns > 0;
+        book.append(now, Some(Actor::Daemon), Event::AgentStarting { generation, capabilities, resume });
+        if forgets {
+            let reason = Some(ResetReason::CannotResume);
+            book.append(now, None, Event::ConversationReset { agent_session: None, reason });
+        }
+        generation
+    }
+
+    /// The mode to start in. One in which the agent asks nobody is not taken up again where that was switched off since: the
+    /// agent then starts in the mode that asks, and the session says so.
+    pub fn starting_mode(
+        &self,
+        book: &mut Book<State>,
+        now: Millis,
+        capabilities: &Capabilities,
+    ) -> Option<String> {
+        let mode = book.state().summary.mode.clone()?;
+        let before = &book.state().capabilities;
+        let unasked = [before, capabilities].iter().any(|known| known.asks(&mode) == Asks::Nothing);
+        if !unasked || self.policy.bypass == Bypass::ForOwners {
+            return Some(mode);
+        }
+        let asking = capabilities.asking_mode().map(str::to_owned);
+        let text = format!(
+            "the agent does not start in the mode `{mode}`, in which it asks nobody: `sessions.allow_bypass` is off"
+        );
+        book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
+        if let Some(mode) = asking.clone() {
+            let setting = Setting::Mode { mode };
+            book.append(now, Some(Actor::Daemon), Event::SettingChanged { setting });
+        }
+        asking
+    }
+}

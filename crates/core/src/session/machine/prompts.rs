@@ -1,0 +1,63 @@
+//! Prompts: which of those that wait goes to the agent, and when.
+
+use std::collections::HashSet;
+
+use super::{Machine, memory::Running};
+use crate::{
+    Event, Millis,
+    capabilities::PromptQueue,
+    command::{ActionName, CommandKey, Stage},
+    event::Content,
+    log::Book,
+    ports::{Order, Ticket},
+    session::{
+        settle::receipt,
+        state::{OpenCommand, State},
+    },
+};
+
+impl Machine {
+    /// From now on these prompts are kept back, with all that wait behind them.
+    pub fn hold(&mut self, book: &mut Book<State>, now: Millis, held: HashSet<CommandKey>) {
+        self.held = held;
+        self.pump(book, now);
+    }
+
+    /// Sends queued prompts for which it is time.
+    pub(super) fn pump(&mut self, book: &mut Book<State>, now: Millis) {
+        while self.memory.running == Running::Ready {
+            let state = book.state();
+            let held = state.capabilities.prompt_queue == PromptQueue::Held;
+            if held && (state.turn.is_some() || prompt_underway(state)) {
+                return;
+            }
+            let Some(next) = state.commands.iter().find(|open| open.is_queued_prompt()).cloned() else {
+                return;
+            };
+            if self.held.contains(&next.key) {
+                return;
+            }
+            self.hand_over(book, now, next, |content| Order::Prompt { content });
+        }
+    }
+
+    /// A prompt leaves the queue for the agent.
+    pub(super) fn hand_over(
+        &mut self,
+        book: &mut Book<State>,
+        now: Millis,
+        prompt: OpenCommand,
+        order: fn(Vec<Content>) -> Order,
+    ) {
+        let OpenCommand { seq, by, content, .. } = prompt;
+        receipt(book, now, seq, Stage::Sending);
+        book.append(now, Some(by), Event::Prompt { command: seq, content: content.clone() });
+        self.tell(book, Ticket(seq.0), order(content), None);
+    }
+}
+
+/// A prompt is on its way to the agent.
+pub(super) fn prompt_underway(state: &State) -> bool {
+    let underway = |stage: &Stage| matches!(stage, Stage::Sending | Stage::Delivered);
+    state.commands.iter().any(|open| open.name == ActionName::Prompt && underway(&open.stage))
+}

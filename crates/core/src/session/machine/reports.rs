@@ -1,0 +1,234 @@
+//! Reports: what the agent did, and what that makes of the session.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Machine, RESTARTS, Want, memory::Running, requests::Opened};
+use crate::{
+    Actor, Event, Generation, Millis, Refusal, RefusalCode, Seq,
+    command::{ActionName, Stage},
+    event::{Exit, ExitReason, ItemKind, Level, TurnOrigin, TurnOutcome, TurnResult},
+    log::Book,
+    ports::{Order, Report, Ticket},
+    request::Outcome,
+    session::{
+        settle::{self, Reach, receipt},
+        state::{OpenCommand, State},
+    },
+};
+
+impl Machine {
+    /// Takes in what the agent did.
+    pub fn report(&mut self, book: &mut Book<State>, now: Millis, report: Report) {
+        match report {
+            Report::Started { pid, version, protocol, capabilities } => {
+                let generation = book.state().generation;
+                book.append(
+                    now,
+                    None,
+                    Event::AgentStarted { generation, pid, version, protocol, capabilities },
+                );
+            }
+            Report::Ready => self.ready(book, now),
+            // Nothing is lost where nothing was said.
+            Report::Event { event: Event::ConversationReset { reason: Some(_), .. }, .. }
+                if nothing_was_said(book.state()) => {}
+            Report::Event { event, raw } => {
+                let for_good = matches!(event, Event::Failure { recoverable: false, .. });
+                if for_good && self.memory.running == Running::Starting {
+                    self.memory.hopeless = true;
+                }
+                if let Some(event) = self.memory.parts().rename(book, now, event) {
+                    take_event(book, now, event, raw);
+                }
+            }
+            Report::CutOff { item, model } => self.cut_off(book, now, &item, model),
+            Report::TurnStarted { origin } => Self::turn_started(book, now, origin),
+            Report::TurnEnded { result, raw } => self.turn_ended(book, now, result, raw),
+            Report::RequestOpened { key, ask, parent, tool, raw } => {
+                self.open_request(book, now, Opened { key, ask: *ask, parent, tool, raw });
+            }
+            Report::RequestWithdrawn { key } => {
+                let request =
+                    self.memory.keys.iter().find(|(_, open)| **open == key).map(|(request, _)| *request);
+                // An agent that is being ended takes back what it waits for. That is not its own will: its end closes the
+                // request, and says why.
+                if let Some(request) = request.filter(|_| !self.is_stopping()) {
+                    self.close_request(book, now, request, Outcome::Withdrawn);
+                }
+            }
+            Report::Delivered(Ticket(seq)) => {
+                let sending = |open: &&OpenCommand| open.seq.0 == seq && open.stage == Stage::Sending;
+                if book.state().commands.iter().any(|open| sending(&open)) {
+                    receipt(book, now, Seq(seq), Stage::Delivered);
+                }
+            }
+            Report::Consumed { ticket, result } => self.consumed(book, now, ticket, result),
+            Report::Rejected { ticket, error } => {
+                self.settle(book, ticket);
+                let refusal = Refusal::new(RefusalCode::AgentRefused, error);
+                receipt(book, now, Seq(ticket.0), Stage::Refused { refusal });
+                self.pump(book, now);
+            }
+            Report::Uncertain { ticket: ticket @ Ticket(seq), reason } => {
+                self.settle(book, ticket);
+                let underway = |open: &OpenCommand| matches!(open.stage, Stage::Sending | Stage::Delivered);
+                if book.state().commands.iter().any(|open| open.seq.0 == seq && underway(open)) {
+                    receipt(book, now, Seq(seq), Stage::Uncertain { reason });
+                }
+                self.pump(book, now);
+            }
+            Report::LinkLost { reason } => {
+                book.append(now, None, Event::LinkLost { reason });
+            }
+            Report::LinkRestored => {
+                book.append(now, None, Event::LinkRestored);
+            }
+            Report::Exited(exit) => self.exited(book, now, exit),
+        }
+    }
+
+    fn cut_off(&mut self, book: &mut Book<State>, now: Millis, item: &str, wrote: Option<String>) {
+        let name = self.memory.parts.name_of(item);
+        let Some(open) = book.state().items.iter().find(|open| open.item == name) else { return };
+        let mut ended = settle::finished(open, settle::Ended::CutOff);
+        if let Event::Message { model, .. } = &mut ended {
+            *model = wrote;
+        }
+        book.append(now, None, ended);
+    }
+
+    fn ready(&mut self, book: &mut Book<State>, now: Millis) {
+        if self.memory.running != Running::Starting {
+            return;
+        }
+        self.memory.running = Running::Ready;
+        let generation = book.state().generation;
+        book.append(now, None, Event::AgentReady { generation });
+        let resumes: Vec<_> = book
+            .state()
+            .commands
+            .iter()
+            .filter(|open| open.name == ActionName::Resume)
+            .map(|open| open.seq)
+            .collect();
+        for seq in resumes {
+            receipt(book, now, seq, Stage::Consumed { result: None });
+        }
+        if generation > Generation(1)
+            && let Some(tokens) = book.state().thinking
+        {
+            // No start takes it as an option. No command waits for it: its ticket is the entry of this start.
+            self.tell(book, Ticket(book.head().0), Order::SetThinking(Some(tokens)), None);
+        }
+        self.pump(book, now);
+    }
+
+    fn turn_started(book: &mut Book<State>, now: Millis, origin: TurnOrigin) {
+        if book.state().turn.is_some() {
+            return;
+        }
+        let turn = book.state().summary.turns + 1;
+        book.append(now, None, Event::TurnStarted { turn, origin });
+    }
+
+    fn turn_ended(
+        &mut self,
+        book: &mut Book<State>,
+        now: Millis,
+        result: Box<TurnResult>,
+        raw: Option<bytes::Bytes>,
+    ) {
+        // An end without a beginning still happened.
+        Self::turn_started(book, now, TurnOrigin::Agent);
+        settle::close_work(book, now, Reach::Foreground);
+        self.memory.parts().forget_closed(book.state());
+        let turn = book.state().summary.turns;
+        if result.outcome == TurnOutcome::Completed && self.memory.restarts > 0 {
+            self.memory.restarts = 0;
+        }
+        book.append_raw(now, None, Event::TurnEnded { turn, result }, raw);
+        self.pump(book, now);
+    }
+
+    fn consumed(&mut self, book: &mut Book<State>, now: Millis, ticket: Ticket, result: Option<Value>) {
+        let seq = Seq(ticket.0);
+        if let Some(setting) = self.settle(book, ticket) {
+            let by = book.state().commands.iter().find(|open| open.seq == seq).map(|open| open.by.clone());
+            book.append(now, by, Event::SettingChanged { setting });
+        }
+        receipt(book, now, seq, Stage::Consumed { result });
+        self.pump(book, now);
+    }
+
+    fn exited(&mut self, book: &mut Book<State>, now: Millis, exit: Exit) {
+        let asked_to = self.memory.running == Running::Stopping;
+        let was_ready = self.memory.running == Running::Ready;
+        self.memory.running = Running::No;
+        self.memory.keys.clear();
+        self.forget_told(book);
+        let failed = exit.reason.is_error();
+        let rest = self.memory.rest.take().filter(|_| asked_to && !failed);
+        let exit = match rest {
+            Some(rest) => Exit { reason: ExitReason::Idle, message: rest.words(), ..exit },
+            None => exit,
+        };
+        settle::agent_ended(book, now, exit);
+        self.memory.parts().forget_closed(book.state());
+        if std::mem::take(&mut self.memory.again) {
+            self.memory.restarts = 0;
+            return self.start_agent();
+        }
+        let can_resume =
+            book.state().capabilities.session_resume && book.state().summary.agent_session.is_some();
+        if !failed
+            || asked_to
+            || self.shutting_down
+            || !(was_ready || self.memory.restarts > 0)
+            || !can_resume
+        {
+            return;
+        }
+        if self.memory.hopeless {
+            let text =
+                "the agent cannot take up its conversation again and stays down; what it said tells why";
+            book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text: text.into() });
+            return;
+        }
+        if self.memory.restarts == RESTARTS {
+            let text = format!(
+                "the agent failed {RESTARTS} times in a row and stays down; `portolan resume` tries again"
+            );
+            book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
+            return;
+        }
+        self.memory.running = Running::Starting;
+        let after = Duration::from_secs(1 << (2 * self.memory.restarts));
+        self.memory.restarts += 1;
+        self.wants.push(Want::Start { after });
+    }
+}
+
+/// No turn ran, and there is no conversation that was to be taken up.
+fn nothing_was_said(state: &State) -> bool {
+    state.summary.turns == 0 && state.spec.resume.is_none() && state.spec.fork.is_none()
+}
+
+/// An event that the agent reports as it stands.
+fn take_event(book: &mut Book<State>, now: Millis, event: Event, raw: Option<bytes::Bytes>) {
+    match &event {
+        // Text for an item that was never announced, or is finished, still counts.
+        Event::Delta { item, .. } if !book.state().items.iter().any(|open| open.item == *item) => {
+            let kind = ItemKind::Text;
+            book.append(
+                now,
+                None,
+                Event::ItemStarted { item: item.clone(), kind, message: None, parent: None },
+            );
+        }
+        Event::ItemStarted { item, .. } if book.state().items.iter().any(|open| open.item == *item) => return,
+        _ => {}
+    }
+    book.append_raw(now, None, event, raw);
+}

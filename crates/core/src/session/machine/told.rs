@@ -1,0 +1,183 @@
+//! What the agent is told: each instruction is stored with the entry that it follows from, sent once that entry is
+//! committed, and kept until the agent has settled it.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Machine, Want,
+    memory::{Kept, Memory},
+};
+use crate::{
+    Seq, SessionId,
+    event::Setting,
+    log::Book,
+    ports::{Instruction, Op, Order, Ticket},
+    session::state::State,
+};
+
+/// The collection of [`Unsettled`] in the store.
+pub(crate) const INSTRUCTIONS: &str = "instructions";
+
+/// An instruction that the agent has not settled, as the store keeps it. It holds secrets and is never shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unsettled {
+    pub(super) instruction: Instruction,
+    /// The entry after which it was told.
+    pub(super) after: Seq,
+    /// What holds once the agent has confirmed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) setting: Option<Setting>,
+}
+
+impl Unsettled {
+    /// Under which name it is settled.
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.instruction.ticket
+    }
+
+    /// All of a session, in the order in which they were told.
+    pub(crate) fn of(
+        session: SessionId,
+        records: Vec<(String, Bytes)>,
+    ) -> Result<Vec<Self>, serde_json::Error> {
+        let prefix = prefix(session);
+        let own = records.iter().filter(|(key, _)| key.starts_with(&prefix));
+        let mut all: Vec<Self> =
+            own.map(|(_, value)| serde_json::from_slice(value)).collect::<Result<_, _>>()?;
+        all.sort_by_key(|unsettled| unsettled.after);
+        Ok(all)
+    }
+}
+
+fn prefix(session: SessionId) -> String {
+    format!("{session}/")
+}
+
+fn key(session: SessionId, ticket: Ticket) -> String {
+    format!("{}{:020}", prefix(session), ticket.0)
+}
+
+fn session_of(book: &Book<State>) -> SessionId {
+    book.state().summary.session
+}
+
+impl Machine {
+    /// The next instruction whose entry is visible.
+    pub fn next_instruction(&mut self, visible: Seq) -> Option<Instruction> {
+        let (gate, _) = self.outbox.front()?;
+        if *gate > visible {
+            return None;
+        }
+        self.outbox.pop_front().map(|(_, instruction)| instruction)
+    }
+
+    /// Puts an instruction back that the agent had no room for.
+    pub fn put_back(&mut self, instruction: Instruction) {
+        self.outbox.push_front((Seq::ZERO, instruction));
+    }
+
+    /// Is there anything to tell the agent?
+    pub fn has_instructions(&self) -> bool {
+        !self.outbox.is_empty() || self.stop_after.is_some()
+    }
+
+    /// What the task is to do now, where entries up to `visible` are committed.
+    pub fn take_wants(&mut self, visible: Seq) -> Vec<Want> {
+        let mut wants = std::mem::take(&mut self.wants);
+        if self.stop_after.take_if(|gate| *gate <= visible).is_some() {
+            wants.push(Want::Stop);
+        }
+        wants
+    }
+
+    /// Has the agent told this, once what was appended so far is committed. A stop overtakes everything else.
+    pub(super) fn tell(
+        &mut self,
+        book: &mut Book<State>,
+        ticket: Ticket,
+        order: Order,
+        setting: Option<Setting>,
+    ) {
+        let (session, after) = (session_of(book), book.head());
+        let instruction = Instruction { ticket, order };
+        let stored = Unsettled {
+            instruction: Instruction { ticket, order: without_prompt(&instruction.order).into_owned() },
+            after,
+            setting: setting.clone(),
+        };
+        // Our own types serialise.
+        let value = Bytes::from(serde_json::to_vec(&stored).unwrap_or_default());
+        book.also(Op::Put { collection: INSTRUCTIONS, key: key(session, ticket), value });
+        self.told.insert(ticket, setting);
+        if instruction.order == Order::Stop {
+            self.stop_after = Some(after);
+        } else {
+            self.outbox.push_back((after, instruction));
+        }
+    }
+
+    /// The agent has settled this. Gives the setting that it was about.
+    pub(super) fn settle(&mut self, book: &mut Book<State>, ticket: Ticket) -> Option<Setting> {
+        let setting = self.told.remove(&ticket)?;
+        book.also(Op::Remove { collection: INSTRUCTIONS, key: key(session_of(book), ticket) });
+        setting
+    }
+
+    /// Nothing is told any more: the agent has ended.
+    pub(super) fn forget_told(&mut self, book: &mut Book<State>) {
+        self.outbox.clear();
+        self.stop_after = None;
+        for ticket in std::mem::take(&mut self.told).into_keys() {
+            book.also(Op::Remove { collection: INSTRUCTIONS, key: key(session_of(book), ticket) });
+        }
+    }
+
+    /// Beside an agent that still runs: goes on where the last daemon stopped. What the agent's link has not `taken` is sent;
+    /// what it has taken is settled by the reports that follow.
+    pub fn restore(
+        &mut self,
+        state: &State,
+        memory: Memory,
+        unsettled: Vec<Unsettled>,
+        taken: &BTreeSet<Ticket>,
+    ) {
+        self.memory = Kept::stored(memory);
+        for Unsettled { instruction, setting, .. } in unsettled {
+            let ticket = instruction.ticket;
+            self.told.insert(ticket, setting);
+            if instruction.order == Order::Stop {
+                // To end what is ending changes nothing.
+                self.stop_after = Some(Seq::ZERO);
+            } else if !taken.contains(&ticket) {
+                self.outbox.push_back((Seq::ZERO, with_prompt(instruction, state)));
+            }
+        }
+    }
+
+    /// What the store is to be given beside the entries.
+    pub fn note_memory(&mut self, book: &mut Book<State>) {
+        if let Some(op) = self.memory.take_change(session_of(book)) {
+            book.also(op);
+        }
+    }
+}
+
+/// An order as it is stored: what a prompt says stands in the log already, and may be large.
+fn without_prompt(order: &Order) -> Cow<'_, Order> {
+    match order {
+        Order::Prompt { .. } => Cow::Owned(Order::Prompt { content: Vec::new() }),
+        Order::Steer { .. } => Cow::Owned(Order::Steer { content: Vec::new() }),
+        other => Cow::Borrowed(other),
+    }
+}
+
+fn with_prompt(mut instruction: Instruction, state: &State) -> Instruction {
+    if let Order::Prompt { content } | Order::Steer { content } = &mut instruction.order {
+        let open = state.commands.iter().find(|open| open.seq.0 == instruction.ticket.0);
+        *content = open.map(|open| open.content.clone()).unwrap_or_default();
+    }
+    instruction
+}

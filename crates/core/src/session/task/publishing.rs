@@ -1,0 +1,123 @@
+//! Publishing: what goes to the store with the entries that were appended, who is told, and what the agent is told then.
+
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{CHECKPOINT_EVERY, RELEASE_AFTER, SUMMARY_EVERY, Task, Working};
+use crate::{
+    DaemonEvent, LogId, SessionId,
+    log::Book,
+    ports::{Op, StoreError},
+    session::{
+        chunks::CHUNK_DELAY,
+        state::{State, Summary},
+    },
+};
+
+impl Task {
+    /// Publishes what was appended, tells the daemon's log, and carries out what the machine wants.
+    pub(super) async fn publish(&mut self, working: &mut Working) -> Result<(), StoreError> {
+        // What is carried out appends entries of its own, so they are published last.
+        for want in self.machine.take_wants(self.log.visible()) {
+            self.carry_out(working, want);
+        }
+        let notes = self.close_batch(working);
+        self.log.publish().await?;
+        // The agent first: it waits for this, the daemon's log does not.
+        self.instruct(working);
+        for note in notes {
+            self.daemon.note(None, note).await;
+        }
+        Ok(())
+    }
+
+    /// What goes along with the entries just appended. Gives what the daemon's log is to be told.
+    pub(super) fn close_batch(&mut self, working: &mut Working) -> Vec<DaemonEvent> {
+        let mut book = self.log.book();
+        let head = book.head();
+        if working.chunks.after_append(&mut book) {
+            working.chunks_due.get_or_insert_with(|| Instant::now() + CHUNK_DELAY);
+        }
+        self.machine.note_memory(&mut book);
+        mark_reports(self.id, working, &mut book);
+        if book.has_news() {
+            working.appended = Instant::now();
+            working.release_due.get_or_insert(working.appended + RELEASE_AFTER);
+        }
+        let mut notes = Vec::new();
+        if !book.has_durable_news() {
+            // What streams changes neither the line in lists nor the requests.
+            return notes;
+        }
+        let summary = &book.state().summary;
+        let same = Summary { active_at: working.published.active_at, ..summary.clone() } == working.published;
+        let old = summary.active_at.0 - working.published.active_at.0 > SUMMARY_EVERY;
+        if !same || old {
+            working.published = summary.clone();
+            if !same {
+                notes.push(DaemonEvent::SessionChanged { summary: Box::new(summary.clone()) });
+            }
+            book.also(Op::Summary(Box::new(working.published.clone())));
+        }
+        let open: Vec<_> = book.state().requests.iter().map(|request| request.request).collect();
+        if open != working.requests {
+            for request in book.state().requests.iter().filter(|r| !working.requests.contains(&r.request)) {
+                notes.push(DaemonEvent::RequestOpened {
+                    session: self.id,
+                    request: Box::new(request.clone()),
+                });
+            }
+            for request in working.requests.iter().filter(|known| !open.contains(known)) {
+                let closed =
+                    book.state().closed_requests.iter().rev().find(|closed| closed.request == *request);
+                if let Some(closed) = closed {
+                    let outcome = closed.outcome.clone();
+                    notes.push(DaemonEvent::RequestClosed { session: self.id, request: *request, outcome });
+                }
+            }
+            working.requests = open;
+        }
+        // Only with a durable entry: what streams changes nothing that opening would have to read, and a checkpoint holds
+        // all of the text that is open.
+        if book.has_durable_news() && head.0 >= working.checkpoint.0 + CHECKPOINT_EVERY {
+            working.checkpoint = head;
+            book.checkpoint();
+        }
+        notes
+    }
+
+    pub(super) fn instruct(&mut self, working: &mut Working) {
+        let visible = self.log.visible();
+        let Some(link) = &working.link else { return };
+        while !working.blocked
+            && let Some(instruction) = self.machine.next_instruction(visible)
+        {
+            match link.instructions.try_send(instruction) {
+                Ok(()) => {}
+                Err(mpsc::error::TrySendError::Full(instruction)) => {
+                    working.blocked = true;
+                    self.machine.put_back(instruction);
+                }
+                // The exit report that follows settles it.
+                Err(mpsc::error::TrySendError::Closed(_)) => return,
+            }
+        }
+    }
+}
+
+/// Every commit that a report had a part in says how many reports it holds, with all that is open of them. Where nothing else is
+/// to be written, the time for chunks is the time for this.
+fn mark_reports(session: SessionId, working: &mut Working, book: &mut Book<State>) {
+    let is_due = std::mem::take(&mut working.mark_now);
+    let Some(marks) = working.marks.as_mut().filter(|marks| marks.is_behind()) else { return };
+    if !book.has_changes() && !is_due {
+        working.chunks_due.get_or_insert_with(|| Instant::now() + CHUNK_DELAY);
+        return;
+    }
+    working.chunks.flush(LogId::Session(session), book);
+    let (mark, recorded) = marks.mark(book.state().generation);
+    book.also(mark.record(session));
+    book.when_committed(recorded);
+    if working.link.is_none() {
+        working.marks = None;
+    }
+}

@@ -1,0 +1,451 @@
+//! A daemon that is killed and comes back beside an agent that still runs: nothing is lost, nothing is done twice, and what
+//! waited goes on waiting.
+
+#![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
+
+mod common;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use common::{capabilities, message, owner, spec};
+use portolan_core::{
+    Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Seq, SessionId,
+    capabilities::NativeProtocol,
+    event::{AgentInfo, Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
+    log::delivery::{Delivery, Start},
+    ports::{
+        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, LeftRunning, Order, Page, Probe,
+        REPORTS, Rejoined, Report, Store, Ticket,
+    },
+    registry::Registry,
+    request::{Answer, Ask},
+    session::{machine::Policy, state::Status},
+};
+use portolan_store::MemoryStore;
+use tokio::sync::{mpsc, watch};
+
+/// What an agent that outlives the daemon is made of: what it has reported, what it has taken, and who is connected.
+#[derive(Debug)]
+struct Running {
+    reports: Vec<Report>,
+    taken: Vec<Instruction>,
+    connected: Option<mpsc::Sender<Report>>,
+    recorded: Option<watch::Receiver<u64>>,
+}
+
+impl Running {
+    fn say(&mut self, report: Report) {
+        self.reports.push(report.clone());
+        if let Some(connected) = &self.connected {
+            // A daemon that was killed no longer listens; it is given the report when it is back.
+            let _ = connected.try_send(report);
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        self.say(Report::Event { event, raw: None });
+    }
+
+    /// It answers every prompt with a text, a question and another text.
+    fn take(&mut self, instruction: Instruction) {
+        self.taken.push(instruction.clone());
+        let ticket = instruction.ticket;
+        let (message_of, parent) = (None, None);
+        match instruction.order {
+            Order::Prompt { .. } => {
+                self.say(Report::Delivered(ticket));
+                self.say(Report::TurnStarted { origin: TurnOrigin::Prompt });
+                self.say(Report::Consumed { ticket, result: None });
+                for piece in ["let ", "me ", "see"] {
+                    self.event(Event::Delta { item: "text".into(), text: piece.into() });
+                }
+                let item = "later".into();
+                self.event(Event::ItemStarted {
+                    item,
+                    kind: ItemKind::Thinking,
+                    message: message_of,
+                    parent,
+                });
+                self.say(ask("may-i"));
+            }
+            Order::Answer { .. } => {
+                self.say(Report::Consumed { ticket, result: None });
+                self.event(Event::Delta { item: "text".into(), text: ", done".into() });
+                self.event(message("text", "let me see, done"));
+                self.event(message("later", "I thought"));
+                let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
+                self.say(Report::TurnEnded { result, raw: None });
+            }
+            _ => self.say(Report::Consumed { ticket, result: None }),
+        }
+    }
+}
+
+fn ask(key: &str) -> Report {
+    let ask = Ask::Permission {
+        tool_name: "Bash".into(),
+        input: serde_json::json!({ "command": "ls" }),
+        description: None,
+        changes: vec![],
+        reason: None,
+        blocked_path: None,
+        suggestions: vec![],
+        options: vec![],
+    };
+    Report::RequestOpened { key: key.into(), ask: Box::new(ask), parent: None, tool: None, raw: None }
+}
+
+/// An agent whose process is not the daemon's: it lives on the test's own runtime.
+#[derive(Clone, Debug)]
+struct Survivor {
+    runtime: tokio::runtime::Handle,
+    running: Arc<Mutex<BTreeMap<SessionId, Arc<Mutex<Running>>>>>,
+}
+
+impl Survivor {
+    fn new() -> Self {
+        Self { runtime: tokio::runtime::Handle::current(), running: Arc::default() }
+    }
+
+    fn of(&self, session: SessionId) -> Arc<Mutex<Running>> {
+        Arc::clone(self.running.lock().expect("one test").get(&session).expect("it runs"))
+    }
+
+    /// Connects a daemon, which is given what it lacks.
+    fn connect(&self, running: &Arc<Mutex<Running>>, after: u64) -> AgentLink {
+        let (instructions, mut told) = mpsc::channel(INSTRUCTIONS);
+        let (reports, given) = mpsc::channel(REPORTS);
+        let mut link = AgentLink::new(instructions, given);
+        let (recorded, watched) = watch::channel(after);
+        link.recorded = Some(recorded);
+        {
+            let mut agent = running.lock().expect("one test");
+            for report in agent.reports.iter().skip(usize::try_from(after).expect("few")) {
+                reports.try_send(report.clone()).expect("room");
+            }
+            (agent.connected, agent.recorded) = (Some(reports.clone()), Some(watched));
+        }
+        let (agent, stop) = (Arc::clone(running), link.stop.clone());
+        self.runtime.spawn(async move {
+            loop {
+                tokio::select! {
+                    instruction = told.recv() => match instruction {
+                        Some(instruction) if is_connected(&agent, &reports) => {
+                            agent.lock().expect("one test").take(instruction);
+                        }
+                        // Another daemon has come: what this one still says is not read.
+                        _ => return,
+                    },
+                    () = stop.cancelled() => {
+                        let (reason, message) = (ExitReason::Stopped, "stopped as asked".to_owned());
+                        let (code, signal, stderr) = (Some(0), None, String::new());
+                        let exit = Exit { reason, code, signal, message, stderr };
+                        let mut agent = agent.lock().expect("one test");
+                        if !agent.reports.iter().any(|report| matches!(report, Report::Exited(_))) {
+                            agent.say(Report::Exited(exit));
+                        }
+                        return;
+                    }
+                }
+            }
+        });
+        link
+    }
+}
+
+fn is_connected(agent: &Mutex<Running>, reports: &mpsc::Sender<Report>) -> bool {
+    let agent = agent.lock().expect("one test");
+    agent.connected.as_ref().is_some_and(|connected| connected.same_channel(reports))
+}
+
+impl Agent for Survivor {
+    fn kind(&self) -> &'static str {
+        "fake"
+    }
+    fn title(&self) -> String {
+        "Survivor".into()
+    }
+    fn capabilities(&self) -> Capabilities {
+        capabilities()
+    }
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(async { Probe { available: true, message: "here".into(), ..Probe::default() } })
+    }
+    fn start(&self, launch: Launch) -> AgentLink {
+        let running = Arc::new(Mutex::new(Running {
+            reports: Vec::new(),
+            taken: Vec::new(),
+            connected: None,
+            recorded: None,
+        }));
+        self.running.lock().expect("one test").insert(launch.session, Arc::clone(&running));
+        {
+            let mut agent = running.lock().expect("one test");
+            let capabilities = Box::new(capabilities());
+            let (pid, version, protocol) = (Some(4242), Some("1.0".into()), NativeProtocol::Demo);
+            agent.say(Report::Started { pid, version, protocol, capabilities });
+            let info = AgentInfo { agent_session: Some("agent-session".into()), ..AgentInfo::default() };
+            agent.event(Event::AgentInfo { info: Box::new(info) });
+            agent.say(Report::Ready);
+        }
+        self.connect(&running, 0)
+    }
+    fn rejoin(&self, left: LeftRunning) -> Boxed<'_, Option<Rejoined>> {
+        Box::pin(async move {
+            let running = self.of(left.session);
+            let link = self.connect(&running, left.recorded);
+            let agent = running.lock().expect("one test");
+            let taken: BTreeSet<Ticket> = agent.taken.iter().map(|instruction| instruction.ticket).collect();
+            let taken = left.unsettled.into_iter().filter(|ticket| taken.contains(ticket)).collect();
+            Some(Rejoined { link, taken })
+        })
+    }
+}
+
+async fn open(store: &Arc<MemoryStore>, agent: &Survivor) -> Registry {
+    let store: Arc<dyn Store> = Arc::clone(store) as Arc<dyn Store>;
+    let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(agent.clone())];
+    Registry::open(store, agents, Clock::system(), Policy::default()).await.expect("a registry")
+}
+
+/// A daemon that is killed when its life is over, or has come no further for a while. Gives what came of its life, where it got there.
+fn killed<T, F>(
+    store: &Arc<MemoryStore>,
+    agent: &Survivor,
+    life: impl FnOnce(Registry) -> F + Send + 'static,
+) -> Option<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send,
+{
+    let (opened_over, agent) = (Arc::clone(store), agent.clone());
+    let lived = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let lived = runtime.block_on(async move {
+            let registry = open(&opened_over, &agent).await;
+            let lived = tokio::time::timeout(Duration::from_millis(300), life(registry.clone())).await;
+            // Nothing is ended in order.
+            std::mem::forget(registry);
+            lived.ok()
+        });
+        runtime.shutdown_background();
+        lived
+    });
+    let lived = lived.join().expect("a life");
+    store.lose();
+    lived
+}
+
+fn id(name: &str) -> CommandId {
+    name.parse().expect("an id")
+}
+
+/// What a person does, who repeats everything under the same ids after each restart: none of it is done twice.
+async fn one_conversation(registry: Registry, session: SessionId) {
+    let content = vec![Content::text("go")];
+    registry.submit(&owner(), session, id("prompt"), Action::Prompt { content }).await.expect("taken in");
+    let request = loop {
+        let state = registry.snapshot(&owner(), session).await.expect("a state").state;
+        let closed = state.closed_requests.first().map(|closed| closed.request);
+        if let Some(request) = state.requests.first().map(|open| open.request).or(closed) {
+            break request;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    };
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    registry.submit(&owner(), session, id("answer"), answer).await.expect("taken in");
+    until(&registry, session, |status| status == Status::Idle || status == Status::Terminated).await;
+    registry.submit(&owner(), session, id("stop"), Action::Stop).await.expect("taken in");
+    until(&registry, session, |status| status == Status::Terminated).await;
+}
+
+async fn until(registry: &Registry, session: SessionId, fits: impl Fn(Status) -> bool) {
+    loop {
+        let state = registry.snapshot(&owner(), session).await.expect("a state").state;
+        if fits(state.summary.status) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Everything durable that happened, in words without numbers and times.
+async fn told(store: &MemoryStore, session: SessionId) -> Vec<String> {
+    let log = LogId::Session(session);
+    let last = store.load(log).await.expect("a store").expect("a log").last;
+    let entries =
+        store.read(log, Seq::ZERO, last, Page { entries: 1000, bytes: 1 << 20 }).await.expect("entries");
+    let words = entries.iter().map(|entry| {
+        let event = entry.decode::<Event>().expect("our own").event;
+        match event {
+            Event::RequestClosed { outcome, .. } => format!("request closed: {outcome:?}"),
+            Event::RequestOpened { request } => format!("request opened: {:?}", request.ask),
+            Event::Receipt { stage, .. } => format!("receipt: {stage:?}"),
+            Event::CommandAccepted { action, .. } => format!("accepted: {}", action.name()),
+            Event::Prompt { content, .. } => format!("prompt: {content:?}"),
+            other => format!("{other:?}"),
+        }
+    });
+    words.collect()
+}
+
+/// What waits, as the daemon's own log tells it from its first entry on.
+async fn inbox(registry: &Registry) -> Vec<String> {
+    let mut reader = registry.watch(&owner(), Start::After(Seq::ZERO)).await.expect("a reader");
+    let mut told = Vec::new();
+    loop {
+        match reader.next().await {
+            Delivery::Entries(pieces) => {
+                for piece in pieces {
+                    match piece.entry().expect("readable").event.into_owned() {
+                        DaemonEvent::RequestOpened { .. } => told.push("opened".to_owned()),
+                        DaemonEvent::RequestClosed { outcome, .. } => {
+                            told.push(format!("closed: {outcome:?}"));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Delivery::Snapshot(snapshot) => {
+                assert!(snapshot.state.requests.is_empty(), "nothing waits any more");
+                return told;
+            }
+            _ => {}
+        }
+    }
+}
+
+// Marks, stored instructions, restored items and the inbox together.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_after_any_commit_changes_nothing_of_what_an_agent_that_lives_on_does() {
+    let expected = conversation_killed_after(usize::MAX).await;
+    assert!(expected.finished, "nothing was in the way");
+    let mut kills = 0;
+    loop {
+        let found = conversation_killed_after(kills).await;
+        assert_eq!(found.told, expected.told, "killed after {kills} commits");
+        assert_eq!(found.taken, expected.taken, "killed after {kills} commits");
+        assert_eq!(found.inbox, expected.inbox, "killed after {kills} commits");
+        if found.finished {
+            break;
+        }
+        kills += 1;
+    }
+    assert!(kills > 8, "there were more commits than {kills}");
+}
+
+struct Conversation {
+    /// The first daemon came to the end of it.
+    finished: bool,
+    told: Vec<String>,
+    taken: Vec<String>,
+    inbox: Vec<String>,
+}
+
+async fn conversation_killed_after(commits: usize) -> Conversation {
+    let (store, agent) = (Arc::new(MemoryStore::new()), Survivor::new());
+    let begun = killed(&store, &agent, |registry| async move {
+        let made = registry.create(&owner(), id("made"), spec()).await.expect("a session");
+        until(&registry, made.session, |status| status == Status::Connected).await;
+        // All that is written of it so far is committed.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        made.session
+    });
+    let session = begun.expect("a session");
+    let first = Arc::clone(&store);
+    let finished = killed(&store, &agent, move |registry| async move {
+        until(&registry, session, |status| status == Status::Connected).await;
+        if commits != usize::MAX {
+            first.hold_after(commits);
+        }
+        one_conversation(registry, session).await;
+    });
+    let registry = open(&store, &agent).await;
+    tokio::time::timeout(Duration::from_secs(20), one_conversation(registry.clone(), session))
+        .await
+        .expect("the second daemon comes to the end");
+    let taken = agent
+        .of(session)
+        .lock()
+        .expect("one test")
+        .taken
+        .iter()
+        .map(|told| format!("{:?}", told.order))
+        .collect();
+    Conversation {
+        finished: finished.is_some(),
+        told: told(&store, session).await,
+        taken,
+        inbox: inbox(&registry).await,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_streams_is_there_again_and_a_report_is_acknowledged_once_it_is_recorded() {
+    let (store, agent) = (Arc::new(MemoryStore::new()), Survivor::new());
+    let session = killed(&store, &agent, |registry| async move {
+        let made = registry.create(&owner(), id("made"), spec()).await.expect("a session");
+        let content = vec![Content::text("go")];
+        registry
+            .submit(&owner(), made.session, id("prompt"), Action::Prompt { content })
+            .await
+            .expect("taken in");
+        while registry.snapshot(&owner(), made.session).await.expect("a state").state.requests.is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        made.session
+    });
+    let session = session.expect("a session");
+    let running = agent.of(session);
+    let reports = running.lock().expect("one test").reports.len() as u64;
+    let recorded = running.lock().expect("one test").recorded.clone().expect("a daemon was connected");
+    assert_eq!(*recorded.borrow(), reports, "every report is acknowledged, with those that make no entry");
+    let registry = open(&store, &agent).await;
+    let state = registry.snapshot(&owner(), session).await.expect("a state").state;
+    let items: Vec<_> =
+        state.items.iter().map(|open| (open.item.as_str(), open.kind, open.text.as_str())).collect();
+    assert_eq!(items, [("text", ItemKind::Text, "let me see"), ("later", ItemKind::Thinking, "")]);
+    assert_eq!(state.requests.len(), 1, "the request still waits");
+    assert_eq!(running.lock().expect("one test").taken.len(), 1, "the prompt was sent once");
+    // More of the same item, and a store that is held: nothing is acknowledged that is not committed.
+    store.hold();
+    running.lock().expect("one test").event(Event::Delta { item: "text".into(), text: " …".into() });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let recorded = running.lock().expect("one test").recorded.clone().expect("a daemon is connected");
+    assert_eq!(*recorded.borrow(), reports, "what is not committed is not acknowledged");
+    store.release();
+    let mut acknowledged = recorded.clone();
+    let wait = acknowledged.wait_for(|count| *count == reports + 1);
+    tokio::time::timeout(Duration::from_secs(5), wait).await.expect("in time").expect("connected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_inbox_of_an_agent_that_ended_with_its_daemon_is_emptied_before_anyone_is_let_in() {
+    let store = Arc::new(MemoryStore::new());
+    let agent = Survivor::new();
+    let session = killed(&store, &agent, |registry| async move {
+        let made = registry.create(&owner(), id("made"), spec()).await.expect("a session");
+        let content = vec![Content::text("go")];
+        registry
+            .submit(&owner(), made.session, id("prompt"), Action::Prompt { content })
+            .await
+            .expect("taken in");
+        while registry.snapshot(&owner(), made.session).await.expect("a state").state.requests.is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        made.session
+    });
+    session.expect("a session");
+    // This one's agents end with it.
+    let world = common::World::over(Arc::clone(&store), Policy::default()).await;
+    let inbox = inbox(&world.registry).await;
+    assert_eq!(inbox.len(), 2, "{inbox:?}");
+    assert_eq!(inbox[0], "opened");
+    assert!(inbox[1].starts_with("closed: AgentGone"), "{inbox:?}");
+}
