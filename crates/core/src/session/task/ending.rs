@@ -7,7 +7,7 @@ use super::{BIRTHS, DELETED, Ending, FORGET_AFTER, Task, Working};
 use crate::{
     log::delivery::Closed,
     ports::{Op, StoreError},
-    session::marks::Mark,
+    session::{machine::memory::MEMORIES, marks::Mark},
 };
 
 impl Task {
@@ -36,6 +36,7 @@ impl Task {
                     book.also(Op::Delete);
                     book.also(Op::Remove { collection: BIRTHS, key: self.id.to_string() });
                     book.also(Mark::removal(self.id));
+                    book.also(Op::Remove { collection: MEMORIES, key: self.id.to_string() });
                     let value = Bytes::from_static(b"{}");
                     book.also(Op::Put { collection: DELETED, key: self.id.to_string(), value });
                 }
