@@ -2588,7 +2588,12 @@ opened_at: Millis,
 /**
  * When it is denied by itself; absent is never.
  */
-deadline?: Millis, };
+deadline?: Millis,
+/**
+ * What it asks is cut short here, because it is large: the session's own entry and state have all of it. Only in the daemon's
+ * log and inbox.
+ */
+shortened?: boolean, };
 
 /**
  * Something the agent waits for: the number of the entry that opened it, so it is unique in its session for ever.

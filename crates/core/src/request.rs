@@ -3,6 +3,8 @@
 //! A request is opened once, gets at most one answer, and is closed for everybody at the same entry.
 //! The rules of that life are in `session::requests`; here are only the shapes.
 
+mod brief;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -209,6 +211,11 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub deadline: Option<Millis>,
+    /// What it asks is cut short here, because it is large: the session's own entry and state have all of it. Only in the daemon's
+    /// log and inbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<bool>", optional))]
+    pub shortened: bool,
 }
 
 /// How long an allow holds.

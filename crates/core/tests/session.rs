@@ -14,7 +14,7 @@ use portolan_core::{
     event::{Content, ErrorInfo, ErrorKind, ExitReason, ResetReason},
     log::delivery::{Closed, Delivery, Mode, Start},
     ports::{Clock, Order, Report, SessionQuery, Store as _},
-    request::{Answer, Outcome},
+    request::{Answer, Ask, Outcome},
     session::{machine::Policy, state::Status},
     spec::ForkPoint,
 };
@@ -984,4 +984,40 @@ async fn a_prompt_that_is_kept_back_is_recorded_at_once_and_sent_when_it_is_let_
     assert_eq!(agent.take_prompt().await.0, receipt.seq.0);
     agent.end_turn().await;
     assert_eq!(agent.take_prompt().await.0, behind.0, "what waits behind it keeps its place");
+}
+
+#[tokio::test]
+async fn a_large_request_is_stored_once_and_the_inbox_points_to_it() {
+    let world = World::new().await;
+    let (session, puppet) = world.session().await;
+    let ask = Ask::Permission {
+        tool_name: "Write".into(),
+        input: serde_json::json!({ "file_path": "/a", "content": "x".repeat(1_000_000) }),
+        description: None,
+        changes: vec![],
+        reason: None,
+        blocked_path: None,
+        suggestions: vec![],
+        options: vec![],
+    };
+    let (key, whole) = ("large".to_owned(), ask.clone());
+    puppet.say(Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool: None, raw: None }).await;
+    let mut reader = world.registry.watch(&owner(), Start::After(Seq::ZERO)).await.expect("a reader");
+    let noted = tokio::time::timeout(Duration::from_secs(5), async {
+        loop {
+            let Delivery::Entries(pieces) = reader.next().await else { continue };
+            for piece in pieces {
+                if let DaemonEvent::RequestOpened { request, .. } = &*piece.entry().expect("readable").event {
+                    return (request.clone(), piece.frame().len());
+                }
+            }
+        }
+    });
+    let (brief, bytes) = noted.await.expect("it is noted");
+    assert!(brief.shortened && bytes < 2048, "{bytes} bytes");
+    let kept: usize =
+        world.store.records("inbox").await.expect("a store").iter().map(|(_, value)| value.len()).sum();
+    assert!(kept < 2048, "{kept} bytes");
+    let state = world.registry.snapshot(&owner(), session).await.expect("a state").state;
+    assert_eq!((&state.requests[0].ask, &state.requests[0].digest), (&whole, &brief.digest));
 }

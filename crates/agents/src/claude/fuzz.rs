@@ -186,7 +186,7 @@ impl Talk {
             ended: false,
         };
         talk.machine.begin();
-        let _ = talk.machine.take_wants();
+        let _ = talk.machine.take_wants(talk.book.head());
         talk.machine.starting(&mut talk.book, now, capabilities(None, Way::Stdio), None);
         talk.translated(Translator::start);
         // What it is, and the mode that it begins in.
@@ -290,7 +290,7 @@ impl Talk {
     /// The agent is told everything that waits for it, and ended where that is wanted.
     fn tell(&mut self) {
         loop {
-            for want in self.machine.take_wants() {
+            for want in self.machine.take_wants(self.book.head()) {
                 if want == Want::Stop {
                     self.translated(Translator::farewell);
                     self.exit(ExitReason::Stopped, "stopped");

@@ -187,9 +187,6 @@ pub enum Order {
     StopTask(String),
     /// A message of the agent's own protocol.
     Native(Value),
-    /// End, by the stop ladder. It is sent by cancelling [`AgentLink::stop`], past everything that waits, and settled by the
-    /// agent's end.
-    Stop,
 }
 
 /// What an agent does, as its session is told.

@@ -285,6 +285,6 @@ fn differences(
         DaemonEvent::RequestClosed { session, request, outcome }
     });
     let missing = open.iter().filter(|open| !is_known(open.request));
-    let missing = missing.map(|open| DaemonEvent::RequestOpened { session, request: Box::new(open.clone()) });
+    let missing = missing.map(|open| DaemonEvent::RequestOpened { session, request: Box::new(open.brief()) });
     gone.chain(missing).collect()
 }

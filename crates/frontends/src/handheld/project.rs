@@ -200,7 +200,7 @@ impl View {
                 Action::Interrupt if busy => self.interrupting = true,
                 _ => {}
             },
-            Event::Receipt { stage, .. } => self.settle(settled.as_deref(), stage),
+            Event::Receipt { stage, .. } => self.settle(settled.as_ref(), stage),
             Event::Failure { error, .. } => self.trouble = Some(error.message.clone()),
             Event::AuthStatus { error, .. } => self.trouble.clone_from(error),
             Event::Retry { attempt, max, error, .. } => {
@@ -277,13 +277,13 @@ impl View {
         };
     }
 
-    fn settle(&mut self, name: Option<&str>, stage: &Stage) {
+    fn settle(&mut self, name: Option<&ActionName>, stage: &Stage) {
         // A prompt that the agent took up is about to begin a turn: there is no idle moment in between.
         let lost = matches!(stage, Stage::Refused { .. } | Stage::Uncertain { .. });
-        if name == Some("prompt") && lost && !self.prompt_underway() {
+        if name == Some(&ActionName::Prompt) && lost && !self.prompt_underway() {
             self.processing = false;
         }
-        if name == Some("interrupt") && stage.is_final() && (lost || self.state.turn.is_none()) {
+        if name == Some(&ActionName::Interrupt) && stage.is_final() && (lost || self.state.turn.is_none()) {
             self.interrupting = false;
         }
         if let Stage::Refused { refusal } = stage {
@@ -291,7 +291,7 @@ impl View {
         }
     }
 
-    fn command_name(&self, command: Seq) -> Option<String> {
+    fn command_name(&self, command: Seq) -> Option<ActionName> {
         self.state.commands.iter().find(|open| open.seq == command).map(|open| open.name.clone())
     }
 

@@ -163,6 +163,7 @@ mod tests {
             tool: None,
             digest: String::new(),
             opened_at: Millis(0),
+            shortened: false,
             deadline: None,
         }
     }

@@ -181,7 +181,7 @@ mod tests {
             let Call::Command { command, .. } = parse(text.as_bytes()).unwrap().call else {
                 panic!("`{name}` is no command")
             };
-            assert_eq!(command.name(), name);
+            assert_eq!(command.name().as_str(), name);
         }
         for name in DAEMON_ACTIONS {
             assert!(Call::NAMES.contains(&name), "`{name}` has no frame");

@@ -193,6 +193,7 @@ mod tests {
             tool: None,
             digest: String::new(),
             opened_at: Millis(0),
+            shortened: false,
             deadline: None,
         }
     }

@@ -150,6 +150,7 @@ mod tests {
             tool: None,
             digest: String::new(),
             opened_at: Millis(10_000),
+            shortened: false,
             deadline: None,
         }
     }

@@ -119,6 +119,7 @@ fn asked(number: u64, tool: &str, changes: Vec<FileChange>) -> Event {
             tool: Some(tool.into()),
             digest: "d".into(),
             opened_at: Millis(0),
+            shortened: false,
             deadline: None,
         }),
     }

@@ -483,6 +483,7 @@ mod tests {
             tool: None,
             digest: "d".into(),
             opened_at: Millis(0),
+            shortened: false,
             deadline: None,
         }
     }

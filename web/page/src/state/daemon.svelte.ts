@@ -62,8 +62,25 @@ class Daemon {
     return this.sessions.get(session);
   }
 
-  requestsOf(session: SessionId): Waiting[] {
-    return [...this.waiting.values()].filter((each) => each.session === session);
+  /**
+   * What waits in a session that is open here, and how the last of it ended. `open` is what the session's own state says: the
+   * inbox has a large request in brief only.
+   */
+  requestsOf(session: SessionId, open: Request[]): Waiting[] {
+    const whole = (each: Waiting) => open.find(({ request }) => request === each.request.request) ?? each.request;
+    const own = [...this.waiting.values()].filter((each) => each.session === session);
+    const noted = own.map((each) => (each.request.shortened ? { ...each, request: whole(each) } : each));
+    const unnoted = open.filter(({ request }) => !this.waiting.has(keyOf(session, request)));
+    return [...noted, ...unnoted.map((request) => ({ key: keyOf(session, request.request), session, request }))];
+  }
+
+  /** All of the requests that the inbox has in brief, from their own session. */
+  whole(session: SessionId, requests: Request[]): void {
+    for (const request of requests) {
+      const key = keyOf(session, request.request);
+      const known = this.waiting.get(key);
+      if (known?.request.shortened && !request.shortened) this.waiting.set(key, { ...known, request });
+    }
   }
 
   #apply(event: DaemonEvent): void {

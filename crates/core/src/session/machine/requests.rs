@@ -110,6 +110,7 @@ impl Machine {
             tool,
             opened_at: now,
             deadline,
+            shortened: false,
         };
         let too_many = self.memory.keys.len() >= OPEN_REQUESTS;
         self.memory.keys.insert(request, key);

@@ -24,18 +24,28 @@ pub(crate) const INSTRUCTIONS: &str = "instructions";
 /// An instruction that the agent has not settled, as the store keeps it. It holds secrets and is never shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unsettled {
-    pub(super) instruction: Instruction,
+    ticket: Ticket,
+    what: What,
     /// The entry after which it was told.
-    pub(super) after: Seq,
+    after: Seq,
     /// What holds once the agent has confirmed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) setting: Option<Setting>,
+    setting: Option<Setting>,
+}
+
+/// What the agent is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Order(Order),
+    /// To end. That goes past everything else, by a way of its own, and is settled by the agent's end.
+    Stop,
 }
 
 impl Unsettled {
     /// Under which name it is settled.
     pub(crate) fn ticket(&self) -> Ticket {
-        self.instruction.ticket
+        self.ticket
     }
 
     /// All of a session, in the order in which they were told.
@@ -93,7 +103,7 @@ impl Machine {
         wants
     }
 
-    /// Has the agent told this, once what was appended so far is committed. A stop overtakes everything else.
+    /// Has the agent told this, once what was appended so far is committed.
     pub(super) fn tell(
         &mut self,
         book: &mut Book<State>,
@@ -101,22 +111,23 @@ impl Machine {
         order: Order,
         setting: Option<Setting>,
     ) {
-        let (session, after) = (session_of(book), book.head());
-        let instruction = Instruction { ticket, order };
-        let stored = Unsettled {
-            instruction: Instruction { ticket, order: without_prompt(&instruction.order).into_owned() },
-            after,
-            setting: setting.clone(),
-        };
+        let stored = What::Order(without_prompt(&order).into_owned());
+        self.keep(book, ticket, stored, setting);
+        self.outbox.push_back((book.head(), Instruction { ticket, order }));
+    }
+
+    /// Has the agent ended, once what was appended so far is committed.
+    pub(super) fn tell_to_stop(&mut self, book: &mut Book<State>, ticket: Ticket) {
+        self.keep(book, ticket, What::Stop, None);
+        self.stop_after = Some(book.head());
+    }
+
+    fn keep(&mut self, book: &mut Book<State>, ticket: Ticket, what: What, setting: Option<Setting>) {
+        let unsettled = Unsettled { ticket, what, after: book.head(), setting };
         // Our own types serialise.
-        let value = Bytes::from(serde_json::to_vec(&stored).unwrap_or_default());
-        book.also(Op::Put { collection: INSTRUCTIONS, key: key(session, ticket), value });
-        self.told.insert(ticket, setting);
-        if instruction.order == Order::Stop {
-            self.stop_after = Some(after);
-        } else {
-            self.outbox.push_back((after, instruction));
-        }
+        let value = Bytes::from(serde_json::to_vec(&unsettled).unwrap_or_default());
+        book.also(Op::Put { collection: INSTRUCTIONS, key: key(session_of(book), ticket), value });
+        self.told.insert(ticket, unsettled.setting);
     }
 
     /// The agent has settled this. Gives the setting that it was about.
@@ -145,14 +156,16 @@ impl Machine {
         taken: &BTreeSet<Ticket>,
     ) {
         self.memory = Kept::stored(memory);
-        for Unsettled { instruction, setting, .. } in unsettled {
-            let ticket = instruction.ticket;
+        for Unsettled { ticket, what, setting, .. } in unsettled {
             self.told.insert(ticket, setting);
-            if instruction.order == Order::Stop {
+            match what {
                 // To end what is ending changes nothing.
-                self.stop_after = Some(Seq::ZERO);
-            } else if !taken.contains(&ticket) {
-                self.outbox.push_back((Seq::ZERO, with_prompt(instruction, state)));
+                What::Stop => self.stop_after = Some(Seq::ZERO),
+                What::Order(_) if taken.contains(&ticket) => {}
+                What::Order(order) => {
+                    let order = with_prompt(order, ticket, state);
+                    self.outbox.push_back((Seq::ZERO, Instruction { ticket, order }));
+                }
             }
         }
     }
@@ -174,10 +187,10 @@ fn without_prompt(order: &Order) -> Cow<'_, Order> {
     }
 }
 
-fn with_prompt(mut instruction: Instruction, state: &State) -> Instruction {
-    if let Order::Prompt { content } | Order::Steer { content } = &mut instruction.order {
-        let open = state.commands.iter().find(|open| open.seq.0 == instruction.ticket.0);
+fn with_prompt(mut order: Order, ticket: Ticket, state: &State) -> Order {
+    if let Order::Prompt { content } | Order::Steer { content } = &mut order {
+        let open = state.commands.iter().find(|open| open.seq.0 == ticket.0);
         *content = open.map(|open| open.content.clone()).unwrap_or_default();
     }
-    instruction
+    order
 }

@@ -63,7 +63,7 @@ impl Task {
             for request in book.state().requests.iter().filter(|r| !working.requests.contains(&r.request)) {
                 notes.push(DaemonEvent::RequestOpened {
                     session: self.id,
-                    request: Box::new(request.clone()),
+                    request: Box::new(request.brief()),
                 });
             }
             for request in working.requests.iter().filter(|known| !open.contains(known)) {

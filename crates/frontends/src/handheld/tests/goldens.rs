@@ -75,7 +75,7 @@ impl Replay {
             frames: String::new(),
         };
         replay.machine.begin();
-        replay.machine.take_wants();
+        replay.machine.take_wants(Seq::ZERO);
         let can = Capabilities { interrupt: true, streaming: true, ..Capabilities::default() };
         replay.machine.starting(&mut replay.log.book(), NOW, can.clone(), None);
         let started = Report::Started {

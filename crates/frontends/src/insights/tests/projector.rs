@@ -154,6 +154,7 @@ fn opened(number: u64, ask: Ask, parent: Option<&str>, tool: Option<&str>) -> Ev
         tool: tool.map(Into::into),
         digest: "d".into(),
         opened_at: Millis(0),
+        shortened: false,
         deadline: None,
     };
     Event::RequestOpened { request: Box::new(request) }
