@@ -7,11 +7,14 @@
 //! the page it comes from; who sends it; how often; its body within bounds. What let someone in is looked at again with
 //! every piece of the body, and when it ends, so do the request, the response and the socket. Only `/healthz`, the page's static files and
 //! the login are open without a token, and those too only under a name of ours.
+//!
+//! A request that becomes a WebSocket runs in the loop of [`Connection`], whichever frontend it belongs to.
 
 mod admit;
 mod authority;
 mod bind;
 mod body;
+mod connection;
 mod denied;
 mod guard;
 mod keeper;
@@ -39,6 +42,7 @@ mod upgrade;
 pub use admit::{Admit, Paths, Vouch, Vouched, Voucher};
 pub use bind::{Door, DoorError, Listening, Reach};
 pub use body::{JsonBody, collect, json_depth_exceeds, reason};
+pub use connection::{Cause, Connection, Ending, LastWords, Protocol, Stall};
 pub use denied::Denied;
 pub use guard::{CONTENT_SECURITY_POLICY, Guest, Leaving, Visitor, guard};
 pub use keeper::{
