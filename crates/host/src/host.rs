@@ -21,8 +21,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Frontend, MountError, Mounted, Place, Start,
     door::{
-        self, BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Notes, Reporter,
-        Serving, Tickets, Tokens, guard,
+        self, Authenticator, BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Notes,
+        Reporter, Serving, Tickets, Tokens, guard,
     },
 };
 
@@ -43,6 +43,8 @@ pub struct HostSettings {
     pub door: DoorSettings,
     /// What sessions may do.
     pub policy: Policy,
+    /// Who finds out who someone is, in place of the tokens in the store.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
     /// The version told to clients.
     pub version: String,
     /// Told to clients: another one means that the logs were replaced. Absent where nobody knows.
@@ -65,6 +67,8 @@ impl fmt::Debug for HostSettings {
 pub struct Host {
     /// Every session by its id.
     pub registry: Registry,
+    /// Who finds out who someone is: the tokens, or what the embedding program brought.
+    pub authenticator: Arc<dyn Authenticator>,
     /// Who may come in by a token.
     pub tokens: Arc<Tokens>,
     /// Who may come in by a browser's login.
@@ -211,14 +215,21 @@ impl fmt::Debug for Life {
 impl Host {
     /// Opens the store's sessions and tokens. Sessions that a crash left open are settled in the background.
     pub async fn open(settings: HostSettings) -> Result<Self, OpenError> {
-        let HostSettings { store, agents, door, policy, version, incarnation, home } = settings;
+        let HostSettings { store, agents, door, policy, authenticator, version, incarnation, home } =
+            settings;
         let clock = Clock::system();
-        let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await?;
-        let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await?;
+        let (tokens, authenticator) = if let Some(brought) = authenticator {
+            (Tokens::unused(Arc::clone(&store), clock.clone()), brought)
+        } else {
+            let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await?;
+            (Arc::clone(&tokens), tokens as Arc<dyn Authenticator>)
+        };
+        let tickets = Tickets::open(Arc::clone(&store), clock.clone(), Arc::clone(&authenticator)).await?;
         let (reporter, notes) = door::reporter();
         let registry = Registry::open(store, agents, clock.clone(), policy).await?;
         let host = Self {
             registry,
+            authenticator,
             tokens,
             tickets,
             clock,
@@ -281,9 +292,13 @@ impl Host {
         frontend: Option<&'static str>,
         places: Vec<(&'static str, Place)>,
     ) -> Result<Listener, OpenError> {
-        let mut keeper =
-            Keeper::new(&self.door, self.tokens.clone(), Arc::clone(&self.tickets), self.clock.clone())?
-                .with_reporter(self.reporter.clone());
+        let mut keeper = Keeper::new(
+            &self.door,
+            Arc::clone(&self.authenticator),
+            Arc::clone(&self.tickets),
+            self.clock.clone(),
+        )?
+        .with_reporter(self.reporter.clone());
         let mut origins = self.door.origins.clone();
         for (frontend, place) in &places {
             for admit in &place.admits {

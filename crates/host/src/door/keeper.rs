@@ -11,6 +11,7 @@ use portolan_core::{DaemonEvent, Millis, Principal, RefusalCode, Role, TokenId, 
 
 use super::{
     admit::{Admit, Paths, Vouch, Voucher},
+    authenticator::{Authenticator, Credential, Standing},
     authority::{Authority, Host, Origin, Scheme},
     denied::Denied,
     late::Stranger,
@@ -21,7 +22,7 @@ use super::{
     settings::{DoorLimits, DoorSettings},
     stay::Stay,
     tickets::{HalfGuest, Tickets},
-    tokens::{Authenticator, Credential, Standing, Tokens},
+    tokens::Tokens,
 };
 
 /// The name of the browser's cookie.
@@ -237,7 +238,7 @@ impl Keeper {
     }
 
     pub(super) fn authenticate(&self, credential: &Credential) -> Option<Standing> {
-        self.authenticator.authenticate(credential)
+        self.authenticator.admit(credential)
     }
 
     /// The tickets and browsers.
@@ -438,8 +439,8 @@ impl Keeper {
     fn identify(&self, parts: &Parts, arrival: &Arrival, seen: &Seen) -> Result<Admission, Denied> {
         let headers = &parts.headers;
         if headers.contains_key(header::AUTHORIZATION) {
-            let found = bearer(headers)
-                .and_then(|secret| self.authenticator.authenticate(&Credential::Bearer(secret)));
+            let found =
+                bearer(headers).and_then(|secret| self.authenticator.admit(&Credential::Bearer(secret)));
             return self
                 .judge(found, seen.address)
                 .map(|Standing { principal, stay, .. }| Admission::Guest(principal, stay));
@@ -447,7 +448,11 @@ impl Keeper {
         if *arrival == Arrival::Unix {
             // Where nobody is the owner by a secret, the kernel's word has no end.
             let standing = self.authenticator.standing(&Tokens::owner_id());
-            return Ok(Admission::Guest(owner(), standing.map(|standing| standing.stay).unwrap_or_default()));
+            let stay = standing.map(|standing| standing.stay).unwrap_or_default();
+            if stay.is_over() {
+                return Err(Denied::unauthenticated());
+            }
+            return Ok(Admission::Guest(owner(), stay));
         }
         let cookies = cookies(headers);
         if let Some(key) = headers.get(KEY_HEADER) {

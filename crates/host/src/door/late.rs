@@ -8,12 +8,12 @@ use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 use portolan_core::Principal;
 
 use super::{
+    authenticator::{Credential, Standing},
     denied::Denied,
     keeper::{Admission, Arrival, KEY_HEADER, Keeper, Seen},
     leash::Leash,
     secret::Secret,
     stay::Stay,
-    tokens::{Credential, Standing},
 };
 
 /// How the sub-protocol begins that carries a token.

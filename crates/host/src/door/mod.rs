@@ -11,6 +11,7 @@
 //! A request that becomes a WebSocket runs in the loop of [`Connection`], whichever frontend it belongs to.
 
 mod admit;
+mod authenticator;
 mod authority;
 mod bind;
 mod body;
@@ -40,6 +41,7 @@ mod tokens;
 mod upgrade;
 
 pub use admit::{Admit, Paths, Vouch, Vouched, Voucher};
+pub use authenticator::{Authenticator, Credential, Standing};
 pub use bind::{Door, DoorError, Listening, Reach};
 pub use body::{JsonBody, collect, json_depth_exceeds, reason};
 pub use connection::{Cause, Connection, Ending, LastWords, Protocol, Stall};
@@ -61,5 +63,5 @@ pub use settings::{DoorLimits, DoorSettings, FRAME_BYTES, JSON_DEPTH, ListenAddr
 pub use stay::{Over, Stay};
 pub use tickets::{BROWSER_IDLE_MS, BrowserSession, Caller, HalfGuest, PAIRING_MS, TICKET_MS, Tickets};
 pub use tls::TlsError;
-pub use tokens::{Authenticator, Credential, Standing, TokenInfo, Tokens};
+pub use tokens::{TokenInfo, Tokens};
 pub use upgrade::Upgrade;

@@ -248,6 +248,43 @@ async fn an_authenticator_of_ones_own_takes_the_place_of_tokens() {
     serving.closed().await;
 }
 
+#[tokio::test]
+async fn a_standing_that_is_over_lets_nobody_in_whoever_gives_it() {
+    #[derive(Debug)]
+    struct Late(CancellationToken);
+    impl Authenticator for Late {
+        fn authenticate(&self, _: &Credential) -> Option<Standing> {
+            self.standing(&"late".parse().unwrap())
+        }
+        fn standing(&self, token: &TokenId) -> Option<Standing> {
+            let (name, via) = ("late".into(), "api".into());
+            let (token, role) = (token.clone(), Role::Owner);
+            let principal = portolan_core::Principal { token, name, role, sessions: None, via };
+            Some(Standing { principal, since: Millis(0), stay: Stay::until(self.0.clone()) })
+        }
+    }
+    let ended = CancellationToken::new();
+    let late: Arc<dyn Authenticator> = Arc::new(Late(ended.clone()));
+    let settings = DoorSettings { hosts: vec!["app.example".into()], ..DoorSettings::default() };
+    let tickets = Tickets::open(Arc::<Records>::default(), Clock::system(), late.clone()).await.unwrap();
+    let router = guard(routes(), Arc::new(Keeper::new(&settings, late, tickets, Clock::system()).unwrap()));
+    let ask = |arrival: Arrival| {
+        let mut request = http::Request::get("/api/v1/who").header("host", "app.example");
+        if arrival != Arrival::Unix {
+            request = request.header("authorization", "Bearer sesame");
+        }
+        let request = request.extension(arrival).body(axum::body::Body::empty()).unwrap();
+        tower::ServiceExt::oneshot(router.clone(), request)
+    };
+    for arrival in [Arrival::Unknown, Arrival::Unix] {
+        assert_eq!(ask(arrival).await.unwrap().status(), 200);
+    }
+    ended.cancel();
+    for arrival in [Arrival::Unknown, Arrival::Unix] {
+        assert_eq!(ask(arrival).await.unwrap().status(), 401);
+    }
+}
+
 #[derive(Clone, Default)]
 struct Captured(Arc<Mutex<Vec<u8>>>);
 
