@@ -25,10 +25,10 @@ use portolan_core::{Principal, RefusalCode};
 use tracing::Instrument as _;
 
 use super::{
+    access::{Admission, Arrival, Keeper, Seen},
     admit::Vouched,
     body::bounded,
     denied::Denied,
-    keeper::{Admission, Arrival, Keeper, Seen},
     lasting,
     late::Stranger,
     leash::{Farewell, Leash},
@@ -259,7 +259,7 @@ fn examine(
         Arrival::Unix => "unix".into(),
         Arrival::Unknown => "unknown".into(),
     });
-    let seen: Seen = keeper.see(parts, arrival)?;
+    let seen: Seen = keeper.check_host(parts, arrival)?;
     if let Some(address) = seen.address {
         log.peer = Some(address.to_string());
     }

@@ -8,9 +8,9 @@ use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 use portolan_core::Principal;
 
 use super::{
+    access::{Admission, Arrival, KEY_HEADER, Keeper, Seen},
     authenticator::{Credential, Standing},
     denied::Denied,
-    keeper::{Admission, Arrival, KEY_HEADER, Keeper, Seen},
     leash::Leash,
     secret::Secret,
     stay::Stay,
@@ -71,7 +71,7 @@ impl Keeper {
     pub fn introduce(&self, stranger: &Stranger, secret: &str) -> Result<(Principal, Stay), Denied> {
         let credential = Credential::Bearer(Secret::sent(secret));
         let Standing { principal, stay, .. } =
-            self.judge(self.authenticate(&credential), stranger.address)?;
+            self.check_attempt(self.authenticate(&credential), stranger.address)?;
         if let Some(leash) = &stranger.leash {
             leash.hold(stay.clone());
         }
@@ -100,7 +100,7 @@ impl Keeper {
                 let stranger = Stranger { leash: None, ..stranger };
                 self.introduce(&stranger, secret).map(|(principal, stay)| Admission::Guest(principal, stay))
             }
-            None => self.may_try(seen.address).map(|()| Admission::Stranger(stranger)),
+            None => self.check_lockout(seen.address).map(|()| Admission::Stranger(stranger)),
         })
     }
 }

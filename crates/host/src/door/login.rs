@@ -13,11 +13,11 @@ use portolan_core::{DaemonEvent, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    access::{COOKIE, KEY_HEADER, Keeper, LOGIN_PATH, cookies},
     authority::Scheme,
     body::JsonBody,
     denied::Denied,
     guard::{Guest, Leaving},
-    keeper::{COOKIE, KEY_HEADER, Keeper, LOGIN_PATH, cookies},
     secret::Secret,
     tickets::{BROWSER_IDLE_MS, Caller},
     tokens::TokenInfo,
@@ -58,11 +58,11 @@ async fn login(
     JsonBody(Login { ticket }): JsonBody<Login>,
 ) -> Result<Response, Denied> {
     // A locked address does not even get to use up a ticket.
-    keeper.may_try(from.address)?;
+    keeper.check_lockout(from.address)?;
     let address = from.address.map(|address| address.to_string());
     let user_agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let session = keeper.tickets().redeem(&ticket, Caller { address: address.clone(), user_agent }).await?;
-    let session = keeper.judge(session, from.address).map_err(|denied| match denied.status {
+    let session = keeper.check_attempt(session, from.address).map_err(|denied| match denied.status {
         StatusCode::UNAUTHORIZED => Denied::new(
             StatusCode::UNAUTHORIZED,
             RefusalCode::Unauthenticated,

@@ -10,6 +10,7 @@
 //!
 //! A request that becomes a WebSocket runs in the loop of [`Connection`], whichever frontend it belongs to.
 
+mod access;
 mod admit;
 mod authenticator;
 mod authority;
@@ -18,7 +19,6 @@ mod body;
 mod connection;
 mod denied;
 mod guard;
-mod keeper;
 mod lasting;
 mod late;
 mod leash;
@@ -40,6 +40,9 @@ mod tls;
 mod tokens;
 mod upgrade;
 
+pub use access::{
+    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, WEBSOCKET_PATH, Witness,
+};
 pub use admit::{Admit, Paths, Vouch, Vouched, Voucher};
 pub use authenticator::{Authenticator, Credential, Standing};
 pub use bind::{Door, DoorError, Listening, Reach};
@@ -47,9 +50,6 @@ pub use body::{JsonBody, collect, json_depth_exceeds, reason};
 pub use connection::{Cause, Connection, Ending, LastWords, Protocol, Stall};
 pub use denied::Denied;
 pub use guard::{CONTENT_SECURITY_POLICY, Guest, Leaving, Visitor, guard};
-pub use keeper::{
-    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, WEBSOCKET_PATH, Witness,
-};
 pub use late::{BEARER_PROTOCOL, Stranger, protocols};
 pub use leash::Farewell;
 pub use login::LOGOUT_PATH;

@@ -21,10 +21,10 @@ use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
 use super::{
+    access::{Arrival, Keeper},
     bind::{Door, DoorError, Listening},
     denied::Denied,
     guard::guard,
-    keeper::{Arrival, Keeper},
     leash::{Leashed, Leashes},
     places::{Counted, Places},
     settings::{DoorLimits, DoorSettings, PeerCheck},
