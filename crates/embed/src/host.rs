@@ -1,6 +1,6 @@
 //! The parts put together, for a program that is not the daemon.
 //!
-//! Owns the store, the registry and the keeper of the door. Listens nowhere by itself: the program serves the router, or
+//! Owns the store, the registry and the checks of the door. Listens nowhere by itself: the program serves the router, or
 //! has a door opened for it.
 
 use std::{
@@ -22,7 +22,7 @@ use portolan_frontends::native;
 pub use portolan_host::OpenError;
 use portolan_host::{
     BindError, Frontend, Host, HostSettings, House, Open,
-    door::{Authenticator, DoorSettings, Keeper, ListenAddress, Listening},
+    door::{AccessCheck, Authenticator, DoorSettings, ListenAddress, Listening},
 };
 use portolan_store::{Durability, MemoryStore, SqliteStore};
 use tokio::sync::OnceCell;
@@ -36,9 +36,9 @@ pub struct Settings {
     pub store: Arc<dyn Store>,
     /// The agents that sessions may use: those of [`portolan_agents::catalogue`], one's own, or both.
     pub agents: Vec<Arc<dyn Agent>>,
-    /// What the keeper of the door believes. A program that serves the router itself names its own hosts here, such as
-    /// `localhost:8080`: a request under any other name is refused, so that no page of a stranger can reach it.
-    /// [`Portolan::listen`] listens where this says: a free port of 127.0.0.1 where nothing else is said.
+    /// Under which names the door lets requests in, and where it listens. A program that serves the router itself names its
+    /// own hosts here, such as `localhost:8080`: a request under any other name is refused, so that no page of a stranger can
+    /// reach it. [`Portolan::listen`] listens where this says: a free port of 127.0.0.1 where nothing else is said.
     pub door: DoorSettings,
     /// What sessions may do, and when requests are denied by themselves.
     pub policy: Policy,
@@ -190,9 +190,9 @@ impl Portolan {
         open.iter().find_map(Listening::url)
     }
 
-    /// The keeper of the door, for [`door::serve`](crate::door::serve()).
-    pub fn keeper(&self) -> Arc<Keeper> {
-        Arc::clone(self.house.keeper())
+    /// The checks of the door, for [`door::serve`](crate::door::serve()).
+    pub fn access(&self) -> Arc<AccessCheck> {
+        Arc::clone(self.house.access())
     }
 
     /// Every session by its id: the whole of what frontends call.

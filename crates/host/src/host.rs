@@ -21,8 +21,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Frontend, MountError, Mounted, Place, Start,
     door::{
-        self, Authenticator, BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Notes,
-        Reporter, Serving, Tickets, Tokens, guard,
+        self, AccessCheck, Authenticator, BadName, Door, DoorError, DoorSettings, ListenAddress, Listening,
+        Notes, Reporter, Serving, Tickets, Tokens, guard,
     },
 };
 
@@ -181,7 +181,7 @@ impl Bound {
 #[derive(Debug)]
 struct Listener {
     frontend: Option<&'static str>,
-    keeper: Arc<Keeper>,
+    access: Arc<AccessCheck>,
     routes: Router,
     origins: Vec<String>,
     tokenless: bool,
@@ -247,7 +247,7 @@ impl Host {
         Ok(host)
     }
 
-    /// What happens at the doors is in the log, for as long as there is a keeper that tells.
+    /// What happens at the doors is in the log, for as long as there is a listener that reports.
     fn write_notes(&self, notes: Notes) {
         let (registry, stopping) = (self.registry.clone(), self.stopping.clone());
         self.connections.spawn(async move {
@@ -292,7 +292,7 @@ impl Host {
         frontend: Option<&'static str>,
         places: Vec<(&'static str, Place)>,
     ) -> Result<Listener, OpenError> {
-        let mut keeper = Keeper::new(
+        let mut access = AccessCheck::new(
             &self.door,
             Arc::clone(&self.authenticator),
             Arc::clone(&self.tickets),
@@ -304,15 +304,15 @@ impl Host {
             for admit in &place.admits {
                 origins.extend(admit.origins().iter().cloned());
                 let refused = |error| OpenError::Setting { frontend, error };
-                keeper = keeper.admitting(admit.clone()).map_err(refused)?;
+                access = access.admitting(admit.clone()).map_err(refused)?;
             }
         }
-        let keeper = Arc::new(keeper);
+        let access = Arc::new(access);
         let tokenless = places.iter().any(|(_, place)| place.tokenless);
         let routes = places
             .into_iter()
-            .fold(Router::new(), |routes, (_, place)| routes.merge((place.routes)(&keeper)));
-        Ok(Listener { frontend, keeper, routes, origins, tokenless })
+            .fold(Router::new(), |routes, (_, place)| routes.merge((place.routes)(&access)));
+        Ok(Listener { frontend, access, routes, origins, tokenless })
     }
 }
 
@@ -322,14 +322,14 @@ impl House {
         &self.host
     }
 
-    /// The keeper of the main listener.
-    pub fn keeper(&self) -> &Arc<Keeper> {
-        &self.main.keeper
+    /// The checks of the main listener.
+    pub fn access(&self) -> &Arc<AccessCheck> {
+        &self.main.access
     }
 
     /// Everything on the main listener, behind its guard: for a program that serves it by itself.
     pub fn router(&self) -> Router {
-        guard(self.routes(), Arc::clone(&self.main.keeper))
+        guard(self.routes(), Arc::clone(&self.main.access))
     }
 
     /// The same without the guard, for [`door::serve`](crate::door::serve()), which puts it on.
@@ -371,7 +371,7 @@ impl House {
                 }
             }
             let closing = self.host.closing.clone();
-            door.serve(Arc::clone(&listener.keeper), listener.routes.clone(), closing)
+            door.serve(Arc::clone(&listener.access), listener.routes.clone(), closing)
         };
         let mut serving = vec![serve(&self.main, bound.main)];
         serving.extend(own.into_iter().map(|(listener, door)| serve(listener, door)));

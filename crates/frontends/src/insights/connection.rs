@@ -89,7 +89,7 @@ impl Protocol for Client {
 
     fn receive(&mut self, message: &Bytes, out: &mut Outbound) -> Option<Stay> {
         // Every message takes its share, whether or not it can be read.
-        let spent = self.insights.keeper.spend(&self.who.token).map_err(|denied| denied.refusal.message);
+        let spent = self.insights.access.check_rate(&self.who.token).map_err(|denied| denied.refusal.message);
         match (parse(message), spent) {
             (Ok(parsed), Ok(())) => {
                 if let ClientMessage::Auth(auth) = &parsed.message {
@@ -177,7 +177,7 @@ impl Client {
     fn introduce(&mut self, token: &str, out: &mut Outbound) -> Option<Stay> {
         let mut changed = None;
         if let Some(stranger) = &self.stranger {
-            match self.insights.keeper.introduce(stranger, token) {
+            match self.insights.access.introduce(stranger, token) {
                 Ok((who, stay)) => {
                     self.who = Principal { via: self.who.via.clone(), ..who };
                     self.stranger = None;

@@ -99,7 +99,7 @@ pub(super) fn greet(
     out: &mut Outbound,
 ) -> Result<Option<Entered>, Cause> {
     let answer = match parse(message).map(|parsed| parsed.message) {
-        Ok(ClientMessage::Auth(auth)) => match insights.keeper.introduce(stranger, &auth.token) {
+        Ok(ClientMessage::Auth(auth)) => match insights.access.introduce(stranger, &auth.token) {
             Ok((who, stay)) => {
                 tell(out, &welcome(&who));
                 return Ok(Some(Entered::by_token(who, stay)));

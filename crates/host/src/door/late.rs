@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 use portolan_core::Principal;
 
 use super::{
-    access::{Admission, Arrival, KEY_HEADER, Keeper, Seen},
+    access::{AccessCheck, Admission, Arrival, KEY_HEADER, Seen},
     authenticator::{Credential, Standing},
     denied::Denied,
     leash::Leash,
@@ -65,7 +65,7 @@ fn way(headers: &HeaderMap) -> Way {
     if headers.keys().any(passed_on) { Way::PassedOn } else { Way::Direct }
 }
 
-impl Keeper {
+impl AccessCheck {
     /// Who a stranger is, now that they show this secret, and for how long they may stay: from here on the door ends
     /// their connection with it. Wrong secrets are counted like any other.
     pub fn introduce(&self, stranger: &Stranger, secret: &str) -> Result<(Principal, Stay), Denied> {

@@ -1,4 +1,4 @@
-//! The door: the one listener and its keeper. Every frontend stands behind it.
+//! The door: the one listener and its checks. Every frontend stands behind it.
 //!
 //! It owns the sockets, TLS, tokens, tickets, and the checks of `Host` and `Origin`, in that it decides *who* someone is
 //! and whether a page may talk to us at all. It does not decide what someone may do: that is core's.
@@ -41,9 +41,9 @@ mod tokens;
 mod upgrade;
 
 pub use access::{
-    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, WEBSOCKET_PATH, Witness,
+    AccessCheck, Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, LOGIN_PATH, WEBSOCKET_PATH, Witness,
 };
-pub use admit::{Admit, Paths, Vouch, Vouched, Voucher};
+pub use admit::{Admit, KnownBySecret, Paths, SecretCheck, SecretVerdict};
 pub use authenticator::{Authenticator, Credential, Standing};
 pub use bind::{Door, DoorError, Listening, Reach};
 pub use body::{JsonBody, collect, json_depth_exceeds, reason};

@@ -23,7 +23,7 @@ fn enter(native: &Native, visitor: &Visitor, key: Option<&str>) -> Result<Princi
     match visitor {
         Visitor::Known(Guest(principal), _) => Ok(principal.clone()),
         Visitor::Half(half) => key
-            .and_then(|key| native.keeper.complete(half, key))
+            .and_then(|key| native.access.complete(half, key))
             .ok_or("the key does not go with the cookie; log in again with a new ticket"),
     }
 }

@@ -79,7 +79,7 @@ impl Protocol for Client {
 
     fn receive(&mut self, message: &Bytes, out: &mut Outbound) -> Option<Stay> {
         // Every frame takes its share, whether or not it can be read.
-        let spent = self.native.keeper.spend(&self.who.token).map_err(|denied| denied.refusal);
+        let spent = self.native.access.check_rate(&self.who.token).map_err(|denied| denied.refusal);
         match (parse(message), spent) {
             (Ok(frame), Ok(())) => {
                 if let Some(now) = self.lanes.enter(frame) {

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use portolan_core::DaemonEvent;
 
-use super::Keeper;
+use super::AccessCheck;
 use crate::door::denied::Denied;
 
-impl Keeper {
+impl AccessCheck {
     /// Counts wrong credentials. While an address is locked out nothing gets in from it, save by loopback: there
     /// every user and program of the machine has the same address, and none may lock out the others.
     pub(in crate::door) fn check_attempt<T>(

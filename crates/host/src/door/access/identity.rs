@@ -4,11 +4,11 @@ use http::{HeaderMap, Method, header, request::Parts};
 use portolan_core::{Principal, Role};
 
 use super::{
-    COOKIE, KEY_HEADER, Keeper, WEBSOCKET_PATH,
+    AccessCheck, COOKIE, KEY_HEADER, WEBSOCKET_PATH,
     arrival::{Arrival, Seen},
 };
 use crate::door::{
-    admit::Vouch,
+    admit::SecretVerdict,
     authenticator::{Credential, Standing},
     denied::Denied,
     late::Stranger,
@@ -21,7 +21,7 @@ use crate::door::{
 /// Cookies of our name that are looked at: another local port may have set one too.
 const MAX_COOKIES: usize = 4;
 
-/// What the keeper found out about a request that may go on.
+/// Who sends a request that may go on.
 #[derive(Debug)]
 pub(in crate::door) enum Admission {
     /// Nobody needs to be known here.
@@ -33,10 +33,10 @@ pub(in crate::door) enum Admission {
     /// A WebSocket that shows its token later.
     Stranger(Stranger),
     /// Someone whom a frontend knows by a secret of its own.
-    Vouched,
+    KnownBySecret,
 }
 
-impl Keeper {
+impl AccessCheck {
     pub(in crate::door) fn authenticate(&self, credential: &Credential) -> Option<Standing> {
         self.authenticator.admit(credential)
     }
@@ -56,19 +56,22 @@ impl Keeper {
         if self.open.cover(parts) {
             return Ok(Admission::Open);
         }
-        let vouched =
-            self.vouchers.iter().map(|voucher| voucher(parts)).find(|vouch| *vouch != Vouch::NotMine);
-        match vouched {
-            None | Some(Vouch::NotMine) => {}
-            Some(Vouch::Known) => return Ok(Admission::Vouched),
-            Some(Vouch::Unknown) => return Err(Denied::unauthenticated()),
+        let verdict = self
+            .secret_checks
+            .iter()
+            .map(|check| check(parts))
+            .find(|verdict| *verdict != SecretVerdict::NotMine);
+        match verdict {
+            None | Some(SecretVerdict::NotMine) => {}
+            Some(SecretVerdict::Right) => return Ok(Admission::KnownBySecret),
+            Some(SecretVerdict::Wrong) => return Err(Denied::unauthenticated()),
         }
         let admission = match self.admit_late(parts, arrival, seen) {
             Some(admission) => admission?,
             None => self.identify(parts, arrival, seen)?,
         };
         if let Admission::Guest(principal, _) = &admission {
-            self.spend(&principal.token)?;
+            self.check_rate(&principal.token)?;
         }
         Ok(admission)
     }

@@ -25,7 +25,7 @@ pub(super) use self::{
 };
 use self::{host::HostCheck, open::OpenPaths, origin::OriginCheck};
 use super::{
-    admit::{Admit, Paths, Voucher},
+    admit::{Admit, Paths, SecretCheck},
     authenticator::Authenticator,
     denied::Denied,
     lockout::{Failures, Requests},
@@ -48,13 +48,13 @@ pub const HEALTH_PATH: &str = "/healthz";
 /// Is told what happens at the door and belongs into the daemon's log, and by whom. Must not wait.
 pub type Witness = Arc<dyn Fn(Option<&Principal>, DaemonEvent) + Send + Sync>;
 
-/// The door-keeper.
-pub struct Keeper {
+/// The checks of one listener.
+pub struct AccessCheck {
     hosts: HostCheck,
     origins: OriginCheck,
     open: OpenPaths,
     late: Vec<Paths>,
-    vouchers: Vec<Voucher>,
+    secret_checks: Vec<SecretCheck>,
     authenticator: Arc<dyn Authenticator>,
     tickets: Arc<Tickets>,
     failures: Failures,
@@ -75,9 +75,9 @@ struct Strangers {
 /// A line about strangers at the Unix socket is written this often at most.
 const STRANGERS_EVERY_MS: i64 = 60 * 1000;
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for AccessCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper")
+        f.debug_struct("AccessCheck")
             .field("hosts", &self.hosts)
             .field("origins", &self.origins)
             .finish_non_exhaustive()
@@ -100,8 +100,8 @@ pub enum BadName {
     NoProxies,
 }
 
-impl Keeper {
-    /// A keeper with these settings.
+impl AccessCheck {
+    /// The checks that these settings ask for.
     pub fn new(
         settings: &DoorSettings,
         authenticator: Arc<dyn Authenticator>,
@@ -113,7 +113,7 @@ impl Keeper {
             origins: OriginCheck::new(&settings.origins)?,
             open: OpenPaths::default(),
             late: Vec::new(),
-            vouchers: Vec::new(),
+            secret_checks: Vec::new(),
             authenticator,
             tickets,
             failures: Failures::new(&settings.limits),
@@ -168,7 +168,7 @@ impl Keeper {
         match admit {
             Admit::Open(paths) => self.open.add(paths),
             Admit::Late(paths) => self.late.push(paths),
-            Admit::Secret(voucher) => self.vouchers.push(voucher),
+            Admit::Secret(check) => self.secret_checks.push(check),
             Admit::Below(base, rules) => self.origins.add(base, rules)?,
         }
         Ok(self)
@@ -199,7 +199,7 @@ impl Keeper {
     }
 
     /// One more request (or frame) of this token, where there is room for it.
-    pub fn spend(&self, token: &TokenId) -> Result<(), Denied> {
+    pub fn check_rate(&self, token: &TokenId) -> Result<(), Denied> {
         self.requests
             .take(token)
             .map_err(|wait| Denied::too_often(format!("the token `{token}` asks too often"), wait))
