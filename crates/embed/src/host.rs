@@ -1,6 +1,6 @@
 //! The parts put together, for a program that is not the daemon.
 //!
-//! Owns the store, the registry and the keeper of the door. Listens nowhere by itself: the program serves the router, or
+//! Owns the store, the registry and the checks of the door. Listens nowhere by itself: the program serves the router, or
 //! has a door opened for it.
 
 use std::{
@@ -22,7 +22,7 @@ use portolan_frontends::native;
 pub use portolan_host::OpenError;
 use portolan_host::{
     BindError, Frontend, Host, HostSettings, House, Open,
-    door::{DoorSettings, Keeper, ListenAddress, Listening},
+    door::{AccessCheck, Authenticator, DoorSettings, ListenAddress, Listening},
 };
 use portolan_store::{Durability, MemoryStore, SqliteStore};
 use tokio::sync::OnceCell;
@@ -36,12 +36,14 @@ pub struct Settings {
     pub store: Arc<dyn Store>,
     /// The agents that sessions may use: those of [`portolan_agents::catalogue`], one's own, or both.
     pub agents: Vec<Arc<dyn Agent>>,
-    /// What the keeper of the door believes. A program that serves the router itself names its own hosts here, such as
-    /// `localhost:8080`: a request under any other name is refused, so that no page of a stranger can reach it.
-    /// [`Portolan::listen`] listens where this says: a free port of 127.0.0.1 where nothing else is said.
+    /// Under which names the door lets requests in, and where it listens. A program that serves the router itself names its
+    /// own hosts here, such as `localhost:8080`: a request under any other name is refused, so that no page of a stranger can
+    /// reach it. [`Portolan::listen`] listens where this says: a free port of 127.0.0.1 where nothing else is said.
     pub door: DoorSettings,
     /// What sessions may do, and when requests are denied by themselves.
     pub policy: Policy,
+    /// Who finds out who someone is. Without one Portolan has tokens of its own: [`Portolan::token`] makes them.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
     /// The version told to clients.
     pub version: String,
 }
@@ -65,6 +67,7 @@ impl Settings {
             agents,
             door: DoorSettings { listen: vec![anywhere_here], ..DoorSettings::default() },
             policy: Policy::default(),
+            authenticator: None,
             version: env!("CARGO_PKG_VERSION").into(),
         }
     }
@@ -77,6 +80,13 @@ impl Settings {
     /// Logs in a database at this path, which is made where it is missing. Blocks while an old one is migrated.
     pub fn in_file(path: &Path, agents: Vec<Arc<dyn Agent>>) -> Result<Self, StoreError> {
         Ok(Self::new(Arc::new(SqliteStore::open(path, Durability::Normal)?), agents))
+    }
+
+    /// Lets people in by the program's own accounts, and by nothing else: tokens open nothing then, and none can be made.
+    #[must_use]
+    pub fn with_authenticator(mut self, authenticator: Arc<dyn Authenticator>) -> Self {
+        self.authenticator = Some(authenticator);
+        self
     }
 
     /// The names under which the program's own server is reached.
@@ -128,10 +138,11 @@ impl Portolan {
 
     /// The same, with more frontends: those of [`portolan_frontends::catalogue`](crate::frontends), one's own, or both.
     pub async fn open_with(settings: Settings, frontends: Vec<Box<dyn Frontend>>) -> Result<Self, OpenError> {
-        let Settings { store, agents, door, policy, version } = settings;
+        let Settings { store, agents, door, policy, authenticator, version } = settings;
         let (incarnation, home) = (None, None);
-        let host =
-            Host::open(HostSettings { store, agents, door, policy, version, incarnation, home }).await?;
+        let settings =
+            HostSettings { store, agents, door, policy, authenticator, version, incarnation, home };
+        let host = Host::open(settings).await?;
         let frontends = [native::frontend()].into_iter().chain(frontends).collect();
         let house = Arc::new(host.mount(frontends).await?);
         Ok(Self { house, listening: Arc::default(), open: Arc::default() })
@@ -179,9 +190,9 @@ impl Portolan {
         open.iter().find_map(Listening::url)
     }
 
-    /// The keeper of the door, for [`door::serve`](crate::door::serve()).
-    pub fn keeper(&self) -> Arc<Keeper> {
-        Arc::clone(self.house.keeper())
+    /// The checks of the door, for [`door::serve`](crate::door::serve()).
+    pub fn access(&self) -> Arc<AccessCheck> {
+        Arc::clone(self.house.access())
     }
 
     /// Every session by its id: the whole of what frontends call.
@@ -194,7 +205,8 @@ impl Portolan {
         Client::owner(self.host().registry.clone(), name)
     }
 
-    /// A token for somebody else, as the secret to be sent as `Authorization: Bearer`. It is told this once.
+    /// A token for somebody else, as the secret to be sent as `Authorization: Bearer`. It is told this once. Refused where
+    /// [`Settings::authenticator`] lets people in.
     pub async fn token(&self, name: &str, role: Role) -> Result<String, Refusal> {
         let (made, secret) = self.host().tokens.create(name, role, None, None).await?;
         let created = DaemonEvent::TokenCreated { token: made.token, name: made.name, role };

@@ -119,6 +119,8 @@ pub use portolan_core::{
 pub use portolan_frontends as frontends;
 /// The listener that every protocol stands behind: who comes in, and by which name we were called.
 pub use portolan_host::door;
+/// Accounts of the program's own, in place of tokens.
+pub use portolan_host::door::{Authenticator, Credential, Standing, Stay};
 /// What a frontend is given, and what it gives back.
 pub use portolan_host::{Frontend, Host, MountError, Mounted, Place};
 

@@ -224,7 +224,7 @@ impl Server {
         let listen = vec![ListenAddress::Tcp("127.0.0.1:0".parse().unwrap())];
         let door = Door::bind(&DoorSettings { listen, ..DoorSettings::default() }).await.unwrap();
         let address = door.addresses().iter().find_map(Listening::url).unwrap();
-        door.serve(portolan.keeper(), agui::routes(agui), closing.clone());
+        door.serve(portolan.access(), agui::routes(agui), closing.clone());
         Self { tools, address, closing }
     }
 

@@ -7,7 +7,7 @@ use portolan_core::{DaemonEvent, ports::Boxed};
 
 use crate::{
     Host,
-    door::{Admit, Keeper, Listening},
+    door::{AccessCheck, Admit, Listening},
 };
 
 /// A protocol that clients speak.
@@ -72,19 +72,19 @@ pub struct Place {
     pub admits: Vec<Admit>,
     /// Whoever comes from this machine needs no token.
     pub tokenless: bool,
-    /// Its routes, once the keeper of that listener is there.
+    /// Its routes, once the checks of that listener are there.
     pub routes: Routes,
 }
 
 /// Starts a frontend, at these addresses of the main listener.
 pub type Start = Box<dyn FnOnce(&[Listening]) + Send>;
 
-/// Makes the routes of a place behind the keeper of its listener.
-pub type Routes = Box<dyn FnOnce(&Arc<Keeper>) -> Router + Send>;
+/// Makes the routes of a place behind the checks of its listener.
+pub type Routes = Box<dyn FnOnce(&Arc<AccessCheck>) -> Router + Send>;
 
 impl Place {
     /// With a token in every request.
-    pub fn new(routes: impl FnOnce(&Arc<Keeper>) -> Router + Send + 'static) -> Self {
+    pub fn new(routes: impl FnOnce(&Arc<AccessCheck>) -> Router + Send + 'static) -> Self {
         Self { admits: Vec::new(), tokenless: false, routes: Box::new(routes) }
     }
 

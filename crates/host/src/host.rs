@@ -21,8 +21,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Frontend, MountError, Mounted, Place, Start,
     door::{
-        self, BadName, Door, DoorError, DoorSettings, Keeper, ListenAddress, Listening, Notes, Reporter,
-        Serving, Tickets, Tokens, guard,
+        self, AccessCheck, Authenticator, BadName, Door, DoorError, DoorSettings, ListenAddress, Listening,
+        Notes, Reporter, Serving, Tickets, Tokens, guard,
     },
 };
 
@@ -43,6 +43,8 @@ pub struct HostSettings {
     pub door: DoorSettings,
     /// What sessions may do.
     pub policy: Policy,
+    /// Who finds out who someone is, in place of the tokens in the store.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
     /// The version told to clients.
     pub version: String,
     /// Told to clients: another one means that the logs were replaced. Absent where nobody knows.
@@ -65,6 +67,8 @@ impl fmt::Debug for HostSettings {
 pub struct Host {
     /// Every session by its id.
     pub registry: Registry,
+    /// Who finds out who someone is: the tokens, or what the embedding program brought.
+    pub authenticator: Arc<dyn Authenticator>,
     /// Who may come in by a token.
     pub tokens: Arc<Tokens>,
     /// Who may come in by a browser's login.
@@ -177,7 +181,7 @@ impl Bound {
 #[derive(Debug)]
 struct Listener {
     frontend: Option<&'static str>,
-    keeper: Arc<Keeper>,
+    access: Arc<AccessCheck>,
     routes: Router,
     origins: Vec<String>,
     tokenless: bool,
@@ -211,14 +215,21 @@ impl fmt::Debug for Life {
 impl Host {
     /// Opens the store's sessions and tokens. Sessions that a crash left open are settled in the background.
     pub async fn open(settings: HostSettings) -> Result<Self, OpenError> {
-        let HostSettings { store, agents, door, policy, version, incarnation, home } = settings;
+        let HostSettings { store, agents, door, policy, authenticator, version, incarnation, home } =
+            settings;
         let clock = Clock::system();
-        let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await?;
-        let tickets = Tickets::open(Arc::clone(&store), clock.clone(), tokens.clone()).await?;
+        let (tokens, authenticator) = if let Some(brought) = authenticator {
+            (Tokens::unused(Arc::clone(&store), clock.clone()), brought)
+        } else {
+            let tokens = Tokens::open(Arc::clone(&store), clock.clone()).await?;
+            (Arc::clone(&tokens), tokens as Arc<dyn Authenticator>)
+        };
+        let tickets = Tickets::open(Arc::clone(&store), clock.clone(), Arc::clone(&authenticator)).await?;
         let (reporter, notes) = door::reporter();
         let registry = Registry::open(store, agents, clock.clone(), policy).await?;
         let host = Self {
             registry,
+            authenticator,
             tokens,
             tickets,
             clock,
@@ -236,7 +247,7 @@ impl Host {
         Ok(host)
     }
 
-    /// What happens at the doors is in the log, for as long as there is a keeper that tells.
+    /// What happens at the doors is in the log, for as long as there is a listener that reports.
     fn write_notes(&self, notes: Notes) {
         let (registry, stopping) = (self.registry.clone(), self.stopping.clone());
         self.connections.spawn(async move {
@@ -281,23 +292,27 @@ impl Host {
         frontend: Option<&'static str>,
         places: Vec<(&'static str, Place)>,
     ) -> Result<Listener, OpenError> {
-        let mut keeper =
-            Keeper::new(&self.door, self.tokens.clone(), Arc::clone(&self.tickets), self.clock.clone())?
-                .with_reporter(self.reporter.clone());
+        let mut access = AccessCheck::new(
+            &self.door,
+            Arc::clone(&self.authenticator),
+            Arc::clone(&self.tickets),
+            self.clock.clone(),
+        )?
+        .with_reporter(self.reporter.clone());
         let mut origins = self.door.origins.clone();
         for (frontend, place) in &places {
             for admit in &place.admits {
                 origins.extend(admit.origins().iter().cloned());
                 let refused = |error| OpenError::Setting { frontend, error };
-                keeper = keeper.admitting(admit.clone()).map_err(refused)?;
+                access = access.admitting(admit.clone()).map_err(refused)?;
             }
         }
-        let keeper = Arc::new(keeper);
+        let access = Arc::new(access);
         let tokenless = places.iter().any(|(_, place)| place.tokenless);
         let routes = places
             .into_iter()
-            .fold(Router::new(), |routes, (_, place)| routes.merge((place.routes)(&keeper)));
-        Ok(Listener { frontend, keeper, routes, origins, tokenless })
+            .fold(Router::new(), |routes, (_, place)| routes.merge((place.routes)(&access)));
+        Ok(Listener { frontend, access, routes, origins, tokenless })
     }
 }
 
@@ -307,14 +322,14 @@ impl House {
         &self.host
     }
 
-    /// The keeper of the main listener.
-    pub fn keeper(&self) -> &Arc<Keeper> {
-        &self.main.keeper
+    /// The checks of the main listener.
+    pub fn access(&self) -> &Arc<AccessCheck> {
+        &self.main.access
     }
 
     /// Everything on the main listener, behind its guard: for a program that serves it by itself.
     pub fn router(&self) -> Router {
-        guard(self.routes(), Arc::clone(&self.main.keeper))
+        guard(self.routes(), Arc::clone(&self.main.access))
     }
 
     /// The same without the guard, for [`door::serve`](crate::door::serve()), which puts it on.
@@ -356,7 +371,7 @@ impl House {
                 }
             }
             let closing = self.host.closing.clone();
-            door.serve(Arc::clone(&listener.keeper), listener.routes.clone(), closing)
+            door.serve(Arc::clone(&listener.access), listener.routes.clone(), closing)
         };
         let mut serving = vec![serve(&self.main, bound.main)];
         serving.extend(own.into_iter().map(|(listener, door)| serve(listener, door)));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Listener, PINNED, installed, page, subject};
-use portolan_host::door::{Admit, Door, DoorSettings, Keeper, Listening, Tickets, Tokens};
+use portolan_host::door::{AccessCheck, Admit, Door, DoorSettings, Listening, Tickets, Tokens};
 
 /// How long anything may take. Far longer than it should.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -44,13 +44,13 @@ impl Page {
             ..Limits::default()
         };
         let tools = FrontendTools::new(bench.registry().await?, limits);
-        let vouching = tools.clone();
-        let keeper = Keeper::new(&settings, tokens, tickets, Clock::system())
-            .and_then(|keeper| keeper.admitting(Admit::secret(move |parts| vouching.vouch(parts))));
-        let keeper = Arc::new(keeper.map_err(|error| wrong(&error))?);
+        let checking = tools.clone();
+        let access = AccessCheck::new(&settings, tokens, tickets, Clock::system())
+            .and_then(|access| access.admitting(Admit::secret(move |parts| checking.check_secret(parts))));
+        let access = Arc::new(access.map_err(|error| wrong(&error))?);
         let door = Door::bind(&settings).await.map_err(|error| wrong(&error))?;
         let stopping = CancellationToken::new();
-        let serving = door.serve(keeper, tools.routes(), stopping.clone());
+        let serving = door.serve(access, tools.routes(), stopping.clone());
         for base in serving.addresses.iter().filter_map(Listening::url) {
             tools.listens_at(base);
         }

@@ -141,7 +141,7 @@ impl Frontend for AguiFrontend {
         let agui = Agui::new(host.registry.clone(), settings, tools.clone(), stopping, connections);
         let (on_main, on_own, served) = (agui.clone(), agui.clone(), tools.clone());
         let main = Place::new(move |_| routes(on_main).merge(served.routes()));
-        let vouching = tools.clone();
+        let checking = tools.clone();
         let (tasks, closing) = (host.tasks.clone(), host.closing.clone());
         let start = move |main: &[Listening]| {
             // Agents reach the tools of pages at the main listener, where they can without a certificate.
@@ -154,7 +154,7 @@ impl Frontend for AguiFrontend {
         Box::pin(std::future::ready(Ok(Mounted {
             main: Some(
                 main.admitting(Admit::Below(PATH, rules.clone()))
-                    .admitting(Admit::secret(move |parts| vouching.vouch(parts))),
+                    .admitting(Admit::secret(move |parts| checking.check_secret(parts))),
             ),
             own: listen.map(|_| Place::new(move |_| own_routes(on_own)).admitting(Admit::Below("", rules))),
             start: Some(Box::new(start)),

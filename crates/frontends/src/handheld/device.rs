@@ -2,7 +2,8 @@
 //!
 //! No pings: the app never answers one. A device that is gone is found by TCP itself (keep-alive, see [`super::listen`])
 //! and by what it does not take: whatever stays unsent for too long ends the connection. Nothing is queued for it
-//! meanwhile; once it takes bytes again it gets the newest faces.
+//! meanwhile; once it takes bytes again it gets the newest faces. So the device has a loop of its own beside the door's
+//! ([`portolan_host::door::Connection`]), which asks clients whether they are there and lets them read everything.
 //!
 //! What a press or words mean is decided when they are read, by what the device has confirmed to have ([`InFlight`]) and
 //! for how long; a prompt counts only once everything is read that was said before it did.
@@ -25,10 +26,8 @@ use super::{
     parse::{self, Button, FromDevice},
     wire::{AutoEdit, SpawnResult},
 };
+use portolan_host::door::Stall;
 use portolan_wire::websocket::{Lost, Received, Socket};
-
-/// A device that takes no byte for so long is gone, or as good as gone: it can connect again.
-pub(super) const STALLED: Duration = Duration::from_secs(10);
 
 /// How often a face is looked at without anything having happened: a running tool shows its seconds.
 const TICK: Duration = Duration::from_secs(1);
@@ -93,8 +92,8 @@ struct Connection<S> {
     desk: Desk,
     results: Vec<SpawnResult>,
     doing: Option<Doing>,
-    /// Since when, and at which count of sent bytes, the network has taken nothing.
-    stalled: Option<(Instant, u64)>,
+    /// A device that takes no byte for too long is gone, or as good as gone: it can connect again.
+    stall: Stall,
 }
 
 /// Serves one device until either side ends it, or it is put out.
@@ -115,7 +114,7 @@ where
         desk: Desk::default(),
         results: Vec::new(),
         doing: None,
-        stalled: None,
+        stall: Stall::default(),
     };
     let ending = connection.run().await;
     if let Ending::Close(code) = ending {
@@ -181,10 +180,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.look_what_arrived(now);
         if self.socket.unsent() == 0 {
             for result in self.results.drain(..) {
-                self.socket.feed(result.frame());
+                self.socket.feed(&result.frame());
             }
             for status in self.desk.due(&self.hub.slots(), now) {
-                self.socket.feed(status.frame());
+                self.socket.feed(&status.frame());
             }
             self.desk.sent_upto(self.socket.sent() + self.socket.unsent() as u64, now);
         }
@@ -201,17 +200,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn is_stalled(&mut self) -> bool {
         if self.socket.unsent() == 0 {
-            self.stalled = None;
-            return false;
+            self.stall.ends();
+        } else {
+            self.stall.waits(self.socket.sent());
         }
-        let (now, sent) = (Instant::now(), self.socket.sent());
-        match self.stalled {
-            Some((since, before)) if before == sent => now.duration_since(since) >= STALLED,
-            _ => {
-                self.stalled = Some((now, sent));
-                false
-            }
-        }
+        self.stall.is_too_long()
     }
 
     fn on_wire(&mut self, wire: Wire) -> Option<Ending> {

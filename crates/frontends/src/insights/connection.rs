@@ -1,122 +1,60 @@
 //! One WebSocket connection: who it is, then any number of sessions on one task.
 //!
 //! Messages are done one after the other, in the order they came; while one is being done the next is not read, and the
-//! network pushes back. Nothing is queued here: while the network takes nothing, the sessions are not asked for more.
+//! network pushes back. The loop of the door ([`Connection`]) writes what is said here, and asks for no more while the
+//! client is behind.
 
 use std::{
     collections::HashMap,
-    future::poll_fn,
-    pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use portolan_core::{
     CommandId, Event, Principal, SessionId,
     log::delivery::{Closed, Delivery},
+    ports::Boxed,
     registry::SessionReader,
     session::state::State,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    time::{Instant, MissedTickBehavior, interval, timeout},
-};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{
     Insights,
     act::{Done, Follows, Outcome, Task, code_of, past},
-    enter::{AUTH, Entered, STRANGERS_BYTES, Visitor, enter, welcome},
+    enter::{Entered, Entrance, STRANGERS_BYTES, Visitor, greet, welcome},
     parse::{Parsed, parse},
     project::{Detail, Past, View},
     questions::Partial,
     wire::{ClientMessage, ErrorCode, ServerMessage, SessionCreated, SessionListed},
 };
 use crate::native::connection::readers::{Pulled, Readers};
-use portolan_host::door::{FRAME_BYTES, Stay, Stranger};
-use portolan_wire::websocket::{Lost, Received, Socket, Violation};
-
-/// After so long without a word from the client it is asked whether it is there.
-const SILENCE: Duration = Duration::from_secs(30);
-
-/// Questions that may stay unanswered: one that sleeps through two of them has lost its connection.
-const MISSED: u32 = 2;
-
-/// A client for whom the network took nothing for so long is closed; it can come back and attach.
-const STALLED: Duration = Duration::from_secs(10);
-
-/// How often the clock is looked at.
-const LOOK: Duration = Duration::from_secs(5);
-
-/// From so many unsent bytes on the sessions are not asked for more: enough for a full write.
-const WRITE_AT: usize = 64 * 1024;
-
-/// From so many unsent bytes on nothing is read or answered either.
-const FULL: usize = 256 * 1024;
+use portolan_host::door::{Cause, Connection, Ending, FRAME_BYTES, LastWords, Protocol, Stay, Stranger};
+use portolan_wire::websocket::Outbound;
 
 /// Sessions one connection may follow at once.
 const FOLLOWED: usize = 256;
 
-/// How long a closed client gets to read why, and a message under way to be done.
-const FAREWELL: Duration = Duration::from_secs(2);
-
-/// How a connection ends.
-#[derive(Debug)]
-pub(super) enum Ending {
-    /// The client is gone.
-    Gone,
-    /// The client closed it, with this code.
-    Closed(Option<u16>),
-    /// Portolan stops.
-    Stopping,
-    /// The client does not read.
-    TooSlow,
-    /// The token no longer lets anyone in.
-    TokenGone,
-    /// It did not say who it is.
-    Unknown,
-    /// It broke the framing.
-    Violation(Violation),
+/// Whether a client still reads what is said to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    Yes,
+    /// The connection ends: what was asked is done, and not told any more.
+    NoMore,
 }
 
-impl From<Lost> for Ending {
-    fn from(lost: Lost) -> Self {
-        match lost {
-            Lost::Gone => Self::Gone,
-            Lost::Violation(violation) => Self::Violation(violation),
-        }
-    }
-}
-
-type Under<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// What happened next.
-enum Turn {
-    Pulled(Pulled),
-    Done(Box<Outcome>),
-    Received(Received),
-    Lost(Lost),
-    TokenGone,
-}
-
-struct Connection<S> {
+/// A client that has entered.
+struct Client {
     insights: Insights,
     who: Principal,
     /// Who came in without a token may still show one.
     stranger: Option<Stranger>,
-    socket: Socket<S>,
     views: HashMap<SessionId, View>,
     readers: Readers,
     partial: Partial,
-    under_way: Option<Under<Outcome>>,
-    /// Returns when this client is to be put out.
-    gone: Under<()>,
-    /// Who goes first in the next turn: what the client asks, or what it reads. They alternate.
-    asks_first: bool,
-    heard: Instant,
-    missed: u32,
-    /// Since when, and at which count of sent bytes, the network has taken nothing.
-    stalled: Option<(Instant, u64)>,
+    under_way: Option<Boxed<'static, Outcome>>,
+    reads: Reads,
 }
 
 /// Serves one client until either side ends it.
@@ -124,197 +62,101 @@ pub(super) async fn serve<S>(insights: Insights, visitor: Visitor, io: S)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut socket = Socket::new(io, STRANGERS_BYTES);
-    let entered = tokio::select! {
-        entered = timeout(AUTH, enter(&insights, visitor, &mut socket)) => {
-            entered.unwrap_or(Err(Ending::Unknown))
+    let mut connection = Connection::new(io, STRANGERS_BYTES, Stay::endless(), insights.stopping.clone());
+    let entered = match Entrance::of(&insights, visitor) {
+        Entrance::Open(entered) => Ok(entered),
+        Entrance::Shut(cause) => Err(Ending::Close(cause)),
+        Entrance::ByToken(stranger) => {
+            connection.enter(|message, out| greet(&insights, &stranger, message, out)).await
         }
-        () = insights.stopping.cancelled() => Err(Ending::Stopping),
     };
-    let (ending, socket) = match entered {
-        Ok(entered) => {
-            socket.take_up_to(FRAME_BYTES);
-            tracing::debug!(token = %entered.who.token, "dashboard connected");
-            Connection::new(insights, entered, socket).run().await
+    let ending = match entered {
+        Ok(Entered { who, stay, stranger }) => {
+            connection.take_up_to(FRAME_BYTES);
+            connection.ends_with(stay);
+            tracing::debug!(token = %who.token, "dashboard connected");
+            connection.run(Client::new(insights, who, stranger)).await
         }
-        Err(ending) => (ending, socket),
+        Err(ending) => ending,
     };
-    farewell(ending, socket).await;
+    connection.close(ending, last_words).await;
 }
 
-/// Returns when whoever came in is to be put out.
-fn until_out(stay: Stay) -> Under<()> {
-    Box::pin(async move {
-        stay.over().await;
-    })
+impl Protocol for Client {
+    fn takes_more(&self) -> bool {
+        self.under_way.is_none()
+    }
+
+    fn receive(&mut self, message: &Bytes, out: &mut Outbound) -> Option<Stay> {
+        // Every message takes its share, whether or not it can be read.
+        let spent = self.insights.access.check_rate(&self.who.token).map_err(|denied| denied.refusal.message);
+        match (parse(message), spent) {
+            (Ok(parsed), Ok(())) => {
+                if let ClientMessage::Auth(auth) = &parsed.message {
+                    return self.introduce(&auth.token, out);
+                }
+                self.begin(parsed, out);
+            }
+            (Ok(parsed), Err(busy)) => refuse(&parsed.message, ErrorCode::HandlerError, busy, out),
+            (Err(error), Ok(())) => tell(out, &ServerMessage::Error(error)),
+            (Err(_), Err(busy)) => {
+                tell(out, &ServerMessage::error(ErrorCode::HandlerError, None, None, busy));
+            }
+        }
+        None
+    }
+
+    fn poll_answer(&mut self, context: &mut Context<'_>, out: &mut Outbound) -> Poll<()> {
+        let Some(under_way) = &mut self.under_way else { return Poll::Pending };
+        under_way.poll_unpin(context).map(|outcome| {
+            self.under_way = None;
+            match self.reads {
+                Reads::Yes => self.done(outcome, out),
+                Reads::NoMore => {}
+            }
+        })
+    }
+
+    fn poll_entries(&mut self, context: &mut Context<'_>, out: &mut Outbound) -> Poll<()> {
+        self.readers.poll_pull(context).map(|pulled| match pulled {
+            Pulled::Session(session, delivery) => self.deliver(session, delivery, out),
+            // The daemon's own log has no reader here.
+            Pulled::Daemon(_) => {}
+        })
+    }
+
+    fn is_answering(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    fn leave(&mut self) {
+        self.reads = Reads::NoMore;
+    }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    fn new(insights: Insights, entered: Entered, socket: Socket<S>) -> Self {
-        let Entered { who, stay, stranger } = entered;
+impl Client {
+    fn new(insights: Insights, who: Principal, stranger: Option<Stranger>) -> Self {
         Self {
             insights,
             who,
             stranger,
-            socket,
             views: HashMap::new(),
             readers: Readers::default(),
             partial: Partial::default(),
             under_way: None,
-            gone: until_out(stay),
-            asks_first: true,
-            heard: Instant::now(),
-            missed: 0,
-            stalled: None,
+            reads: Reads::Yes,
         }
-    }
-
-    async fn run(mut self) -> (Ending, Socket<S>) {
-        let stopping = self.insights.stopping.clone();
-        let mut look = interval(LOOK);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            // Every arm can be dropped and polled again: what was begun lies in `self`.
-            let next = tokio::select! {
-                () = stopping.cancelled() => Err(Ending::Stopping),
-                _ = look.tick() => self.look_at_the_clock(),
-                turn = poll_fn(|context| self.poll_turn(context)) => self.take(turn),
-            };
-            if let Err(ending) = next {
-                // What was asked before the end came is done: who sends a prompt and leaves has sent a prompt. Not for who
-                // may stay no longer.
-                if let Some(under_way) = self.under_way.take()
-                    && !matches!(ending, Ending::TokenGone)
-                {
-                    let _ = timeout(FAREWELL, under_way).await;
-                }
-                return (ending, self.socket);
-            }
-        }
-    }
-
-    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Turn> {
-        if self.gone.poll_unpin(context).is_ready() {
-            return Poll::Ready(Turn::TokenGone);
-        }
-        if self.socket.unsent() > 0 {
-            match self.socket.poll_flush(context) {
-                Poll::Ready(Ok(())) => self.stalled = None,
-                Poll::Ready(Err(_)) => return Poll::Ready(Turn::Lost(Lost::Gone)),
-                Poll::Pending => {
-                    let sent = self.socket.sent();
-                    if self.stalled.is_none_or(|(_, before)| before != sent) {
-                        self.stalled = Some((Instant::now(), sent));
-                    }
-                }
-            }
-        }
-        let asks_first = self.asks_first;
-        self.asks_first = !asks_first;
-        if asks_first && let Poll::Ready(turn) = self.poll_asks(context) {
-            return Poll::Ready(turn);
-        }
-        // Where there is no room, the flush above wakes us once there is.
-        if self.socket.unsent() < WRITE_AT
-            && let Poll::Ready(pulled) = self.readers.poll_pull(context)
-        {
-            return Poll::Ready(Turn::Pulled(pulled));
-        }
-        if !asks_first && let Poll::Ready(turn) = self.poll_asks(context) {
-            return Poll::Ready(turn);
-        }
-        self.socket.rest();
-        Poll::Pending
-    }
-
-    /// What the client asks, and what was done for it.
-    fn poll_asks(&mut self, context: &mut Context<'_>) -> Poll<Turn> {
-        if self.socket.unsent() >= FULL {
-            return Poll::Pending;
-        }
-        if let Some(under_way) = &mut self.under_way {
-            let Poll::Ready(outcome) = under_way.poll_unpin(context) else { return Poll::Pending };
-            self.under_way = None;
-            return Poll::Ready(Turn::Done(Box::new(outcome)));
-        }
-        self.socket.poll_receive(context).map(|received| match received {
-            Ok(received) => Turn::Received(received),
-            Err(lost) => Turn::Lost(lost),
-        })
-    }
-
-    fn take(&mut self, turn: Turn) -> Result<(), Ending> {
-        match turn {
-            Turn::Pulled(Pulled::Session(session, delivery)) => self.deliver(session, delivery),
-            // The daemon's own log has no reader here.
-            Turn::Pulled(Pulled::Daemon(_)) => {}
-            Turn::Done(outcome) => self.done(*outcome),
-            Turn::Received(received) => return self.received(received),
-            Turn::Lost(lost) => return Err(lost.into()),
-            Turn::TokenGone => return Err(Ending::TokenGone),
-        }
-        Ok(())
-    }
-
-    fn look_at_the_clock(&mut self) -> Result<(), Ending> {
-        let now = Instant::now();
-        if self.stalled.is_some_and(|(since, _)| now >= since + STALLED) {
-            return Err(Ending::TooSlow);
-        }
-        // While we do not read the client, its silence says nothing.
-        if self.under_way.is_some() {
-            self.heard = now;
-        }
-        if now >= self.heard + SILENCE * (self.missed + 1) {
-            if self.missed == MISSED {
-                return Err(Ending::Gone);
-            }
-            self.missed += 1;
-            self.socket.feed_ping();
-        }
-        Ok(())
-    }
-
-    fn feed(&mut self, message: &ServerMessage) {
-        tell(&mut self.socket, message);
     }
 
     // ------------------------------------------------------------------------------- what it asks
 
-    fn received(&mut self, received: Received) -> Result<(), Ending> {
-        self.heard = Instant::now();
-        self.missed = 0;
-        match received {
-            Received::Message(text) => {
-                // Every message takes its share, whether or not it can be read.
-                let spent =
-                    self.insights.keeper.spend(&self.who.token).map_err(|denied| denied.refusal.message);
-                match (parse(&text), spent) {
-                    (Ok(parsed), Ok(())) => self.begin(parsed),
-                    (Ok(parsed), Err(busy)) => self.refuse(&parsed.message, ErrorCode::HandlerError, busy),
-                    (Err(error), Ok(())) => self.feed(&ServerMessage::Error(error)),
-                    (Err(_), Err(busy)) => {
-                        self.feed(&ServerMessage::error(ErrorCode::HandlerError, None, None, busy));
-                    }
-                }
-            }
-            Received::Ping(payload) => self.socket.feed_pong(payload),
-            Received::Pong => {}
-            Received::Close(code) => return Err(Ending::Closed(code)),
-        }
-        Ok(())
-    }
-
-    fn begin(&mut self, parsed: Parsed) {
-        if let ClientMessage::Auth(auth) = &parsed.message {
-            return self.introduce(&auth.token);
-        }
+    fn begin(&mut self, parsed: Parsed, out: &mut Outbound) {
         let session = parsed.message.session_id().and_then(|id| id.parse::<SessionId>().ok());
         let followed = session.is_some_and(|session| self.views.contains_key(&session));
         let is_list = matches!(parsed.message, ClientMessage::SessionList(_));
         if !followed && !is_list && self.views.len() >= FOLLOWED {
             let why = format!("this connection follows {FOLLOWED} sessions already; open another");
-            return self.refuse(&parsed.message, code_of(&parsed.message), why);
+            return refuse(&parsed.message, code_of(&parsed.message), why, out);
         }
         let id = parsed.id.clone().unwrap_or_else(CommandId::random);
         if let Some(view) = session.and_then(|session| self.views.get_mut(&session)) {
@@ -331,35 +173,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.under_way = Some(Box::pin(task.run()));
     }
 
-    fn refuse(&mut self, message: &ClientMessage, code: ErrorCode, why: String) {
-        let session = message.session_id().map(str::to_owned);
-        self.feed(&ServerMessage::error(code, session, message.agent_id().map(str::to_owned), why));
-    }
-
-    /// Someone says who they are, who was let in already.
-    fn introduce(&mut self, token: &str) {
+    /// Someone says who they are, who was let in already. Gives how long they may stay, where that has changed.
+    fn introduce(&mut self, token: &str, out: &mut Outbound) -> Option<Stay> {
+        let mut changed = None;
         if let Some(stranger) = &self.stranger {
-            match self.insights.keeper.introduce(stranger, token) {
+            match self.insights.access.introduce(stranger, token) {
                 Ok((who, stay)) => {
-                    self.gone = until_out(stay);
                     self.who = Principal { via: self.who.via.clone(), ..who };
                     self.stranger = None;
+                    changed = Some(stay);
                 }
                 Err(denied) => {
                     let why = format!("this token does not let you in: {}", denied.refusal.message);
-                    let error = ServerMessage::error(ErrorCode::HandlerError, None, None, why);
-                    return self.feed(&error);
+                    tell(out, &ServerMessage::error(ErrorCode::HandlerError, None, None, why));
+                    return None;
                 }
             }
         }
-        self.feed(&welcome(&self.who));
+        tell(out, &welcome(&self.who));
+        changed
     }
 
-    fn done(&mut self, outcome: Outcome) {
+    fn done(&mut self, outcome: Outcome, out: &mut Outbound) {
         self.partial = outcome.partial;
         let done = match outcome.result {
             Ok(done) => done,
-            Err(error) => return self.feed(&ServerMessage::Error(error)),
+            Err(error) => return tell(out, &ServerMessage::Error(error)),
         };
         if let Some((session, reader)) = outcome.follow {
             self.follow(session, *reader, Detail::Blocks, Past::Nothing);
@@ -370,14 +209,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let past = past(&done);
         match done {
             Done::Taken => {}
-            Done::Listed(sessions) => self.feed(&ServerMessage::SessionListed(SessionListed { sessions })),
+            Done::Listed(sessions) => tell(out, &ServerMessage::SessionListed(SessionListed { sessions })),
             Done::Created(session, reader, detail) => {
                 let session_id = session.to_string();
-                self.feed(&ServerMessage::SessionCreated(SessionCreated { session_id }));
+                tell(out, &ServerMessage::SessionCreated(SessionCreated { session_id }));
                 self.follow(session, *reader, detail, past);
             }
             Done::Attached(listed, session, reader, detail) => {
-                self.feed(&ServerMessage::SessionAttached(listed));
+                tell(out, &ServerMessage::SessionAttached(listed));
                 self.follow(session, *reader, detail, past);
             }
         }
@@ -390,7 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     // ------------------------------------------------------------------------------ what it reads
 
-    fn deliver(&mut self, session: SessionId, delivery: Delivery<Event, State>) {
+    fn deliver(&mut self, session: SessionId, delivery: Delivery<Event, State>, out: &mut Outbound) {
         let Some(view) = self.views.get_mut(&session) else { return };
         let mut messages = Vec::new();
         match delivery {
@@ -419,7 +258,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         for message in &messages {
-            self.feed(message);
+            tell(out, message);
         }
         if self.views.get(&session).is_some_and(View::is_over) {
             self.unfollow(session);
@@ -433,42 +272,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 }
 
 /// Adds a message to what is written next.
-pub(super) fn tell<S>(socket: &mut Socket<S>, message: &ServerMessage)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    socket.feed(message.to_text());
+pub(super) fn tell(out: &mut Outbound, message: &ServerMessage) {
+    out.text(&message.to_text());
 }
 
-/// Tells the client why, gives it a moment to read it, and ends the stream.
-async fn farewell<S>(ending: Ending, mut socket: Socket<S>)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let (code, error) = match ending {
-        Ending::Gone => return,
-        // 1005 stands for "no code" and is never sent.
-        Ending::Closed(code) => (code.unwrap_or(1000), None),
-        Ending::Stopping => (1012, None),
-        Ending::TooSlow => (4008, None),
-        Ending::TokenGone => (4001, Some("the token was revoked, replaced or has expired".to_owned())),
-        Ending::Unknown => (4001, Some("no token was shown in time that lets you in".to_owned())),
-        Ending::Violation(violation) => (violation.code(), Some(violation.to_string())),
+fn refuse(message: &ClientMessage, code: ErrorCode, why: String, out: &mut Outbound) {
+    let session = message.session_id().map(str::to_owned);
+    tell(out, &ServerMessage::error(code, session, message.agent_id().map(str::to_owned), why));
+}
+
+/// What a client is told that we close.
+fn last_words(cause: Cause) -> LastWords {
+    let with = |code: u16, kind: ErrorCode, why: String| {
+        LastWords::frame(code, ServerMessage::error(kind, None, None, why).to_text())
     };
-    tracing::debug!(code, "connection closed");
-    if let Some(message) = error {
-        let kind = if code == 4001 { ErrorCode::HandlerError } else { ErrorCode::InvalidMessage };
-        tell(&mut socket, &ServerMessage::error(kind, None, None, message));
-    }
-    socket.feed_close(code);
-    let is_answer = matches!(ending, Ending::Closed(_));
-    let read = async {
-        if socket.flush().await.is_err() || is_answer {
-            return;
+    match cause {
+        Cause::Stopping => LastWords::code(1012),
+        Cause::TooSlow => LastWords::code(4008),
+        Cause::StayOver => {
+            with(4001, ErrorCode::HandlerError, "the token was revoked, replaced or has expired".into())
         }
-        // Bytes left unread would make the network throw away what we just said.
-        while !matches!(socket.receive().await, Ok(Received::Close(_)) | Err(_)) {}
-    };
-    let _ = timeout(FAREWELL, read).await;
-    let _ = timeout(FAREWELL, socket.shut_down()).await;
+        Cause::NotEntered => {
+            with(4001, ErrorCode::HandlerError, "no token was shown in time that lets you in".into())
+        }
+        Cause::Violation(violation) => {
+            with(violation.code(), ErrorCode::InvalidMessage, violation.to_string())
+        }
+    }
 }

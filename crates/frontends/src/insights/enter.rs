@@ -1,27 +1,19 @@
 //! The beginning of a connection: who it is. Nothing is asked of any session before that is known.
 
-use std::time::Duration;
-
+use bytes::Bytes;
 use portolan_core::{Principal, Role, TokenId};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{
     Insights,
-    connection::{Ending, tell},
+    connection::tell,
     parse::parse,
     wire::{AuthOk, ClientMessage, ErrorCode, ServerMessage},
 };
-use portolan_host::door::{Arrival, Stay, Stranger};
-use portolan_wire::websocket::{Received, Socket};
-
-/// Someone with no token shows one within this time, or gives the place to another.
-pub(super) const AUTH: Duration = Duration::from_secs(10);
+use portolan_host::door::{Arrival, Cause, Stay, Stranger};
+use portolan_wire::websocket::Outbound;
 
 /// The largest message of someone who is not known yet: a token and its envelope, many times over.
 pub(super) const STRANGERS_BYTES: usize = 16 * 1024;
-
-/// Messages of someone who is not known yet: a client that speaks before it says who it is learns so, and may go on.
-const STRANGERS_MESSAGES: usize = 16;
 
 /// What this frontend calls itself in the log.
 const VIA: &str = "insights";
@@ -70,68 +62,67 @@ pub(super) fn welcome(who: &Principal) -> ServerMessage {
     ServerMessage::AuthOk(AuthOk { name: who.name.clone(), role: who.role.to_string() })
 }
 
-/// Finds out who it is. What cannot be taken for an `auth` is answered, too; the caller's clock runs on.
-pub(super) async fn enter<S>(
-    insights: &Insights,
-    visitor: Visitor,
-    socket: &mut Socket<S>,
-) -> Result<Entered, Ending>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let (stranger, arrival) = match visitor {
-        Visitor::Known(_, stay) if stay.is_over() => return Err(Ending::TokenGone),
-        Visitor::Known(who, stay) => return Ok(Entered::by_token(who, stay)),
-        Visitor::Stranger(stranger, arrival) => (stranger, arrival),
-    };
-    if insights.settings.allow_anonymous_loopback
-        && is_loopback(&arrival)
-        && stranger.is_local()
-        && let Some(anonymous) = Entered::anonymous(&stranger)
-    {
-        return Ok(anonymous);
-    }
-    for _ in 0..STRANGERS_MESSAGES {
-        let answer = match socket.receive().await? {
-            Received::Message(text) => match parse(&text) {
-                Ok(parsed) => match parsed.message {
-                    ClientMessage::Auth(auth) => match insights.keeper.introduce(&stranger, &auth.token) {
-                        Ok((who, stay)) => {
-                            tell(socket, &welcome(&who));
-                            return Ok(Entered::by_token(who, stay));
-                        }
-                        Err(denied) => {
-                            let message =
-                                format!("this token does not let you in: {}", denied.refusal.message);
-                            let code = ErrorCode::HandlerError;
-                            tell(socket, &ServerMessage::error(code, None, None, message));
-                            return Err(Ending::Unknown);
-                        }
-                    },
-                    other => {
-                        let session = other.session_id().map(str::to_owned);
-                        let message = if stranger.was_passed_on() {
-                            "who are you? Through a proxy nobody gets in without a token: send `auth` first"
-                        } else {
-                            "who are you? Send `auth` with a token first"
-                        };
-                        ServerMessage::error(ErrorCode::HandlerError, session, None, message)
-                    }
-                },
-                Err(error) => ServerMessage::Error(error),
-            },
-            Received::Ping(payload) => {
-                socket.feed_pong(payload);
-                socket.flush().await.map_err(|_| Ending::Gone)?;
-                continue;
-            }
-            Received::Pong => continue,
-            Received::Close(code) => return Err(Ending::Closed(code)),
+/// How a visitor enters.
+#[derive(Debug)]
+pub(super) enum Entrance {
+    /// At once.
+    Open(Entered),
+    /// Not at all.
+    Shut(Cause),
+    /// By a message with a token.
+    ByToken(Stranger),
+}
+
+impl Entrance {
+    pub(super) fn of(insights: &Insights, visitor: Visitor) -> Self {
+        let (stranger, arrival) = match visitor {
+            Visitor::Known(_, stay) if stay.is_over() => return Self::Shut(Cause::StayOver),
+            Visitor::Known(who, stay) => return Self::Open(Entered::by_token(who, stay)),
+            Visitor::Stranger(stranger, arrival) => (stranger, arrival),
         };
-        tell(socket, &answer);
-        socket.flush().await.map_err(|_| Ending::Gone)?;
+        if insights.settings.allow_anonymous_loopback
+            && is_loopback(&arrival)
+            && stranger.is_local()
+            && let Some(anonymous) = Entered::anonymous(&stranger)
+        {
+            return Self::Open(anonymous);
+        }
+        Self::ByToken(stranger)
     }
-    Err(Ending::Unknown)
+}
+
+/// Answers a message of a stranger. A stranger enters by `auth`; any other message is answered, too.
+pub(super) fn greet(
+    insights: &Insights,
+    stranger: &Stranger,
+    message: &Bytes,
+    out: &mut Outbound,
+) -> Result<Option<Entered>, Cause> {
+    let answer = match parse(message).map(|parsed| parsed.message) {
+        Ok(ClientMessage::Auth(auth)) => match insights.access.introduce(stranger, &auth.token) {
+            Ok((who, stay)) => {
+                tell(out, &welcome(&who));
+                return Ok(Some(Entered::by_token(who, stay)));
+            }
+            Err(denied) => {
+                let why = format!("this token does not let you in: {}", denied.refusal.message);
+                tell(out, &ServerMessage::error(ErrorCode::HandlerError, None, None, why));
+                return Err(Cause::NotEntered);
+            }
+        },
+        Ok(other) => {
+            let session = other.session_id().map(str::to_owned);
+            let why = if stranger.was_passed_on() {
+                "who are you? Through a proxy nobody gets in without a token: send `auth` first"
+            } else {
+                "who are you? Send `auth` with a token first"
+            };
+            ServerMessage::error(ErrorCode::HandlerError, session, None, why)
+        }
+        Err(error) => ServerMessage::Error(error),
+    };
+    tell(out, &answer);
+    Ok(None)
 }
 
 /// Both ends are on this machine.

@@ -37,7 +37,8 @@ use self::enter::Visitor;
 use portolan_host::{
     Frontend, Host, MountError, Mounted, Place,
     door::{
-        Admit, Arrival, BEARER_PROTOCOL, Denied, Farewell, Guest, Keeper, Stay, Stranger, Upgrade, protocols,
+        AccessCheck, Admit, Arrival, BEARER_PROTOCOL, Denied, Farewell, Guest, Stay, Stranger, Upgrade,
+        protocols,
     },
     settings::optional_address,
 };
@@ -76,8 +77,8 @@ impl Default for Settings {
 pub struct Insights {
     /// The sessions.
     pub registry: Registry,
-    /// The keeper of the door it stands behind.
-    pub keeper: Arc<Keeper>,
+    /// The checks of the listener it stands behind.
+    pub access: Arc<AccessCheck>,
     /// What the configuration says.
     pub settings: Arc<Settings>,
     /// Cancel it once the registry has shut down: connections then close.
@@ -108,9 +109,9 @@ impl Frontend for Dashboard {
         // A token on the main listener, whatever holds on its own.
         let on_main = Settings { allow_anonymous_loopback: false, ..settings.clone() };
         let of = host.clone();
-        let main = Place::new(move |keeper| routes(Insights::new(&of, keeper, on_main)));
+        let main = Place::new(move |access| routes(Insights::new(&of, access, on_main)));
         let (of, listen, tokenless) = (host.clone(), settings.listen, settings.allow_anonymous_loopback);
-        let mut own = Place::new(move |keeper| own_routes(Insights::new(&of, keeper, settings)));
+        let mut own = Place::new(move |access| own_routes(Insights::new(&of, access, settings)));
         own.tokenless = tokenless;
         Box::pin(std::future::ready(Ok(Mounted {
             main: Some(main.admitting(Admit::late(is_late))),
@@ -121,11 +122,11 @@ impl Frontend for Dashboard {
 }
 
 impl Insights {
-    /// Behind this keeper, with the sessions of the host.
-    fn new(host: &Host, keeper: &Arc<Keeper>, settings: Settings) -> Self {
+    /// Behind these checks, with the sessions of the host.
+    fn new(host: &Host, access: &Arc<AccessCheck>, settings: Settings) -> Self {
         Self {
             registry: host.registry.clone(),
-            keeper: Arc::clone(keeper),
+            access: Arc::clone(access),
             settings: Arc::new(settings),
             stopping: host.stopping.clone(),
             connections: host.connections.clone(),
@@ -133,12 +134,12 @@ impl Insights {
     }
 }
 
-/// A WebSocket may come here before it has shown its token; for the keeper of the main listener.
+/// A WebSocket may come here before it has shown its token; for the checks of the main listener.
 pub fn is_late(path: &str) -> bool {
     path == PATH
 }
 
-/// The same for the keeper of a listener of its own.
+/// The same for the checks of a listener of its own.
 pub fn is_late_on_own(path: &str) -> bool {
     path == PATH || path == OWN_PATH
 }

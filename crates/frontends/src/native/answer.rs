@@ -167,16 +167,16 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
                 expires_in: expires_in_seconds.map(std::time::Duration::from_secs),
                 tokens: native.tokens.clone(),
             };
-            let (ticket, expires_at) = native.keeper.tickets().create_for(who, device)?;
+            let (ticket, expires_at) = native.access.tickets().create_for(who, device)?;
             ReplyBody::Ticket { ticket: Secret::new(ticket), expires_at }
         }
         Call::BrowserList => {
             who.may_daemon(Role::Owner)?;
-            ReplyBody::Browsers { browsers: native.keeper.tickets().browsers() }
+            ReplyBody::Browsers { browsers: native.access.tickets().browsers() }
         }
         Call::BrowserLogOut { browser } => {
             who.may_daemon(Role::Owner)?;
-            native.keeper.tickets().log_out(&browser).await?;
+            native.access.tickets().log_out(&browser).await?;
             note(native, who, DaemonEvent::LoggedOut { browser: Some(browser) }).await;
             ReplyBody::Done
         }

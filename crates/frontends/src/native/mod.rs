@@ -25,7 +25,7 @@ use axum::Router;
 use portolan_core::{Millis, Principal, Refusal, ports::Boxed, registry::Registry};
 use portolan_host::{
     Frontend, Host, MountError, Mounted, Place,
-    door::{Admit, Keeper, Tokens},
+    door::{AccessCheck, Admit, Tokens},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -46,7 +46,7 @@ impl Frontend for NativeFrontend {
 
     fn mount(self: Box<Self>, host: &Host) -> Boxed<'_, Result<Mounted, MountError>> {
         let of = host.clone();
-        let place = Place::new(move |keeper| routes(Native::new(&of, Arc::clone(keeper))));
+        let place = Place::new(move |access| routes(Native::new(&of, Arc::clone(access))));
         let main = Some(place.admitting(Admit::open(is_open)));
         Box::pin(std::future::ready(Ok(Mounted { main, ..Mounted::default() })))
     }
@@ -57,8 +57,8 @@ impl Frontend for NativeFrontend {
 pub struct Native {
     /// The sessions.
     pub registry: Registry,
-    /// The door-keeper: browsers and rates.
-    pub keeper: Arc<Keeper>,
+    /// The checks of the listener: browsers and rates.
+    pub access: Arc<AccessCheck>,
     /// The tokens.
     pub tokens: Arc<Tokens>,
     /// The version told to clients.
@@ -74,11 +74,11 @@ pub struct Native {
 }
 
 impl Native {
-    /// Behind this keeper, with the sessions of the host.
-    pub fn new(host: &Host, keeper: Arc<Keeper>) -> Self {
+    /// Behind these checks, with the sessions of the host.
+    pub fn new(host: &Host, access: Arc<AccessCheck>) -> Self {
         Self {
             registry: host.registry.clone(),
-            keeper,
+            access,
             tokens: Arc::clone(&host.tokens),
             version: host.version.clone(),
             incarnation: host.incarnation.clone(),
@@ -96,7 +96,7 @@ impl Native {
 
     /// A one-time ticket with which a browser logs in as `who`, and until when it holds.
     fn ticket(&self, who: &Principal) -> Result<(String, Millis), Refusal> {
-        self.keeper.tickets().create(who)
+        self.access.tickets().create(who)
     }
 }
 

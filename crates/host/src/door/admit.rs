@@ -9,23 +9,23 @@ use super::rules::Rules;
 /// Some paths of a listener.
 pub type Paths = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Knows requests that show a secret of a frontend's own instead of a token, such as an agent's to the tools of a page.
-pub type Voucher = Arc<dyn Fn(&Parts) -> Vouch + Send + Sync>;
+/// Checks whether a request shows a secret of a frontend's own instead of a token, such as an agent's to the tools of a page.
+pub type SecretCheck = Arc<dyn Fn(&Parts) -> SecretVerdict + Send + Sync>;
 
-/// What a frontend says about a request.
+/// What the check of a secret finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vouch {
-    /// It is about something else.
+pub enum SecretVerdict {
+    /// The request is about something else.
     NotMine,
-    /// It shows the right secret.
-    Known,
-    /// It does not.
-    Unknown,
+    /// The request shows the right secret.
+    Right,
+    /// The request shows a wrong secret, or none.
+    Wrong,
 }
 
 /// On a request that showed the right secret of a frontend's own. It opens only what that frontend has there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vouched;
+pub struct KnownBySecret;
 
 /// One exception from "a token in the request".
 #[derive(Clone)]
@@ -33,10 +33,10 @@ pub enum Admit {
     /// Anyone may read these paths, such as the static files of the page.
     Open(Paths),
     /// A WebSocket may come to these paths before it has shown a token: the frontend there asks for it, and lets the
-    /// WebSocket do nothing until [`Keeper::introduce`](super::Keeper::introduce) knows it.
+    /// WebSocket do nothing until [`AccessCheck::introduce`](super::AccessCheck::introduce) knows it.
     Late(Paths),
     /// Requests that show a secret of the frontend's own. Those that show a wrong one are refused.
-    Secret(Voucher),
+    Secret(SecretCheck),
     /// What lies below this path has rules of its own: whose pages may come there, and how refusals read.
     Below(&'static str, Rules),
 }
@@ -53,8 +53,8 @@ impl Admit {
     }
 
     /// Requests that show a secret of the frontend's own.
-    pub fn secret(voucher: impl Fn(&Parts) -> Vouch + Send + Sync + 'static) -> Self {
-        Self::Secret(Arc::new(voucher))
+    pub fn secret(check: impl Fn(&Parts) -> SecretVerdict + Send + Sync + 'static) -> Self {
+        Self::Secret(Arc::new(check))
     }
 
     /// The origins whose pages are let in by this.

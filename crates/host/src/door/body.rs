@@ -17,7 +17,7 @@ use portolan_core::RefusalCode;
 use serde::de::DeserializeOwned;
 
 use super::{
-    admit::Vouched,
+    admit::KnownBySecret,
     denied::Denied,
     guard::Guest,
     lasting::{StayOver, put_out},
@@ -50,9 +50,9 @@ pub(super) struct Most {
 const STRANGERS_BYTES: usize = 4 * 1024;
 
 impl DoorLimits {
-    /// The bounds of the body of a request that the keeper let through.
+    /// The bounds of the body of a request that passed the checks.
     pub(super) fn body_of(&self, request: &http::Extensions) -> Most {
-        if request.get::<Guest>().is_some() || request.get::<Vouched>().is_some() {
+        if request.get::<Guest>().is_some() || request.get::<KnownBySecret>().is_some() {
             Most { bytes: self.body_bytes, time: self.body }
         } else {
             Most { bytes: self.body_bytes.min(STRANGERS_BYTES), time: self.body.min(self.head) }

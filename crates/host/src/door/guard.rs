@@ -1,4 +1,4 @@
-//! The guard: the layers around every route, so that none can be reached past the keeper.
+//! The guard: the layers around every route, so that none can be reached past the checks.
 //!
 //! Order: name, origin, preflight, identity, body bounds, then the route. When what let a guest in ends, the guard ends
 //! the guest's request, response and socket, whatever the route does about it. What goes out gets the headers that tell a
@@ -25,10 +25,10 @@ use portolan_core::{Principal, RefusalCode};
 use tracing::Instrument as _;
 
 use super::{
-    admit::Vouched,
+    access::{AccessCheck, Admission, Arrival, Seen},
+    admit::KnownBySecret,
     body::bounded,
     denied::Denied,
-    keeper::{Admission, Arrival, Keeper, Seen},
     lasting,
     late::Stranger,
     leash::{Farewell, Leash},
@@ -71,7 +71,7 @@ impl Visitor {
 pub enum Visitor {
     /// Known, and for how long.
     Known(Guest, Stay),
-    /// To be completed with [`Keeper::complete`].
+    /// To be completed with [`AccessCheck::complete`].
     Half(HalfGuest),
 }
 
@@ -124,17 +124,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Arrival {
     }
 }
 
-/// Puts the keeper around a router, and adds the routes of login and logout. [`super::serve()`] does this itself; it is
+/// Puts the checks around a router, and adds the routes of login and logout. [`super::serve()`] does this itself; it is
 /// for programs that serve the router on their own. Those put an [`Arrival`] on each request, too.
-pub fn guard(router: Router, keeper: Arc<Keeper>) -> Router {
+pub fn guard(router: Router, access: Arc<AccessCheck>) -> Router {
     // Layers put on a router cover its fallback too: an unknown path and a wrong method are checked like any other.
     router
-        .merge(login::routes(keeper.clone()))
+        .merge(login::routes(access.clone()))
         .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(keeper, check))
+        .layer(from_fn_with_state(access, check))
 }
 
-async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) -> Response {
+async fn check(State(access): State<Arc<AccessCheck>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let arrival = parts.extensions.get::<Arrival>().cloned().unwrap_or(Arrival::Unknown);
     // Only what we put there counts from here on.
@@ -142,18 +142,18 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
     parts.extensions.remove::<HalfGuest>();
     parts.extensions.remove::<Stranger>();
     parts.extensions.remove::<Stay>();
-    parts.extensions.remove::<Vouched>();
+    parts.extensions.remove::<KnownBySecret>();
     parts.extensions.remove::<Leaving>();
     let (method, path) = (parts.method.clone(), mask(parts.uri.path()).into_owned());
     let mut log = LogLine { peer: None, token: None };
     let mut configured = None;
-    let mut response = match examine(&keeper, &mut parts, &arrival, &mut log, &mut configured) {
+    let mut response = match examine(&access, &mut parts, &arrival, &mut log, &mut configured) {
         Ok(Step::Preflight) => preflight(&parts.headers),
-        Ok(Step::Route) => match bounded(&parts.headers, body, keeper.limits.body_of(&parts.extensions)) {
+        Ok(Step::Route) => match bounded(&parts.headers, body, access.limits.body_of(&parts.extensions)) {
             Ok(body) => {
                 let span = tracing::info_span!("request", %method, path, token = log.token);
                 let request = Request::from_parts(parts, body);
-                run(request, next, keeper.limits.farewell).instrument(span).await
+                run(request, next, access.limits.farewell).instrument(span).await
             }
             Err(denied) => denied.into_response(),
         },
@@ -161,7 +161,7 @@ async fn check(State(keeper): State<Arc<Keeper>>, request: Request, next: Next) 
     };
     // A frontend's clients read refusals in its own form, whoever refuses.
     if let Some(denied) = response.extensions_mut().remove::<Denied>()
-        && let Some(body) = keeper.refusal_on(&path, &denied)
+        && let Some(body) = access.refusal_on(&path, &denied)
     {
         response.headers_mut().remove(header::CONTENT_LENGTH);
         *response.body_mut() = Body::from(body.to_string());
@@ -248,7 +248,7 @@ enum Step {
 }
 
 fn examine(
-    keeper: &Keeper,
+    access: &AccessCheck,
     parts: &mut Parts,
     arrival: &Arrival,
     log: &mut LogLine,
@@ -259,11 +259,11 @@ fn examine(
         Arrival::Unix => "unix".into(),
         Arrival::Unknown => "unknown".into(),
     });
-    let seen: Seen = keeper.see(parts, arrival)?;
+    let seen: Seen = access.check_host(parts, arrival)?;
     if let Some(address) = seen.address {
         log.peer = Some(address.to_string());
     }
-    *configured = keeper.check_origin(parts, &seen)?;
+    *configured = access.check_origin(parts, &seen)?;
     if parts.method == Method::OPTIONS && parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
         return match configured {
             Some(_) => Ok(Step::Preflight),
@@ -274,7 +274,7 @@ fn examine(
             )),
         };
     }
-    let admission = keeper.admit(parts, arrival, &seen)?;
+    let admission = access.admit(parts, arrival, &seen)?;
     parts.extensions.insert(login::From { address: seen.address, scheme: seen.scheme });
     match admission {
         Admission::Open => {}
@@ -289,8 +289,8 @@ fn examine(
         Admission::Stranger(stranger) => {
             parts.extensions.insert(stranger);
         }
-        Admission::Vouched => {
-            parts.extensions.insert(Vouched);
+        Admission::KnownBySecret => {
+            parts.extensions.insert(KnownBySecret);
         }
     }
     if !is_text(parts.uri.path()) {

@@ -8,12 +8,12 @@ use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 use portolan_core::Principal;
 
 use super::{
+    access::{AccessCheck, Admission, Arrival, KEY_HEADER, Seen},
+    authenticator::{Credential, Standing},
     denied::Denied,
-    keeper::{Admission, Arrival, KEY_HEADER, Keeper, Seen},
     leash::Leash,
     secret::Secret,
     stay::Stay,
-    tokens::{Credential, Standing},
 };
 
 /// How the sub-protocol begins that carries a token.
@@ -65,13 +65,13 @@ fn way(headers: &HeaderMap) -> Way {
     if headers.keys().any(passed_on) { Way::PassedOn } else { Way::Direct }
 }
 
-impl Keeper {
+impl AccessCheck {
     /// Who a stranger is, now that they show this secret, and for how long they may stay: from here on the door ends
     /// their connection with it. Wrong secrets are counted like any other.
     pub fn introduce(&self, stranger: &Stranger, secret: &str) -> Result<(Principal, Stay), Denied> {
         let credential = Credential::Bearer(Secret::sent(secret));
         let Standing { principal, stay, .. } =
-            self.judge(self.authenticate(&credential), stranger.address)?;
+            self.check_attempt(self.authenticate(&credential), stranger.address)?;
         if let Some(leash) = &stranger.leash {
             leash.hold(stay.clone());
         }
@@ -100,7 +100,7 @@ impl Keeper {
                 let stranger = Stranger { leash: None, ..stranger };
                 self.introduce(&stranger, secret).map(|(principal, stay)| Admission::Guest(principal, stay))
             }
-            None => self.may_try(seen.address).map(|()| Admission::Stranger(stranger)),
+            None => self.check_lockout(seen.address).map(|()| Admission::Stranger(stranger)),
         })
     }
 }

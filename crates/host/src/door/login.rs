@@ -13,11 +13,11 @@ use portolan_core::{DaemonEvent, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    access::{AccessCheck, COOKIE, KEY_HEADER, LOGIN_PATH, cookies},
     authority::Scheme,
     body::JsonBody,
     denied::Denied,
     guard::{Guest, Leaving},
-    keeper::{COOKIE, KEY_HEADER, Keeper, LOGIN_PATH, cookies},
     secret::Secret,
     tickets::{BROWSER_IDLE_MS, Caller},
     tokens::TokenInfo,
@@ -47,22 +47,22 @@ pub(super) struct From {
     pub(super) scheme: Scheme,
 }
 
-pub(super) fn routes(keeper: Arc<Keeper>) -> Router {
-    Router::new().route(LOGIN_PATH, post(login)).route(LOGOUT_PATH, post(logout)).with_state(keeper)
+pub(super) fn routes(access: Arc<AccessCheck>) -> Router {
+    Router::new().route(LOGIN_PATH, post(login)).route(LOGOUT_PATH, post(logout)).with_state(access)
 }
 
 async fn login(
-    State(keeper): State<Arc<Keeper>>,
+    State(access): State<Arc<AccessCheck>>,
     Extension(from): Extension<From>,
     headers: HeaderMap,
     JsonBody(Login { ticket }): JsonBody<Login>,
 ) -> Result<Response, Denied> {
     // A locked address does not even get to use up a ticket.
-    keeper.may_try(from.address)?;
+    access.check_lockout(from.address)?;
     let address = from.address.map(|address| address.to_string());
     let user_agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let session = keeper.tickets().redeem(&ticket, Caller { address: address.clone(), user_agent }).await?;
-    let session = keeper.judge(session, from.address).map_err(|denied| match denied.status {
+    let session = access.tickets().redeem(&ticket, Caller { address: address.clone(), user_agent }).await?;
+    let session = access.check_attempt(session, from.address).map_err(|denied| match denied.status {
         StatusCode::UNAUTHORIZED => Denied::new(
             StatusCode::UNAUTHORIZED,
             RefusalCode::Unauthenticated,
@@ -70,18 +70,18 @@ async fn login(
         ),
         _ => denied,
     })?;
-    let who = keeper.tickets().authenticate(&session.cookie, &session.key);
+    let who = access.tickets().authenticate(&session.cookie, &session.key);
     if let Some((by, TokenInfo { token, name, role, .. })) = session.made {
-        keeper.tell(Some(&by), DaemonEvent::TokenCreated { token, name, role });
+        access.tell(Some(&by), DaemonEvent::TokenCreated { token, name, role });
     }
-    keeper.tell(who.as_ref(), DaemonEvent::LoggedIn { address, browser: Some(session.browser.clone()) });
+    access.tell(who.as_ref(), DaemonEvent::LoggedIn { address, browser: Some(session.browser.clone()) });
     let cookie = cookie(session.cookie.expose(), from.scheme, BROWSER_IDLE_MS / 1000)?;
     let body = LoggedIn { key: session.key.expose().to_owned(), browser: session.browser };
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
 }
 
 async fn logout(
-    State(keeper): State<Arc<Keeper>>,
+    State(access): State<Arc<AccessCheck>>,
     Extension(from): Extension<From>,
     Guest(who): Guest,
     leaving: Leaving,
@@ -90,8 +90,8 @@ async fn logout(
     leaving.let_finish();
     if let Some(key) = headers.get(KEY_HEADER).and_then(|v| v.to_str().ok()).map(Secret::sent) {
         for cookie in cookies(&headers) {
-            if let Some(browser) = keeper.tickets().forget(&cookie, &key).await? {
-                keeper.tell(Some(&who), DaemonEvent::LoggedOut { browser: Some(browser) });
+            if let Some(browser) = access.tickets().forget(&cookie, &key).await? {
+                access.tell(Some(&who), DaemonEvent::LoggedOut { browser: Some(browser) });
             }
         }
     }

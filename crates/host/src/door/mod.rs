@@ -1,4 +1,4 @@
-//! The door: the one listener and its keeper. Every frontend stands behind it.
+//! The door: the one listener and its checks. Every frontend stands behind it.
 //!
 //! It owns the sockets, TLS, tokens, tickets, and the checks of `Host` and `Origin`, in that it decides *who* someone is
 //! and whether a page may talk to us at all. It does not decide what someone may do: that is core's.
@@ -7,14 +7,18 @@
 //! the page it comes from; who sends it; how often; its body within bounds. What let someone in is looked at again with
 //! every piece of the body, and when it ends, so do the request, the response and the socket. Only `/healthz`, the page's static files and
 //! the login are open without a token, and those too only under a name of ours.
+//!
+//! A request that becomes a WebSocket runs in the loop of [`Connection`], whichever frontend it belongs to.
 
+mod access;
 mod admit;
+mod authenticator;
 mod authority;
 mod bind;
 mod body;
+mod connection;
 mod denied;
 mod guard;
-mod keeper;
 mod lasting;
 mod late;
 mod leash;
@@ -36,14 +40,16 @@ mod tls;
 mod tokens;
 mod upgrade;
 
-pub use admit::{Admit, Paths, Vouch, Vouched, Voucher};
+pub use access::{
+    AccessCheck, Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, LOGIN_PATH, WEBSOCKET_PATH, Witness,
+};
+pub use admit::{Admit, KnownBySecret, Paths, SecretCheck, SecretVerdict};
+pub use authenticator::{Authenticator, Credential, Standing};
 pub use bind::{Door, DoorError, Listening, Reach};
 pub use body::{JsonBody, collect, json_depth_exceeds, reason};
+pub use connection::{Cause, Connection, Ending, LastWords, Protocol, Stall};
 pub use denied::Denied;
 pub use guard::{CONTENT_SECURITY_POLICY, Guest, Leaving, Visitor, guard};
-pub use keeper::{
-    Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, Keeper, LOGIN_PATH, WEBSOCKET_PATH, Witness,
-};
 pub use late::{BEARER_PROTOCOL, Stranger, protocols};
 pub use leash::Farewell;
 pub use login::LOGOUT_PATH;
@@ -57,5 +63,5 @@ pub use settings::{DoorLimits, DoorSettings, FRAME_BYTES, JSON_DEPTH, ListenAddr
 pub use stay::{Over, Stay};
 pub use tickets::{BROWSER_IDLE_MS, BrowserSession, Caller, HalfGuest, PAIRING_MS, TICKET_MS, Tickets};
 pub use tls::TlsError;
-pub use tokens::{Authenticator, Credential, Standing, TokenInfo, Tokens};
+pub use tokens::{TokenInfo, Tokens};
 pub use upgrade::Upgrade;

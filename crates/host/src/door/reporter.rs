@@ -11,7 +11,7 @@ const NOTES: usize = 256;
 /// One note, and who caused it.
 type Note = (Option<Principal>, DaemonEvent);
 
-/// What a keeper is given to tell: [`Keeper::with_reporter`](super::Keeper::with_reporter). Cheap to clone.
+/// Where the checks of a listener report: [`AccessCheck::with_reporter`](super::AccessCheck::with_reporter). Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Reporter(mpsc::Sender<Note>);
 
@@ -39,7 +39,7 @@ impl Reporter {
 }
 
 impl Notes {
-    /// Writes down what arrives, for as long as there is a keeper that tells.
+    /// Writes down what arrives, for as long as there is a listener that reports.
     pub async fn write(mut self, registry: Registry) {
         while let Some((who, event)) = self.0.recv().await {
             if let Err(refusal) = registry.note(who.as_ref(), event.clone()).await {

@@ -21,16 +21,16 @@ use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
 use super::{
+    access::{AccessCheck, Arrival},
     bind::{Door, DoorError, Listening},
     denied::Denied,
     guard::guard,
-    keeper::{Arrival, Keeper},
     leash::{Leashed, Leashes},
     places::{Counted, Places},
     settings::{DoorLimits, DoorSettings, PeerCheck},
 };
 
-/// How often the keeper forgets what has expired and writes down what can wait.
+/// How often the checks forget what has expired and write down what can wait.
 const TIDY: Duration = Duration::from_mins(1);
 /// After the system had no file descriptor left for a connection: a moment for others to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -55,14 +55,14 @@ impl Serving {
     }
 }
 
-/// Binds, then serves `router` behind the keeper until `shutdown`. The router comes bare: this puts the guard on.
+/// Binds, then serves `router` behind the checks until `shutdown`. The router comes bare: this puts the guard on.
 pub async fn serve(
     settings: &DoorSettings,
-    keeper: Arc<Keeper>,
+    access: Arc<AccessCheck>,
     router: Router,
     shutdown: CancellationToken,
 ) -> Result<Serving, DoorError> {
-    Ok(Door::bind(settings).await?.serve(keeper, router, shutdown))
+    Ok(Door::bind(settings).await?.serve(access, router, shutdown))
 }
 
 #[derive(Clone)]
@@ -72,27 +72,27 @@ struct Shared {
     places: Places,
     tls: Option<TlsAcceptor>,
     peer_check: PeerCheck,
-    keeper: Arc<Keeper>,
+    access: Arc<AccessCheck>,
     tasks: TaskTracker,
     leashes: Leashes,
     stop: CancellationToken,
 }
 
 impl Door {
-    /// Serves `router` behind the keeper until `shutdown`: then no new connections, and open requests get a moment.
-    pub fn serve(self, keeper: Arc<Keeper>, router: Router, shutdown: CancellationToken) -> Serving {
+    /// Serves `router` behind the checks until `shutdown`: then no new connections, and open requests get a moment.
+    pub fn serve(self, access: Arc<AccessCheck>, router: Router, shutdown: CancellationToken) -> Serving {
         let addresses = self.addresses();
         let settings = self.settings;
         let proxies = if settings.behind_proxy { settings.proxies } else { Vec::new() };
         let (limits, tasks, end) = (Arc::new(settings.limits), TaskTracker::new(), CancellationToken::new());
         let shared = Shared {
-            router: guard(router, keeper.clone()),
+            router: guard(router, access.clone()),
             places: Places::new(&limits, proxies),
             leashes: Leashes { tasks: tasks.clone(), end: end.clone(), limits: Arc::clone(&limits) },
             limits,
             tls: self.tls.map(TlsAcceptor::from),
             peer_check: settings.peer_check,
-            keeper: Arc::clone(&keeper),
+            access: Arc::clone(&access),
             tasks,
             stop: shutdown,
         };
@@ -114,12 +114,12 @@ impl Door {
             while !shared.stop.is_cancelled() {
                 tokio::select! {
                     () = shared.stop.cancelled() => {}
-                    _ = tick.tick() => keeper.tidy().await,
+                    _ = tick.tick() => access.tidy().await,
                 }
             }
             shared.tasks.close();
             shared.tasks.wait().await;
-            keeper.tidy().await;
+            access.tidy().await;
         });
         Serving { addresses, task, end }
     }
@@ -201,7 +201,7 @@ fn is_welcome(stream: &UnixStream, shared: &Shared) -> bool {
     let welcome = is_ours(peer.uid(), pid, rustix::process::geteuid().as_raw(), &shared.peer_check);
     if !welcome {
         tracing::warn!(uid = peer.uid(), pid, "a process was refused at the socket");
-        shared.keeper.refused_at_the_socket(peer.uid(), pid);
+        shared.access.refused_at_the_socket(peer.uid(), pid);
     }
     welcome
 }

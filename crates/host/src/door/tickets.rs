@@ -18,10 +18,11 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    authenticator::{Authenticator, Standing},
     pairing::Device,
     secret::{Digest, Secret, SecretKind},
     stay::Stay,
-    tokens::{Authenticator, Standing, TokenInfo, commit, record_op},
+    tokens::{TokenInfo, commit, record_op},
 };
 use portolan_protocol::BrowserInfo;
 
@@ -363,7 +364,7 @@ impl Tickets {
             }
         }
         let ticket = tickets.remove(place?);
-        let standing = self.authenticator.standing(&ticket.by.token)?;
+        let standing = self.authenticator.admitted(&ticket.by.token)?;
         (standing.since <= ticket.made_at).then_some(ticket)
     }
 
@@ -413,7 +414,7 @@ impl Tickets {
         if self.clock.now().0 - record.seen_at.0 > BROWSER_IDLE_MS {
             return None;
         }
-        let standing = self.authenticator.standing(&record.token)?;
+        let standing = self.authenticator.admitted(&record.token)?;
         (standing.since <= record.made_at).then_some(standing)
     }
 }

@@ -5,7 +5,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     path::Path,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
@@ -22,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    authenticator::{Authenticator, Credential, Standing},
     owner_file::{OwnerFileError, read_or_create, replace},
     secret::{Digest, Secret, SecretKind},
     stay::Stay,
@@ -39,41 +39,6 @@ const MAX_TOKENS: usize = 1000;
 const MAX_NAME: usize = 64;
 /// How long a change waits for the disk before its sender is told.
 pub(super) const COMMIT_WAIT: Duration = Duration::from_secs(10);
-
-/// What someone shows at the door.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Credential {
-    /// A secret from the `Authorization` header.
-    Bearer(Secret),
-}
-
-/// Where a token stands now.
-#[derive(Clone, Debug)]
-pub struct Standing {
-    /// Whom it lets in.
-    pub principal: Principal,
-    /// Since when its present secret is valid. What was let in by it earlier no longer counts.
-    pub since: Millis,
-    /// Until when it is. Whoever comes in by the present secret goes with it.
-    pub stay: Stay,
-}
-
-/// Who finds out who someone is. [`Tokens`] is ours; an embedding program may bring its own.
-pub trait Authenticator: fmt::Debug + Send + Sync {
-    /// Who shows this; `None` where nobody is known by it. Called for every request: it must not wait. The stay is that
-    /// of the very secret that is shown: it is over once that is revoked, replaced or expired.
-    fn authenticate(&self, credential: &Credential) -> Option<Standing>;
-
-    /// Where a token stands now; `None` where it no longer lets anyone in. Logins of browsers hang on it. Also asked
-    /// about [`Tokens::owner_id`], as which people come by the Unix socket.
-    fn standing(&self, token: &TokenId) -> Option<Standing>;
-
-    /// Called every few minutes and before the end: a moment to write down what can wait.
-    fn tidy(&self) -> Boxed<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-}
 
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -126,6 +91,15 @@ pub struct Tokens {
     store: Arc<dyn Store>,
     clock: Clock,
     held: RwLock<BTreeMap<TokenId, Held>>,
+    used: Used,
+}
+
+/// Whether tokens let anyone in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Used {
+    Yes,
+    /// An [`Authenticator`] of the embedding program does: a token would open nothing, so none can be made.
+    No,
 }
 
 impl Tokens {
@@ -150,7 +124,24 @@ impl Tokens {
                 token.use_written = Some(used);
             }
         }
-        Ok(Arc::new(Self { store, clock, held: RwLock::new(held) }))
+        Ok(Arc::new(Self { store, clock, held: RwLock::new(held), used: Used::Yes }))
+    }
+
+    /// No tokens, for a host where another [`Authenticator`] lets people in. Whoever wants a token made is refused: the
+    /// token would open nothing. The tokens in the store stay there.
+    pub fn unused(store: Arc<dyn Store>, clock: Clock) -> Arc<Self> {
+        Arc::new(Self { store, clock, held: RwLock::default(), used: Used::No })
+    }
+
+    /// Refuses where a token would open nothing.
+    fn are_used(&self) -> Result<(), Refusal> {
+        match self.used {
+            Used::Yes => Ok(()),
+            Used::No => Err(Refusal::new(
+                RefusalCode::Unsupported,
+                "tokens open nothing here: this program lets people in by accounts of its own; ask the program for access",
+            )),
+        }
     }
 
     /// The id of the owner's own token, whose secret lies in a file.
@@ -161,6 +152,7 @@ impl Tokens {
     /// Makes sure that the owner's token exists, and gives its secret: read from the file at `path` where there is
     /// one, else made and written there with mode 0600. The file is the truth: what the store knows follows it.
     pub async fn owner_secret_file(&self, path: &Path) -> Result<Secret, OwnerFileError> {
+        self.are_used()?;
         let secret = read_or_create(path)?;
         let digest = secret.digest();
         let known = self.read().get(&OWNER).is_some_and(|held| bool::from(held.digest.same(&digest)));
@@ -172,6 +164,7 @@ impl Tokens {
 
     /// Gives the owner's token a new secret, in the file too. Whoever came in by the old one is put out.
     pub async fn rotate_owner(&self, path: &Path) -> Result<Secret, OwnerFileError> {
+        self.are_used()?;
         let secret = Secret::random(SecretKind::Token)?;
         replace(path, &secret)?;
         self.register_owner(secret.digest()).await?;
@@ -200,6 +193,7 @@ impl Tokens {
     /// Whether a new token may have this name. People name tokens by their names: two of one name could not be told apart when
     /// one has to go.
     pub fn is_free(&self, name: &str) -> Result<(), Refusal> {
+        self.are_used()?;
         let name = name.trim();
         if !self.read().values().any(|held| held.info.name == name) {
             return fits(name);
@@ -218,6 +212,7 @@ impl Tokens {
         sessions: Option<BTreeSet<SessionId>>,
         expires_at: Option<Millis>,
     ) -> Result<(TokenInfo, String), Refusal> {
+        self.are_used()?;
         let name = name.trim();
         fits(name)?;
         opens_something(sessions.as_ref())?;
@@ -256,6 +251,7 @@ impl Tokens {
 
     /// Makes a token useless, at once.
     pub async fn revoke(&self, token: &TokenId) -> Result<(), Refusal> {
+        self.are_used()?;
         if *token == *OWNER {
             return Err(Refusal::new(
                 RefusalCode::Invalid,

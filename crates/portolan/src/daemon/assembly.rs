@@ -78,6 +78,7 @@ pub(crate) async fn build(
         agents: agents(settings, &identity.key, dial_in)?,
         door,
         policy: policy(settings),
+        authenticator: None,
         version: VERSION.into(),
         incarnation: Some(identity.incarnation.clone()),
         home: Some(home.path().to_path_buf()),

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub use inbound::{Inbound, Received, Violation};
-use outbound::Outbound;
+pub use outbound::Outbound;
 
 /// Bytes read at once. Commands are small; a large one takes a few more turns.
 const READ_BYTES: usize = 4 * 1024;
@@ -54,13 +54,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.inbound.take_up_to(limit);
     }
 
-    /// Adds a text frame to what is written next.
-    pub fn feed(&mut self, frame: Bytes) {
-        self.outbound.text(&frame);
+    /// What is written next, for whoever adds text frames and nothing else.
+    pub fn outbound(&mut self) -> &mut Outbound {
+        &mut self.outbound
     }
 
-    /// Adds a text frame that others send too; it is copied or shared, whichever costs less.
-    pub fn feed_shared(&mut self, frame: &Bytes) {
+    /// Adds a text frame to what is written next.
+    pub fn feed(&mut self, frame: &Bytes) {
         self.outbound.text(frame);
     }
 

@@ -25,7 +25,7 @@ const SLICES: usize = 16;
 
 /// What waits to be written.
 #[derive(Debug, Default)]
-pub(super) struct Outbound {
+pub struct Outbound {
     /// Goes first.
     sealed: VecDeque<Bytes>,
     /// Goes after it; the first `written` bytes are gone already.
@@ -35,8 +35,9 @@ pub(super) struct Outbound {
 }
 
 impl Outbound {
-    /// Adds a text frame. The payload must be UTF-8: everything we send is JSON that we made.
-    pub(super) fn text(&mut self, payload: &Bytes) {
+    /// Adds a text frame; a large one is shared with whoever else sends it. The payload must be UTF-8: everything we send
+    /// is JSON that we made.
+    pub fn text(&mut self, payload: &Bytes) {
         self.frame(0x81, payload);
     }
 

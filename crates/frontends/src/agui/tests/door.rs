@@ -20,7 +20,7 @@ struct Open {
     address: SocketAddr,
     closing: CancellationToken,
     serving: Serving,
-    keeper: Arc<Keeper>,
+    access: Arc<AccessCheck>,
 }
 
 impl Open {
@@ -29,16 +29,16 @@ impl Open {
         let clock = Clock::system();
         let store = stand.agui.registry.store();
         let tickets = Tickets::open(store, clock.clone(), stand.tokens.clone()).await.unwrap();
-        let keeper = Keeper::new(&stand.door, stand.tokens.clone(), tickets, clock).unwrap();
-        let keeper = Arc::new(keeper.admitting(Admit::Below(PATH, rules(&[format!("{APP}/")]))).unwrap());
+        let access = AccessCheck::new(&stand.door, stand.tokens.clone(), tickets, clock).unwrap();
+        let access = Arc::new(access.admitting(Admit::Below(PATH, rules(&[format!("{APP}/")]))).unwrap());
         let closing = CancellationToken::new();
         let router = routes(stand.agui.clone()).route("/elsewhere", axum::routing::get(|| async { "here" }));
-        let serving = Door::bind(&stand.door).await.unwrap().serve(keeper.clone(), router, closing.clone());
+        let serving = Door::bind(&stand.door).await.unwrap().serve(access.clone(), router, closing.clone());
         let address = match serving.addresses[0].address {
             ListenAddress::Tcp(address) => address,
             ListenAddress::Unix(_) => panic!("a TCP address was asked for"),
         };
-        Self { stand, address, closing, serving, keeper }
+        Self { stand, address, closing, serving, access }
     }
 
     /// Sends a request and reads all of the answer: its status, its head, its body.
@@ -110,7 +110,7 @@ async fn a_token_comes_by_header_or_by_the_page_s_cookie_and_key() {
     assert!(body.contains("said: ") && body.contains("RUN_FINISHED"), "{body}");
     let (wrong_cookie, wrong_key) = (format!("Cookie: {COOKIE}=wrong"), format!("{KEY_HEADER}: wrong"));
     assert_eq!(open.ask("GET /agui/info", &[&wrong_cookie, &wrong_key], "").await.0, 401);
-    let (ticket, _) = open.keeper.tickets().create(&ada.who).unwrap();
+    let (ticket, _) = open.access.tickets().create(&ada.who).unwrap();
     let login = json!({"ticket": ticket}).to_string();
     let (status, head, body) = open.ask(&format!("POST {LOGIN_PATH}"), &[], &login).await;
     assert_eq!(status, 200, "{body}");

@@ -42,7 +42,7 @@ use super::{
     Agui, Settings, own_routes,
     tools::{FrontendTools, Limits},
 };
-use portolan_host::door::{Authenticator as _, DoorSettings, Guest, Keeper, Stay, Tickets, Tokens};
+use portolan_host::door::{AccessCheck, Authenticator as _, DoorSettings, Guest, Stay, Tickets, Tokens};
 
 /// How long anything may take before a test gives up on it. Far longer than it ever should.
 const PATIENCE: Duration = Duration::from_secs(50);

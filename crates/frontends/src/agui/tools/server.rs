@@ -42,7 +42,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Counter, FrontendTools};
-use portolan_host::door::{Denied, Secret, Vouch, Vouched};
+use portolan_host::door::{Denied, KnownBySecret, Secret, SecretVerdict};
 
 /// Where the server stands; a session's id follows.
 pub const PATH: &str = "/mcp/page-tools/";
@@ -201,9 +201,9 @@ impl FrontendTools {
         Router::new().route(&format!("{PATH}{{session}}"), any(enter)).with_state(self.clone())
     }
 
-    /// Whether a request shows the secret of the agent whose place it asks for; for the keeper of the main listener.
-    pub fn vouch(&self, parts: &Parts) -> Vouch {
-        let Some(session) = parts.uri.path().strip_prefix(PATH) else { return Vouch::NotMine };
+    /// Whether a request shows the secret of the agent whose place it asks for; for the checks of the main listener.
+    pub fn check_secret(&self, parts: &Parts) -> SecretVerdict {
+        let Some(session) = parts.uri.path().strip_prefix(PATH) else { return SecretVerdict::NotMine };
         let known = session.parse().ok().and_then(|session| self.page(session));
         let expected = known.and_then(|page| page.told(|told| told.secret.map(|(_, digest)| digest)));
         let shown = parts
@@ -212,8 +212,8 @@ impl FrontendTools {
             .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
             .map(|secret| Secret::sent(secret).digest());
         match (expected, shown) {
-            (Some(expected), Some(shown)) if bool::from(expected.same(&shown)) => Vouch::Known,
-            _ => Vouch::Unknown,
+            (Some(expected), Some(shown)) if bool::from(expected.same(&shown)) => SecretVerdict::Right,
+            _ => SecretVerdict::Wrong,
         }
     }
 }
@@ -225,7 +225,7 @@ async fn enter(
 ) -> Response {
     // The door has asked for the secret. Without a door before it, nobody gets in.
     let page = session.parse::<SessionId>().ok().and_then(|session| tools.page(session));
-    match page.filter(|_| request.extensions().get::<Vouched>().is_some()) {
+    match page.filter(|_| request.extensions().get::<KnownBySecret>().is_some()) {
         Some(page) => page.place.answer(request).await,
         None => Denied::unauthenticated().into_response(),
     }

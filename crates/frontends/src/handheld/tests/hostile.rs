@@ -8,7 +8,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::stand::{PATIENCE, Stand};
-use crate::handheld::{device::STALLED, parse::MESSAGE_LIMIT};
+use crate::handheld::parse::MESSAGE_LIMIT;
+use portolan_host::door::Stall;
 
 // covers: 000-084
 #[tokio::test]
@@ -65,7 +66,7 @@ async fn a_device_that_takes_nothing_is_let_go_and_one_that_only_listens_is_not(
     let slot = device.spawn().await;
     // Its pipe holds less than the first statuses, and it reads nothing.
     let silent = stand.device_over("192.168.1.9", 64).await;
-    tokio::time::sleep(STALLED * 2).await;
+    tokio::time::sleep(Stall::LIMIT * 2).await;
     assert!(silent.serving.is_finished(), "it is gone");
     // Nobody asks it anything, and it answers nothing: for an hour.
     tokio::time::sleep(Duration::from_hours(1)).await;

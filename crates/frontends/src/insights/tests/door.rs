@@ -41,7 +41,7 @@ impl Open {
         let closing = CancellationToken::new();
         let door = Door::bind(&stand.door).await.unwrap();
         let serving =
-            door.serve(stand.insights.keeper.clone(), own_routes(stand.insights.clone()), closing.clone());
+            door.serve(stand.insights.access.clone(), own_routes(stand.insights.clone()), closing.clone());
         let address = match serving.addresses[0].address {
             ListenAddress::Tcp(address) => address,
             ListenAddress::Unix(_) => panic!("a TCP address was asked for"),

@@ -28,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::puppet::Puppet;
 use super::{Insights, Settings, connection::serve, enter::Visitor};
-use portolan_host::door::{Admit, Authenticator as _, DoorSettings, Keeper, Tickets, Tokens};
+use portolan_host::door::{AccessCheck, Admit, Authenticator as _, DoorSettings, Tickets, Tokens};
 
 /// How long anything may take before a test gives up on it. Far longer than it ever should.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -89,11 +89,11 @@ impl Stand {
         let mut door =
             DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
         change(&mut door);
-        let keeper = Keeper::new(&door, tokens.clone(), tickets, clock).unwrap();
-        let keeper = Arc::new(keeper.admitting(Admit::late(super::is_late_on_own)).unwrap());
+        let access = AccessCheck::new(&door, tokens.clone(), tickets, clock).unwrap();
+        let access = Arc::new(access.admitting(Admit::late(super::is_late_on_own)).unwrap());
         let insights = Insights {
             registry,
-            keeper,
+            access,
             settings: Arc::new(settings),
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),

@@ -35,7 +35,7 @@ impl Http {
     }
 
     pub(super) async fn with(stand: Stand) -> Self {
-        let router = guard(crate::native::routes(stand.native.clone()), stand.native.keeper.clone());
+        let router = guard(crate::native::routes(stand.native.clone()), stand.native.access.clone());
         let secret = stand.native.tokens.create("ada", Role::Owner, None, None).await.unwrap().1;
         Self { stand, router, secret }
     }
@@ -529,9 +529,9 @@ impl Daemon {
         let secret = stand.native.tokens.create("ada", Role::Owner, None, None).await.unwrap().1;
         let shutdown = CancellationToken::new();
         let router = crate::native::routes(stand.native.clone());
-        let keeper = stand.native.keeper.clone();
+        let access = stand.native.access.clone();
         let serving =
-            portolan_host::door::serve(&stand.settings, keeper, router, shutdown.clone()).await.unwrap();
+            portolan_host::door::serve(&stand.settings, access, router, shutdown.clone()).await.unwrap();
         let address = serving.addresses.iter().find_map(|listening| match &listening.address {
             portolan_host::door::ListenAddress::Tcp(address) => Some(*address),
             portolan_host::door::ListenAddress::Unix(_) => None,
@@ -579,9 +579,9 @@ async fn a_client_with_a_token_comes_in_over_tcp_and_streams() {
 async fn a_browser_comes_in_by_ticket_cookie_and_key_and_by_nothing_less() {
     let daemon = Daemon::new().await;
     let who = daemon.stand.someone("ada", Role::Operator).await;
-    let (ticket, _) = daemon.stand.native.keeper.tickets().create(&who).unwrap();
+    let (ticket, _) = daemon.stand.native.access.tickets().create(&who).unwrap();
     let browser =
-        daemon.stand.native.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().unwrap();
+        daemon.stand.native.access.tickets().redeem(&ticket, Caller::default()).await.unwrap().unwrap();
     let cookie = format!("{COOKIE}={}", browser.cookie.expose());
     let origin = format!("http://{}", daemon.address);
     let headers = [("cookie", cookie), ("origin", origin)];
@@ -597,7 +597,7 @@ async fn a_browser_comes_in_by_ticket_cookie_and_key_and_by_nothing_less() {
     assert_eq!(client.next().await["you"]["name"], "ada");
     assert_eq!(client.ask(json!({"type": "ping"})).await["reply"], "pong");
 
-    daemon.stand.native.keeper.tickets().forget(&browser.cookie, &browser.key).await.unwrap();
+    daemon.stand.native.access.tickets().forget(&browser.cookie, &browser.key).await.unwrap();
     assert_eq!(client.closed().await.1, Some(4001));
     assert_eq!(KEY_HEADER, "x-portolan-key", "the page sends it by this name");
 }
@@ -607,7 +607,7 @@ async fn a_browser_that_an_owner_logs_out_is_cut_off_and_listed_no_more() {
     let daemon = Daemon::new().await;
     let mut owner = daemon.stand.client("ada", Role::Owner).await;
     let ticket = owner.ask(json!({"type": "pair", "name": "phone", "role": "viewer"})).await;
-    let tickets = daemon.stand.native.keeper.tickets();
+    let tickets = daemon.stand.native.access.tickets();
     let caller = Caller { address: Some("192.0.2.7".into()), user_agent: Some("Phone\u{7} 1.0".into()) };
     let browser = tickets.redeem(ticket["ticket"].as_str().unwrap(), caller).await.unwrap().unwrap();
     let headers = [

@@ -37,7 +37,9 @@ use tokio_tungstenite::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Metrics, Native, connection::serve};
-use portolan_host::door::{Admit, Authenticator as _, DoorSettings, Guest, Keeper, Tickets, Tokens, Visitor};
+use portolan_host::door::{
+    AccessCheck, Admit, Authenticator as _, DoorSettings, Guest, Tickets, Tokens, Visitor,
+};
 
 // ------------------------------------------------------------------------------------- the agent
 
@@ -265,10 +267,10 @@ impl Stand {
         let mut settings =
             DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
         change(&mut settings);
-        let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap();
+        let access = AccessCheck::new(&settings, tokens.clone(), tickets, clock).unwrap();
         let native = Native {
             registry,
-            keeper: Arc::new(keeper.admitting(Admit::open(super::is_open)).unwrap()),
+            access: Arc::new(access.admitting(Admit::open(super::is_open)).unwrap()),
             tokens,
             version: "0.0.0".into(),
             incarnation: None,

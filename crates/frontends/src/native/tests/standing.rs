@@ -90,7 +90,7 @@ async fn a_hello_by_a_secret_that_was_replaced_after_the_upgrade_is_refused() {
 async fn a_hello_with_the_key_of_a_browser_that_was_logged_out_after_the_upgrade_is_refused() {
     let daemon = Daemon::new().await;
     let who = daemon.stand.someone("bob", Role::Operator).await;
-    let tickets = daemon.stand.native.keeper.tickets();
+    let tickets = daemon.stand.native.access.tickets();
     let (ticket, _) = tickets.create(&who).unwrap();
     let browser = tickets.redeem(&ticket, Caller::default()).await.unwrap().unwrap();
     let cookie = format!("{COOKIE}={}", browser.cookie.expose());
@@ -150,7 +150,7 @@ async fn whoever_ends_their_own_token_or_login_is_told_that_it_is_done() {
     assert!(ask("GET /api/v1/tokens".into(), bearer).await.starts_with("HTTP/1.1 401"));
 
     let who = daemon.stand.someone("bob", Role::Owner).await;
-    let tickets = daemon.stand.native.keeper.tickets();
+    let tickets = daemon.stand.native.access.tickets();
     let (ticket, _) = tickets.create(&who).unwrap();
     let browser = tickets.redeem(&ticket, Caller::default()).await.unwrap().unwrap();
     let lines = format!(

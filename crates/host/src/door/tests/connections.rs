@@ -157,7 +157,7 @@ async fn an_upgraded_connection_keeps_its_place() {
     };
     let router = Router::new().route("/ws", get(upgrade)).route("/healthz", get(|| async { "ok" }));
     let shutdown = CancellationToken::new();
-    let serving = serve(&settings, stand.keeper.clone(), router, shutdown.clone()).await.unwrap();
+    let serving = serve(&settings, stand.access.clone(), router, shutdown.clone()).await.unwrap();
     let ListenAddress::Tcp(address) = serving.addresses[0].address else { panic!("no address") };
     let ask = || async move {
         let stream = TcpStream::connect(address).await.unwrap();

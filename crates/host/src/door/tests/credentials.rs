@@ -146,7 +146,7 @@ async fn the_owners_token_is_rotated_but_never_revoked() {
     let (cookie, key) = stand.browser().await;
     let (ticket, _) = {
         let owner = stand.tokens.standing(&Tokens::owner_id()).unwrap().principal;
-        stand.keeper.tickets().create(&owner).unwrap()
+        stand.access.tickets().create(&owner).unwrap()
     };
     assert_eq!(stand.tokens.revoke(&Tokens::owner_id()).await.unwrap_err().code, RefusalCode::Invalid);
     let stay = stand.tokens.standing(&Tokens::owner_id()).unwrap().stay;
@@ -158,7 +158,7 @@ async fn the_owners_token_is_rotated_but_never_revoked() {
     assert_eq!(stand.ask_as_owner("GET /api/v1/who", &[]).await.status, 401, "the old secret");
     assert_eq!(stand.ask("GET /api/v1/who", &[&cookie, &key]).await.status, 401, "a browser that came by it");
     assert!(
-        stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().is_none(),
+        stand.access.tickets().redeem(&ticket, Caller::default()).await.unwrap().is_none(),
         "a ticket made by it"
     );
     let bearer = format!("Authorization: Bearer {}", fresh.expose());
@@ -235,9 +235,9 @@ async fn an_authenticator_of_ones_own_takes_the_place_of_tokens() {
     let store: Arc<Records> = Arc::default();
     let settings = DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
     let tickets = Tickets::open(store, Clock::system(), Arc::new(House)).await.unwrap();
-    let keeper = Arc::new(Keeper::new(&settings, Arc::new(House), tickets, Clock::system()).unwrap());
+    let access = Arc::new(AccessCheck::new(&settings, Arc::new(House), tickets, Clock::system()).unwrap());
     let shutdown = CancellationToken::new();
-    let serving = serve(&settings, keeper, routes(), shutdown.clone()).await.unwrap();
+    let serving = serve(&settings, access, routes(), shutdown.clone()).await.unwrap();
     let url = serving.addresses[0].url().unwrap();
     let host = url.strip_prefix("http://").unwrap();
     let stream = TcpStream::connect(host).await.unwrap();
@@ -246,6 +246,44 @@ async fn an_authenticator_of_ones_own_takes_the_place_of_tokens() {
     assert_eq!(exchange(stream, "GET /api/v1/who", &lines, "").await.body, "house viewer api");
     shutdown.cancel();
     serving.closed().await;
+}
+
+#[tokio::test]
+async fn a_standing_that_is_over_lets_nobody_in_whoever_gives_it() {
+    #[derive(Debug)]
+    struct Late(CancellationToken);
+    impl Authenticator for Late {
+        fn authenticate(&self, _: &Credential) -> Option<Standing> {
+            self.standing(&"late".parse().unwrap())
+        }
+        fn standing(&self, token: &TokenId) -> Option<Standing> {
+            let (name, via) = ("late".into(), "api".into());
+            let (token, role) = (token.clone(), Role::Owner);
+            let principal = portolan_core::Principal { token, name, role, sessions: None, via };
+            Some(Standing { principal, since: Millis(0), stay: Stay::until(self.0.clone()) })
+        }
+    }
+    let ended = CancellationToken::new();
+    let late: Arc<dyn Authenticator> = Arc::new(Late(ended.clone()));
+    let settings = DoorSettings { hosts: vec!["app.example".into()], ..DoorSettings::default() };
+    let tickets = Tickets::open(Arc::<Records>::default(), Clock::system(), late.clone()).await.unwrap();
+    let router =
+        guard(routes(), Arc::new(AccessCheck::new(&settings, late, tickets, Clock::system()).unwrap()));
+    let ask = |arrival: Arrival| {
+        let mut request = http::Request::get("/api/v1/who").header("host", "app.example");
+        if arrival != Arrival::Unix {
+            request = request.header("authorization", "Bearer sesame");
+        }
+        let request = request.extension(arrival).body(axum::body::Body::empty()).unwrap();
+        tower::ServiceExt::oneshot(router.clone(), request)
+    };
+    for arrival in [Arrival::Unknown, Arrival::Unix] {
+        assert_eq!(ask(arrival).await.unwrap().status(), 200);
+    }
+    ended.cancel();
+    for arrival in [Arrival::Unknown, Arrival::Unix] {
+        assert_eq!(ask(arrival).await.unwrap().status(), 401);
+    }
 }
 
 #[derive(Clone, Default)]

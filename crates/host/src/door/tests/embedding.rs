@@ -15,8 +15,8 @@ async fn guarded(settings: DoorSettings) -> (Router, Secret) {
     let tokens = Tokens::open(store.clone(), Clock::system()).await.unwrap();
     let owner = tokens.owner_secret_file(&home.path().join("token")).await.unwrap();
     let tickets = Tickets::open(store, Clock::system(), tokens.clone()).await.unwrap();
-    let keeper = Keeper::new(&settings, tokens, tickets, Clock::system()).unwrap();
-    (guard(routes(), Arc::new(keeper)), owner)
+    let access = AccessCheck::new(&settings, tokens, tickets, Clock::system()).unwrap();
+    (guard(routes(), Arc::new(access)), owner)
 }
 
 fn request(path: &str, headers: &[(&'static str, &[u8])]) -> Request {
@@ -50,7 +50,7 @@ async fn a_router_served_by_another_program_knows_configured_names_only() {
 }
 
 #[tokio::test]
-async fn a_guest_that_the_keeper_did_not_see_is_none() {
+async fn a_guest_that_the_checks_did_not_see_is_none() {
     let (router, _) = guarded(DoorSettings::default()).await;
     let mut request = request("/api/v1/who", &[("host", b"127.0.0.1:7420")]);
     let (name, via) = ("forged".into(), "api".into());

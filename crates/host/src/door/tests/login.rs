@@ -5,7 +5,7 @@ use super::*;
 impl Stand {
     fn ticket(&self) -> String {
         let owner = self.tokens.standing(&Tokens::owner_id()).unwrap().principal;
-        self.keeper.tickets().create(&owner).unwrap().0
+        self.access.tickets().create(&owner).unwrap().0
     }
 
     async fn login(&self, ticket: &str) -> Answer {
@@ -98,9 +98,9 @@ async fn a_websocket_may_bring_its_key_in_the_hello() {
     assert_eq!(stand.ask("GET /ws", &[&cookie]).await.status, 401, "no upgrade, no half");
 
     let secret = |line: &str, mark: char| Secret::sent(line.split_once(mark).unwrap().1);
-    let half = stand.keeper.tickets().half(&secret(&cookie, '='), None).unwrap();
-    assert_eq!(stand.keeper.complete(&half, "wrong"), None);
-    let principal = stand.keeper.complete(&half, key.split(' ').nth(1).unwrap()).unwrap();
+    let half = stand.access.tickets().half(&secret(&cookie, '='), None).unwrap();
+    assert_eq!(stand.access.complete(&half, "wrong"), None);
+    let principal = stand.access.complete(&half, key.split(' ').nth(1).unwrap()).unwrap();
     assert_eq!((principal.name.as_str(), principal.via.as_str()), ("owner", "page"));
 }
 
@@ -119,7 +119,7 @@ async fn among_cookies_of_the_same_name_ours_is_found() {
 async fn a_logout_ends_the_login_everywhere() {
     let stand = Stand::new().await;
     let (cookie, key) = stand.browser().await;
-    let half = stand.keeper.tickets().half(&Secret::sent(cookie.split_once('=').unwrap().1), None).unwrap();
+    let half = stand.access.tickets().half(&Secret::sent(cookie.split_once('=').unwrap().1), None).unwrap();
     let answer = stand.post(LOGOUT_PATH, &[&cookie, &key], "").await;
     assert_eq!(answer.status, 204);
     assert_eq!(answer.header("set-cookie"), Some("portolan=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"));
@@ -155,7 +155,7 @@ async fn who_came_with_cookie_and_key_must_leave_when_that_login_ends_and_no_one
 async fn logins_logouts_and_lockouts_are_told_for_the_log() {
     let stand = Stand::with(|settings| settings.limits.failures = 2).await;
     let (cookie, key) = stand.browser().await;
-    let browser = stand.keeper.tickets().browsers().first().map(|listed| listed.browser.clone());
+    let browser = stand.access.tickets().browsers().first().map(|listed| listed.browser.clone());
     assert!(browser.is_some());
     stand.post(LOGOUT_PATH, &[&cookie, &key], "").await;
     for _ in 0..3 {
@@ -211,15 +211,15 @@ async fn a_browser_goes_with_the_token_that_let_it_in() {
     let stand = Stand::new().await;
     let (info, _) = stand.tokens.create("ada", portolan_core::Role::Viewer, None, None).await.unwrap();
     let ada = stand.tokens.standing(&info.token).unwrap().principal;
-    let (ticket, _) = stand.keeper.tickets().create(&ada).unwrap();
-    let (unused, _) = stand.keeper.tickets().create(&ada).unwrap();
-    let session = stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().unwrap();
-    let principal = stand.keeper.tickets().authenticate(&session.cookie, &session.key).unwrap();
+    let (ticket, _) = stand.access.tickets().create(&ada).unwrap();
+    let (unused, _) = stand.access.tickets().create(&ada).unwrap();
+    let session = stand.access.tickets().redeem(&ticket, Caller::default()).await.unwrap().unwrap();
+    let principal = stand.access.tickets().authenticate(&session.cookie, &session.key).unwrap();
     assert_eq!((principal.name.as_str(), principal.via.as_str()), ("ada", "page"));
     stand.tokens.revoke(&info.token).await.unwrap();
-    assert_eq!(stand.keeper.tickets().authenticate(&session.cookie, &session.key), None);
-    assert!(stand.keeper.tickets().redeem(&unused, Caller::default()).await.unwrap().is_none());
-    stand.keeper.tidy().await;
+    assert_eq!(stand.access.tickets().authenticate(&session.cookie, &session.key), None);
+    assert!(stand.access.tickets().redeem(&unused, Caller::default()).await.unwrap().is_none());
+    stand.access.tidy().await;
     let kept = stand.store.0.lock().unwrap().keys().filter(|(c, _)| *c == "browsers").count();
     assert_eq!(kept, 0, "nothing is left of it");
 }
@@ -265,7 +265,7 @@ impl Stand {
 
     fn pair(&self, device: Device) -> Result<String, portolan_core::Refusal> {
         let owner = self.tokens.standing(&Tokens::owner_id()).unwrap().principal;
-        self.keeper.tickets().create_for(&owner, device).map(|(ticket, _)| ticket)
+        self.access.tickets().create_for(&owner, device).map(|(ticket, _)| ticket)
     }
 
     fn pairing(&self, name: &str) -> Result<String, portolan_core::Refusal> {
@@ -283,18 +283,18 @@ async fn a_paired_device_gets_a_token_of_its_own_when_it_comes_and_goes_with_it(
     let ticket = stand.pairing("phone").unwrap();
     assert_eq!(stand.names(), ["owner"], "an unused ticket leaves nothing behind");
     stand.pass(PAIRING_MS - 1);
-    let session = stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().unwrap();
+    let session = stand.access.tickets().redeem(&ticket, Caller::default()).await.unwrap().unwrap();
     let (by, made) = session.made.unwrap();
     assert_eq!((by.name.as_str(), made.name.as_str()), ("owner", "phone"));
     assert_eq!(stand.names(), ["owner", "phone"]);
-    let principal = stand.keeper.tickets().authenticate(&session.cookie, &session.key).unwrap();
+    let principal = stand.access.tickets().authenticate(&session.cookie, &session.key).unwrap();
     assert_eq!((principal.name.as_str(), principal.role), ("phone", portolan_core::Role::Operator));
     assert!(
-        stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().is_none(),
+        stand.access.tickets().redeem(&ticket, Caller::default()).await.unwrap().is_none(),
         "it works once"
     );
     stand.tokens.revoke(&made.token).await.unwrap();
-    assert_eq!(stand.keeper.tickets().authenticate(&session.cookie, &session.key), None);
+    assert_eq!(stand.access.tickets().authenticate(&session.cookie, &session.key), None);
 }
 
 #[tokio::test]
@@ -302,7 +302,7 @@ async fn a_ticket_for_a_device_expires_after_five_minutes() {
     let stand = Stand::new().await;
     let ticket = stand.pairing("phone").unwrap();
     stand.pass(PAIRING_MS);
-    assert!(stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap().is_none());
+    assert!(stand.access.tickets().redeem(&ticket, Caller::default()).await.unwrap().is_none());
     assert_eq!(stand.names(), ["owner"]);
 }
 
@@ -311,7 +311,7 @@ async fn two_devices_never_share_a_name() {
     let stand = Stand::new().await;
     let ticket = stand.pairing("phone").unwrap();
     stand.tokens.create("phone", portolan_core::Role::Viewer, None, None).await.unwrap();
-    let late = stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap_err();
+    let late = stand.access.tickets().redeem(&ticket, Caller::default()).await.unwrap_err();
     assert!(late.message.contains("there is a token `phone` already"), "{late}");
     assert!(stand.pairing("phone").is_err() && stand.pairing("").is_err() && stand.pairing("a\nb").is_err());
 }
@@ -322,11 +322,11 @@ async fn a_newer_ticket_for_a_device_makes_the_older_one_of_its_name_useless() {
     let older = stand.pairing("phone").unwrap();
     let other = stand.pairing("tablet").unwrap();
     let newer = stand.pairing(" phone ").unwrap();
-    assert!(stand.keeper.tickets().redeem(&older, Caller::default()).await.unwrap().is_none());
+    assert!(stand.access.tickets().redeem(&older, Caller::default()).await.unwrap().is_none());
     stand.pass(1);
-    assert!(stand.keeper.tickets().redeem(&newer, Caller::default()).await.unwrap().is_some());
+    assert!(stand.access.tickets().redeem(&newer, Caller::default()).await.unwrap().is_some());
     stand.pass(1);
-    assert!(stand.keeper.tickets().redeem(&other, Caller::default()).await.unwrap().is_some());
+    assert!(stand.access.tickets().redeem(&other, Caller::default()).await.unwrap().is_some());
     assert_eq!(stand.names(), ["owner", "phone", "tablet"]);
 }
 
@@ -351,10 +351,10 @@ async fn a_device_that_cannot_be_let_in_leaves_neither_a_token_nor_a_browser() {
     let stand = Stand::new().await;
     let ticket = stand.pairing("phone").unwrap();
     *stand.store.1.lock().unwrap() = Some("browsers");
-    let refused = stand.keeper.tickets().redeem(&ticket, Caller::default()).await.unwrap_err();
+    let refused = stand.access.tickets().redeem(&ticket, Caller::default()).await.unwrap_err();
     assert_eq!(refused.code, portolan_core::RefusalCode::StoreFailing);
-    assert_eq!((stand.names(), stand.keeper.tickets().browsers()), (vec!["owner".to_owned()], vec![]));
+    assert_eq!((stand.names(), stand.access.tickets().browsers()), (vec!["owner".to_owned()], vec![]));
     *stand.store.1.lock().unwrap() = None;
     let again = stand.pairing("phone").unwrap();
-    assert!(stand.keeper.tickets().redeem(&again, Caller::default()).await.unwrap().is_some());
+    assert!(stand.access.tickets().redeem(&again, Caller::default()).await.unwrap().is_some());
 }

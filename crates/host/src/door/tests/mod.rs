@@ -123,7 +123,7 @@ type Noted = Arc<Mutex<Vec<(Option<String>, DaemonEvent)>>>;
 struct Stand {
     address: SocketAddr,
     tokens: Arc<Tokens>,
-    keeper: Arc<Keeper>,
+    access: Arc<AccessCheck>,
     owner: Secret,
     time: Arc<AtomicI64>,
     noted: Noted,
@@ -160,20 +160,20 @@ impl Stand {
         change(&mut settings);
         let noted = Noted::default();
         let notes = Arc::clone(&noted);
-        let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap().with_witness(
+        let access = AccessCheck::new(&settings, tokens.clone(), tickets, clock).unwrap().with_witness(
             move |who, event| notes.lock().unwrap().push((who.map(|who| who.name.clone()), event)),
         );
-        let keeper = Arc::new(
-            keeper.admitting(Admit::open(|path| path == "/" || path.starts_with("/assets/"))).unwrap(),
+        let access = Arc::new(
+            access.admitting(Admit::open(|path| path == "/" || path.starts_with("/assets/"))).unwrap(),
         );
         let shutdown = CancellationToken::new();
-        let serving = serve(&settings, keeper.clone(), routes(), shutdown.clone()).await.unwrap();
+        let serving = serve(&settings, access.clone(), routes(), shutdown.clone()).await.unwrap();
         let address = serving.addresses.iter().find_map(|listening| match listening.address {
             ListenAddress::Tcp(address) => Some(address),
             ListenAddress::Unix(_) => None,
         });
         let address = address.unwrap_or_else(|| "127.0.0.1:1".parse().unwrap());
-        Self { address, tokens, keeper, owner, time, noted, store, home, shutdown, serving: Some(serving) }
+        Self { address, tokens, access, owner, time, noted, store, home, shutdown, serving: Some(serving) }
     }
 
     fn pass(&self, ms: i64) {
@@ -219,7 +219,7 @@ impl Stand {
     /// Logs a browser in as the owner: its cookie and key lines.
     async fn browser(&self) -> (String, String) {
         let owner = self.tokens.standing(&Tokens::owner_id()).unwrap().principal;
-        let (ticket, _) = self.keeper.tickets().create(&owner).unwrap();
+        let (ticket, _) = self.access.tickets().create(&owner).unwrap();
         let answer = self.post(LOGIN_PATH, &[], &format!(r#"{{"ticket":"{ticket}"}}"#)).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let cookie = answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();

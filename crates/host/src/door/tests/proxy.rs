@@ -33,7 +33,7 @@ async fn our_page_behind_a_tls_proxy_is_known_by_its_public_origin() {
         "the Host itself passed on"
     );
     let ticket =
-        stand.keeper.tickets().create(&stand.tokens.standing(&Tokens::owner_id()).unwrap().principal);
+        stand.access.tickets().create(&stand.tokens.standing(&Tokens::owner_id()).unwrap().principal);
     let body = format!(r#"{{"ticket":"{}"}}"#, ticket.unwrap().0);
     let answer = stand.post(LOGIN_PATH, &[proto, host, origin], &body).await;
     assert!(answer.header("set-cookie").unwrap().ends_with("; Secure"), "{answer:?}");
@@ -62,7 +62,7 @@ async fn a_client_behind_the_proxy_is_locked_out_alone_and_even_with_the_right_t
     let answer = stand.ask_as_owner("GET /api/v1/who", &[bad]).await;
     assert_eq!((answer.refused(), answer.header("retry-after")), ((429, "busy".into()), Some("60")));
     let ticket =
-        stand.keeper.tickets().create(&stand.tokens.standing(&Tokens::owner_id()).unwrap().principal);
+        stand.access.tickets().create(&stand.tokens.standing(&Tokens::owner_id()).unwrap().principal);
     let body = format!(r#"{{"ticket":"{}"}}"#, ticket.unwrap().0);
     assert_eq!(stand.post(LOGIN_PATH, &[bad], &body).await.status, 429);
     for other in ["X-Forwarded-For: 203.0.113.6", "X-Forwarded-For: 203.0.113.5, 203.0.113.6"] {
@@ -120,7 +120,8 @@ async fn a_program_of_this_machine_that_is_no_proxy_is_not_believed_behind_one()
 async fn settings_that_are_no_names_are_refused() {
     let stand = Stand::new().await;
     let make = |settings: DoorSettings| {
-        Keeper::new(&settings, stand.tokens.clone(), stand.keeper.tickets().clone(), Clock::system()).err()
+        AccessCheck::new(&settings, stand.tokens.clone(), stand.access.tickets().clone(), Clock::system())
+            .err()
     };
     let hosts = |host: &str| DoorSettings { hosts: vec![host.into()], ..DoorSettings::default() };
     let origins = |origin: &str| DoorSettings { origins: vec![origin.into()], ..DoorSettings::default() };

@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// A frontend that was written by the guide: it knows nothing of tokens that end, of stalls and of the end of the daemon.
 #[derive(Clone, Default)]
 struct Toy {
-    keeper: Option<Arc<Keeper>>,
+    access: Option<Arc<AccessCheck>>,
     /// Bodies that were read to their end, and acted on.
     acted: Arc<AtomicUsize>,
     /// Streams and sockets that are open.
@@ -102,8 +102,8 @@ async fn late(State(toy): State<Toy>, request: Request) -> Response {
         let mut secret = [0; 68];
         io.read_exact(&mut secret).await.unwrap();
         let secret = std::str::from_utf8(&secret).unwrap();
-        let keeper = toy.keeper.unwrap();
-        let (who, _) = keeper.introduce(&stranger, secret).unwrap();
+        let access = toy.access.unwrap();
+        let (who, _) = access.introduce(&stranger, secret).unwrap();
         io.write_all(who.name.as_bytes()).await.unwrap();
         while io.write_all(b"entry\n").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -130,12 +130,12 @@ impl Shop {
         let mut settings =
             DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
         change(&mut settings.limits);
-        let tickets = stand.keeper.tickets().clone();
-        let keeper = Keeper::new(&settings, stand.tokens.clone(), tickets, Clock::system()).unwrap();
-        let keeper = Arc::new(keeper.admitting(Admit::late(|path| path == "/toy/late")).unwrap());
-        let toy = Toy { keeper: Some(keeper.clone()), ..Toy::default() };
+        let tickets = stand.access.tickets().clone();
+        let access = AccessCheck::new(&settings, stand.tokens.clone(), tickets, Clock::system()).unwrap();
+        let access = Arc::new(access.admitting(Admit::late(|path| path == "/toy/late")).unwrap());
+        let toy = Toy { access: Some(access.clone()), ..Toy::default() };
         let router = toy.clone().router();
-        let serving = serve(&settings, keeper, router, stand.shutdown.clone()).await.unwrap();
+        let serving = serve(&settings, access, router, stand.shutdown.clone()).await.unwrap();
         let ListenAddress::Tcp(address) = serving.addresses[0].address else { unreachable!() };
         Self { stand, toy, address, serving }
     }
@@ -171,7 +171,7 @@ impl Shop {
 
     /// Someone by each way there is, and how that way ends.
     async fn everyone(&self) -> Vec<(&'static str, Vec<String>, Boxed<'_, ()>)> {
-        let (tokens, tickets) = (&self.stand.tokens, self.stand.keeper.tickets());
+        let (tokens, tickets) = (&self.stand.tokens, self.stand.access.tickets());
         let bearer = |secret: &str| vec![format!("Authorization: Bearer {secret}")];
         let (ada, secret) = tokens.create("ada", Role::Owner, None, None).await.unwrap();
         let revoked = bearer(&secret);
@@ -383,7 +383,7 @@ async fn where_the_door_cannot_end_a_socket_a_guest_gets_one_only_from_a_fronten
             farewell.map(|farewell| response.extensions_mut().insert(farewell));
             response
         });
-        let router = guard(Router::new().route("/toy/socket", route), shop.stand.keeper.clone());
+        let router = guard(Router::new().route("/toy/socket", route), shop.stand.access.clone());
         let request = Request::builder()
             .uri("/toy/socket")
             .header("host", "127.0.0.1:7420")

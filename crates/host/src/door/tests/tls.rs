@@ -50,7 +50,7 @@ async fn the_self_signed_certificate_carries_a_login() {
     assert!(connect(&stand, &files, "evil.example").await.is_err());
 
     let ticket =
-        stand.keeper.tickets().create(&stand.tokens.standing(&Tokens::owner_id()).unwrap().principal);
+        stand.access.tickets().create(&stand.tokens.standing(&Tokens::owner_id()).unwrap().principal);
     let body = format!(r#"{{"ticket":"{}"}}"#, ticket.unwrap().0);
     let length = format!("Content-Length: {}", body.len());
     let stream = connect(&stand, &files, "localhost").await.unwrap();

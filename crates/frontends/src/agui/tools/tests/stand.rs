@@ -1,4 +1,4 @@
-//! An agent that takes MCP servers, a listener with its keeper, and a client as bare as a hostile one.
+//! An agent that takes MCP servers, a listener with its checks, and a client as bare as a hostile one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,7 +28,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::super::{FrontendTools, Limits, Offered, PATH, PageTool};
-use portolan_host::door::{Admit, Door, DoorSettings, Keeper, Listening, Tickets, Tokens};
+use portolan_host::door::{AccessCheck, Admit, Door, DoorSettings, Listening, Tickets, Tokens};
 
 /// How long anything may take before a test gives up on it. Far longer than it ever should.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
@@ -151,12 +151,12 @@ impl Stand {
         let settings =
             DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
         let tools = FrontendTools::new(registry.clone(), limits);
-        let vouching = tools.clone();
-        let keeper = Keeper::new(&settings, tokens.clone(), tickets, clock).unwrap();
-        let keeper = keeper.admitting(Admit::secret(move |parts| vouching.vouch(parts))).unwrap();
+        let checking = tools.clone();
+        let access = AccessCheck::new(&settings, tokens.clone(), tickets, clock).unwrap();
+        let access = access.admitting(Admit::secret(move |parts| checking.check_secret(parts))).unwrap();
         let stopping = CancellationToken::new();
         let door = Door::bind(&settings).await.unwrap();
-        let serving = door.serve(Arc::new(keeper), tools.routes(), stopping.clone());
+        let serving = door.serve(Arc::new(access), tools.routes(), stopping.clone());
         let base = serving.addresses.iter().find_map(Listening::url).unwrap();
         tools.listens_at(base.clone());
         tools.start(&TaskTracker::new(), stopping.clone());
