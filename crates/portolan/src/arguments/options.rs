@@ -33,6 +33,7 @@ pub(crate) struct Down {
 }
 
 /// Look at the agents.
+#[cfg(feature = "conformance")]
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Only this agent
@@ -40,6 +41,21 @@ pub(crate) struct Doctor {
     /// Try it against a scripted model
     #[arg(long)]
     pub(crate) deep: bool,
+}
+
+/// Serve a scripted model API.
+#[cfg(feature = "conformance")]
+#[derive(Debug, Args)]
+pub(crate) struct Scripted {
+    /// The script, a JSON file; an empty script when absent
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) script: Option<PathBuf>,
+    /// Listen on this port of loopback; on a free port when absent
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+    /// Print the headers and the body of each request, too
+    #[arg(long)]
+    pub(crate) bodies: bool,
 }
 
 /// Everything a new session is made of.
