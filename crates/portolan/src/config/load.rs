@@ -391,6 +391,22 @@ mod tests {
     }
 
     #[test]
+    fn the_table_of_a_frontend_is_checked_as_every_other() {
+        assert_eq!(
+            file("[agui]\norigin = []\n[handheld]\nfill = 3\n[insight]\nagent = \"demo\"\n").unwrap_err(),
+            [
+                "portolan.toml:2: unknown key `agui.origin`; did you mean `origins`?",
+                "portolan.toml:4: `handheld.fill`: invalid type: integer `3`, expected a boolean",
+                "portolan.toml:5: unknown key `insight`; did you mean `insights`?"
+            ]
+        );
+        let variables = [("PORTOLAN_HANDHELD_FILL".to_owned(), "false".to_owned())];
+        let loaded = assemble("[agui]\nagent = \"demo\"\n", variables, &[]).unwrap();
+        let frontends = loaded.settings.frontends;
+        assert_eq!((frontends.agui.agent.as_str(), frontends.handheld.fill), ("demo", false));
+    }
+
+    #[test]
     fn a_key_that_has_moved_says_where_it_is_now() {
         let why =
             "this key is now `sessions.allow_bypass`, and holds for every frontend; set that one instead";
