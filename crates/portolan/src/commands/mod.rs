@@ -21,7 +21,6 @@ mod meant;
 mod pair;
 mod past;
 mod results;
-mod screen;
 #[cfg(feature = "conformance")]
 mod scripted;
 mod send;
