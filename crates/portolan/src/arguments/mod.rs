@@ -1,19 +1,26 @@
 //! The command line: every verb with its options. The doc comments are the help texts and docs/cli.md.
 //!
-//! Only shapes; what a verb does lies in `commands`. Here are the verbs, in [`options`] what each of them takes.
+//! Only shapes; what a verb does lies in `commands`. Here are the verbs; what they take lies in a file for each group of them.
 
-mod options;
+mod access;
+mod account;
+#[cfg(feature = "conformance")]
+mod conformance;
+mod create;
+mod daemon;
+mod session;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
-pub(crate) use options::{
-    AccountVerb, Answer, Approve, Attach, Audit, Config, Devices, Down, ExportFormat, Handheld, Mcp, New,
-    Page, Pair, Past, PastVerb, Rule, Send, Service, Set, Switch, TakeUp, Task, Token, Up,
-};
+pub(crate) use access::{Audit, Devices, Handheld, Pair, Token};
+pub(crate) use account::AccountVerb;
 #[cfg(feature = "conformance")]
-pub(crate) use options::{Doctor, Scripted};
+pub(crate) use conformance::{Doctor, Scripted};
+pub(crate) use create::{New, Past, PastVerb, TakeUp};
+pub(crate) use daemon::{Config, Down, Page, Service, Up};
+pub(crate) use session::{Answer, Approve, Attach, ExportFormat, Mcp, Rule, Send, Set, Switch, Task};
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
 ///
