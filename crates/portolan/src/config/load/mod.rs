@@ -5,7 +5,7 @@
 //!
 //! - [`file`]: portolan.toml, with the line of everything in it
 //! - [`values`]: one value by its full name
-//! - [`contradictions`]: values that make sense alone and not together
+//! - [`mod@contradictions`]: values that make sense alone and not together
 
 mod contradictions;
 mod file;

@@ -6,7 +6,7 @@
 //! Enter from being sent.
 //!
 //! - [`line`]: the line that is typed
-//! - [`answers`]: keys that answer
+//! - [`mod@answers`]: keys that answer
 
 mod answers;
 mod line;
