@@ -13,7 +13,6 @@ import { chromium } from 'playwright-core';
 
 const target = (path) => fileURLToPath(new URL(`../../target/debug/${path}`, import.meta.url));
 const BINARY = process.env.PORTOLAN_BIN ?? target('portolan');
-const MODEL = process.env.PORTOLAN_SCRIPTED ?? target('examples/serve');
 const CLAUDE = process.env.PORTOLAN_CLAUDE;
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
@@ -25,7 +24,7 @@ export async function startModel(script) {
   const folder = mkdtempSync(join(tmpdir(), 'portolan-model-'));
   const file = join(folder, 'script.json');
   writeFileSync(file, JSON.stringify({ aside: { text: 'scripted' }, ...script }));
-  const child = spawn(MODEL, [file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(BINARY, ['scripted', file], { stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout });
   const url = await new Promise((found, failed) => {
     lines.once('line', found);

@@ -10,7 +10,6 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const BINARY = process.env.PORTOLAN_BIN ?? new URL('../../target/debug/portolan', import.meta.url).pathname;
-const MODEL = process.env.PORTOLAN_SCRIPTED ?? new URL('../../target/debug/examples/serve', import.meta.url).pathname;
 /** The pinned Claude Code and Codex; `cargo xtask test --stage browser` names them. */
 const CLAUDE = process.env.PORTOLAN_CLAUDE;
 const CODEX = process.env.PORTOLAN_CODEX;
@@ -70,7 +69,7 @@ async function startModel(script) {
   const folder = mkdtempSync(join(tmpdir(), 'portolan-model-'));
   const file = join(folder, 'script.json');
   writeFileSync(file, JSON.stringify({ aside: { text: 'scripted' }, ...script }));
-  const child = spawn(MODEL, [file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(BINARY, ['scripted', file], { stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout });
   const url = await new Promise((found, failed) => {
     lines.once('line', found);

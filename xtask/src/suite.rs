@@ -90,8 +90,8 @@ fn clippy() -> Result<()> {
     run(cargo(["clippy", "--all-targets", "--quiet"]).args(EVERYTHING).args(["--", "-D", "warnings"]))
 }
 
-/// What clippy said when everything was built, with our optional features; then what is shipped, without them: each hides code
-/// from the other.
+/// What clippy said when everything was built, with our optional features; then what is shipped, without them; then the binary
+/// without what it can leave out: each hides code from the others.
 fn lints() -> Result<()> {
     // Nothing is compiled: cargo says again what its compilers said.
     let mut again = cargo(["build", "--all-targets", "--locked", "--quiet", "--message-format", "json"]);
@@ -100,16 +100,13 @@ fn lints() -> Result<()> {
     if !found.is_empty() {
         bail!("{}\nclippy found {} faults", found.join(""), found.len());
     }
-    run(&mut cargo([
-        "clippy",
-        "--workspace",
-        "--exclude",
-        "portolan-fuzz",
-        "--quiet",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    // The binary alone has features that are on by default: the second pass compiles the binary and nothing else.
+    for features in [None, Some("--no-default-features")] {
+        run(cargo(["clippy", "--workspace", "--exclude", "portolan-fuzz", "--quiet"])
+            .args(features)
+            .args(["--", "-D", "warnings"]))?;
+    }
+    Ok(())
 }
 
 /// What a compiler complains about in a line of cargo's.

@@ -8,26 +8,45 @@ pub mod native;
 #[cfg(feature = "schema")]
 pub use native::schema;
 use portolan_host::Frontend;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What portolan.toml says to every frontend: a table each.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Settings {
-    /// The dashboard.
-    pub insights: insights::Settings,
-    /// The handheld.
-    pub handheld: handheld::Settings,
-    /// AG-UI.
-    pub agui: agui::Settings,
+/// Makes of the list of frontends what depends on all of them: their tables in portolan.toml, and the frontends themselves.
+macro_rules! catalogue {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// What portolan.toml says to every frontend: a table each, under the name of the frontend.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(default)]
+        pub struct Settings {
+            $($(#[$doc])* pub $name: $name::Settings,)+
+        }
+
+        /// Every frontend there is. The native protocol comes first, and has no settings.
+        pub fn catalogue(settings: Settings) -> Vec<Box<dyn Frontend>> {
+            vec![native::frontend(), $($name::frontend(settings.$name)),+]
+        }
+    };
 }
 
-/// Every frontend there is.
-pub fn catalogue(settings: Settings) -> Vec<Box<dyn Frontend>> {
-    vec![
-        native::frontend(),
-        insights::frontend(settings.insights),
-        handheld::frontend(settings.handheld),
-        agui::frontend(settings.agui),
-    ]
+catalogue! {
+    /// The dashboard.
+    insights,
+    /// The handheld.
+    handheld,
+    /// AG-UI.
+    agui,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_in_portolan_toml_has_the_name_of_its_frontend() {
+        let tables = serde_json::to_value(Settings::default()).unwrap();
+        let tables: Vec<&str> = tables.as_object().unwrap().keys().map(String::as_str).collect();
+        let frontends = catalogue(Settings::default());
+        let names: Vec<&str> = frontends.iter().map(|frontend| frontend.name()).collect();
+        assert_eq!(names, [&["native"][..], &tables].concat());
+    }
 }

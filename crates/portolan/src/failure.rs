@@ -25,6 +25,7 @@ pub(crate) enum Exit {
     /// What was waited for did not come in time; nobody knows yet what came of it.
     Uncertain = 7,
     /// With `doctor`: something does not work.
+    #[cfg(feature = "conformance")]
     Degraded = 8,
     /// With `audit verify`: the log is not as it was sealed.
     Broken = 9,
@@ -32,7 +33,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Every code with its meaning, for docs/cli.md.
-    pub(crate) const TABLE: [(u8, &'static str); 10] = [
+    pub(crate) const TABLE: &[(u8, &'static str)] = &[
         (0, "done"),
         (Self::Failed as u8, "refused, or failed"),
         (
@@ -44,6 +45,7 @@ impl Exit {
         (Self::TurnFailed as u8, "the turn that was waited for failed"),
         (Self::TurnInterrupted as u8, "the turn that was waited for was interrupted"),
         (Self::Uncertain as u8, "what was waited for did not come in time, or nobody knows what came of it"),
+        #[cfg(feature = "conformance")]
         (Self::Degraded as u8, "with `doctor`: something does not work, or an agent is not logged in"),
         (Self::Broken as u8, "with `audit verify`: the log is not as it was sealed"),
     ];

@@ -74,7 +74,12 @@ fn run(arguments: Arguments) -> Outcome {
 
 /// Verbs that touch no session and no daemon.
 fn is_harmless(verb: &Verb) -> bool {
-    matches!(verb, Verb::Completions { .. } | Verb::Reference { .. } | Verb::DemoAgent { .. })
+    match verb {
+        Verb::Completions { .. } | Verb::Reference { .. } | Verb::DemoAgent { .. } => true,
+        #[cfg(feature = "conformance")]
+        Verb::Scripted(_) => true,
+        _ => false,
+    }
 }
 
 /// An agent that may use this program could approve its own requests. What it can do by other ways, as the user it

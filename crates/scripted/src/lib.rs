@@ -1,5 +1,6 @@
 //! A model API on loopback that plays scripts: real, unmodified agent CLIs hold whole conversations against it, with no
-//! account and no network. For `doctor`, for demonstrations and for tests.
+//! account and no network. For `portolan doctor`, for demonstrations and for tests; `portolan scripted FILE` serves a script in
+//! its JSON form.
 //!
 //! - [`script`]: what to play. Pure: rules, matched by what the conversation says, each with its steps.
 //! - [`step`]: one answer: text, thinking, tool calls, usage, failures, streams that break off.

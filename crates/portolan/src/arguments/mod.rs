@@ -1,17 +1,26 @@
 //! The command line: every verb with its options. The doc comments are the help texts and docs/cli.md.
 //!
-//! Only shapes; what a verb does lies in `commands`. Here are the verbs, in [`options`] what each of them takes.
+//! Only shapes; what a verb does lies in `commands`. Here are the verbs; what they take lies in a file for each group of them.
 
-mod options;
+mod access;
+mod account;
+#[cfg(feature = "conformance")]
+mod conformance;
+mod create;
+mod daemon;
+mod session;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
-pub(crate) use options::{
-    AccountVerb, Answer, Approve, Attach, Audit, Config, Devices, Doctor, Down, ExportFormat, Handheld, Mcp,
-    New, Page, Pair, Past, PastVerb, Rule, Send, Service, Set, Switch, TakeUp, Task, Token, Up,
-};
+pub(crate) use access::{Audit, Devices, Handheld, Pair, Token};
+pub(crate) use account::AccountVerb;
+#[cfg(feature = "conformance")]
+pub(crate) use conformance::{Doctor, Scripted};
+pub(crate) use create::{New, Past, PastVerb, TakeUp};
+pub(crate) use daemon::{Config, Down, Page, Service, Up};
+pub(crate) use session::{Answer, Approve, Attach, ExportFormat, Mcp, Rule, Send, Set, Switch, Task};
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
 ///
@@ -95,6 +104,7 @@ pub(crate) enum Verb {
     /// Needs no daemon. Each that is here is started against a scripted model, to see the mode that it begins in; with --deep
     /// it is tried further. Both are offline, free, and in an empty home. Ends with 0 when all is well, 8 when something does not work or an agent is not
     /// logged in, 1 when an agent cannot be worked with.
+    #[cfg(feature = "conformance")]
     Doctor(Doctor),
     /// Start a session
     New(Box<New>),
@@ -361,4 +371,11 @@ pub(crate) enum Verb {
         #[arg(value_enum)]
         page: Page,
     },
+    /// Serve a scripted model API on loopback until interrupted, and print each request
+    ///
+    /// For trying an agent by hand without an account: set the agent's base URL to the address in the first line. An empty
+    /// script answers every request with the same words.
+    #[cfg(feature = "conformance")]
+    #[command(hide = true)]
+    Scripted(Scripted),
 }

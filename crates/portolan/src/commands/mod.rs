@@ -10,6 +10,7 @@ pub(crate) mod browse;
 mod configuration;
 mod create;
 mod devices;
+#[cfg(feature = "conformance")]
 mod doctor;
 mod export;
 mod handheld;
@@ -20,7 +21,8 @@ mod meant;
 mod pair;
 mod past;
 mod results;
-mod screen;
+#[cfg(feature = "conformance")]
+mod scripted;
 mod send;
 mod service;
 mod sessions;
@@ -105,6 +107,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Pair(asked) => pair::pair(&context, asked).await,
         Verb::Agents { probe } => agents::agents(&context, probe).await,
         Verb::Account { agent, verb } => account::account(&context, agent, verb).await,
+        #[cfg(feature = "conformance")]
         Verb::Doctor(asked) => doctor::doctor(&context, asked).await,
         Verb::New(new) => create::new(&context, *new).await,
         Verb::Fork { id, at, name, attach, prompt } => {
@@ -150,6 +153,8 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Service { verb } => service::run(&context, verb),
         Verb::Completions { shell } => reference::completions(shell, context.format()),
         Verb::Reference { page } => reference::print(page),
+        #[cfg(feature = "conformance")]
+        Verb::Scripted(asked) => scripted::scripted(asked).await,
         Verb::DemoAgent { .. } => lifecycle::demo_agent(),
         verb @ (Verb::Interrupt { .. }
         | Verb::Stop { .. }

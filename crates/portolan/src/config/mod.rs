@@ -15,7 +15,6 @@ use std::{
     time::Duration,
 };
 
-use portolan_frontends::{agui, handheld, insights};
 use portolan_host::settings::address;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,9 +30,9 @@ pub(crate) struct Settings {
     pub(crate) sessions: Sessions,
     pub(crate) requests: Requests,
     pub(crate) log: Log,
-    pub(crate) insights: insights::Settings,
-    pub(crate) handheld: handheld::Settings,
-    pub(crate) agui: agui::Settings,
+    /// A table for each frontend, as the frontends' own catalogue lists them.
+    #[serde(flatten)]
+    pub(crate) frontends: portolan_frontends::Settings,
     pub(crate) agents: BTreeMap<String, Agent>,
 }
 

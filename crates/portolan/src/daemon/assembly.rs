@@ -57,9 +57,7 @@ pub(crate) fn door_settings(settings: &Settings, home: &Home, key: &str) -> Outc
 
 /// Every frontend, and the place where agents dial in.
 pub(crate) fn frontends(settings: &Settings, dial_in: &DialIn) -> Vec<Box<dyn Frontend>> {
-    let (insights, handheld, agui) =
-        (settings.insights.clone(), settings.handheld.clone(), settings.agui.clone());
-    let frontends = portolan_frontends::catalogue(portolan_frontends::Settings { insights, handheld, agui });
+    let frontends = portolan_frontends::catalogue(settings.frontends.clone());
     frontends.into_iter().chain([dial_in::frontend(dial_in.clone())]).collect()
 }
 

@@ -4,71 +4,29 @@
 //! run, and at the end of a run nothing is open. What a run leaves unfinished the next one continues: a text whose name
 //! is begun again is appended to.
 
+mod asides;
 mod asks;
 mod calls;
 pub mod history;
 mod items;
+mod page_names;
 mod results;
+mod session;
 mod snapshot;
 mod subagents;
 
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::collections::HashSet;
 
 use indexmap::IndexMap;
-use portolan_core::{
-    Actor, Event, RequestId, Seq, SessionId,
-    event::{HookStatus, Level, Setting, TaskStatus},
-    request::Request,
-    session::state::State,
-};
+use portolan_core::{Actor, Event, RequestId, Seq, SessionId, request::Request, session::state::State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-pub use self::{asks::request_id, results::Ended};
+pub use self::{asks::request_id, page_names::PageNames, results::Ended};
 use self::{calls::Call, history::PromptIds, items::Open, snapshot::Known, subagents::Subagents};
 use super::wire::{AguiEvent, Interrupt};
 use crate::agui::context::own_words;
-
-/// What is known of the tools of a page: their names, and which of them the agent may use without anyone being asked.
-#[derive(Clone)]
-pub struct PageNames {
-    name: Arc<Namer>,
-    allows: Arc<Allows>,
-}
-
-type Namer = dyn Fn(&str) -> Option<String> + Send + Sync;
-type Allows = dyn Fn(&Request) -> bool + Send + Sync;
-
-impl PageNames {
-    /// `name` gives the page's own name of a tool, where the agent's name of it is that of a page's tool; `allows` says
-    /// whether a request is answered by policy.
-    pub fn new(
-        name: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
-        allows: impl Fn(&Request) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        Self { name: Arc::new(name), allows: Arc::new(allows) }
-    }
-
-    /// Where no page offers anything.
-    pub fn none() -> Self {
-        Self::new(|_| None, |_| false)
-    }
-
-    pub(super) fn of(&self, name: &str) -> Option<String> {
-        (self.name)(name)
-    }
-
-    fn allows(&self, request: &Request) -> bool {
-        (self.allows)(request)
-    }
-}
-
-impl fmt::Debug for PageNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PageNames")
-    }
-}
 
 /// How the client wants to be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -351,157 +309,8 @@ impl Projector {
                     out.push(asks::resolved(self.session, &asked, outcome));
                 }
             }
-            Event::AgentInfo { info } => {
-                self.known.learn(info);
-                self.tell_state(out);
-            }
-            Event::SettingChanged { setting } => {
-                self.known.set(setting);
-                self.tell_state(out);
-                if let Setting::Mode { .. } = setting {
-                    self.status(out);
-                }
-            }
-            Event::Activity { activity } => {
-                let was = self.known.is_compacting();
-                self.known.activity.clone_from(activity);
-                self.status(out);
-                if was != self.known.is_compacting() {
-                    self.tell_state(out);
-                }
-            }
-            Event::TurnStarted { turn, .. } => self.known.turns = *turn,
-            Event::TurnEnded { result, .. } => {
-                self.known.end_turn(result);
-                if self.voice == Voice::Full {
-                    out.push(results::stats(result, self.known.turns, self.known.cost));
-                    self.tell_state(out);
-                }
-            }
-            Event::McpServers { servers } => {
-                self.known.info.mcp_servers = Some(servers.clone());
-                self.tell_state(out);
-            }
-            Event::ConversationReset { agent_session, reason } => {
-                if let Some(reason) = reason {
-                    let value = json!({"level": Level::Warning, "text": reason.words()});
-                    out.push(AguiEvent::Custom { name: "notice".into(), value });
-                }
-                if agent_session.is_some() {
-                    self.known.info.agent_session.clone_from(agent_session);
-                    self.tell_state(out);
-                }
-            }
-            _ => self.aside(event, out),
+            _ => self.session_changed(event, out),
         }
-    }
-
-    /// What has no event of its own in the protocol goes out as a custom event.
-    fn aside(&self, event: &Event, out: &mut Vec<AguiEvent>) {
-        let mut custom = |name: &str, value: Value| {
-            out.push(AguiEvent::Custom { name: name.into(), value });
-        };
-        match event {
-            Event::ToolProgress { tool, name, elapsed_seconds, .. } => {
-                let name = self.names.of(name).unwrap_or_else(|| name.clone());
-                let value =
-                    json!({"toolUseId": tool, "toolName": name, "elapsedTimeSeconds": elapsed_seconds});
-                custom("tool_progress", value);
-            }
-            Event::ToolSummary { summary, tools } => {
-                custom("tool_use_summary", json!({"summary": summary, "precedingToolUseIds": tools}));
-            }
-            Event::AuthStatus { authenticating, output, error } => {
-                let value = json!({"isAuthenticating": authenticating, "output": output, "error": error});
-                custom("auth_status", value);
-            }
-            Event::Compacted { trigger, tokens_before, tokens_after } => {
-                let value =
-                    json!({"trigger": trigger, "preTokens": tokens_before, "postTokens": tokens_after});
-                custom("compact_boundary", value);
-            }
-            Event::TaskChanged { task } => {
-                let status = match task.status {
-                    TaskStatus::Running => "running",
-                    TaskStatus::Completed => "completed",
-                    TaskStatus::Failed => "failed",
-                    TaskStatus::Stopped => "stopped",
-                };
-                let value = json!({
-                    "taskId": task.task, "taskStatus": status, "outputFile": task.output_file,
-                    "summary": task.summary, "description": task.description, "toolUseId": task.tool,
-                });
-                custom("task_notification", value);
-            }
-            Event::FilesPersisted { files, failed } => {
-                custom("files_persisted", json!({"files": files, "failed": failed}));
-            }
-            Event::Hook { hook, name, event, status, data } => {
-                let kind = match status {
-                    HookStatus::Started => "hook_started",
-                    HookStatus::Progress => "hook_progress",
-                    HookStatus::Completed => "hook_response",
-                };
-                let mut value = json!({"hookId": hook, "hookName": name, "hookEvent": event});
-                if let Some(Value::Object(data)) = data {
-                    for (key, more) in data {
-                        value[camel_case(key)] = more.clone();
-                    }
-                }
-                custom(kind, value);
-            }
-            Event::Plan { steps, .. } => custom("plan", json!({ "steps": steps })),
-            Event::Retry { attempt, max, delay_ms, error } => {
-                let value = json!({"attempt": attempt, "max": max, "delayMs": delay_ms, "message": error.message});
-                custom("api_retry", value);
-            }
-            Event::Failure { error, recoverable } => {
-                let value = json!({"kind": error.kind, "message": error.message, "recoverable": recoverable});
-                custom("failure", value);
-            }
-            Event::Notice { level, text } => custom("notice", json!({"level": level, "text": text})),
-            Event::LinkLost { reason } => custom("notice", json!({"level": "warning", "text": reason})),
-            // The run itself deals with commands and with the agent's life; the rest is for other clients.
-            Event::SessionCreated { .. }
-            | Event::SessionRenamed { .. }
-            | Event::SessionArchived { .. }
-            | Event::Imported { .. }
-            | Event::AgentStarting { .. }
-            | Event::AgentStarted { .. }
-            | Event::AgentReady { .. }
-            | Event::AgentExited { .. }
-            | Event::LinkRestored
-            | Event::CommandAccepted { .. }
-            | Event::Receipt { .. }
-            | Event::RuleAdded { .. }
-            | Event::RuleRemoved { .. }
-            | Event::Usage { .. }
-            | Event::Unknown { .. }
-            // Told above.
-            | Event::ItemStarted { .. }
-            | Event::ToolNamed { .. }
-            | Event::Delta { .. }
-            | Event::Message { .. }
-            | Event::ToolCall { .. }
-            | Event::ToolResult { .. }
-            | Event::SubagentStarted { .. }
-            | Event::SubagentEnded { .. }
-            | Event::Prompt { .. }
-            | Event::RequestOpened { .. }
-            | Event::RequestClosed { .. }
-            | Event::AgentInfo { .. }
-            | Event::SettingChanged { .. }
-            | Event::Activity { .. }
-            | Event::TurnStarted { .. }
-            | Event::TurnEnded { .. }
-            | Event::McpServers { .. }
-            | Event::ConversationReset { .. } => {}
-        }
-    }
-
-    fn status(&self, out: &mut Vec<AguiEvent>) {
-        let value = json!({"status": self.known.activity, "permissionMode": self.known.info.mode});
-        out.push(AguiEvent::Custom { name: "system_status".into(), value });
     }
 
     fn prompt(&mut self, by: Option<&Actor>, id: &str, words: &str, out: &mut Vec<AguiEvent>) {
@@ -531,20 +340,4 @@ impl Projector {
             self.requests.insert(request.request, (Box::new(request.clone()), false));
         }
     }
-}
-
-/// `exit_code` as JavaScript writes it.
-fn camel_case(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    let mut upper = false;
-    for character in name.chars() {
-        if character == '_' {
-            upper = true;
-        } else if std::mem::take(&mut upper) {
-            out.extend(character.to_uppercase());
-        } else {
-            out.push(character);
-        }
-    }
-    out
 }

@@ -1,5 +1,11 @@
 //! Entries to lines. Remembers how much of every open text was shown, so that none is lost or repeated, whatever
 //! the connection does.
+//!
+//! - [`texts`]: what is being written, several at once
+//! - [`calls`]: calls of tools
+
+mod calls;
+mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,22 +13,18 @@ use indexmap::IndexMap;
 use portolan_core::{
     Event, Seq,
     entry::Decoded,
-    event::{Content, FileChange, ItemKind, PlanStep, ToolKind, ToolOutcome, plain_text},
+    event::{Content, PlanStep, plain_text},
     request::Request,
     session::state::State,
 };
 use serde_json::Value;
 
+use self::texts::{Item, is_shown, last_line};
 use super::{
-    clean, diff,
-    flow::Flow,
-    remarks, requests,
+    clean, remarks, requests,
     style::{Line, Style},
     tools::{self, Call},
 };
-
-/// Lines of a diff shown by themselves; unfolding shows the rest.
-const DIFF_LINES: usize = 40;
 
 /// How calls of tools are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,18 +73,6 @@ enum Block {
     Prompt,
     Text(String),
     Other,
-}
-
-/// A text that is being written.
-#[derive(Debug)]
-struct Item {
-    kind: ItemKind,
-    /// All that came, as it came.
-    received: String,
-    flow: Flow,
-    /// Lines that wait for the stage.
-    waiting: Vec<Line>,
-    depth: usize,
 }
 
 impl Transcript {
@@ -207,14 +197,7 @@ impl Transcript {
                     changes: changes.clone(),
                     depth: self.depth(parent.as_deref()),
                 };
-                let shown = tools::called(&call).indented(call.depth * 2);
-                self.calls.insert(tool.clone(), (call, input.clone()));
-                match self.layout {
-                    Layout::Live => Vec::new(),
-                    // Its subagent has lines of its own.
-                    Layout::Plain if *kind == ToolKind::Subagent => Vec::new(),
-                    Layout::Plain => self.other(vec![shown]),
-                }
+                self.tool_call(tool, *kind, call, input)
             }
             Event::ToolResult { tool, outcome, content, changes, parent } => {
                 self.tool_result(tool, parent.as_deref(), *outcome, content, changes)
@@ -280,169 +263,6 @@ impl Transcript {
         depth
     }
 
-    fn start(&mut self, name: &str, kind: ItemKind, parent: Option<&str>) {
-        let depth = self.depth(parent);
-        let style = if kind == ItemKind::Thinking { Style::Dim } else { Style::Plain };
-        let flow = Flow::new(style, self.columns, depth * 2);
-        let item = Item { kind, received: String::new(), flow, waiting: Vec::new(), depth };
-        self.items.insert(name.to_owned(), item);
-    }
-
-    fn delta(&mut self, name: &str, text: &str) -> Vec<Line> {
-        if !self.items.contains_key(name) {
-            self.start(name, ItemKind::Text, None);
-        }
-        let Some(item) = self.items.get_mut(name) else { return Vec::new() };
-        item.received.push_str(text);
-        if !is_shown(item.kind) {
-            return Vec::new();
-        }
-        let lines = item.flow.push(text);
-        item.waiting.extend(lines);
-        if self.stage.is_none() {
-            self.stage = Some(name.to_owned());
-        }
-        if self.stage.as_deref() == Some(name) { self.perform(name) } else { Vec::new() }
-    }
-
-    /// Lets the lines of a text that wait appear.
-    fn perform(&mut self, name: &str) -> Vec<Line> {
-        let lines =
-            self.items.get_mut(name).map(|item| std::mem::take(&mut item.waiting)).unwrap_or_default();
-        if lines.is_empty() { lines } else { self.set_apart(name, lines) }
-    }
-
-    /// A text begins on a line of its own, apart from what is no text.
-    fn set_apart(&mut self, name: &str, lines: Vec<Line>) -> Vec<Line> {
-        let gap = match &self.block {
-            Block::Nothing => false,
-            Block::Text(before) => before != name,
-            Block::Prompt | Block::Other => true,
-        };
-        self.block = Block::Text(name.to_owned());
-        gap.then(Line::empty).into_iter().chain(lines).collect()
-    }
-
-    /// Shows of an open text what is new in `all`.
-    fn catch_up(&mut self, name: &str, all: &str) -> Vec<Line> {
-        let received = self.items.get(name).map_or("", |item| item.received.as_str());
-        if let Some(rest) = all.strip_prefix(received) {
-            return if rest.is_empty() { Vec::new() } else { self.delta(name, rest) };
-        }
-        // What was shown is not what there is: the truth is shown, and said to be so.
-        let Some(item) = self.items.get_mut(name) else { return Vec::new() };
-        item.received.clear();
-        let end = item.flow.end();
-        item.waiting.extend(end);
-        if is_shown(item.kind) {
-            item.waiting.push(Line::new(Style::Dim, "(the agent wrote this anew)"));
-        }
-        self.delta(name, all)
-    }
-
-    /// A text is finished: the rest of it, and then what waits for the stage.
-    fn finish(&mut self, name: &str) -> Vec<Line> {
-        let Some(mut item) = self.items.shift_remove(name) else { return Vec::new() };
-        let mut lines = std::mem::take(&mut item.waiting);
-        if is_shown(item.kind) {
-            lines.extend(item.flow.end());
-        }
-        let mut out = if lines.is_empty() { lines } else { self.set_apart(name, lines) };
-        if self.stage.as_deref() == Some(name) {
-            self.stage = self
-                .items
-                .iter()
-                .find(|(_, item)| is_shown(item.kind) && !item.received.is_empty())
-                .map(|(name, _)| name.clone());
-            if let Some(next) = self.stage.clone() {
-                out.extend(self.perform(&next));
-            }
-        }
-        out
-    }
-
-    fn message(
-        &mut self,
-        name: &str,
-        parent: Option<&str>,
-        content: &[Content],
-        interrupted: bool,
-    ) -> Vec<Line> {
-        let texts: Vec<(ItemKind, &str)> = content
-            .iter()
-            .filter_map(|piece| match piece {
-                Content::Text { text } => Some((ItemKind::Text, text.as_str())),
-                Content::Thinking { text } => Some((ItemKind::Thinking, text.as_str())),
-                _ => None,
-            })
-            .collect();
-        let depth = self.items.get(name).map_or_else(|| self.depth(parent), |item| item.depth);
-        let mut out = Vec::new();
-        match texts.as_slice() {
-            [(kind, text)] => {
-                if !self.items.contains_key(name) {
-                    self.start(name, *kind, parent);
-                }
-                out.extend(self.catch_up(name, text));
-            }
-            // A finished item is one text; where an agent gives several at once, none of them has streamed.
-            several => {
-                let all: String = several.iter().map(|(_, text)| *text).collect();
-                if self.items.get(name).is_none_or(|item| item.received != all) {
-                    for (kind, text) in several {
-                        out.extend(self.finish(name));
-                        self.start(name, *kind, parent);
-                        out.extend(self.delta(name, text));
-                    }
-                }
-            }
-        }
-        out.extend(self.finish(name));
-        let rest: Vec<Line> = content.iter().filter_map(piece).map(|line| line.indented(depth * 2)).collect();
-        if !rest.is_empty() {
-            out.extend(self.other(rest));
-        }
-        if interrupted {
-            out.push(Line::new(Style::Warning, "■ cut off here").indented(depth * 2));
-        }
-        out
-    }
-
-    fn tool_result(
-        &mut self,
-        tool: &str,
-        parent: Option<&str>,
-        outcome: ToolOutcome,
-        content: &[Content],
-        changes: &[FileChange],
-    ) -> Vec<Line> {
-        self.items.shift_remove(tool);
-        let (mut call, input) = self.calls.shift_remove(tool).unwrap_or_else(|| {
-            let depth = self.depth(parent);
-            (Call { name: "tool".into(), what: String::new(), changes: Vec::new(), depth }, Value::Null)
-        });
-        if !changes.is_empty() {
-            call.changes = changes.to_vec();
-        }
-        let indent = call.depth * 2;
-        if self.parents.contains_key(tool) {
-            // Its subagent said how it ended.
-            self.last_call = Some((call, input, content.to_vec()));
-            return Vec::new();
-        }
-        let mut lines = vec![
-            tools::ended(&call, outcome, content).cut(self.columns.saturating_sub(indent)).indented(indent),
-        ];
-        let asked = self.shown_changes.remove(tool);
-        if outcome == ToolOutcome::Done && !asked {
-            lines.extend(
-                diff::lines(&call.changes, DIFF_LINES).into_iter().map(|line| line.indented(indent + 2)),
-            );
-        }
-        self.last_call = Some((call, input, content.to_vec()));
-        self.other(lines)
-    }
-
     fn prompt(&mut self, content: &[Content], by: Option<&str>) -> Vec<Line> {
         let mut out = Vec::new();
         if self.block != Block::Nothing {
@@ -477,23 +297,6 @@ impl Transcript {
             lines.extend(line.wrapped(columns).into_iter().map(|line| line.indented(indent)));
         }
         self.other(lines)
-    }
-}
-
-/// How much of a text is looked at for its last line: more than a screen is wide.
-const LAST_LINE: usize = 2048;
-
-/// The last line of a text, or the end of a long one. It is wanted for every drawing, so that its cost must not grow with
-/// the text.
-fn last_line(text: &str) -> &str {
-    let from = text.floor_char_boundary(text.len().saturating_sub(LAST_LINE));
-    text[from..].lines().last().unwrap_or_default()
-}
-
-fn is_shown(kind: ItemKind) -> bool {
-    match kind {
-        ItemKind::Text | ItemKind::Thinking => true,
-        ItemKind::ToolInput | ItemKind::ToolOutput => false,
     }
 }
 

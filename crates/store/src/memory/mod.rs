@@ -3,27 +3,29 @@
 //! Writes are committed within [`Store::write`], so a `done` may be called before that returns. It is not made
 //! for speed or size.
 
+mod data;
+
+#[cfg(test)]
+mod tests;
+
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     fmt,
-    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
 use portolan_core::{
-    CommandId, LogId, Position, Seq, SessionId, Stored, TokenId,
+    LogId, Position, Seq, SessionId, Stored,
     command::CommandKey,
-    ports::{
-        Boxed, CommandRow, LogHead, Op, OpenItem, Page, Placed, SessionQuery, Store, StoreError, StoreHealth,
-        Write,
-    },
+    ports::{Boxed, CommandRow, LogHead, Page, Placed, SessionQuery, Store, StoreError, StoreHealth, Write},
     session::state::Summary,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tracing::error;
 
-use crate::rules::{HIGHEST, QUEUE, Refused, copied_frame, may_append, may_copy, may_summarise, weight};
+use self::data::Data;
+use crate::rules::{QUEUE, Refused};
 
 /// The log in memory.
 pub struct MemoryStore {
@@ -45,26 +47,6 @@ struct Queue {
 enum Job {
     Write(Write, OwnedSemaphorePermit),
     Flush(oneshot::Sender<()>),
-}
-
-#[derive(Default)]
-struct Data {
-    logs: BTreeMap<LogId, Log>,
-    sessions: BTreeMap<SessionId, Summary>,
-    records: BTreeMap<(&'static str, String), Bytes>,
-    /// Every durable entry there was, by its position. Those that are gone are not found in their logs.
-    positions: Vec<(LogId, Seq)>,
-    bytes: u64,
-}
-
-#[derive(Default)]
-struct Log {
-    entries: BTreeMap<Seq, (Bytes, Option<Bytes>)>,
-    last: Seq,
-    reserved: Seq,
-    checkpoint: Option<(Seq, Bytes)>,
-    open_items: Vec<OpenItem>,
-    commands: BTreeMap<(TokenId, CommandId), (Seq, Bytes)>,
 }
 
 impl fmt::Debug for MemoryStore {
@@ -190,141 +172,9 @@ impl MemoryStore {
     }
 }
 
-/// The log of entries that are gone with theirs.
-const GONE: LogId = LogId::Session(SessionId::from_u128(0));
-
 /// A test that panicked elsewhere must not hide its reason behind a second panic here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Data {
-    /// All of a write or nothing of it: every rule is looked at before the first change.
-    fn check(&self, write: &Write) -> Result<(), Refused> {
-        let mut last = self.logs.get(&write.log).map_or(Seq::ZERO, |log| log.last);
-        for op in &write.ops {
-            match op {
-                Op::Append { seq, .. } => {
-                    may_append(last, *seq)?;
-                    last = *seq;
-                }
-                Op::CopyFrom { source, upto } => {
-                    may_copy(write.log, last)?;
-                    last = self
-                        .copy_of(write.log, *source, *upto)
-                        .last_key_value()
-                        .map_or(last, |(seq, _)| *seq);
-                }
-                Op::Summary(summary) => may_summarise(write.log, summary)?,
-                Op::Delete => last = Seq::ZERO,
-                Op::Reserve { .. }
-                | Op::Chunk { .. }
-                | Op::CloseItem { .. }
-                | Op::Checkpoint { .. }
-                | Op::Command(_)
-                | Op::Trim { .. }
-                | Op::Put { .. }
-                | Op::Remove { .. } => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn copy_of(&self, log: LogId, source: SessionId, upto: Seq) -> BTreeMap<Seq, (Bytes, Option<Bytes>)> {
-        let source = LogId::Session(source);
-        let Some(from) = self.logs.get(&source).filter(|_| source != log) else { return BTreeMap::new() };
-        let entries = from.entries.range(..=upto);
-        entries.map(|(seq, (frame, _))| (*seq, (Bytes::from(copied_frame(log, frame)), None))).collect()
-    }
-
-    fn apply(&mut self, log: LogId, op: Op) {
-        self.bytes += weight(&op) as u64;
-        match op {
-            Op::Append { seq, at: _, frame, raw } => {
-                self.positions.push((log, seq));
-                let log = self.logs.entry(log).or_default();
-                log.entries.insert(seq, (frame, raw));
-                log.last = seq;
-            }
-            Op::Reserve { upto } => {
-                let log = self.logs.entry(log).or_default();
-                log.reserved = log.reserved.max(upto.min(HIGHEST));
-            }
-            Op::Chunk { item, seq: _, started, text } => {
-                let items = &mut self.logs.entry(log).or_default().open_items;
-                match items.iter_mut().find(|open| open.item == item) {
-                    Some(open) => open.text.push_str(&text),
-                    None => items.push(OpenItem { item, started: started.unwrap_or_default(), text }),
-                }
-            }
-            Op::CloseItem { item } => {
-                if let Some(log) = self.logs.get_mut(&log) {
-                    log.open_items.retain(|open| open.item != item);
-                }
-            }
-            Op::Checkpoint { seq, state } => {
-                self.logs.entry(log).or_default().checkpoint = Some((seq.min(HIGHEST), state));
-            }
-            Op::Command(CommandRow { key, seq, stage }) => {
-                let commands = &mut self.logs.entry(log).or_default().commands;
-                commands.insert((key.token, key.id), (seq.min(HIGHEST), stage));
-            }
-            Op::Summary(summary) => {
-                self.sessions.insert(summary.session, *summary);
-            }
-            Op::CopyFrom { source, upto } => {
-                let copy = self.copy_of(log, source, upto);
-                self.bytes += copy.values().map(|(frame, _)| frame.len() as u64).sum::<u64>();
-                self.positions.extend(copy.keys().map(|seq| (log, *seq)));
-                let log = self.logs.entry(log).or_default();
-                log.last = copy.last_key_value().map_or(log.last, |(seq, _)| *seq);
-                log.entries = copy;
-            }
-            Op::Delete => {
-                let gone = self.logs.remove(&log).map_or(0, |log| size_of_entries(log.entries.values()));
-                // The log may begin anew under the same numbers.
-                for (place, _) in self.positions.iter_mut().filter(|(place, _)| *place == log) {
-                    *place = GONE;
-                }
-                self.bytes = self.bytes.saturating_sub(gone);
-                if let LogId::Session(session) = log {
-                    self.sessions.remove(&session);
-                }
-            }
-            Op::Trim { upto } => {
-                if let Some(log) = self.logs.get_mut(&log) {
-                    let kept = log.entries.split_off(&upto.min(HIGHEST).next());
-                    let gone = size_of_entries(log.entries.values());
-                    log.entries = kept;
-                    self.bytes = self.bytes.saturating_sub(gone);
-                }
-            }
-            Op::Put { collection, key, value } => {
-                self.records.insert((collection, key), value);
-            }
-            Op::Remove { collection, key } => {
-                self.records.remove(&(collection, key));
-            }
-        }
-    }
-}
-
-fn size_of_entries<'a>(entries: impl Iterator<Item = &'a (Bytes, Option<Bytes>)>) -> u64 {
-    entries.map(|(frame, raw)| (frame.len() + raw.as_ref().map_or(0, Bytes::len)) as u64).sum()
-}
-
-impl Log {
-    fn between(
-        &self,
-        after: Seq,
-        upto: Seq,
-    ) -> impl DoubleEndedIterator<Item = (&Seq, &(Bytes, Option<Bytes>))> {
-        // A range that ends before it begins would panic.
-        let upto = upto.max(after);
-        let range = (Bound::Excluded(after), Bound::Included(upto));
-        let none = after == upto;
-        self.entries.range(if none { (Bound::Included(after), Bound::Excluded(after)) } else { range })
-    }
 }
 
 impl Store for MemoryStore {
@@ -457,81 +307,5 @@ impl Store for MemoryStore {
             self.submit(Job::Flush(done));
             wait.await.map_err(|_| StoreError::Closed)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::contract::{Notes, append, everything, fill, log, numbers};
-
-    #[tokio::test]
-    async fn held_writes_are_neither_shown_nor_done_until_they_are_released_in_order() {
-        let store = MemoryStore::new();
-        fill(&store, log(1), [1]).await;
-        store.hold();
-        let notes = Notes::default();
-        for seq in 2..=4 {
-            let write =
-                Write { log: log(1), ops: vec![append(log(1), seq, "x")], done: Some(notes.when_done(seq)) };
-            store.write(write).await.unwrap();
-        }
-        assert_eq!(store.waiting(), 3);
-        assert_eq!(numbers(&everything(&store, log(1)).await), [1]);
-        assert_eq!(notes.all(), [0; 0]);
-        assert_eq!(*store.health().borrow(), StoreHealth::Good);
-        store.release();
-        assert_eq!(notes.all(), [2, 3, 4]);
-        assert_eq!(numbers(&everything(&store, log(1)).await), [1, 2, 3, 4]);
-    }
-
-    #[tokio::test]
-    async fn a_failing_store_says_so_until_it_is_released() {
-        let store = MemoryStore::new();
-        store.fail("no space left");
-        let failing = StoreHealth::Failing { reason: "no space left".to_owned() };
-        assert_eq!(*store.health().borrow(), failing);
-        store.write(Write { log: log(1), ops: vec![append(log(1), 1, "x")], done: None }).await.unwrap();
-        assert_eq!(store.load(log(1)).await.unwrap(), None);
-        store.release();
-        assert_eq!(*store.health().borrow(), StoreHealth::Good);
-        assert_eq!(numbers(&everything(&store, log(1)).await), [1]);
-    }
-
-    #[tokio::test]
-    async fn a_flush_of_a_held_store_waits() {
-        let store = Arc::new(MemoryStore::new());
-        store.hold();
-        store.write(Write { log: log(1), ops: vec![append(log(1), 1, "x")], done: None }).await.unwrap();
-        let mut flush = std::pin::pin!(store.flush());
-        assert!(polled_once(flush.as_mut()).await.is_none());
-        store.release();
-        flush.await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_full_queue_of_a_held_store_makes_writers_wait() {
-        let store = MemoryStore::new();
-        store.hold();
-        let write = |seq| store.write(Write { log: log(1), ops: vec![append(log(1), seq, "x")], done: None });
-        for seq in 1..=QUEUE as u64 {
-            write(seq).await.unwrap();
-        }
-        let mut one_more = write(QUEUE as u64 + 1);
-        assert!(polled_once(one_more.as_mut()).await.is_none());
-        store.release();
-        one_more.await.unwrap();
-        assert_eq!(everything(&store, log(1)).await.len(), QUEUE + 1);
-    }
-
-    /// One poll: what is not ready now gives nothing.
-    async fn polled_once<T>(
-        mut future: std::pin::Pin<&mut (dyn Future<Output = T> + Send + '_)>,
-    ) -> Option<T> {
-        std::future::poll_fn(|context| match future.as_mut().poll(context) {
-            std::task::Poll::Ready(value) => std::task::Poll::Ready(Some(value)),
-            std::task::Poll::Pending => std::task::Poll::Ready(None),
-        })
-        .await
     }
 }

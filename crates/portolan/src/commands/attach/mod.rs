@@ -1,0 +1,56 @@
+//! attach: the terminal client. Reads frames and keys, shows what `terminal` makes of them.
+//!
+//! A lost connection is made anew by itself, from the last entry seen; what was sent and not yet answered is sent
+//! again under its old id, which the daemon does at most once.
+//!
+//! - [`follow`]: for a file, a pipe or a program: lines or frames, and nobody types
+//! - [`joined`]: at a terminal: the session, its connection, and the loop over both and the keys
+//! - [`inbound`]: what the daemon says
+//! - [`typed`]: what the user wants, by keys; [`edit`]: by an editor
+//! - [`draw`]: what is on the screen; [`screen`]: the terminal itself
+
+mod draw;
+mod edit;
+mod follow;
+mod inbound;
+mod joined;
+mod screen;
+mod typed;
+
+use std::{io::IsTerminal as _, time::Duration};
+
+use portolan_client::Client;
+use portolan_core::{SessionId, log::delivery::Start};
+
+use self::joined::Joined;
+use super::Context;
+use crate::{
+    arguments::Attach,
+    failure::Outcome,
+    output::{self, Format},
+};
+
+/// The pause before the first try to come back; the pause doubles with each try.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause between two tries to come back.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+
+pub(super) async fn attach(context: &Context, attach: Attach) -> Outcome {
+    let mut client = context.client().await?;
+    let session = client.resolve(&attach.id).await?;
+    let start = attach.from.map_or(Start::Tail(attach.tail), |from| Start::After(portolan_core::Seq(from)));
+    join(context, client, session, start).await
+}
+
+/// Joins a session and stays until the user leaves or the session is gone.
+pub(super) async fn join(context: &Context, mut client: Client, session: SessionId, start: Start) -> Outcome {
+    client.attach(session, start).await?;
+    if context.format() == Format::Json {
+        return follow::frames(client, session).await;
+    }
+    if std::io::stdin().is_terminal() && output::is_terminal() {
+        return Joined::new(client, session).interactive().await;
+    }
+    follow::plain(client, session).await
+}

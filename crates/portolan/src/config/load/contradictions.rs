@@ -1,0 +1,74 @@
+//! Values that make sense alone and not together, or not for this program.
+
+use std::collections::BTreeMap;
+
+use super::{Origin, Settings, keys};
+
+/// Everything that cannot hold together, each with where it comes from.
+pub(super) fn contradictions(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Vec<String> {
+    let mut found = certificate(settings, origins);
+    found.extend(unknown_agents(settings, origins));
+    found.extend(limits_of_nothing(settings, origins));
+    found
+}
+
+/// Where the value of a key comes from.
+fn origin<'a>(origins: &'a BTreeMap<String, Origin>, path: &str) -> &'a Origin {
+    origins.get(path).unwrap_or(&Origin::Default)
+}
+
+fn certificate(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Vec<String> {
+    let listen = &settings.listen;
+    let found = match (&listen.tls_cert, &listen.tls_key) {
+        (Some(_), None) => ("listen.tls_cert", "`listen.tls_cert` needs `listen.tls_key`"),
+        (None, Some(_)) => ("listen.tls_key", "`listen.tls_key` needs `listen.tls_cert`"),
+        (Some(_), Some(_)) if listen.self_signed => {
+            ("listen.self_signed", "`listen.self_signed` and `listen.tls_cert` exclude each other")
+        }
+        _ => return Vec::new(),
+    };
+    let (path, why) = found;
+    vec![format!("{}: {why}", origin(origins, path))]
+}
+
+/// Agents that the catalogue does not know, and that have no command. One with a command speaks ACP, whatever its name is.
+fn unknown_agents(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Vec<String> {
+    let is_known = |name: &str| portolan_agents::KINDS.contains(&name);
+    let unknown =
+        settings.agents.iter().filter(|(name, wanted)| !is_known(name) && wanted.command.is_empty());
+    let told = unknown.map(|(name, _)| {
+        let inside = format!("agents.{name}.");
+        let first = origins.iter().filter(|(path, _)| path.starts_with(&inside)).map(|(_, origin)| origin);
+        let place = first.min_by_key(|origin| line(origin)).unwrap_or(&Origin::Default);
+        let meant = keys::similar(name, portolan_agents::KINDS.iter().copied());
+        let meant = meant.map_or_else(
+            || format!("there is {}.", portolan_agents::KINDS.join(", ")),
+            |meant| format!("did you mean `{meant}`?"),
+        );
+        format!("{place}: there is no agent `{name}`; {meant} One that speaks ACP needs its `command`")
+    });
+    told.collect()
+}
+
+fn limits_of_nothing(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Vec<String> {
+    let (limits, requests) = (&settings.limits, &settings.requests);
+    let values = [
+        ("limits.agent_ready_seconds", Some(limits.agent_ready_seconds)),
+        ("limits.control_request_seconds", Some(limits.control_request_seconds)),
+        ("limits.line_bytes", Some(limits.line_bytes)),
+        ("requests.deadline_seconds", requests.deadline_seconds),
+    ];
+    let nothing = values.into_iter().filter(|(_, value)| *value == Some(0));
+    let told = nothing.map(|(path, _)| {
+        format!("{}: `{path}` must be at least 1; nothing would work with 0", origin(origins, path))
+    });
+    told.collect()
+}
+
+/// The line in portolan.toml; what comes from elsewhere has none.
+fn line(origin: &Origin) -> usize {
+    match origin {
+        Origin::File(line) => *line,
+        Origin::Default | Origin::Environment(_) | Origin::Flag(_) => usize::MAX,
+    }
+}

@@ -1,0 +1,108 @@
+//! portolan.toml: its keys compared with those there are, its values tried one by one, each complaint with its line.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use toml::{
+    Spanned, Table,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    Origin, Settings, did_you_mean,
+    keys::{self, KEYS},
+    moved, one_line,
+    values::{alone, get},
+};
+
+/// Reads the file; else every unknown key and every value that makes no sense, with its line.
+pub(super) fn read(text: &str, origins: &mut BTreeMap<String, Origin>) -> Result<Table, Vec<String>> {
+    let spanned =
+        DeTable::parse(text).map_err(|error| vec![at(text, error.span(), &one_line(error.message()))])?;
+    let mut walk = Walk { text, problems: Vec::new(), values: Vec::new() };
+    walk.table(&mut Vec::new(), spanned.get_ref());
+    let table: Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| vec![at(text, error.span(), &one_line(error.message()))])?;
+    for (path, span) in walk.values.clone() {
+        if let Some(Err(why)) = get(&table, &path).map(|value| alone(&path, value.clone())) {
+            walk.problem(span, &format!("`{path}`: {why}"));
+        }
+    }
+    if !walk.problems.is_empty() {
+        walk.problems.sort_by_key(|(line, _)| *line);
+        return Err(walk.problems.into_iter().map(|(_, problem)| problem).collect());
+    }
+    if let Err(error) = toml::from_str::<Settings>(text) {
+        let span = error.span();
+        let path = walk
+            .values
+            .iter()
+            .find(|(_, value)| {
+                span.as_ref().is_some_and(|span| value.start <= span.start && span.end <= value.end)
+            })
+            .map(|(path, _)| format!("`{path}`: "))
+            .unwrap_or_default();
+        return Err(vec![at(text, span, &format!("{path}{}", one_line(error.message())))]);
+    }
+    for (path, span) in walk.values {
+        origins.insert(path, Origin::File(line_of(text, span.start)));
+    }
+    Ok(table)
+}
+
+/// A walk over the file that compares its keys with those there are.
+struct Walk<'t> {
+    text: &'t str,
+    /// Each with its line.
+    problems: Vec<(usize, String)>,
+    /// Full name and place of every value.
+    values: Vec<(String, Range<usize>)>,
+}
+
+impl Walk<'_> {
+    fn problem(&mut self, at_name: Range<usize>, text: &str) {
+        let line = line_of(self.text, at_name.start);
+        self.problems.push((line, at(self.text, Some(at_name), text)));
+    }
+
+    fn table(&mut self, path: &mut Vec<String>, table: &DeTable<'_>) {
+        for (name, value) in table {
+            path.push(name.get_ref().to_string());
+            self.value(path, name.span(), value);
+            path.pop();
+        }
+    }
+
+    fn value(&mut self, path: &mut Vec<String>, at_name: Range<usize>, value: &Spanned<DeValue<'_>>) {
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        if KEYS.iter().any(|key| key.matches(&names)) {
+            self.values.push((path.join("."), value.span()));
+        } else if KEYS.iter().any(|key| key.lies_under(&names)) {
+            if let DeValue::Table(inner) = value.get_ref() {
+                self.table(path, inner);
+            } else {
+                let text = format!("`{}` is a table, not a {}", path.join("."), value.get_ref().type_str());
+                self.problem(at_name, &text);
+            }
+        } else if let Some((_, to)) = keys::MOVED.iter().find(|(old, _)| *old == path.join(".")) {
+            let text = moved(to);
+            self.problem(at_name, &text);
+        } else {
+            let last = names.last().copied().unwrap_or_default();
+            let meant = keys::similar(last, keys::siblings(&names));
+            let text = format!("unknown key `{}`{}", path.join("."), did_you_mean(meant));
+            self.problem(at_name, &text);
+        }
+    }
+}
+
+fn at(text: &str, span: Option<Range<usize>>, message: &str) -> String {
+    match span {
+        Some(span) => format!("portolan.toml:{}: {message}", line_of(text, span.start)),
+        None => format!("portolan.toml: {message}"),
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+}

@@ -1,0 +1,236 @@
+//! What each layer says, what wins, and every complaint in its words.
+
+use super::*;
+use crate::config::Level;
+
+fn file(text: &str) -> Result<Loaded, Vec<String>> {
+    assemble(text, [], &[])
+}
+
+fn flag(path: &str, value: &str) -> Override {
+    Override { path: path.into(), value: value.into(), flag: "--set".into() }
+}
+
+#[test]
+fn nothing_said_gives_the_defaults() {
+    assert_eq!(file("").unwrap().settings, Settings::default());
+}
+
+#[test]
+fn an_unknown_key_is_told_with_its_line_and_what_was_meant() {
+    assert_eq!(
+        file("# comment\n[listen]\nadress = \"127.0.0.1:1\"\n\n[limit]\nx = 1\n").unwrap_err(),
+        [
+            "portolan.toml:3: unknown key `listen.adress`; did you mean `address`?",
+            "portolan.toml:5: unknown key `limit`; did you mean `limits`?"
+        ]
+    );
+    assert_eq!(
+        file("[agents.claude]\nzzz = 1\n").unwrap_err(),
+        ["portolan.toml:2: unknown key `agents.claude.zzz`; `portolan config` shows what there is"]
+    );
+}
+
+#[test]
+fn the_table_of_a_frontend_is_checked_as_every_other() {
+    assert_eq!(
+        file("[agui]\norigin = []\n[handheld]\nfill = 3\n[insight]\nagent = \"demo\"\n").unwrap_err(),
+        [
+            "portolan.toml:2: unknown key `agui.origin`; did you mean `origins`?",
+            "portolan.toml:4: `handheld.fill`: invalid type: integer `3`, expected a boolean",
+            "portolan.toml:5: unknown key `insight`; did you mean `insights`?"
+        ]
+    );
+    let variables = [("PORTOLAN_HANDHELD_FILL".to_owned(), "false".to_owned())];
+    let loaded = assemble("[agui]\nagent = \"demo\"\n", variables, &[]).unwrap();
+    let frontends = loaded.settings.frontends;
+    assert_eq!((frontends.agui.agent.as_str(), frontends.handheld.fill), ("demo", false));
+}
+
+#[test]
+fn a_key_that_has_moved_says_where_it_is_now() {
+    let why = "this key is now `sessions.allow_bypass`, and holds for every frontend; set that one instead";
+    let old = "[insights]\nallow_bypass = true\n";
+    assert_eq!(file(old).unwrap_err(), [format!("portolan.toml:2: {why}")]);
+    let variable = "PORTOLAN_INSIGHTS_ALLOW_BYPASS";
+    let told = assemble("", [(variable.to_owned(), "true".to_owned())], &[]).unwrap_err();
+    assert_eq!(told, [format!("environment {variable}: {why}")]);
+    assert!(file("[sessions]\nallow_bypass = true\n").unwrap().settings.sessions.allow_bypass);
+}
+
+#[test]
+fn a_value_of_the_wrong_sort_is_told_with_its_line() {
+    assert_eq!(
+        file("[limits]\n\nline_bytes = \"big\"\n").unwrap_err(),
+        ["portolan.toml:3: `limits.line_bytes`: invalid type: string \"big\", expected u32"]
+    );
+    assert_eq!(
+        file("[store]\ndurability = \"some\"\n").unwrap_err(),
+        ["portolan.toml:2: `store.durability`: unknown variant `some`, expected `normal` or `full`"]
+    );
+    assert_eq!(file("listen = 3\n").unwrap_err(), ["portolan.toml:1: `listen` is a table, not a integer"]);
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let text = "[listen]\nself_signed = \"yes\"\nadress = \"x\"\n[agents.demo]\ncommand = \"demo\"\n";
+    assert_eq!(
+        file(text).unwrap_err(),
+        [
+            "portolan.toml:2: `listen.self_signed`: invalid type: string \"yes\", expected a boolean",
+            "portolan.toml:3: unknown key `listen.adress`; did you mean `address`?",
+            "portolan.toml:5: `agents.demo.command`: invalid type: string \"demo\", expected a sequence",
+        ]
+    );
+}
+
+#[test]
+fn text_that_is_no_toml_is_told_with_its_line() {
+    let problems = file("[log]\nlevel = \n").unwrap_err();
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("portolan.toml:2: "), "{problems:?}");
+}
+
+#[test]
+fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
+    let text = "[log]\nlevel = \"warn\"\nformat = \"json\"\n[limits]\nline_bytes = 5\n";
+    let variables = [("PORTOLAN_LOG_LEVEL", "debug"), ("PORTOLAN_LIMITS_LINE_BYTES", "6")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let loaded = assemble(text, variables, &[flag("limits.line_bytes", "7")]).unwrap();
+    assert_eq!(loaded.settings.log.level, Level::Debug);
+    assert_eq!(loaded.settings.limits.line_bytes, 7);
+    let origins: Vec<String> =
+        loaded.origins.iter().map(|(path, origin)| format!("{path}: {origin}")).collect();
+    assert_eq!(
+        origins,
+        [
+            "limits.line_bytes: option --set",
+            "log.format: portolan.toml:3",
+            "log.level: environment PORTOLAN_LOG_LEVEL"
+        ]
+    );
+}
+
+#[test]
+fn lists_in_the_environment_are_separated_by_commas() {
+    let variables = [("PORTOLAN_LISTEN_HOSTS".to_owned(), "a.example, b.example".to_owned())];
+    assert_eq!(assemble("", variables, &[]).unwrap().settings.listen.hosts, ["a.example", "b.example"]);
+}
+
+#[test]
+fn a_wrong_value_in_the_environment_is_told_with_the_variable() {
+    let variables = [("PORTOLAN_LISTEN_ADDRESS".to_owned(), "nowhere".to_owned())];
+    let problems = assemble("", variables, &[]).unwrap_err();
+    assert_eq!(problems.len(), 1);
+    assert!(
+        problems[0].starts_with("environment PORTOLAN_LISTEN_ADDRESS: `listen.address`: "),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn a_variable_that_is_nearly_one_of_ours_is_a_warning() {
+    let variables = [
+        ("PORTOLAN_LISTEN_ADRESS".to_owned(), "x".to_owned()),
+        ("PORTOLAN_HOME".to_owned(), "/tmp".to_owned()),
+        ("PORTOLAN_ZZZ".to_owned(), "someone else's".to_owned()),
+    ];
+    assert_eq!(
+        assemble("", variables, &[]).unwrap().warnings,
+        ["unknown variable `PORTOLAN_LISTEN_ADRESS`; did you mean `PORTOLAN_LISTEN_ADDRESS`?"]
+    );
+}
+
+#[test]
+fn an_unknown_key_on_the_command_line_is_told() {
+    assert_eq!(
+        assemble("", [], &[flag("log.levl", "info")]).unwrap_err(),
+        ["--set: unknown key `log.levl`; did you mean `log.level`?"]
+    );
+}
+
+#[test]
+fn a_certificate_without_its_key_is_refused() {
+    assert_eq!(
+        file("[listen]\ntls_cert = \"c.pem\"\n").unwrap_err(),
+        ["portolan.toml:2: `listen.tls_cert` needs `listen.tls_key`"]
+    );
+}
+
+#[test]
+fn prices_are_told_by_model_and_nonsense_is_refused_with_its_line() {
+    let text =
+        "[agents.claude.prices]\n\"claude-sonnet-4\" = { input = 3, output = 15.5, cache_read = 0.3 }\n";
+    let loaded = file(text).unwrap();
+    let price = crate::config::Price { input: 3.0, output: 15.5, cache_write: 0.0, cache_read: 0.3 };
+    assert_eq!(loaded.settings.agents["claude"].prices["claude-sonnet-4"], price);
+    let wrong = |text: &str| {
+        let problems = file(&format!("[agents.claude.prices.m]\ninput = 3\n{text}\n")).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        problems[0].clone()
+    };
+    assert!(wrong("output = -1").contains("`-1` is no price"), "{}", wrong("output = -1"));
+    assert!(wrong("output = nan").contains("is no price"));
+    assert!(wrong("").contains("missing field `output`"), "{}", wrong(""));
+    assert!(wrong("output = 1\ncache = 2").contains("unknown field `cache`"));
+    assert!(wrong("output = 1\ncache = 2").starts_with("portolan.toml:"));
+}
+
+#[test]
+fn an_agent_is_looked_for_at_least_every_now_and_then() {
+    assert_eq!(file("").unwrap().settings.limits.liveness_seconds.get(), 30);
+    assert_eq!(file("[limits]\nliveness_seconds = 5\n").unwrap().settings.limits.liveness_seconds.get(), 5);
+    let problems = file("[limits]\nliveness_seconds = 0\n").unwrap_err();
+    assert!(problems[0].starts_with("portolan.toml:2: `limits.liveness_seconds`: "), "{problems:?}");
+}
+
+#[test]
+fn an_agent_that_does_not_exist_is_refused_with_what_was_meant() {
+    assert_eq!(
+        file("[agents.cluade]\nenabled = false\n").unwrap_err(),
+        [
+            "portolan.toml:2: there is no agent `cluade`; did you mean `claude`? One that speaks ACP needs its \
+          `command`"
+        ]
+    );
+    let all = portolan_agents::KINDS.join(", ");
+    assert_eq!(
+        file("[agents.zzzzzz]\nenabled = false\n").unwrap_err(),
+        [format!(
+            "portolan.toml:2: there is no agent `zzzzzz`; there is {all}. One that speaks ACP needs its `command`"
+        )]
+    );
+}
+
+// covers: 003-017
+#[test]
+fn an_agent_that_nobody_knows_needs_only_its_command() {
+    let loaded = file("[agents.harbour]\ncommand = [\"harbour\", \"acp\"]\nfiles = false\n").unwrap();
+    let harbour = &loaded.settings.agents["harbour"];
+    assert_eq!(
+        (harbour.command.as_slice(), harbour.files),
+        (&["harbour".to_owned(), "acp".to_owned()][..], false)
+    );
+}
+
+#[test]
+fn a_limit_of_nothing_is_refused() {
+    for key in ["limits.agent_ready_seconds", "limits.control_request_seconds", "limits.line_bytes"] {
+        assert_eq!(
+            assemble("", [], &[flag(key, "0")]).unwrap_err(),
+            [format!("option --set: `{key}` must be at least 1; nothing would work with 0")]
+        );
+    }
+    assert!(assemble("", [], &[flag("limits.shutdown_grace_seconds", "0")]).is_ok(), "no grace is fine");
+    assert_eq!(
+        file("[requests]\ndeadline_seconds = 0\n").unwrap_err(),
+        ["portolan.toml:2: `requests.deadline_seconds` must be at least 1; nothing would work with 0"]
+    );
+}
+
+#[test]
+fn the_command_of_an_agent_is_a_vector_and_never_a_shell_line() {
+    let loaded = file("[agents.claude]\ncommand = [\"/opt/claude\", \"--x\"]\n").unwrap();
+    assert_eq!(loaded.settings.agents["claude"].command, ["/opt/claude", "--x"]);
+    assert!(file("[agents.claude]\ncommand = \"claude --x\"\n").is_err());
+}

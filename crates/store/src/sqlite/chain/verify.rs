@@ -1,0 +1,165 @@
+//! A look at the chain from outside: is the daemon's log as it was sealed?
+
+use std::path::Path;
+
+use portolan_core::{Seq, ports::StoreError};
+use rusqlite::{Connection, OpenFlags, params};
+use serde::{Deserialize, Serialize};
+
+use super::{Head, SEALED, Seal, newest};
+use crate::{
+    rules::HIGHEST,
+    sqlite::{
+        apply::{entry_id, find_log, number},
+        faults::failed,
+        reader::READ_PATIENCE,
+        schema,
+    },
+};
+
+/// What a look at the whole chain found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// How many entries were looked at, up to the first that is not as it was sealed.
+    pub entries: u64,
+    /// The last entry that is as it was sealed.
+    pub head: Option<Head>,
+    /// Entries up to this one were there before the chain was: they were sealed when the database was brought up to
+    /// date, so what happened to them before that, it does not show.
+    pub sealed_later: Option<Seq>,
+    /// Entries up to this one have been trimmed away; only the seal of the last of them is left.
+    pub trimmed: Option<Seq>,
+    /// The first entry that is not as it was sealed.
+    pub broken: Option<Broken>,
+}
+
+/// Where a chain is broken, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "how")]
+pub enum Broken {
+    /// The entry does not fit its seal: it was changed, or one before it was added or removed together with its seal.
+    Changed {
+        /// Which.
+        seq: Seq,
+    },
+    /// There is a seal, but the entry is gone.
+    Missing {
+        /// Which.
+        seq: Seq,
+    },
+    /// There is an entry, but no seal.
+    Unsealed {
+        /// Which.
+        seq: Seq,
+    },
+    /// The chain is whole, but at the entry that was noted earlier it has another seal, or no longer reaches it: the
+    /// log was rewritten, or its end was cut off.
+    NotTheNoted {
+        /// The noted entry.
+        seq: Seq,
+    },
+}
+
+/// Looks at every entry of the daemon's log in the database at `path`, and whether it is the one whose head was noted
+/// earlier. Only reads; a daemon may be writing at the same time.
+pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, StoreError> {
+    read(path, |connection| follow(connection, noted))
+}
+
+/// The newest frames of the daemon's log in the database at `path`, at most `limit`, oldest of them first, as they lie
+/// there: whether they are as they were written, [`verify`] tells. Only reads; a daemon may be writing at the same time.
+pub fn newest_frames(path: &Path, limit: u32) -> Result<Vec<String>, StoreError> {
+    read(path, |connection| {
+        let Some(log) = find_log(connection, SEALED)? else { return Ok(Vec::new()) };
+        let mut statement = connection
+            .prepare("SELECT frame FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT ?3")?;
+        let range = params![entry_id(log.key, log.trimmed), entry_id(log.key, HIGHEST), limit];
+        let frames = statement.query_map(range, |row| {
+            let bytes = row.get_ref(0)?.as_bytes_or_null().map_err(rusqlite::Error::from)?;
+            Ok(String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned())
+        })?;
+        let mut frames = frames.collect::<rusqlite::Result<Vec<_>>>()?;
+        frames.reverse();
+        Ok(frames)
+    })
+}
+
+/// Looks into the database at `path` without changing it.
+fn read<T>(path: &Path, look: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let look = || -> rusqlite::Result<Result<T, u32>> {
+        let mut connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(READ_PATIENCE)?;
+        let transaction = connection.transaction()?;
+        let version = schema::version(&transaction)?;
+        if version < schema::CHAINED {
+            return Ok(Err(version));
+        }
+        look(&transaction).map(Ok)
+    };
+    match look().map_err(|error| failed(path, &error))? {
+        Ok(found) => Ok(found),
+        Err(version) => Err(StoreError::Failed(format!(
+            "the database `{}` has version {version}, and the chain began with version {}; \
+             the next start of the daemon brings it up to date",
+            path.display(),
+            schema::CHAINED
+        ))),
+    }
+}
+
+/// Everything that has an entry or a seal, in order.
+const LINKS: &str = "
+    SELECT entries.id AS id, frame, hash FROM entries LEFT JOIN seals ON seals.entry = entries.id
+     WHERE entries.id > ?1 AND entries.id <= ?2
+    UNION ALL
+    SELECT seals.entry AS id, NULL, hash FROM seals
+     WHERE seals.entry > ?1 AND seals.entry <= ?2 AND NOT EXISTS (SELECT 1 FROM entries WHERE id = seals.entry)
+    ORDER BY id";
+
+fn follow(connection: &Connection, noted: Option<Head>) -> rusqlite::Result<Verified> {
+    let mut found = Verified::default();
+    let Some(log) = find_log(connection, SEALED)? else {
+        found.broken = noted.map(|head| Broken::NotTheNoted { seq: head.seq });
+        return Ok(found);
+    };
+    let later: i64 =
+        connection.query_row("SELECT sealed_later FROM logs WHERE key = ?1", [log.key], |row| row.get(0))?;
+    found.sealed_later = Some(Seq(later as u64)).filter(|seq| *seq > Seq::ZERO);
+    found.trimmed = Some(log.trimmed).filter(|seq| *seq > Seq::ZERO);
+    let mut before = newest(connection, log.key, log.trimmed)?;
+    if log.trimmed > Seq::ZERO && before == Seal::NONE {
+        // What was trimmed left no seal: nothing says that what follows was ever behind it.
+        found.broken = Some(Broken::Missing { seq: log.trimmed });
+        return Ok(found);
+    }
+    // Of what was trimmed only the last seal can be compared.
+    let mut noted_is_there = noted.is_none_or(|noted| noted == Head { seq: log.trimmed, seal: before });
+    let mut statement = connection.prepare(LINKS)?;
+    let mut rows = statement.query([entry_id(log.key, log.trimmed), entry_id(log.key, HIGHEST)])?;
+    while let Some(row) = rows.next()? {
+        let seq = number(row.get(0)?);
+        let frame = row.get_ref(1)?.as_bytes_or_null().map_err(rusqlite::Error::from)?;
+        let seal = row.get_ref(2)?.as_blob_or_null().map_err(rusqlite::Error::from)?.and_then(Seal::read);
+        found.broken = match (frame, seal) {
+            (None, _) => Some(Broken::Missing { seq }),
+            (Some(_), None) => Some(Broken::Unsealed { seq }),
+            (Some(frame), Some(seal)) if before.next(seq, frame) != seal => Some(Broken::Changed { seq }),
+            (Some(_), Some(seal)) => {
+                before = seal;
+                let head = Head { seq, seal };
+                noted_is_there |= noted == Some(head);
+                found.head = Some(head);
+                found.entries += 1;
+                None
+            }
+        };
+        if found.broken.is_some() {
+            return Ok(found);
+        }
+    }
+    if let Some(noted) = noted.filter(|_| !noted_is_there) {
+        found.broken = Some(Broken::NotTheNoted { seq: noted.seq });
+    }
+    Ok(found)
+}
