@@ -80,7 +80,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => Just(Step::Commit),
         2 => Just(Step::CommitOnly),
         1 => Just(Step::Crash),
-        3 => Just(Step::Rejoin),
+        1 => Just(Step::Rejoin),
     ]
 }
 
