@@ -274,11 +274,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     pub fn end_line(&mut self) {
         self.splitter.end_line();
     }
-
-    /// After the source has ended: the last line, where no newline ended it.
-    pub fn finish(&mut self) -> Option<Line<'_>> {
-        self.splitter.finish()
-    }
 }
 
 #[cfg(test)]
