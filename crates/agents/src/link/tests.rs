@@ -3,8 +3,11 @@
 use std::{
     future::poll_fn,
     path::PathBuf,
-    pin::pin,
-    task::{Context, Poll, Waker},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
 };
 
 use bytes::Bytes;
@@ -68,6 +71,16 @@ async fn next(source: &mut dyn Source) -> String {
 
 fn line(text: &str) -> Outbound {
     Outbound::Line(text.as_bytes().to_vec())
+}
+
+/// Was somebody woken?
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Takes once, with nobody to be woken.
@@ -184,15 +197,14 @@ async fn a_connection_that_takes_nothing_wakes_whoever_waits_once_it_does() {
         frames += 1;
         assert!(frames < 1000, "a queue without a bound");
     }
-    let outbound = line("last\n");
-    let mut waiting = pin!(poll_fn(|context| input.poll_take(context, &outbound, 0)));
-    tokio::select! {
-        biased;
-        taken = &mut waiting => panic!("there was no room: {taken:?}"),
-        frame = connection.outgoing.frame() => assert_eq!(frame.as_deref(), Some(b"x\n".as_slice())),
-    }
-    let waited = tokio::time::timeout(std::time::Duration::from_secs(30), waiting).await;
-    assert_eq!(waited.unwrap().unwrap(), 5);
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let (outbound, mut context) = (line("last\n"), Context::from_waker(&waker));
+    assert!(input.poll_take(&mut context, &outbound, 0).is_pending());
+    assert!(!woken.0.load(Ordering::SeqCst));
+    assert_eq!(connection.outgoing.frame().await.as_deref(), Some(b"x\n".as_slice()));
+    assert!(woken.0.load(Ordering::SeqCst), "there is room, and nobody was woken");
+    assert_eq!(take(input, &outbound, 0), Poll::Ready(Some(5)));
 }
 
 #[tokio::test]
