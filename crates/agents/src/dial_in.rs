@@ -7,6 +7,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
 };
 
 use bytes::Bytes;
@@ -151,9 +152,9 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// The next connection it makes. Cancel-safe.
-    pub(crate) async fn connection(&mut self) -> Option<Connection> {
-        self.arrivals.recv().await
+    /// The next connection that the agent makes; `None` where the agent is not expected any more.
+    pub(crate) fn poll_connection(&mut self, context: &mut Context<'_>) -> Poll<Option<Connection>> {
+        self.arrivals.poll_recv(context)
     }
 }
 
@@ -219,7 +220,8 @@ mod tests {
         let (dial_in, session) = (open(), SessionId::from_u128(7));
         let mut expected = dial_in.expect(session).unwrap();
         let mut admitted = dial_in.admit(session, expected.secret.reveal()).unwrap();
-        let mut connection = expected.connection().await.unwrap();
+        let connection = std::future::poll_fn(|context| expected.poll_connection(context));
+        let mut connection = connection.await.unwrap();
         assert!(admitted.incoming.frame(Bytes::from_static(b"{}\n")).await);
         assert_eq!(connection.incoming.recv().await.as_deref(), Some(b"{}\n".as_slice()));
         connection.outgoing.send(Bytes::from_static(b"[]\n")).await.unwrap();

@@ -3,7 +3,7 @@
 //! An agent is a folder with `mod.rs` (what it can do, whether it is here), `launch.rs` (what to start),
 //! `wire.rs` (its own JSON types, which never leave the folder), `translate.rs` (a pure state machine between those
 //! and Portolan's vocabulary) and `transcripts/` (what it said, and what must come of it), plus one line in
-//! [`catalogue`]. The [`driver`] runs any of them over a supervised [`child`] process.
+//! [`catalogue`]. The [`driver`] runs any of them over a supervised [`child`] process, which it reaches over a [`link`].
 
 pub mod acp;
 pub mod child;
@@ -14,6 +14,7 @@ pub mod demo;
 pub mod dial_in;
 pub mod driver;
 mod hunks;
+pub mod link;
 #[cfg(test)]
 mod mutations;
 pub mod prices;

@@ -25,7 +25,7 @@ fn lines_become_events_without_a_process_a_server_or_a_clock() {
     let mut translator = claude.translator(&launch, Some(Version(2, 1, 325)));
     let mut out = Turnout::default();
     translator.start(&mut out);
-    let first: serde_json::Value = serde_json::from_slice(&out.writes[0].bytes).unwrap();
+    let first: serde_json::Value = serde_json::from_slice(out.writes[0].outbound.bytes()).unwrap();
     assert_eq!(
         (&first["type"], &first["request"]["subtype"]),
         (&"control_request".into(), &"initialize".into())

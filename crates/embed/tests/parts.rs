@@ -65,7 +65,7 @@ fn entries() -> Vec<(Option<Actor>, Event)> {
     let mut translator = claude.translator(&launch, Some(Version(2, 1, 325)));
     let mut out = Turnout::default();
     translator.start(&mut out);
-    let asked: Value = serde_json::from_slice(&out.writes[0].bytes).unwrap();
+    let asked: Value = serde_json::from_slice(out.writes[0].outbound.bytes()).unwrap();
     let answer = json!({"subtype": "success", "request_id": asked["request_id"], "response": {"current_permission_mode": "default"}});
     let ready = json!({"type": "control_response", "response": answer}).to_string();
     for line in std::iter::once(ready.as_str()).chain(LINES) {

@@ -4,7 +4,13 @@
 //! reported once, with its length and its beginning, and its bytes are let go as they come. It does not look
 //! into a line beyond asking whether it is UTF-8.
 
-use std::{io, ops::Range};
+use std::{
+    future::{Future as _, poll_fn},
+    io,
+    ops::Range,
+    pin::pin,
+    task::{Context, Poll, ready},
+};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -103,6 +109,11 @@ impl Splitter {
     pub fn push(&mut self, bytes: &[u8]) {
         self.make_room();
         self.buffer.extend_from_slice(bytes);
+    }
+
+    /// No more of the current line will come: what is held of it is a complete line from now on.
+    pub fn end_line(&mut self) {
+        self.push(b"\n");
     }
 
     /// The next complete line.
@@ -225,6 +236,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     ///
     /// Call it only when [`Self::buffered`] gave nothing, else what is held grows beyond one line.
     pub async fn fill(&mut self) -> io::Result<bool> {
+        poll_fn(|context| self.poll_fill(context)).await
+    }
+
+    /// [`Self::fill`], for those who poll.
+    pub fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         self.splitter.make_room();
         let buffer = &mut self.splitter.buffer;
         if buffer.is_empty() && buffer.capacity() > self.read.max(SMALL_READ) {
@@ -233,10 +249,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
         buffer.reserve(self.read);
         let mut within = (&mut self.source).take(self.read as u64);
-        let count = within.read_buf(buffer).await?;
+        // A read that is not ready has taken nothing, so the next poll may begin another one.
+        let count = ready!(pin!(within.read_buf(buffer)).poll(context))?;
         self.ended = count == 0;
         self.read = if count == self.read { (self.read * 2).min(LARGE_READ) } else { SMALL_READ };
-        Ok(!self.ended)
+        Poll::Ready(Ok(!self.ended))
     }
 
     /// The next line; `None` when the source has ended. Cancel-safe.
@@ -253,9 +270,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(Some(self.splitter.line(found)))
     }
 
-    /// After the source has ended: the last line, where no newline ended it.
-    pub fn finish(&mut self) -> Option<Line<'_>> {
-        self.splitter.finish()
+    /// No more will be read: what is held of a line is the last line that [`Self::buffered`] gives.
+    pub fn end_line(&mut self) {
+        self.splitter.end_line();
     }
 }
 
@@ -317,6 +334,23 @@ mod tests {
         assert_eq!(splitter.skipped(), 100_000);
         assert_eq!(splitter.finish(), Some(Line::TooLong { length: 100_000, head: vec![b'x'; HEAD] }));
         assert_eq!(splitter.finish(), None);
+    }
+
+    #[test]
+    fn a_line_that_is_ended_without_its_newline_is_whole_and_joined_to_nothing() {
+        let mut splitter = Splitter::new(SMALL);
+        splitter.push(b"half");
+        splitter.end_line();
+        splitter.push(b"other\n");
+        assert_eq!(splitter.next_line(), Some(Line::Text("half")));
+        assert_eq!(splitter.next_line(), Some(Line::Text("other")));
+        splitter.end_line();
+        assert_eq!(splitter.next_line(), None, "nothing was begun");
+        splitter.push(b"1234567890");
+        assert_eq!(splitter.next_line(), None);
+        splitter.end_line();
+        assert_eq!(splitter.next_line(), Some(Line::TooLong { length: 10, head: b"1234567890".to_vec() }));
+        assert_eq!(splitter.skipped(), 0);
     }
 
     #[test]

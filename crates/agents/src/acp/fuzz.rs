@@ -92,7 +92,9 @@ fn play(data: &[u8]) -> Vec<Turnout> {
             }
         }
         for write in &out.writes {
-            let Some((b'\n', body)) = write.bytes.split_last() else { panic!("a message ends its line") };
+            let Some((b'\n', body)) = write.outbound.bytes().split_last() else {
+                panic!("a message ends its line")
+            };
             assert!(!body.contains(&b'\n'), "one message, one line");
             assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "what is written is JSON");
         }

@@ -37,7 +37,7 @@ use portolan_core::{
 };
 
 use self::{catalogue::Known, past::Kept, probe::Prober};
-use crate::{Supervision, child::Ladder, driver, prices::Price, unasking};
+use crate::{Supervision, child::Ladder, driver, link::PipeLink, prices::Price, unasking};
 
 /// An agent that does not end with its input is not given long to think about it.
 const DEAF: Duration = Duration::from_millis(500);
@@ -137,7 +137,7 @@ impl Acp {
         driver::Job {
             agent: self.config.kind.clone(),
             program,
-            transport: driver::Transport::Pipes,
+            link: Box::new(PipeLink),
             version,
             protocol: NativeProtocol::Acp,
             capabilities,

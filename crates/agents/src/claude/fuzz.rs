@@ -92,7 +92,7 @@ fn written(out: &Turnout) -> Vec<Value> {
         assert!(value["type"].is_string(), "{value}");
         value
     };
-    out.writes.iter().map(|write| read(&write.bytes)).collect()
+    out.writes.iter().map(|write| read(write.outbound.bytes())).collect()
 }
 
 /// Any lines of the CLI: none fails, none that we do not know is lost, and the same lines give the same.

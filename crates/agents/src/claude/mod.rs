@@ -38,7 +38,14 @@ use serde::Deserialize;
 
 use self::probe::{Found, Prober};
 pub use self::version::Version;
-use crate::{Supervision, dial_in::DialIn, driver, prices::Price, unasking};
+use crate::{
+    Supervision,
+    dial_in::DialIn,
+    driver,
+    link::{DialInLink, Link, PipeLink},
+    prices::Price,
+    unasking,
+};
 
 /// Its name.
 pub const KIND: &str = "claude";
@@ -176,10 +183,14 @@ impl Claude {
             Err(why) => Err(why),
         };
         let setup = translate::Setup { reset, ..plan.setup(way) };
+        let link: Box<dyn Link> = match expected {
+            Some(expected) => Box::new(DialInLink::new(expected)),
+            None => Box::new(PipeLink),
+        };
         driver::Job {
             agent: KIND.into(),
             program,
-            transport: expected.map_or(driver::Transport::Pipes, driver::Transport::DialIn),
+            link,
             version: version.map(|version| version.to_string()),
             protocol: way.protocol(),
             capabilities: capabilities(version, way),

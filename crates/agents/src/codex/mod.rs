@@ -37,7 +37,7 @@ use portolan_core::{
 };
 
 use self::probe::Prober;
-use crate::{Supervision, driver, prices::Price, unasking};
+use crate::{Supervision, driver, link::PipeLink, prices::Price, unasking};
 
 /// Its name.
 pub const KIND: &str = "codex";
@@ -82,7 +82,7 @@ impl Codex {
         driver::Job {
             agent: KIND.into(),
             program,
-            transport: driver::Transport::Pipes,
+            link: Box::new(PipeLink),
             version,
             protocol: NativeProtocol::JsonRpcStdio,
             capabilities: capabilities(&self.config),

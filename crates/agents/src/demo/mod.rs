@@ -21,7 +21,7 @@ use portolan_core::{
 };
 
 pub use self::play::run;
-use crate::{Supervision, driver};
+use crate::{Supervision, driver, link::PipeLink};
 
 /// Its name.
 pub const KIND: &str = "demo";
@@ -80,7 +80,7 @@ impl Agent for Demo {
         let job = driver::Job {
             agent: KIND.into(),
             program: program.map_err(|refused| refused.to_string()),
-            transport: driver::Transport::Pipes,
+            link: Box::new(PipeLink),
             launch,
             version: Some(env!("CARGO_PKG_VERSION").into()),
             protocol: NativeProtocol::Demo,

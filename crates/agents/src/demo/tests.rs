@@ -75,7 +75,8 @@ fn play(transcript: &str) -> Vec<Report> {
                 Some(instruction) => translate.instruct(instruction, &mut out),
                 None => translate.start(&mut out),
             }
-            let now: Vec<_> = out.writes.iter().map(|write| String::from_utf8_lossy(&write.bytes)).collect();
+            let now: Vec<_> =
+                out.writes.iter().map(|write| String::from_utf8_lossy(write.outbound.bytes())).collect();
             assert_eq!(now, [format!("{written}\n")]);
         } else if let Some(said) = line.strip_prefix("< ") {
             translate.line(said, &mut out);

@@ -1,13 +1,13 @@
 //! The driver runs any translator over any child.
 //!
-//! A translator is a pure state machine: lines and instructions in, reports and lines out, no I/O and no clock. The
-//! driver owns everything else that every agent needs alike: the pipes and their back pressure, the clock, the
-//! limits, the stop ladder, and the promise that the last report is always [`Report::Exited`].
+//! A translator is a pure state machine: arrivals and instructions in, reports and outputs out, no I/O and no clock. A
+//! [`Link`] brings the arrivals and takes the outputs. The driver owns everything else that every agent needs alike: the
+//! queues and their back pressure, the clock, the limits, the stop ladder, and the promise that the last report is always
+//! [`Report::Exited`].
 
 pub(crate) mod asking;
 mod ending;
 mod errands;
-mod link;
 mod outgoing;
 mod run;
 #[cfg(test)]
@@ -30,14 +30,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-pub use self::{
-    errands::{Desk, Done, Errand, MAX_ERRANDS},
-    link::Transport,
-};
+pub use self::errands::{Desk, Done, Errand, MAX_ERRANDS};
 use crate::{
     Supervision,
     child::{Child, Program},
     counters,
+    link::{Inbound, Link, Outbound},
 };
 
 /// Lines of one agent that cannot be read are kept up to this many; further ones are only counted. An agent that
@@ -53,6 +51,13 @@ pub(crate) fn client() -> Value {
 pub trait Translator: Send {
     /// The child runs: what to say to it first. Where nothing needs to be said, it may be [`Turnout::ready`] now.
     fn start(&mut self, out: &mut Turnout);
+
+    /// The agent said this. Gives it to the method for its form.
+    fn hear(&mut self, said: Inbound<'_>, out: &mut Turnout) {
+        match said {
+            Inbound::Line(line) => self.line(line, out),
+        }
+    }
 
     /// The agent wrote this line. Whatever it is, this must not fail: what cannot be read goes to
     /// [`Turnout::unreadable`], what is not known to [`Turnout::unknown`].
@@ -101,8 +106,8 @@ pub struct Timer(pub u64);
 /// Something to write to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// The bytes, line end included.
-    pub bytes: Vec<u8>,
+    /// What.
+    pub outbound: Outbound,
     /// The instruction that is delivered once they are written.
     pub ticket: Option<Ticket>,
     /// What else is true of it then.
@@ -210,7 +215,7 @@ impl Turnout {
         match serde_json::to_vec(message) {
             Ok(mut bytes) => {
                 bytes.push(b'\n');
-                self.writes.push(Write { bytes, ticket, settles });
+                self.writes.push(Write { outbound: Outbound::Line(bytes), ticket, settles });
             }
             // Our own types serialise; should one ever not, its sender is told.
             Err(error) => match ticket {
@@ -255,7 +260,7 @@ pub struct Job {
     /// What to start, or why that is refused.
     pub program: Result<Program, String>,
     /// How it is reached.
-    pub transport: Transport,
+    pub link: Box<dyn Link>,
     /// The agent's version, where known before it is asked.
     pub version: Option<String>,
     /// How it is spoken to.
@@ -346,7 +351,7 @@ async fn supervise(
             };
             let driver = run::Driver::new(job.agent, job.translator, &supervision, told.clone(), started);
             let driver = driver.with_desk(job.desk);
-            driver.run(child, pipes, job.transport, wanted, tokens).await
+            driver.run(child, pipes, job.link, wanted, tokens).await
         }
     };
     tracing::info!(reason = ?exit.reason, code = exit.code, signal = exit.signal, "agent exited");

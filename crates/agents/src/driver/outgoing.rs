@@ -1,17 +1,21 @@
-//! What goes out: reports to the session, lines to the agent, and the connection over which they go.
+//! What goes out: reports to the session, messages to the agent, and what becomes of the link over which they go.
 //!
-//! A line that cannot be written any more is refused, so that nobody has to wonder whether it was.
+//! A message that cannot be written any more is refused, so that nobody has to wonder whether it was.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    task::{Context, Poll},
+};
 
-use bytes::Bytes;
 use portolan_core::ports::{Report, Ticket};
 use tokio::{
-    sync::mpsc::{self, error::TrySendError},
+    sync::mpsc::error::TrySendError,
     time::{Duration, Instant},
 };
 
-use super::{Settles, Write, ending::Rung, link::Input, run::Driver};
+use super::{Settles, Write, ending::Rung, run::Driver};
+use crate::link::Input;
 
 /// Between the first looks whether the agent has read something.
 const LOOK: Duration = Duration::from_millis(2);
@@ -19,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// The longest pause between two looks.
 const LOOK_AT_LEAST: Duration = Duration::from_millis(250);
 
-/// Nobody can see what was read from a socket. A connection that is still there after so long has delivered what was sent: a
+/// Not every link shows what the agent has read. A connection that is still there after so long has delivered what was sent: a
 /// killed process keeps its connections for some hundredths of a second, until the kernel has taken it apart.
 const TAKEN_WITHIN: Duration = Duration::from_millis(300);
 
@@ -60,7 +64,7 @@ impl Driver {
         self.written += count;
         self.unwritten -= count;
         self.position += count as u64;
-        if let Some(write) = self.writes.pop_front_if(|write| write.bytes.len() <= self.written) {
+        if let Some(write) = self.writes.pop_front_if(|write| write.outbound.bytes().len() <= self.written) {
             self.written = 0;
             self.outbox.extend(write.ticket.map(Report::Delivered));
             if let (Some(ticket), Settles::Now) = (write.ticket, write.settles) {
@@ -94,9 +98,9 @@ impl Driver {
         Some(Instant::now() + waited.clamp(LOOK, LOOK_AT_LEAST))
     }
 
-    /// The agent has ended, and its pipe is still there to be looked into.
+    /// The agent has ended, and its link may still show what the agent has not read.
     pub(super) fn refuse_unread(&mut self) {
-        if self.input.as_ref().and_then(Input::unread).is_some() {
+        if self.input.as_ref().and_then(|input| input.unread()).is_some() {
             self.settle_read();
             for Unread { ticket, .. } in std::mem::take(&mut self.unread) {
                 self.turnout.rejected(ticket, "the agent ended before it read this");
@@ -104,16 +108,14 @@ impl Driver {
         }
     }
 
-    pub(super) fn can_write(&self) -> bool {
-        // Where the input is closed for good, the attempt says so.
-        !self.writes.is_empty() && self.input.as_ref().is_none_or(Input::is_open)
-    }
-
     // ------------------------------------------------------------------------------ the connection
 
-    pub(super) fn connected(&mut self, outgoing: mpsc::Sender<Bytes>) {
-        let Some(Input::Socket(connection)) = &mut self.input else { return };
-        let was_there = connection.replace(outgoing).is_some();
+    pub(super) fn connected(&mut self) {
+        // Nobody needs a connection any more once the agent's input is closed.
+        if self.input.is_none() {
+            return;
+        }
+        let was_there = std::mem::replace(&mut self.is_connected, true);
         if was_there {
             // It knew of the loss before we did.
             self.tell_lost("it connected anew");
@@ -125,8 +127,10 @@ impl Driver {
     }
 
     pub(super) fn link_lost(&mut self) {
-        let Some(Input::Socket(connection)) = &mut self.input else { return };
-        *connection = None;
+        if self.input.is_none() {
+            return;
+        }
+        self.is_connected = false;
         self.link_by = Some(Instant::now() + self.link_within);
         self.tell_lost("its connection was lost");
     }
@@ -167,12 +171,14 @@ impl Driver {
 
 /// Writes as much of the first write as the agent takes now. Cancel-safe: one write, or none.
 pub(super) async fn write_some(
-    input: &mut Option<Input>,
+    input: &mut Option<Box<dyn Input>>,
     writes: &VecDeque<Write>,
     written: usize,
 ) -> std::io::Result<usize> {
-    match (input, writes.front()) {
-        (Some(input), Some(write)) => input.write(write.bytes.get(written..).unwrap_or_default()).await,
-        _ => Ok(0),
-    }
+    let take = |context: &mut Context<'_>| match (input.as_mut(), writes.front()) {
+        (Some(input), Some(write)) => input.poll_take(context, &write.outbound, written),
+        // The input is closed for good: the attempt says so.
+        _ => Poll::Ready(Ok(0)),
+    };
+    poll_fn(take).await
 }

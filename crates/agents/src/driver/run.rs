@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::Arc,
@@ -12,10 +13,7 @@ use portolan_core::{
     event::{Exit, ExitReason, Level},
     ports::{Instruction, Order, Report},
 };
-use portolan_wire::{limits, ndjson::Line};
 use tokio::{
-    io::AsyncReadExt as _,
-    process::ChildStdout,
     sync::mpsc,
     time::{Duration, Instant, sleep_until, timeout},
 };
@@ -25,7 +23,6 @@ use super::{
     Desk, Translator, Turnout, UNREADABLE_KEPT, Write,
     ending::Rung,
     errands::Errands,
-    link::{Filled, Input, Source, Transport},
     outgoing::{Unread, write_some},
     timers::Timers,
 };
@@ -33,6 +30,7 @@ use crate::{
     Supervision,
     child::{Child, Ladder, Pipes, environment, processes::Process},
     counters,
+    link::{Arrival, Ends, Inbound, Input, Link, Source},
 };
 
 /// Bytes that wait to be written to the agent. More means that it does not read; no further instruction is taken
@@ -80,7 +78,10 @@ pub(super) struct Driver {
     pub(super) position: u64,
     /// What was written and is consumed once it is read, oldest first.
     pub(super) unread: VecDeque<Unread>,
-    pub(super) input: Option<Input>,
+    /// Where writes go; absent once it is closed.
+    pub(super) input: Option<Box<dyn Input>>,
+    /// The link has said that there is a connection, and not that it is lost.
+    pub(super) is_connected: bool,
     /// When a lost connection must be back.
     pub(super) link_by: Option<Instant>,
     pub(super) link_within: Duration,
@@ -124,6 +125,7 @@ impl Driver {
             position: 0,
             unread: VecDeque::new(),
             input: None,
+            is_connected: false,
             link_by: None,
             link_within: supervision.link_down,
             look_every: supervision.liveness,
@@ -154,31 +156,21 @@ impl Driver {
         mut self,
         child: Child,
         pipes: Pipes,
-        transport: Transport,
+        link: Box<dyn Link>,
         mut instructions: mpsc::Receiver<Instruction>,
         tokens: Tokens,
     ) -> Exit {
         counters::STARTED.add(1);
         self.ready_by = Some(Instant::now() + self.ready_within);
-        let mut lines = match transport {
-            Transport::Pipes => {
-                self.input = Some(Input::Pipe(pipes.input));
-                Source::pipe(pipes.output, self.max_line)
-            }
-            Transport::DialIn(expected) => {
-                self.input = Some(Input::Socket(None));
-                // It has nothing to say there, but a full pipe would stop it.
-                tokio::spawn(swallow(pipes.output));
-                Source::socket(expected, self.max_line)
-            }
-        };
+        let Ends { mut source, input } = link.open(pipes, self.max_line);
+        self.input = Some(input);
         self.consult(|translator, out| translator.start(out));
-        self.supervise(&child, &mut lines, &mut instructions, tokens).await;
+        self.supervise(&child, &mut *source, &mut instructions, tokens).await;
         self.errands.close().await;
 
         let stragglers = std::mem::take(&mut self.stragglers);
         let (status, stderr) = child.end(stragglers).await;
-        self.drain(&mut lines).await;
+        self.drain(&mut *source).await;
         self.refuse_rest(&mut instructions).await;
         self.exit(status.ok(), stderr)
     }
@@ -187,7 +179,7 @@ impl Driver {
     async fn supervise(
         &mut self,
         child: &Child,
-        lines: &mut Source,
+        source: &mut dyn Source,
         instructions: &mut mpsc::Receiver<Instruction>,
         tokens: Tokens,
     ) {
@@ -199,17 +191,18 @@ impl Driver {
         let mut gone = pin!(reports.closed());
         let mut alive_at = Instant::now() + self.look_every;
         loop {
-            // Before its next line: what it says now may be what came of it.
-            self.settle_read();
             self.deliver();
             while self.outbox.is_empty()
                 && self.due_rung().is_none()
-                && let Some(line) = lines.buffered()
+                && let Some(arrival) = source.next_arrival()
             {
-                self.take_line(line);
+                self.arrive(arrival);
                 self.deliver();
             }
-            self.flood_check(lines.skipped());
+            // After the arrivals: a lost link leaves uncertain what the clock would settle here.
+            self.settle_read();
+            self.deliver();
+            self.flood_check(source.skipped());
             // Before anything is waited for: what was just read may be the reason.
             if let Some(rung) = self.due_rung() {
                 self.climb(rung, child).await;
@@ -243,7 +236,7 @@ impl Driver {
                         permit.send(report);
                     }
                 }
-                written = write_some(&mut self.input, &self.writes, self.written), if self.can_write() => {
+                written = write_some(&mut self.input, &self.writes, self.written), if !self.writes.is_empty() => {
                     self.wrote(written);
                 }
                 Some((key, done)) = self.errands.next(), if self.errands.any() => {
@@ -262,17 +255,8 @@ impl Driver {
                     Some(instruction) => self.instruct(instruction),
                     None => more_wanted = false,
                 },
-                filled = lines.fill(), if self.outbox.is_empty() && self.silent_until.is_none() => match filled {
-                    Filled::More => {}
-                    Filled::Connected(outgoing) => self.connected(outgoing),
-                    Filled::Lost => self.link_lost(),
-                    Filled::Ended => {
-                        if let Some(line) = lines.finish() {
-                            self.take_line(line);
-                        }
-                        self.silent_until = Some(Instant::now() + SILENT);
-                    }
-                },
+                // What came is taken above, before anything else.
+                () = more(source), if self.outbox.is_empty() && self.silent_until.is_none() => {}
             }
         }
     }
@@ -310,7 +294,7 @@ impl Driver {
             }
         }
         for write in self.turnout.writes.drain(..) {
-            self.unwritten += write.bytes.len();
+            self.unwritten += write.outbound.bytes().len();
             self.writes.push_back(write);
         }
         if self.unwritten > UNREAD && self.input.is_some() {
@@ -328,26 +312,39 @@ impl Driver {
         }
     }
 
-    fn take_line(&mut self, line: Line<'_>) {
-        counters::LINES.add(1);
-        match line {
-            Line::Text(text) => match limits::check_depth(text.as_bytes(), limits::MAX_DEPTH) {
-                Ok(()) => self.consult(|translator, out| translator.line(text, out)),
-                Err(error) => self.unreadable(text.as_bytes(), &error.to_string()),
-            },
-            Line::NotUtf8(bytes) => self.unreadable(bytes, "it is not UTF-8"),
-            Line::TooLong { length, .. } => {
-                counters::TOO_LONG.add(1);
-                let text = format!(
-                    "{} sent a line of {length} bytes, which was skipped; at most {} are taken. It begins: {}",
-                    self.agent,
-                    self.max_line,
-                    line.head()
-                );
-                self.turnout.event(Event::Notice { level: Level::Warning, text });
-                self.absorb();
-            }
+    fn arrive(&mut self, arrival: Arrival<'_>) {
+        if !arrival.is_of_the_link() {
+            counters::LINES.add(1);
+            // What the agent says now may be what came of something that it has read.
+            self.settle_read();
         }
+        match arrival {
+            Arrival::Said(said) => self.hear(said),
+            Arrival::Unreadable { bytes, why } => self.unreadable(bytes, why),
+            Arrival::TooLong { length, head } => self.too_long(length, &head),
+            Arrival::Connected => self.connected(),
+            Arrival::Lost => self.link_lost(),
+            Arrival::Ended => self.silent_until = Some(Instant::now() + SILENT),
+        }
+    }
+
+    fn hear(&mut self, said: Inbound<'_>) {
+        match said.check() {
+            Ok(()) => self.consult(|translator, out| translator.hear(said, out)),
+            Err(error) => self.unreadable(said.bytes(), &error.to_string()),
+        }
+    }
+
+    fn too_long(&mut self, length: u64, head: &[u8]) {
+        counters::TOO_LONG.add(1);
+        let text = format!(
+            "{} sent a line of {length} bytes, which was skipped; at most {} are taken. It begins: {}",
+            self.agent,
+            self.max_line,
+            String::from_utf8_lossy(head)
+        );
+        self.turnout.event(Event::Notice { level: Level::Warning, text });
+        self.absorb();
     }
 
     fn unreadable(&mut self, line: &[u8], why: &str) {
@@ -379,26 +376,22 @@ impl Driver {
     // ------------------------------------------------------------------------------------ the rest
 
     /// The agent is gone: what it had still said, and what of it waits for room.
-    async fn drain(&mut self, lines: &mut Source) {
+    async fn drain(&mut self, source: &mut dyn Source) {
         self.refuse_unread();
         self.absorb();
         self.input = None;
         self.refuse_writes("the agent has ended");
         let mut left = LARGEST_PIPE;
         loop {
-            while let Some(line) = lines.buffered() {
-                self.take_line(line);
-                self.send_all().await;
-            }
-            let open = self.silent_until.is_none() && left > 0;
-            if !open || !matches!(timeout(DRAIN, lines.fill()).await, Ok(Filled::More)) {
+            // A link that comes or goes now has no agent any more.
+            let is_over = self.take_rest(source).await || self.silent_until.is_some() || left == 0;
+            if is_over || timeout(DRAIN, more(source)).await.is_err() {
                 break;
             }
             left = left.saturating_sub(4096);
         }
-        if let Some(line) = lines.finish() {
-            self.take_line(line);
-        }
+        source.finish();
+        self.take_rest(source).await;
         let dropped = self.turnout.unreadable.saturating_sub(UNREADABLE_KEPT);
         if dropped > 0 {
             let text =
@@ -407,6 +400,17 @@ impl Driver {
             self.absorb();
         }
         self.send_all().await;
+    }
+
+    /// Takes what is here already. `true`: the link has changed.
+    async fn take_rest(&mut self, source: &mut dyn Source) -> bool {
+        let mut has_changed = false;
+        while let Some(arrival) = source.next_arrival() {
+            has_changed |= arrival.is_of_the_link();
+            self.arrive(arrival);
+            self.send_all().await;
+        }
+        has_changed
     }
 
     /// What never came to be written is refused, so that nobody has to wonder whether it was.
@@ -429,8 +433,7 @@ impl Driver {
     }
 }
 
-/// Reads what nobody wants, until its end.
-async fn swallow(mut output: ChildStdout) {
-    let mut nowhere = vec![0; 4096];
-    while matches!(output.read(&mut nowhere).await, Ok(1..)) {}
+/// Waits for more from the agent. Cancel-safe: what has come is kept by the source.
+async fn more(source: &mut dyn Source) {
+    poll_fn(|context| source.poll_more(context)).await;
 }

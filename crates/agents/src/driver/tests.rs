@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Job, Settles, Translator, Transport, Turnout, Write,
+    Job, Settles, Translator, Turnout, Write,
     run::{Driver, Tokens},
     start,
 };
@@ -23,6 +23,7 @@ use crate::{
     Supervision,
     child::{Child, Ladder, Program},
     dial_in::{Admitted, DialIn},
+    link::{DialInLink, Outbound, PipeLink},
 };
 
 const SESSION: SessionId = SessionId::from_u128(9);
@@ -91,7 +92,7 @@ fn session(link_down: Duration) -> Session {
         agent: "echo".into(),
         launch,
         program: Ok(program),
-        transport: Transport::DialIn(expected),
+        link: Box::new(DialInLink::new(expected)),
         version: None,
         protocol: NativeProtocol::NdjsonWs,
         capabilities: Capabilities::default(),
@@ -215,12 +216,12 @@ async fn an_end_that_the_waiter_missed_is_found_by_the_next_look() {
     // The agent dials in, so that its closed output tells nothing either.
     let dial_in = DialIn::new();
     dial_in.listens_at("ws://127.0.0.1:1");
-    let transport = Transport::DialIn(dial_in.expect(SESSION).unwrap());
+    let link = Box::new(DialInLink::new(dial_in.expect(SESSION).unwrap()));
     let (told, _reports) = mpsc::channel(8);
     let (_instructions, wanted) = mpsc::channel(8);
     let tokens = Tokens { stop: CancellationToken::new(), kill: CancellationToken::new() };
     let driver = Driver::new("echo".into(), Box::new(Echo), &supervision, told, Report::Ready);
-    let exit = tokio::time::timeout(LONG, driver.run(child, pipes, transport, wanted, tokens)).await.unwrap();
+    let exit = tokio::time::timeout(LONG, driver.run(child, pipes, link, wanted, tokens)).await.unwrap();
     assert_eq!((exit.reason, exit.signal), (ExitReason::Failed, Some(9)));
 }
 
@@ -249,7 +250,7 @@ async fn an_agent_that_is_given_up_is_ended_at_once() {
     let (_instructions, wanted) = mpsc::channel(8);
     let tokens = Tokens { stop: CancellationToken::new(), kill: CancellationToken::new() };
     let driver = Driver::new("echo".into(), Box::new(Impatient), &supervision, told, Report::Ready);
-    let run = driver.run(child, pipes, Transport::Pipes, wanted, tokens);
+    let run = driver.run(child, pipes, Box::new(PipeLink), wanted, tokens);
     let exit = tokio::time::timeout(LONG, run).await.unwrap();
     assert_eq!((exit.reason, exit.signal), (ExitReason::Misbehaved, Some(15)));
 }
@@ -262,7 +263,8 @@ impl Translator for Generous {
         out.ready();
     }
     fn line(&mut self, _line: &str, out: &mut Turnout) {
-        out.writes.push(Write { bytes: vec![b'x'; 1024 * 1024], ticket: None, settles: Settles::Later });
+        let outbound = Outbound::Line(vec![b'x'; 1024 * 1024]);
+        out.writes.push(Write { outbound, ticket: None, settles: Settles::Later });
     }
     fn instruct(&mut self, _instruction: Instruction, _out: &mut Turnout) {}
 }
@@ -279,7 +281,7 @@ async fn an_agent_that_asks_and_never_reads_the_answers_is_ended_and_that_is_sai
     let (_instructions, wanted) = mpsc::channel(8);
     let tokens = Tokens { stop: CancellationToken::new(), kill: CancellationToken::new() };
     let driver = Driver::new("echo".into(), Box::new(Generous), &supervision, told, Report::Ready);
-    let run = driver.run(child, pipes, Transport::Pipes, wanted, tokens);
+    let run = driver.run(child, pipes, Box::new(PipeLink), wanted, tokens);
     let exit = tokio::time::timeout(LONG, run).await.unwrap();
     assert_eq!(exit.reason, ExitReason::Misbehaved);
     assert!(exit.message.contains("64 MiB") && exit.message.contains("unread"), "{}", exit.message);
@@ -296,7 +298,7 @@ async fn what_a_killed_agent_never_read_is_refused_and_what_it_has_read_is_consu
         let (instructions, wanted) = mpsc::channel(8);
         let tokens = Tokens { stop: CancellationToken::new(), kill: CancellationToken::new() };
         let driver = Driver::new("echo".into(), Box::new(Echo), &supervision, told, Report::Ready);
-        let run = tokio::spawn(driver.run(child, pipes, Transport::Pipes, wanted, tokens));
+        let run = tokio::spawn(driver.run(child, pipes, Box::new(PipeLink), wanted, tokens));
         let pid = loop {
             if let Report::Event { event: Event::Notice { text, .. }, .. } = reports.recv().await.unwrap() {
                 break text.trim().parse::<i32>().unwrap();

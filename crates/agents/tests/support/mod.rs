@@ -11,6 +11,7 @@ use portolan_agents::{
     },
     demo::Demo,
     driver::{self, Job, Translator, Turnout},
+    link::{Link, PipeLink},
 };
 use portolan_core::{
     Capabilities, Event, Generation, SessionId, SessionSpec,
@@ -235,21 +236,32 @@ pub(crate) fn program_in(
     supervision: Supervision,
     translator: Plain,
 ) -> Session {
+    let mut job = job(command, &supervision, Box::new(PipeLink), Box::new(translator));
+    job.program = job.program.map(|program| Program { folder, ..program });
+    Session::of(driver::start(job, Arc::new(supervision)))
+}
+
+/// Any program over any link.
+pub(crate) fn job(
+    command: &[&str],
+    supervision: &Supervision,
+    link: Box<dyn Link>,
+    translator: Box<dyn Translator>,
+) -> Job {
     let environment: Environment = environment(&supervision.environment, &indexmap::IndexMap::new()).unwrap();
     let command = command.iter().map(OsString::from).collect();
-    let program = Program { agent: "plain".into(), command, folder, environment };
-    let job = Job {
+    let program = Program { agent: "plain".into(), command, folder: PathBuf::new(), environment };
+    Job {
         agent: "plain".into(),
         launch: launch(spec()),
         program: Ok(program),
         version: None,
         protocol: NativeProtocol::Pty,
         capabilities: Capabilities::default(),
-        transport: portolan_agents::driver::Transport::Pipes,
-        translator: Box::new(translator),
+        link,
+        translator,
         desk: None,
-    };
-    Session::of(driver::start(job, Arc::new(supervision)))
+    }
 }
 
 pub(crate) fn notices(reports: &[Report]) -> Vec<String> {

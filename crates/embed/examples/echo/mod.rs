@@ -12,7 +12,8 @@ use portolan_core::{
 use portolan_embed::agents::{
     Supervision,
     child::{Program, environment::environment},
-    driver::{self, Job, Translator, Transport, Turnout},
+    driver::{self, Job, Translator, Turnout},
+    link::PipeLink,
 };
 
 /// What the program is called.
@@ -50,7 +51,7 @@ impl Agent for Echo {
         let job = Job {
             agent: self.kind().into(),
             program: program.map_err(|refused| refused.to_string()),
-            transport: Transport::Pipes,
+            link: Box::new(PipeLink),
             version: None,
             protocol: NativeProtocol::Demo,
             capabilities: self.capabilities(),

@@ -117,7 +117,7 @@ impl Host {
         while let Some(out) = outs.pop() {
             assert_eq!(out.fault, None, "{:?}", self.reports);
             for write in out.writes {
-                self.to_agent.write_all(&write.bytes).await.unwrap();
+                self.to_agent.write_all(write.outbound.bytes()).await.unwrap();
             }
             for errand in out.errands {
                 let done = match errand.method.as_str() {

@@ -100,8 +100,12 @@ fn written(out: &Turnout) -> Vec<Value> {
     out.writes
         .iter()
         .map(|write| {
-            assert_eq!(write.bytes.last(), Some(&b'\n'), "a line without its end is not read by the CLI");
-            serde_json::from_slice(&write.bytes).unwrap()
+            assert_eq!(
+                write.outbound.bytes().last(),
+                Some(&b'\n'),
+                "a line without its end is not read by the CLI"
+            );
+            serde_json::from_slice(write.outbound.bytes()).unwrap()
         })
         .collect()
 }

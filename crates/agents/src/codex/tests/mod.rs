@@ -46,7 +46,7 @@ fn told(translate: &mut Translate, ticket: u64, order: Order) -> Turnout {
 
 fn written(out: &Turnout) -> Vec<Value> {
     let line = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap();
-    out.writes.iter().map(|write| line(&write.bytes)).collect()
+    out.writes.iter().map(|write| line(write.outbound.bytes())).collect()
 }
 
 /// The answer to the newest request of ours with this method.
