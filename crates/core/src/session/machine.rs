@@ -459,7 +459,7 @@ impl Machine {
         }
         let asking = capabilities.asking_mode().map(str::to_owned);
         let text = format!(
-            "the agent does not start in the mode `{mode}`, in which it asks nobody: `sessions.allow_bypass` is off"
+            "the agent does not start in the mode `{mode}`, in which it asks nobody: such modes are switched off here"
         );
         book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
         if let Some(mode) = asking.clone() {
@@ -675,7 +675,7 @@ impl Machine {
         }
         if self.restarts == RESTARTS {
             let text = format!(
-                "the agent failed {RESTARTS} times in a row and stays down; `portolan resume` tries again"
+                "the agent failed {RESTARTS} times in a row and stays down; resume the session to try again"
             );
             book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
             return;

@@ -32,7 +32,10 @@ use super::{
     questions::Partial,
     wire::{ClientMessage, ErrorCode, ServerMessage, SessionCreated, SessionListed},
 };
-use crate::native::connection::readers::{Pulled, Readers};
+use crate::{
+    native::connection::readers::{Pulled, Readers},
+    way_out,
+};
 use portolan_host::door::{FRAME_BYTES, Stay, Stranger};
 use portolan_wire::websocket::{Lost, Received, Socket, Violation};
 
@@ -287,8 +290,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         match received {
             Received::Message(text) => {
                 // Every message takes its share, whether or not it can be read.
-                let spent =
-                    self.insights.keeper.spend(&self.who.token).map_err(|denied| denied.refusal.message);
+                let spent = self
+                    .insights
+                    .keeper
+                    .spend(&self.who.token)
+                    .map_err(|denied| way_out::told(&denied.refusal));
                 match (parse(&text), spent) {
                     (Ok(parsed), Ok(())) => self.begin(parsed),
                     (Ok(parsed), Err(busy)) => self.refuse(&parsed.message, ErrorCode::HandlerError, busy),
@@ -346,7 +352,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.stranger = None;
                 }
                 Err(denied) => {
-                    let why = format!("this token does not let you in: {}", denied.refusal.message);
+                    let why = format!("this token does not let you in: {}", way_out::told(&denied.refusal));
                     let error = ServerMessage::error(ErrorCode::HandlerError, None, None, why);
                     return self.feed(&error);
                 }

@@ -11,6 +11,7 @@ use super::{
     parse::parse,
     wire::{AuthOk, ClientMessage, ErrorCode, ServerMessage},
 };
+use crate::way_out;
 use portolan_host::door::{Arrival, Stay, Stranger};
 use portolan_wire::websocket::{Received, Socket};
 
@@ -102,7 +103,7 @@ where
                         }
                         Err(denied) => {
                             let message =
-                                format!("this token does not let you in: {}", denied.refusal.message);
+                                format!("this token does not let you in: {}", way_out::told(&denied.refusal));
                             let code = ErrorCode::HandlerError;
                             tell(socket, &ServerMessage::error(code, None, None, message));
                             return Err(Ending::Unknown);
