@@ -19,6 +19,8 @@ mod suite;
 mod timing;
 mod tools;
 mod up;
+#[cfg(test)]
+mod words;
 
 use std::process::ExitCode;
 

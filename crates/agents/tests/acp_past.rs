@@ -249,7 +249,8 @@ async fn an_agent_that_tells_of_one_folder_is_asked_about_those_that_are_known()
     let agent = Acp::new(Config { kind: "qwen".into(), command, ..Config::default() }, &supervision);
     let past = agent.past().unwrap();
     let told = past.list(query()).await;
-    assert!(matches!(&told, Err(PastError::NotOffered(why)) if why.contains("--cwd")), "{told:?}");
+    let title = agent.title();
+    assert_eq!(told, Err(PastError::NeedsFolder { agent: "qwen".into(), title }));
     let asked = PastQuery { below: vec!["/harbour".into()], ..query() };
     let listed = past.list(asked).await.unwrap();
     assert_eq!(listed[0].cwd.as_deref(), Some(Path::new("/harbour")));

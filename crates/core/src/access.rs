@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Refusal, RefusalCode, SessionId, TokenId, capabilities::Asks};
+use crate::{Refusal, RefusalCode, SessionId, TokenId, WayOut, capabilities::Asks};
 
 /// What a token may do; each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ impl Principal {
     /// everybody who would have been asked.
     pub fn may_use_mode(&self, mode: &str, asks: Asks, bypass: Bypass) -> Result<(), Refusal> {
         let shown = crate::capabilities::shown(mode);
-        let refuse = |why: String| Err(Refusal::new(RefusalCode::Forbidden, why));
+        let refuse = |why: String, out| Err(Refusal::new(RefusalCode::Forbidden, why).with_way_out(out));
         let is_owner = self.role >= Role::Owner;
         let (name, role) = (&self.name, self.role);
         match asks {
@@ -99,14 +99,17 @@ impl Principal {
                 } else {
                     "the agent may ask nobody before it acts"
                 };
-                refuse(format!(
-                    "with `{shown}` {why}, so it needs the role owner; the token `{name}` has {role}. Use a mode that asks"
-                ))
+                let why = format!(
+                    "with `{shown}` {why}, so it needs the role owner; the token `{name}` has {role}; use a mode that asks"
+                );
+                refuse(why, WayOut::AskForRole { role: Role::Owner })
             }
-            Asks::Nothing if bypass == Bypass::Refused => refuse(format!(
-                "with `{shown}` the agent asks nobody before it acts, which is switched off here; use a mode that asks, or \
-                 set `allow_bypass = true` under [sessions] in portolan.toml and start Portolan again"
-            )),
+            Asks::Nothing if bypass == Bypass::Refused => {
+                let why = format!(
+                    "with `{shown}` the agent asks nobody before it acts, which is switched off here; use a mode that asks"
+                );
+                refuse(why, WayOut::ChangeSetting { key: "sessions.allow_bypass".into() })
+            }
             Asks::Unknown | Asks::Nothing => Ok(()),
         }
     }
@@ -123,7 +126,8 @@ impl Principal {
         Err(Refusal::new(
             RefusalCode::Forbidden,
             format!("this needs the role {role}; the token `{}` has {}", self.name, self.role),
-        ))
+        )
+        .with_way_out(WayOut::AskForRole { role }))
     }
 
     /// How entries in the log name this principal.
@@ -194,7 +198,9 @@ mod tests {
         let session = SessionId::new();
         let viewer = principal(Role::Viewer, None);
         assert!(viewer.may(Role::Viewer, session).is_ok());
-        assert_eq!(viewer.may(Role::Operator, session).unwrap_err().code, RefusalCode::Forbidden);
+        let refused = viewer.may(Role::Operator, session).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::Forbidden);
+        assert_eq!(refused.way_out, Some(WayOut::AskForRole { role: Role::Operator }));
         assert_eq!(viewer.may_daemon(Role::Owner).unwrap_err().code, RefusalCode::Forbidden);
     }
 
@@ -213,8 +219,9 @@ mod tests {
         assert!(!may(Role::Owner, Asks::Nothing, Bypass::Refused), "not even an owner");
         assert!(may(Role::Owner, Asks::Nothing, Bypass::ForOwners));
         let why = principal(Role::Owner, None).may_use_mode("yo\u{1b}lo", Asks::Nothing, Bypass::Refused);
-        let why = why.unwrap_err().message;
-        assert!(why.contains("`yolo`") && why.contains("`allow_bypass = true`"), "{why}");
+        let why = why.unwrap_err();
+        assert!(why.message.contains("`yolo`"), "{why}");
+        assert_eq!(why.way_out, Some(WayOut::ChangeSetting { key: "sessions.allow_bypass".into() }));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use self::name::ActionName;
 use crate::{
-    Actor, CommandId, RequestId, Role, Seq, SessionId, TokenId,
+    Actor, CommandId, RequestId, Role, Seq, SessionId, TokenId, WayOut,
     event::Content,
     request::{Answer, Outcome},
 };
@@ -335,8 +335,12 @@ pub enum RefusalCode {
 pub struct Refusal {
     /// The kind.
     pub code: RefusalCode,
-    /// For people: what is wrong and the way out.
+    /// For people: what is wrong.
     pub message: String,
+    /// What can be done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub way_out: Option<WayOut>,
     /// When to try again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
@@ -350,12 +354,18 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal of this kind.
     pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retry_after_ms: None, outcome: None }
+        Self { code, message: message.into(), way_out: None, retry_after_ms: None, outcome: None }
+    }
+
+    /// The same, with what can be done about it.
+    #[must_use]
+    pub fn with_way_out(self, way_out: WayOut) -> Self {
+        Self { way_out: Some(way_out), ..self }
     }
 
     /// No such session, or none that you may know of.
     pub fn no_session(session: SessionId) -> Self {
-        Self::new(RefusalCode::NotFound, format!("no session `{session}`; `portolan ls` shows what there is"))
+        Self::new(RefusalCode::NotFound, format!("no session `{session}`")).with_way_out(WayOut::ListSessions)
     }
 
     /// The id was used for another command.

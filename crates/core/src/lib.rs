@@ -21,6 +21,7 @@ pub mod session;
 mod shape;
 pub mod spec;
 pub mod usage;
+pub mod way_out;
 
 pub use access::{Actor, Principal, Role};
 pub use capabilities::Capabilities;
@@ -29,3 +30,4 @@ pub use entry::{Entry, Stored};
 pub use event::{DaemonEvent, Event};
 pub use ids::{CommandId, Generation, LogId, Millis, Position, RequestId, Seq, SessionId, TokenId};
 pub use spec::SessionSpec;
+pub use way_out::WayOut;

@@ -174,7 +174,7 @@ async fn a_session_that_asked_nobody_asks_again_once_that_is_switched_off() {
         _ => None,
     });
     let told = told.unwrap();
-    assert!(told.contains("`off`") && told.contains("sessions.allow_bypass"), "{told}");
+    assert!(told.contains("`off`") && told.contains("switched off here"), "{told}");
     let set = Event::SettingChanged { setting: Setting::Mode { mode: "ask".into() } };
     assert!(reader.seen.iter().any(|(_, event)| *event == set));
 }

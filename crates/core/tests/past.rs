@@ -12,8 +12,8 @@ use std::{
 
 use common::{World, capabilities, message, owner, principal, spec};
 use portolan_core::{
-    Action, Actor, Capabilities, CommandId, Event, Generation, LogId, Millis, RefusalCode, Role, Seq,
-    SessionId, SessionSpec,
+    Action, Actor, Capabilities, CommandId, Event, Generation, LogId, Millis, Refusal, RefusalCode, Role,
+    Seq, SessionId, SessionSpec, WayOut,
     capabilities::NativeProtocol,
     event::{AgentInfo, Content, ExitReason, ToolKind, ToolOutcome, TurnOutcome, TurnResult},
     log::delivery::Start,
@@ -228,7 +228,8 @@ async fn a_conversation_is_put_away_and_taken_out_again_but_not_from_under_a_run
     let _starting = world.puppet().await;
     let refused = registry.move_past(&owner(), to(FIRST, PastPlace::Archived)).await.expect_err("it runs");
     assert_eq!(refused.code, RefusalCode::Invalid);
-    assert!(refused.message.contains("portolan stop"), "{refused}");
+    let session = taken.session.session;
+    assert_eq!(refused.way_out, Some(WayOut::StopSession { session }));
     let viewer = principal("viewer", Role::Viewer);
     let refused = registry.move_past(&viewer, to(SECOND, PastPlace::Archived)).await.expect_err("a reader");
     assert_eq!(refused.code, RefusalCode::Forbidden);
@@ -391,6 +392,7 @@ async fn a_conversation_that_a_session_goes_on_with_is_not_resumed_in_another() 
     let second = create("another").await.expect("nobody has that one").session;
     let refused = create("another").await.expect_err("refused");
     assert!(refused.message.contains(&second.to_string()), "{refused}");
+    assert_eq!(refused.way_out, Some(WayOut::UseSession { session: second }));
 }
 
 #[tokio::test]
@@ -398,12 +400,13 @@ async fn what_is_meant_must_be_there_and_be_one() {
     let world = world(kept(conversation())).await;
     let refused = |past: &'static str| async {
         let asked = take_up(past);
-        world.registry.take_up(&owner(), CommandId::random(), asked).await.expect_err("refused").code
+        world.registry.take_up(&owner(), CommandId::random(), asked).await.expect_err("refused")
     };
-    assert_eq!(refused("aaaa").await, RefusalCode::Invalid, "both begin so");
-    assert_eq!(refused("aaa").await, RefusalCode::Invalid, "too short");
-    assert_eq!(refused("aaaa\u{7}").await, RefusalCode::Invalid);
-    assert_eq!(refused("bbbb").await, RefusalCode::NotFound);
+    assert_eq!(refused("aaaa").await.code, RefusalCode::Invalid, "both begin so");
+    assert_eq!(refused("aaa").await.code, RefusalCode::Invalid, "too short");
+    assert_eq!(refused("aaaa\u{7}").await.code, RefusalCode::Invalid);
+    let missing = refused("bbbb").await;
+    assert_eq!((missing.code, missing.way_out), (RefusalCode::NotFound, Some(WayOut::ListPast)));
     let of = |agent: &str| PastListing { agent: Some(agent.into()), ..listing() };
     let unknown = world.registry.past(&owner(), of("nobody")).await.expect_err("refused");
     assert_eq!(unknown.code, RefusalCode::NotFound);
@@ -536,6 +539,7 @@ async fn resuming_is_offered_and_taken_only_where_the_agent_can() {
                 assert!(!session_resume, "{refusal}");
                 assert_eq!(refusal.code, RefusalCode::NotRunning);
                 assert!(refusal.message.contains("cannot resume"), "{refusal}");
+                assert_eq!(refusal.way_out, Some(WayOut::NewSession));
             }
         }
     }
@@ -595,6 +599,7 @@ impl Agent for Keeper {
 enum Mute {
     Hangs,
     OffersNothing,
+    WantsFolder,
 }
 
 impl Past for Mute {
@@ -603,6 +608,10 @@ impl Past for Mute {
             Self::Hangs => Box::pin(std::future::pending()),
             Self::OffersNothing => {
                 Box::pin(async { Err(PastError::NotOffered("it tells of no past conversations".into())) })
+            }
+            Self::WantsFolder => {
+                let (agent, title) = ("narrow".to_owned(), "Narrow".to_owned());
+                Box::pin(async { Err(PastError::NeedsFolder { agent, title }) })
             }
         }
     }
@@ -620,6 +629,18 @@ async fn registry(keepers: Vec<Keeper>) -> Registry {
 
 fn told(list: &[PastDescription]) -> Vec<(&str, &str)> {
     list.iter().map(|one| (one.agent.as_str(), one.past.past.as_str())).collect()
+}
+
+#[tokio::test]
+async fn an_agent_that_lists_one_folder_at_a_time_asks_for_the_folder() {
+    let narrow = Keeper { kind: "narrow", past: Arc::new(Mute::WantsFolder) };
+    let registry = registry(vec![narrow]).await;
+    let named = PastListing { agent: Some("narrow".into()), ..listing() };
+    let refused = registry.past(&owner(), named).await.expect_err("no folder is named");
+    let message = "Narrow lists the conversations of one folder at a time, and no folder is named";
+    let way_out = WayOut::NameFolder { agent: "narrow".into() };
+    assert_eq!(refused, Refusal::new(RefusalCode::Unsupported, message).with_way_out(way_out));
+    assert_eq!(registry.past(&owner(), listing()).await.expect("a list"), [], "the others are worth a list");
 }
 
 #[tokio::test(start_paused = true)]
@@ -674,7 +695,8 @@ async fn a_conversation_that_another_program_has_open_is_taken_up_as_a_copy_or_n
     assert_eq!(listed.expect("a list")[0].past.held_by, Some(4711));
     let refused = world.registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.unwrap_err();
     assert_eq!(refused.code, RefusalCode::Invalid);
-    assert!(refused.message.contains("process 4711") && refused.message.contains("--fork"), "{refused}");
+    assert!(refused.message.contains("process 4711"), "{refused}");
+    assert_eq!(refused.way_out, Some(WayOut::CopyPast));
     let copy = TakeUp { copy: true, ..take_up(FIRST) };
     let taken = world.registry.take_up(&owner(), CommandId::random(), copy).await.expect("a copy");
     assert!(!taken.already);

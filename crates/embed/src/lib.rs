@@ -113,7 +113,7 @@ mod status;
 pub use portolan_agents as agents;
 pub use portolan_core::{
     Action, Capabilities, DaemonEvent, Event, Principal, Refusal, RefusalCode, RequestId, Role, Seq,
-    SessionId, SessionSpec, log::delivery::Start, ports::Agent,
+    SessionId, SessionSpec, WayOut, log::delivery::Start, ports::Agent,
 };
 /// The protocols that clients speak, and the list of all of them.
 pub use portolan_frontends as frontends;

@@ -4,6 +4,7 @@ pub mod agui;
 pub mod handheld;
 pub mod insights;
 pub mod native;
+pub mod way_out;
 
 #[cfg(feature = "schema")]
 pub use native::schema;

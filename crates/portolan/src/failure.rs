@@ -7,6 +7,8 @@ use std::fmt;
 
 use portolan_core::{Refusal, RefusalCode};
 
+use crate::way_out;
+
 /// What the process tells its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -108,7 +110,7 @@ impl From<Refusal> for Failure {
             | RefusalCode::StoreFailing
             | RefusalCode::Internal => Exit::Failed,
         };
-        Self { exit, message: refusal.message }
+        Self { exit, message: way_out::told(&refusal) }
     }
 }
 

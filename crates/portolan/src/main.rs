@@ -10,6 +10,7 @@ mod output;
 mod reference;
 mod target;
 mod terminal;
+mod way_out;
 
 use std::process::ExitCode;
 

@@ -470,7 +470,11 @@ fn asking_is_switched_off_by_the_owner_alone_and_where_the_configuration_allows_
     for arguments in [&set[..], &make[..]] {
         let ran = home.run(arguments);
         assert_ne!(ran.code, 0);
-        assert!(ran.stderr.contains("`allow_bypass = true` under [sessions]"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("; `sessions.allow_bypass` in portolan.toml decides this"),
+            "{}",
+            ran.stderr
+        );
     }
     home.run(["down"]).ok();
     home.ended();
@@ -585,5 +589,6 @@ fn an_agent_that_makes_room_for_another_is_asleep_and_goes_on_with_the_next_prom
     home.run(["send", &first, "slow"]).ok();
     let refused = home.run(["new", "demo", "say", "four"]);
     assert_ne!(refused.code, 0);
-    assert!(refused.stderr.contains("limits.agents_at_once"), "{refused:?}");
+    assert!(refused.stderr.contains("`portolan stop ID`"), "{refused:?}");
+    assert!(refused.stderr.contains("raise `limits.agents_at_once`"), "{refused:?}");
 }

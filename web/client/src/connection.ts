@@ -397,7 +397,7 @@ export class Connection {
         if (frame.id === undefined) break;
         const waiting = this.#waiting.get(frame.id);
         this.#waiting.delete(frame.id);
-        waiting?.reject(new Refused(frame.code, frame.message, frame.retry_after_ms, frame.outcome));
+        waiting?.reject(Refused.of(frame));
         break;
       }
       case "entry":

@@ -1,6 +1,6 @@
 /** Why something asked of the server did not happen, or is not known to have happened. */
 
-import type { Outcome, RefusalCode } from "./protocol.ts";
+import type { Outcome, Refusal, RefusalCode, WayOut } from "./protocol.ts";
 
 /** The server said no. Nothing was done. */
 export class Refused extends Error {
@@ -11,8 +11,15 @@ export class Refused extends Error {
     readonly retryAfterMs?: number,
     /** With `already_closed`: how the request ended, and by whom. */
     readonly outcome?: Outcome,
+    /** What can be done about it. One of a newer server has a `kind` that is not among those of the type. */
+    readonly wayOut?: WayOut,
   ) {
     super(message);
+  }
+
+  /** A refusal as it came. */
+  static of(refusal: Refusal): Refused {
+    return new Refused(refusal.code, refusal.message, refusal.retry_after_ms, refusal.outcome, refusal.way_out);
   }
 }
 

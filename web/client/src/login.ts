@@ -5,7 +5,7 @@
  */
 
 import { Refused } from "./errors.ts";
-import type { RefusalCode } from "./protocol.ts";
+import type { Refusal } from "./protocol.ts";
 
 /** Takes the ticket out of a page's address, so that it stays in no history. */
 export function takeTicket(location: Location, history: History): string | null {
@@ -25,10 +25,10 @@ export async function logIn(origin: string, ticket: string): Promise<{ key: stri
   const body = (await response.json().catch(() => ({}))) as {
     key?: string;
     browser?: string;
-    error?: { code: RefusalCode; message: string };
+    error?: Refusal;
   };
   if (response.ok && body.key) return { key: body.key, browser: body.browser ?? "" };
-  throw new Refused(body.error?.code ?? "internal", body.error?.message ?? "the ticket was not taken");
+  throw Refused.of(body.error ?? { code: "internal", message: "the ticket was not taken" });
 }
 
 /** How a ticket in the page's address was used. */

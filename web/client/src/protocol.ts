@@ -2435,9 +2435,13 @@ export type Refusal = {
  */
 code: RefusalCode,
 /**
- * For people: what is wrong and the way out.
+ * For people: what is wrong.
  */
 message: string,
+/**
+ * What can be done about it.
+ */
+way_out?: WayOut,
 /**
  * When to try again.
  */
@@ -2872,9 +2876,13 @@ id?: CommandId,
  */
 code: RefusalCode,
 /**
- * For people: what is wrong and the way out.
+ * For people: what is wrong.
  */
 message: string,
+/**
+ * What can be done about it.
+ */
+way_out?: WayOut,
 /**
  * When to try again.
  */
@@ -3515,6 +3523,49 @@ session: SessionId,
  * What.
  */
 request: Request, };
+
+/**
+ * What the sender of a refused command can do. When to try again stands beside it, in `retry_after_ms` of the refusal.
+ *
+ * A later version may know more kinds; leave out what you do not know.
+ */
+export type WayOut = { "kind": "list_sessions" } | { "kind": "new_session" } | { "kind": "use_session",
+/**
+ * Which.
+ */
+session: SessionId, } | { "kind": "resume_session",
+/**
+ * Which.
+ */
+session: SessionId, } | { "kind": "stop_session",
+/**
+ * Which.
+ */
+session: SessionId, } | { "kind": "send_again",
+/**
+ * In which session.
+ */
+session: SessionId,
+/**
+ * The command's entry.
+ */
+command: Seq, } | { "kind": "end_another_agent",
+/**
+ * The setting, by its key.
+ */
+setting: string, } | { "kind": "list_past" } | { "kind": "name_folder",
+/**
+ * Of which agent.
+ */
+agent: string, } | { "kind": "copy_past" } | { "kind": "change_setting",
+/**
+ * The setting, by its key.
+ */
+key: string, } | { "kind": "ask_for_role",
+/**
+ * Which.
+ */
+role: Role, } | { "kind": "list_tokens" } | { "kind": "revoke_token" } | { "kind": "rotate_owner_token" };
 
 /**
  * What a subagent or task used.

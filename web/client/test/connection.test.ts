@@ -159,6 +159,16 @@ test("a refusal carries its code and how the request ended", async () => {
   expect(refused).toMatchObject({ code: "already_closed", message: "too late", outcome });
 });
 
+test("a refusal carries its way out, also one of a newer server", async () => {
+  wire().welcome();
+  for (const way_out of [{ kind: "resume_session", session: SESSION }, { kind: "dance" }]) {
+    const resumed = connection.command(SESSION, { name: "context" });
+    wire().say({ type: "error", id: wire().idOf("command"), code: "not_running", message: "it is not running", way_out });
+    const refused = await resumed.catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: "not_running", message: "it is not running", wayOut: way_out });
+  }
+});
+
 test("a server that says no more is given up and tried again", async () => {
   wire().welcome();
   await vi.advanceTimersByTimeAsync(20_000);

@@ -1,6 +1,6 @@
 /** Numbers, times and states in words, the same everywhere on the page. */
 
-import type { Capabilities, SpecOption, Status, Summary } from "@portolan/client";
+import type { Capabilities, SpecOption, Status, Summary, WayOut } from "@portolan/client";
 
 /** Where a session stands, in the words of the command line. */
 export function stateOf({ status, asleep }: Pick<Summary, "status" | "asleep">): string {
@@ -114,4 +114,50 @@ export function modeWarning(capabilities: Capabilities, mode: string): string {
   const asks = capabilities.mode_asks?.[mode] ?? "unknown";
   if (asks === "nothing") return "In this mode the agent asks nobody before it acts. It takes an owner, and allow_bypass = true under [sessions] in the configuration.";
   return asks === "unknown" ? "Nobody has marked how much the agent asks in this mode. It takes an owner." : "";
+}
+
+/** What can be done about a refusal, by what stands on this page; nothing for a way out of a newer server. */
+export function wayOutOf(way: WayOut): string | undefined {
+  switch (way.kind) {
+    case "list_sessions":
+      return "the list of sessions shows those there are";
+    case "new_session":
+      return "start a new session";
+    case "use_session":
+      return "open that session, or fork it";
+    case "resume_session":
+      return "press Resume to start it again";
+    case "stop_session":
+      return "open that session and stop its agent first";
+    case "send_again":
+      return "press Send again if the agent does not have it";
+    case "end_another_agent":
+      return `stop the agent of another session, or raise \`${way.setting}\` in the configuration`;
+    case "list_past":
+      return "the list of past conversations shows those there are";
+    case "name_folder":
+      return "start a session of this agent in the folder first";
+    case "copy_past":
+      return "or go on in a copy";
+    case "change_setting":
+      return `\`${way.key}\` in the configuration decides this`;
+    case "ask_for_role":
+      return `ask an owner for a token with the role ${way.role}`;
+    case "list_tokens":
+      return "the list of tokens shows those there are";
+    case "revoke_token":
+      return "revoke one that nobody needs any more";
+    case "rotate_owner_token":
+      return "give it another secret from the command line instead";
+    default:
+      // Every kind of this version has its words: the compiler sees that none is left.
+      way satisfies never;
+      return undefined;
+  }
+}
+
+/** A refusal in one line. */
+export function refusalOf(message: string, way: WayOut | undefined): string {
+  const out = way && wayOutOf(way);
+  return out === undefined ? message : `${message}; ${out}`;
 }

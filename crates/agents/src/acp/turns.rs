@@ -331,7 +331,7 @@ impl Translate {
         self.calls.forget_prompt();
         let within = self.setup.patience.as_secs_f32();
         let text = format!(
-            "{} did not say within {within} s that it has stopped; it may still be at work. `portolan stop` ends it",
+            "{} did not say within {within} s that it has stopped; it may still be at work; stop the agent to end it",
             self.setup.title
         );
         notice(Level::Warning, text, out);

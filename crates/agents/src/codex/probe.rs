@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const OLDEST: [u64; 3] = [0, 144, 6];
 
 /// What to do when it is not logged in.
-pub(super) const LOG_IN: &str = "run `portolan account codex login` or `codex login`; a model provider of your own in `~/.codex/config.toml` needs none";
+pub(super) const LOG_IN: &str = "log in through Portolan, or run `codex login`; a model provider of your own in `~/.codex/config.toml` needs none";
 
 /// What a look found.
 #[derive(Clone, Debug)]

@@ -154,6 +154,14 @@ pub enum PastError {
     /// The agent tells of no conversations, or not in this way; only asking it shows that.
     #[error("{0}")]
     NotOffered(String),
+    /// The agent tells of one folder at a time, and none is named or known.
+    #[error("{title} lists the conversations of one folder at a time, and no folder is named")]
+    NeedsFolder {
+        /// The agent.
+        agent: String,
+        /// Its name for people.
+        title: String,
+    },
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Registry, broken, gone, past::Importing};
 use crate::{
     Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId,
-    SessionSpec,
+    SessionSpec, WayOut,
     command::{Command, CommandKey, Stage},
     log::Book,
     ports::{Agent, CommandRow, Op, Page, Write},
@@ -57,10 +57,9 @@ impl Registry {
         if let Some(name) = &conversation
             && let Some(other) = self.holder(name).await?
         {
-            let message = format!(
-                "the session `{other}` already goes on with this conversation; use that session, or fork it"
-            );
-            return Err(Refusal::new(RefusalCode::Invalid, message));
+            let message = format!("the session `{other}` already goes on with this conversation");
+            let way_out = WayOut::UseSession { session: other };
+            return Err(Refusal::new(RefusalCode::Invalid, message).with_way_out(way_out));
         }
         self.promise(&key, session, &asked).await?;
         self.make(who, session, spec, fork).await

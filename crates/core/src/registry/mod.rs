@@ -35,7 +35,7 @@ pub use self::{
 pub(crate) use self::{asked::Asked, daemon::Daemon, shelf::ShelfRef};
 use crate::{
     Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode,
-    Role, Seq, SessionId, Stored,
+    Role, Seq, SessionId, Stored, WayOut,
     command::{Command, CommandKey, Receipt, Stage},
     log::{
         cursor::Cursor,
@@ -259,14 +259,14 @@ impl Registry {
             [one] => Ok(*one),
             [] => Err(Refusal::new(
                 RefusalCode::NotFound,
-                format!("no session's id begins or ends with `{part}`; `portolan ls` shows what there is"),
-            )),
+                format!("no session's id begins or ends with `{part}`"),
+            )
+            .with_way_out(WayOut::ListSessions)),
             _ => Err(Refusal::new(
                 RefusalCode::Invalid,
-                format!(
-                    "the ids of several sessions begin or end with `{part}`; `portolan ls` shows how much of an id is enough"
-                ),
-            )),
+                format!("the ids of several sessions begin or end with `{part}`; give more characters"),
+            )
+            .with_way_out(WayOut::ListSessions)),
         }
     }
 

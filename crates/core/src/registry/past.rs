@@ -27,7 +27,7 @@ use super::{
     gone,
 };
 use crate::{
-    Capabilities, CommandId, LogId, Principal, Refusal, RefusalCode, Role, SessionId, SessionSpec,
+    Capabilities, CommandId, LogId, Principal, Refusal, RefusalCode, Role, SessionId, SessionSpec, WayOut,
     command::CommandKey,
     ports::{Agent, Op, Past, PastError, PastPlace, PastQuery, PastSession, SessionQuery, StoreError, Write},
     session::state::Summary,
@@ -324,10 +324,9 @@ impl Registry {
         match found.len() {
             0 => Err(Refusal::new(
                 RefusalCode::NotFound,
-                format!(
-                    "no past conversation's id begins or ends with `{wanted}`; `portolan past` shows what there is"
-                ),
-            )),
+                format!("no past conversation's id begins or ends with `{wanted}`"),
+            )
+            .with_way_out(WayOut::ListPast)),
             1 => Ok(found.swap_remove(0)),
             _ => Err(Refusal::new(
                 RefusalCode::Invalid,
@@ -380,12 +379,12 @@ fn filled(asked: SessionSpec, found: &Found) -> Result<SessionSpec, Refusal> {
 
 /// Another program goes on with the conversation: neither would see what the other says.
 fn held(process: u32, capabilities: &Capabilities) -> Refusal {
-    let copy = if capabilities.session_fork { ", or go on in a copy (`--fork`)" } else { "" };
     let message = format!(
         "the process {process} has this conversation open, and the two would go on without each other; end that one \
-         first{copy}"
+         first"
     );
-    Refusal::new(RefusalCode::Invalid, message)
+    let refusal = Refusal::new(RefusalCode::Invalid, message);
+    if capabilities.session_fork { refusal.with_way_out(WayOut::CopyPast) } else { refusal }
 }
 
 /// Two agents can keep the same conversation: a program and what speaks for it. It is told once, by the one under which it
@@ -422,9 +421,13 @@ fn unreadable(error: PastError) -> Refusal {
     let code = match &error {
         PastError::NotFound(_) => RefusalCode::NotFound,
         PastError::Unreadable(_) => RefusalCode::AgentRefused,
-        PastError::NotOffered(_) => RefusalCode::Unsupported,
+        PastError::NotOffered(_) | PastError::NeedsFolder { .. } => RefusalCode::Unsupported,
     };
-    Refusal::new(code, error.to_string())
+    let refusal = Refusal::new(code, error.to_string());
+    match error {
+        PastError::NeedsFolder { agent, .. } => refusal.with_way_out(WayOut::NameFolder { agent }),
+        PastError::NotFound(_) | PastError::Unreadable(_) | PastError::NotOffered(_) => refusal,
+    }
 }
 
 /// A conversation that is just being taken up: whoever wants the same is asked to come back.

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{Refusal, SessionId};
+use crate::{Refusal, SessionId, WayOut};
 
 /// The agents that run. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -87,11 +87,10 @@ impl Crew {
 
     fn full(&self) -> Refusal {
         let limit = self.limit().unwrap_or_default();
-        let message = format!(
-            "{limit} agents run, which is the most at once, and none of them may be ended by itself; end one \
-             (`portolan ls` shows them, `portolan stop ID`), or raise `limits.agents_at_once`"
-        );
-        Refusal::busy(message, 2000)
+        let message =
+            format!("{limit} agents run, which is the most at once, and none of them may be ended by itself");
+        let setting = "limits.agents_at_once".into();
+        Refusal::busy(message, 2000).with_way_out(WayOut::EndAnotherAgent { setting })
     }
 
     /// A berth, where one is free at once.

@@ -9,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http::StatusCode;
-use portolan_core::{Action, CommandId, Principal, Refusal, RefusalCode, Role, SessionId};
+use portolan_core::{Action, CommandId, Principal, Refusal, RefusalCode, Role, SessionId, WayOut};
 use serde_json::{Value, json};
 
 use super::{
@@ -21,6 +21,7 @@ use super::{
     threads::Wanted,
     wire::{RunInput, StopBody},
 };
+use crate::way_out;
 use portolan_host::door::{Denied, Guest, Rules, Stay, collect};
 
 /// What a client is told that is refused: `error` is the kind, `message` is what CopilotKit shows in its log.
@@ -53,7 +54,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let code = serde_json::to_value(refusal.code).ok();
         let error = code.and_then(|code| code.as_str().map(str::to_owned)).unwrap_or_default();
-        let message = refusal.message.clone();
+        let message = way_out::told(&refusal);
         Self { status: Denied::from(refusal).status, error, message }
     }
 }
@@ -191,7 +192,8 @@ fn begin(
     }
     if kind == Kind::Run && who.role < Role::Operator {
         let message = format!("this needs the role operator; the token `{}` has {}", who.name, who.role);
-        return Err(Refusal::new(RefusalCode::Forbidden, message).into());
+        let way_out = WayOut::AskForRole { role: Role::Operator };
+        return Err(Refusal::new(RefusalCode::Forbidden, message).with_way_out(way_out).into());
     }
     let seat = agui.runs.sit_down(&who.token)?;
     Ok(stream::open(agui, (who, stay), kind, agent, input, seat))

@@ -220,7 +220,7 @@ impl Devices {
         match state {
             DeviceState::Approved | DeviceState::Allowed => Some(principal(peer)),
             DeviceState::Held if first => {
-                tracing::info!(device = %peer, "a device waits at the handheld's door; `portolan devices approve {peer}` lets it in");
+                tracing::info!(device = %peer, "a device waits at the handheld's door until an owner approves it");
                 None
             }
             DeviceState::Held | DeviceState::Revoked => None,

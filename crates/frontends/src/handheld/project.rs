@@ -20,6 +20,7 @@ use super::{
     answers::{self, Given},
     wire::{AutoEdit, Face, SlotState},
 };
+use crate::way_out;
 
 /// A start that takes up an old conversation and fails within this time did so because of that conversation.
 pub const EARLY_DEATH_MS: i64 = 5000;
@@ -287,7 +288,7 @@ impl View {
             self.interrupting = false;
         }
         if let Stage::Refused { refusal } = stage {
-            self.note = Some(refusal.message.clone());
+            self.note = Some(way_out::told(refusal));
         }
     }
 

@@ -24,6 +24,7 @@ use super::{
         ClientMessage, ErrorCode, ErrorPayload, ListedSession, PermissionResponse, SessionCreate, UserInput,
     },
 };
+use crate::way_out;
 
 /// Sessions in a list.
 const LISTED: u32 = 200;
@@ -209,7 +210,7 @@ impl Task {
         let state = state.map_err(|refusal| {
             let is_gone = matches!(refusal.code, RefusalCode::NotFound | RefusalCode::Ended);
             let code = if is_gone { ErrorCode::SessionNotFound } else { ErrorCode::HandlerError };
-            Why { code, message: refusal.message }
+            why(code, &refusal)
         })?;
         if state.summary.archived {
             return Err(not_found(format!("session `{session}` was killed")));
@@ -320,7 +321,7 @@ fn detail(stream: Option<bool>) -> Detail {
 }
 
 fn why(code: ErrorCode, refusal: &Refusal) -> Why {
-    Why { code, message: refusal.message.clone() }
+    Why { code, message: way_out::told(refusal) }
 }
 
 fn listed(summary: &Summary) -> ListedSession {

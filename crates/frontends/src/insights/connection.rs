@@ -29,7 +29,10 @@ use super::{
     questions::Partial,
     wire::{ClientMessage, ErrorCode, ServerMessage, SessionCreated, SessionListed},
 };
-use crate::native::connection::readers::{Pulled, Readers};
+use crate::{
+    native::connection::readers::{Pulled, Readers},
+    way_out,
+};
 use portolan_host::door::{Cause, Connection, Ending, FRAME_BYTES, LastWords, Protocol, Stay, Stranger};
 use portolan_wire::websocket::Outbound;
 
@@ -89,7 +92,8 @@ impl Protocol for Client {
 
     fn receive(&mut self, message: &Bytes, out: &mut Outbound) -> Option<Stay> {
         // Every message takes its share, whether or not it can be read.
-        let spent = self.insights.access.check_rate(&self.who.token).map_err(|denied| denied.refusal.message);
+        let spent =
+            self.insights.access.check_rate(&self.who.token).map_err(|denied| way_out::told(&denied.refusal));
         match (parse(message), spent) {
             (Ok(parsed), Ok(())) => {
                 if let ClientMessage::Auth(auth) = &parsed.message {
@@ -184,7 +188,7 @@ impl Client {
                     changed = Some(stay);
                 }
                 Err(denied) => {
-                    let why = format!("this token does not let you in: {}", denied.refusal.message);
+                    let why = format!("this token does not let you in: {}", way_out::told(&denied.refusal));
                     tell(out, &ServerMessage::error(ErrorCode::HandlerError, None, None, why));
                     return None;
                 }

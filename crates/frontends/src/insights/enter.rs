@@ -9,6 +9,7 @@ use super::{
     parse::parse,
     wire::{AuthOk, ClientMessage, ErrorCode, ServerMessage},
 };
+use crate::way_out;
 use portolan_host::door::{Arrival, Cause, Stay, Stranger};
 use portolan_wire::websocket::Outbound;
 
@@ -105,7 +106,7 @@ pub(super) fn greet(
                 return Ok(Some(Entered::by_token(who, stay)));
             }
             Err(denied) => {
-                let why = format!("this token does not let you in: {}", denied.refusal.message);
+                let why = format!("this token does not let you in: {}", way_out::told(&denied.refusal));
                 tell(out, &ServerMessage::error(ErrorCode::HandlerError, None, None, why));
                 return Err(Cause::NotEntered);
             }

@@ -38,10 +38,7 @@ pub enum DoorError {
     )]
     PlainBeyondLoopback(SocketAddr),
     /// Someone else has the address.
-    #[error(
-        "`{0}` is taken, perhaps by another Portolan (`portolan status`); `portolan up --listen 127.0.0.1:0` picks a free port, \
-         `listen.address` in portolan.toml names another for good"
-    )]
+    #[error("`{0}` is taken, perhaps by another Portolan")]
     Taken(ListenAddress),
     /// The system does not let us listen there.
     #[error("cannot listen on `{address}`: {source}")]

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use portolan_core::{
-    LogId, Millis, Principal, Refusal, RefusalCode, Role, SessionId, TokenId,
+    LogId, Millis, Principal, Refusal, RefusalCode, Role, SessionId, TokenId, WayOut,
     ports::{Boxed, Clock, Op, Store, StoreError, Write},
 };
 use serde::{Deserialize, Serialize};
@@ -223,8 +223,9 @@ impl Tokens {
         if self.read().len() >= MAX_TOKENS {
             return Err(Refusal::new(
                 RefusalCode::Busy,
-                format!("there are {MAX_TOKENS} tokens; revoke some with `portolan token revoke`"),
-            ));
+                format!("there are {MAX_TOKENS} tokens, which is the most"),
+            )
+            .with_way_out(WayOut::RevokeToken));
         }
         let secret = Secret::random(SecretKind::Token)?;
         let info = TokenInfo {
@@ -255,15 +256,14 @@ impl Tokens {
         if *token == *OWNER {
             return Err(Refusal::new(
                 RefusalCode::Invalid,
-                "the owner's own token cannot be revoked, only replaced: `portolan token rotate`",
-            ));
+                "the owner's own token cannot be revoked, only replaced",
+            )
+            .with_way_out(WayOut::RotateOwnerToken));
         }
         // Out of memory first: whatever the disk does, it opens nothing from here on.
         let Some(held) = self.write().remove(token) else {
-            return Err(Refusal::new(
-                RefusalCode::NotFound,
-                format!("no token `{token}`; `portolan token list` shows what there is"),
-            ));
+            return Err(Refusal::new(RefusalCode::NotFound, format!("no token `{token}`"))
+                .with_way_out(WayOut::ListTokens));
         };
         held.gone.cancel();
         let remove = |collection| Op::Remove { collection, key: token.as_str().to_owned() };

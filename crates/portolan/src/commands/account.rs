@@ -2,10 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use portolan_client::Client;
+use portolan_client::{Client, Probe};
 use portolan_core::{
     Millis,
-    ports::{LogIn, Login, Secret},
+    ports::{LogIn, Login, LoginWay, Secret},
     registry::AccountDescription,
 };
 
@@ -15,6 +15,7 @@ use crate::{
     failure::{Failure, Outcome},
     output::{self, Format},
     terminal::clean,
+    way_out,
 };
 
 /// How often to ask whether a login on a page has ended. The daemon itself gives it up in time.
@@ -34,11 +35,21 @@ pub(super) async fn account(context: &Context, agent: String, verb: Option<Accou
             ended(context, &mut client, begun).await?
         }
     };
+    let logins = match (context.format(), &told.state.login) {
+        (Format::Plain, Some(Login::LoggedOut { .. })) => logins(&mut client, &told.agent).await?,
+        _ => Vec::new(),
+    };
     client.close().await;
     match context.format() {
         Format::Json => output::json(&told),
-        Format::Plain => output::raw(shown(&told, Millis::now()).as_bytes()),
+        Format::Plain => output::raw(shown(&told, &logins, Millis::now()).as_bytes()),
     }
+}
+
+/// The ways in which the agent can be logged in through Portolan.
+async fn logins(client: &mut Client, agent: &str) -> Outcome<Vec<LoginWay>> {
+    let known = client.agents(Probe::Known).await?.into_iter().find(|known| known.kind == agent);
+    Ok(known.map(|known| known.capabilities.logins).unwrap_or_default())
 }
 
 fn asked(device_code: bool, key_file: Option<&PathBuf>) -> Outcome<LogIn> {
@@ -80,13 +91,15 @@ async fn ended(
     }
 }
 
-fn shown(told: &AccountDescription, now: Millis) -> String {
+fn shown(told: &AccountDescription, logins: &[LoginWay], now: Millis) -> String {
     let mut rows = Vec::new();
     let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), clean::line(&value)]);
     match (&told.under_way, &told.state.login) {
         (Some(page), _) => row("login", format!("under way: {}", page.url)),
         (None, Some(Login::LoggedIn { how })) => row("login", how.clone()),
-        (None, Some(Login::LoggedOut { way_out })) => row("login", format!("none; {way_out}")),
+        (None, Some(Login::LoggedOut { way_out })) => {
+            row("login", format!("none; {}", way_out::of_login(&told.agent, way_out, logins)));
+        }
         (None, None) => row("login", "none needed, or it does not tell".into()),
     }
     let account = told.state.account.clone().unwrap_or_default();
@@ -128,7 +141,7 @@ mod tests {
         };
         let expected = "login  chatgpt, ada@example.org\n\
                         limit  12 % of 5 h used, begins anew in 1 h 1 min\n";
-        assert_eq!(shown(&told, Millis(0)), expected);
+        assert_eq!(shown(&told, &[], Millis(0)), expected);
     }
 
     #[test]

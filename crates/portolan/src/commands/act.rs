@@ -13,6 +13,7 @@ use crate::{
     failure::{Exit, Failure, Outcome},
     output::{self, Format},
     terminal::clean,
+    way_out,
 };
 
 /// The session and the action that a verb stands for.
@@ -123,7 +124,7 @@ fn refused(action: &Action, refusal: Refusal) -> Failure {
             | Action::SetEnvironment { .. }
     );
     if is_setting && refusal.code == RefusalCode::AgentRefused {
-        return Failure::usage(refusal.message);
+        return Failure::usage(way_out::told(&refusal));
     }
     refusal.into()
 }

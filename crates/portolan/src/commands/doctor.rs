@@ -11,7 +11,7 @@ use std::{
 
 use portolan_agents::{child::Ladder, dial_in::DialIn, sweep};
 use portolan_contract::{Finding, Place, Profile, Scenario, Subject, Verdict, run, scenarios::FIRST_MODE};
-use portolan_core::ports::{Agent, Login, Probe};
+use portolan_core::ports::{Agent, Login, LoginWay, Probe};
 use serde::Serialize;
 use tokio::net::TcpListener;
 
@@ -24,6 +24,7 @@ use crate::{
     home::{Home, identity::Identity},
     output::{self, Format},
     terminal::clean,
+    way_out,
 };
 
 /// Scenarios at once: they mostly wait, and a small machine has two cores.
@@ -58,6 +59,9 @@ struct Report {
     agent: String,
     title: String,
     health: Health,
+    /// The ways in which it can be logged in through Portolan.
+    #[serde(skip)]
+    logins: Vec<LoginWay>,
     probe: Probe,
     /// Whether a session that names no mode begins in one in which the agent asks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,7 +171,8 @@ impl Report {
             None if matches!(probe.login, Some(Login::LoggedOut { .. })) => Health::LoggedOut,
             None => Health::Ready,
         };
-        Self { agent: agent.kind().into(), title: agent.title(), health, probe, first_mode, trial }
+        let logins = agent.capabilities().logins;
+        Self { agent: agent.kind().into(), title: agent.title(), health, logins, probe, first_mode, trial }
     }
 }
 
@@ -296,7 +301,9 @@ fn told(report: &Report) -> String {
     }
     match &probe.login {
         Some(Login::LoggedIn { how }) => lines.push(format!("  login    yes ({})", clean::line(how))),
-        Some(Login::LoggedOut { way_out }) => lines.push(format!("  login    no: {way_out}")),
+        Some(Login::LoggedOut { way_out }) => {
+            lines.push(format!("  login    no: {}", way_out::of_login(agent, way_out, &report.logins)));
+        }
         None => {}
     }
     match (report.first_mode.as_ref().map(|tried| &tried.verdict), Profile::of(agent)) {
@@ -374,7 +381,8 @@ mod tests {
 
     fn report(health: Health) -> Report {
         let (agent, title) = ("claude".to_owned(), "Claude Code".to_owned());
-        Report { agent, title, health, probe: Probe::default(), first_mode: None, trial: None }
+        let (logins, probe) = (Vec::new(), Probe::default());
+        Report { agent, title, health, logins, probe, first_mode: None, trial: None }
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::{
         rfc3339,
     },
     target::VERSION,
+    way_out,
 };
 
 /// How often daemon.json says that the daemon lives.
@@ -65,7 +66,7 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     let dial_in = DialIn::new();
     let frontends = assembly::frontends(&settings, &dial_in);
     let bound = Bound::bind(&door_settings, &frontends).await;
-    let bound = bound.map_err(|error| Failure::new(error.to_string()))?;
+    let bound = bound.map_err(|error| Failure::new(way_out::of_bind(&error)))?;
     let addresses = bound.addresses();
     let url = addresses.iter().find_map(Listening::url).unwrap_or_default();
     let listen = addresses.iter().find(|one| one.url().is_some()).map(|one| one.address.to_string());

@@ -146,7 +146,7 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
             clean::line(reason)
         )),
         Event::Receipt { command, stage: Stage::Refused { refusal } } => {
-            warn(format!("entry {command} was not done: {}", clean::line(&refusal.message)))
+            warn(format!("entry {command} was not done: {}", clean::line(&crate::way_out::told(refusal))))
         }
         Event::Receipt { .. } | Event::CommandAccepted { .. } => None,
         Event::SettingChanged { setting } => dim(match setting {

@@ -7,7 +7,7 @@
 
 import { Lost, Refused, type Action, type EntryFrame, type JsonValue, type Presence, type Seq, type SessionId, type SnapshotFrame, type State } from "@portolan/client";
 import { fold } from "./folding.ts";
-import { link } from "./link.svelte.ts";
+import { link, said } from "./link.svelte.ts";
 import { Rows } from "./rows.svelte.ts";
 import { type Row } from "./row.svelte.ts";
 
@@ -75,7 +75,7 @@ export class Conversation {
     const early = this.#settled.get(seq);
     const end = early ?? (await new Promise<Settled>((told) => this.#awaited.set(seq, told)));
     this.#awaited.delete(seq);
-    if (end.stage === "refused") throw new Refused(end.refusal.code, end.refusal.message);
+    if (end.stage === "refused") throw Refused.of(end.refusal);
     if (end.stage === "uncertain") throw new Lost(true);
     return end.result;
   }
@@ -203,7 +203,7 @@ export class Conversation {
         if (reason === "deleted") this.gone = "This session was deleted.";
       },
       refused: (error: Refused) => {
-        this.gone = error.message;
+        this.gone = said(error);
       },
     });
   }

@@ -5,6 +5,7 @@
  */
 
 import { Connection, Lost, Refused, enter, logOut, takeTicket, type LinkState, type Role } from "@portolan/client";
+import { refusalOf } from "../words.ts";
 
 const KEY = "portolan.key";
 /** The public name under which this browser is listed. */
@@ -173,7 +174,7 @@ export const link = new Link();
 
 /** An error in words for people. */
 export function said(error: unknown): string {
-  if (error instanceof Refused) return error.message;
+  if (error instanceof Refused) return refusalOf(error.message, error.wayOut);
   if (error instanceof Lost) {
     return error.sent
       ? "The connection was lost before an answer came."

@@ -1,6 +1,7 @@
 /** Lines about the session itself: what an event says in one sentence, where nothing else shows it. */
 
 import type { ErrorInfo, Event, ResetReason } from "@portolan/client";
+import { wayOutOf } from "../words.ts";
 
 export interface Note {
   text: string;
@@ -90,7 +91,10 @@ export function noteOf(event: Remark): Note | null {
     case "tool_summary":
       return note(event.summary);
     case "receipt":
-      if (event.stage === "refused" && event.refusal.code !== "already_closed" && event.refusal.code !== "ended") return note(event.refusal.message, "bad");
+      if (event.stage === "refused" && event.refusal.code !== "already_closed" && event.refusal.code !== "ended") {
+        const wayOut = event.refusal.way_out && wayOutOf(event.refusal.way_out);
+        return note(event.refusal.message, "bad", wayOut === undefined ? {} : { wayOut });
+      }
       if (event.stage === "uncertain") return note(`It is not certain that this arrived: ${event.reason}`, "warn");
       return null;
     case "hook":

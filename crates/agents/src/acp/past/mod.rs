@@ -134,11 +134,7 @@ impl Kept {
         }
         let folders: Vec<_> = self.memory().folders.iter().cloned().map(Some).collect();
         if folders.is_empty() {
-            let why = format!(
-                "{} tells of one folder at a time: name it (`portolan past {} --cwd FOLDER`)",
-                self.title, self.kind
-            );
-            return Err(PastError::NotOffered(why));
+            return Err(PastError::NeedsFolder { agent: self.kind.clone(), title: self.title.clone() });
         }
         Ok(folders)
     }

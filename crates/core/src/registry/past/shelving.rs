@@ -2,7 +2,8 @@
 
 use super::{PATIENCE, PastDescription, TakeUp, too_slow, unreadable};
 use crate::{
-    Capabilities, Principal, Refusal, RefusalCode, Role, SessionSpec, ports::PastPlace, registry::Registry,
+    Capabilities, Principal, Refusal, RefusalCode, Role, SessionSpec, WayOut, ports::PastPlace,
+    registry::Registry,
 };
 
 /// A conversation to put away, or to take out again.
@@ -37,8 +38,10 @@ impl Registry {
         if let Some(session) = session
             && self.wake(session).await?.log.state().summary.is_live()
         {
-            let message = format!("the session {session} goes on with it; `portolan stop {session}` first");
-            return Err(Refusal::new(RefusalCode::Invalid, message));
+            let message = format!("the session `{session}` goes on with it");
+            return Err(
+                Refusal::new(RefusalCode::Invalid, message).with_way_out(WayOut::StopSession { session })
+            );
         }
         let moved = tokio::time::timeout(PATIENCE, found.past.put(past, place)).await;
         moved.map_err(|_| too_slow(PATIENCE))?.map_err(unreadable)?;

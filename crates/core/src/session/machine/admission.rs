@@ -2,7 +2,7 @@
 
 use super::{Machine, QUEUED_PROMPTS, memory::Running};
 use crate::{
-    Action, Capabilities, Generation, Refusal, RefusalCode, RequestId,
+    Action, Capabilities, Generation, Refusal, RefusalCode, RequestId, WayOut,
     command::{ActionName, Stage},
     event::Content,
     request::Answer,
@@ -21,7 +21,8 @@ impl Machine {
             if matches!(self.memory.running, Running::Ready) {
                 Ok(())
             } else {
-                refuse(RefusalCode::NotRunning, "the agent is not running; `portolan resume` starts it again")
+                Err(Refusal::new(RefusalCode::NotRunning, "the agent is not running")
+                    .with_way_out(WayOut::ResumeSession { session: state.summary.session }))
             }
         };
         match action {
@@ -133,10 +134,10 @@ impl Machine {
                 match open {
                     Some(open) if open.is_queued_prompt() => {}
                     Some(open) if matches!(open.stage, Stage::Uncertain { .. }) => {
-                        return refuse(
-                            RefusalCode::Stale,
-                            "it is uncertain whether the agent has it; `portolan resend` sends it again",
-                        );
+                        let (session, command) = (state.summary.session, *prompt);
+                        let message = "it is uncertain whether the agent has it";
+                        return Err(Refusal::new(RefusalCode::Stale, message)
+                            .with_way_out(WayOut::SendAgain { session, command }));
                     }
                     Some(_) => {
                         return refuse(RefusalCode::AlreadyClosed, "it is on its way to the agent already");
@@ -184,9 +185,8 @@ impl Machine {
         if self.is_running() || first || state.capabilities.session_resume || !knows {
             return Ok(());
         }
-        let message =
-            format!("the agent `{}` has ended and cannot resume; start a new session", state.summary.agent);
-        Err(Refusal::new(RefusalCode::NotRunning, message))
+        let message = format!("the agent `{}` has ended and cannot resume", state.summary.agent);
+        Err(Refusal::new(RefusalCode::NotRunning, message).with_way_out(WayOut::NewSession))
     }
 }
 

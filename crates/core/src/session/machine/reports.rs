@@ -198,7 +198,7 @@ impl Machine {
         }
         if self.memory.restarts == RESTARTS {
             let text = format!(
-                "the agent failed {RESTARTS} times in a row and stays down; `portolan resume` tries again"
+                "the agent failed {RESTARTS} times in a row and stays down; resume the session to try again"
             );
             book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
             return;

@@ -54,7 +54,7 @@ impl Task {
         };
         let Some(agent) = &self.agent else {
             let kind = &self.birth.spec.agent;
-            let message = format!("there is no agent `{kind}`; `portolan agents` shows what there is");
+            let message = format!("there is no agent `{kind}` here any more");
             let exit = Exit { reason: ExitReason::NotStarted, ..lost_exit(&message) };
             self.machine.report(&mut book, now, Report::Exited(exit));
             return;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    WayOut,
     event::ToolOutcome,
     request::{AskOption, Verdict},
 };
@@ -256,6 +257,9 @@ fn a_prompt_is_put_into_a_turn_only_where_it_waits_and_one_runs_and_the_agent_ca
     let mut world = World::new();
     let steer = |world: &mut World, prompt| world.send(1, Action::Steer { prompt }).unwrap_err().code;
     let queued = world.send(1, prompt("first")).unwrap().seq;
+    let refusal = world.send(1, Action::Steer { prompt: queued }).unwrap_err();
+    let session = world.book.state().summary.session;
+    assert_eq!(refusal.way_out, Some(WayOut::ResumeSession { session }));
     assert_eq!(steer(&mut world, queued), RefusalCode::NotRunning, "its agent is not ready");
     assert_eq!(steer(&mut world, Seq(9999)), RefusalCode::NotFound);
     world.report(Report::Ready);
@@ -283,6 +287,8 @@ fn a_crash_after_steering_leaves_the_prompt_uncertain() {
     assert!(matches!(world.book.state().commands[0].stage, Stage::Uncertain { .. }));
     let refusal = world.send(2, Action::Steer { prompt: queued.seq }).unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Stale);
+    let session = world.book.state().summary.session;
+    assert_eq!(refusal.way_out, Some(WayOut::SendAgain { session, command: queued.seq }));
     assert_eq!(world.prompts_told().into_values().collect::<Vec<_>>(), [1]);
 }
 

@@ -3,9 +3,12 @@
 use portolan_core::{Refusal, RefusalCode, log::delivery::Closed};
 
 use super::Task;
-use crate::agui::{
-    project::{Asks, Ended},
-    wire::{AguiEvent, RunOutcome},
+use crate::{
+    agui::{
+        project::{Asks, Ended},
+        wire::{AguiEvent, RunOutcome},
+    },
+    way_out,
 };
 
 /// How a stream ends.
@@ -30,7 +33,7 @@ impl End {
     }
 
     pub(super) fn refused(refusal: &Refusal) -> Self {
-        Self::failed(&code_of(refusal.code), refusal.message.clone())
+        Self::failed(&code_of(refusal.code), way_out::told(refusal))
     }
 
     pub(super) fn closed(reason: Closed) -> Self {

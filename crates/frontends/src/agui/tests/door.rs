@@ -208,7 +208,7 @@ async fn whoever_refuses_the_answer_is_what_the_docs_say_and_tells_the_narrowest
     let cases: [(&[&str], u16, &str, &str); 4] = [
         (&[], 401, "unauthenticated", "a valid token is needed"),
         (&["Authorization: Bearer nonsense"], 401, "unauthenticated", "a valid token is needed"),
-        (&[&val], 403, "forbidden", "this needs the role operator"),
+        (&[&val], 403, "forbidden", "has viewer; ask an owner for a token with the role operator"),
         (&[&ada, stranger], 403, "forbidden", "add it to `agui.origins`"),
     ];
     for (lines, status, error, words) in cases {

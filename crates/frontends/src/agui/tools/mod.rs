@@ -333,7 +333,13 @@ impl FrontendTools {
         if offer.tools.is_empty() {
             return Ok(None);
         }
-        let since = self.0.registry.snapshot(&own(), session).await.map_err(|refusal| refusal.message)?.seq;
+        let since = self
+            .0
+            .registry
+            .snapshot(&own(), session)
+            .await
+            .map_err(|refusal| crate::way_out::told(&refusal))?
+            .seq;
         let mut pages = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(page) = pages.get(&session) {
             return Ok(Some(Arc::clone(page)));

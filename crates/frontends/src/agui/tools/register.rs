@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{FrontendTools, PATH, Page, SERVER, own};
+use crate::way_out;
 use portolan_host::door::{Digest, Secret, SecretKind};
 
 /// Between two looks at how far a command has come.
@@ -40,7 +41,7 @@ impl FrontendTools {
 
     async fn tell_now(&self, session: SessionId, page: &Page, number: u64) -> Result<(), String> {
         let snapshot = self.0.registry.snapshot(&own(), session).await;
-        let state = snapshot.map_err(|refusal| refusal.message)?.state;
+        let state = snapshot.map_err(|refusal| way_out::told(&refusal))?.state;
         if !state.capabilities.mcp_changes {
             return Err(format!("the agent `{}` takes no MCP servers", state.summary.agent));
         }
@@ -107,9 +108,9 @@ impl FrontendTools {
         loop {
             // The same id again does nothing and tells how far it has come.
             let receipt = self.0.registry.submit(&own, session, id.clone(), action.clone()).await;
-            match receipt.map_err(|refusal| refusal.message)?.stage {
+            match receipt.map_err(|refusal| way_out::told(&refusal))?.stage {
                 Stage::Consumed { .. } => return Ok(()),
-                Stage::Refused { refusal } => return Err(refusal.message),
+                Stage::Refused { refusal } => return Err(way_out::told(&refusal)),
                 Stage::Uncertain { reason } => return Err(reason),
                 Stage::Accepted | Stage::Sending | Stage::Delivered if Instant::now() >= deadline => {
                     return Err("the agent takes long to connect to the page's tools".to_owned());

@@ -5,12 +5,15 @@ use portolan_core::{
 };
 
 use super::{Hub, deadline};
-use crate::handheld::{
-    answers::{self, Words},
-    board::{Bound, How, Kept},
-    desk::{Asked, Panel},
-    parse::{Address, Button},
-    wire::SLOTS,
+use crate::{
+    handheld::{
+        answers::{self, Words},
+        board::{Bound, How, Kept},
+        desk::{Asked, Panel},
+        parse::{Address, Button},
+        wire::SLOTS,
+    },
+    way_out,
 };
 
 /// How long the owner waits for a binding to be written down.
@@ -131,7 +134,7 @@ impl Hub {
             // Someone was faster; the next status shows it.
             return;
         }
-        self.tell(slot, session, refusal.message);
+        self.tell(slot, session, way_out::told(&refusal));
     }
 
     /// Says something to those who look at a slot, until something happens in it.

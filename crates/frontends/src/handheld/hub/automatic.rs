@@ -14,7 +14,10 @@ use portolan_core::{
 };
 
 use super::{Hub, deadline, principal};
-use crate::handheld::{board::Automatic, devices::Peer, wire::AutoEdit};
+use crate::{
+    handheld::{board::Automatic, devices::Peer, wire::AutoEdit},
+    way_out,
+};
 
 /// How long a look at the disk may take. One that takes longer is over a network that hangs; a person is asked.
 const LOOK: Duration = Duration::from_secs(1);
@@ -105,7 +108,7 @@ impl Hub {
                         return tracing::info!(%session, asked = request.ask.title(), "auto-edit approved");
                     }
                     Err(refusal) if refusal.code == RefusalCode::AlreadyClosed => return,
-                    Err(refusal) => refusal.message,
+                    Err(refusal) => way_out::told(&refusal),
                 }
             }
         };

@@ -8,9 +8,12 @@ use portolan_core::{
 use tokio::sync::oneshot;
 
 use super::Hub;
-use crate::handheld::{
-    board::{How, Kept},
-    wire::SLOTS,
+use crate::{
+    handheld::{
+        board::{How, Kept},
+        wire::SLOTS,
+    },
+    way_out,
 };
 
 /// The records of slots, by number.
@@ -119,7 +122,7 @@ impl Hub {
             tracing::warn!(slot, %session, %refusal, "what ran in a slot cannot be resumed");
             if let Some(bound) = self.board().bound_mut(slot, session) {
                 bound.resumed = None;
-                bound.view.note(refusal.message);
+                bound.view.note(way_out::told(&refusal));
             }
             self.bump();
         }

@@ -3,9 +3,12 @@
 use portolan_core::{Action, CommandId, Principal, Refusal, SessionId, SessionSpec, session::state::Summary};
 
 use super::{Hub, deadline};
-use crate::handheld::{
-    board::{Board, How, SPAWN_WAIT},
-    wire::{SLOTS, SpawnResult},
+use crate::{
+    handheld::{
+        board::{Board, How, SPAWN_WAIT},
+        wire::{SLOTS, SpawnResult},
+    },
+    way_out,
 };
 
 /// What the app is told when there is no room.
@@ -55,7 +58,7 @@ impl Hub {
 
     /// Puts a session that was just made into a slot and waits until its agent takes prompts.
     async fn start_in(&self, slot: usize, made: Result<Summary, Refusal>) -> Result<(), String> {
-        let summary = made.map_err(|refusal| refusal.message)?;
+        let summary = made.map_err(|refusal| way_out::told(&refusal))?;
         let session = summary.session;
         self.bind(slot, &summary, How::Spawned);
         let settled = self.until(|board: &Board| {

@@ -411,6 +411,17 @@ fn what_only_this_devices_user_must_know_lasts_until_something_happens() {
 }
 
 #[test]
+fn a_command_that_was_refused_says_why_and_the_way_out_in_plain_words() {
+    let mut played = Played::ready();
+    let way_out = json!({ "kind": "end_another_agent", "setting": "limits.agents_at_once" });
+    let refusal = json!({ "code": "busy", "message": "32 agents run", "way_out": way_out });
+    played.then(json!({ "type": "receipt", "command": 1, "stage": "refused", "refusal": refusal }));
+    let words =
+        "32 agents run; stop the agent of another session, or raise the setting `limits.agents_at_once`";
+    assert_eq!(played.shows(), shown(SlotState::Idle, words));
+}
+
+#[test]
 fn an_agent_that_begins_with_an_empty_conversation_says_so_until_it_does_something() {
     let mut played = Played::ready();
     played.turn().says("First.").ends(json!({ "outcome": "completed" }));

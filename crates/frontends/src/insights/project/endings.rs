@@ -7,7 +7,10 @@ use portolan_core::{
 };
 
 use super::{MAIN, View, tree::Life};
-use crate::insights::wire::{ErrorCode, ServerMessage, SessionCompleted};
+use crate::{
+    insights::wire::{ErrorCode, ServerMessage, SessionCompleted},
+    way_out,
+};
 
 impl View {
     pub(super) fn turn_ended(&mut self, result: &TurnResult, out: &mut Vec<ServerMessage>) {
@@ -66,11 +69,11 @@ impl View {
         let why = match stage {
             Stage::Accepted | Stage::Sending | Stage::Delivered => return,
             Stage::Consumed { .. } => None,
-            Stage::Refused { refusal } => Some(&refusal.message),
-            Stage::Uncertain { reason } => Some(reason),
+            Stage::Refused { refusal } => Some(way_out::told(refusal)),
+            Stage::Uncertain { reason } => Some(reason.clone()),
         };
         let own = self.own_accepted.remove(&command);
-        if let (Some(code), Some(why)) = (own, why) {
+        if let (Some(code), Some(why)) = (own, &why) {
             self.tell_error(code, MAIN, why, out);
         }
         // Nothing will come of it, and nothing else is under way.

@@ -1,7 +1,7 @@
 //! Every frame of the server as text: a change of the wire shows here first.
 
 use portolan_core::{
-    Actor, CommandId, Millis, Refusal, RefusalCode, RequestId, Seq, TokenId,
+    Actor, CommandId, Millis, Refusal, RefusalCode, RequestId, Seq, TokenId, WayOut,
     command::{Receipt, Stage},
     event::Account,
     log::delivery::{Closed, Presence},
@@ -123,6 +123,11 @@ fn one_of_each() -> Vec<ServerFrame> {
                 RequestId(7),
                 Outcome::Answered { answer: Answer::allow(), by: ada },
             ),
+        },
+        ServerFrame::Error {
+            id: Some(id.clone()),
+            refusal: Refusal::new(RefusalCode::NotRunning, "the agent is not running")
+                .with_way_out(WayOut::ResumeSession { session }),
         },
         ServerFrame::Presence {
             session,

@@ -72,7 +72,7 @@ impl Joined {
                 if let Some(id) = id {
                     self.unanswered.shift_remove(&id);
                 }
-                self.remark(Style::Warning, format!("! {}", clean::line(&refusal.message)));
+                self.remark(Style::Warning, format!("! {}", clean::line(&crate::way_out::told(&refusal))));
             }
             Inbound::Ended { reason: Closed::Deleted, .. } => {
                 self.remark(Style::Warning, "the session was deleted".into());

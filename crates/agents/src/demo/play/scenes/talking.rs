@@ -17,7 +17,7 @@ pub(super) async fn talk(stage: &Stage) -> Played {
         .say(
             "Hello. I am the demo agent: a script, not a mind. I need no account and no network, and I change nothing \
              on your machine.\n\nWhat you are reading streams word by word to every screen that watches this session. \
-             Open it in a second terminal with `portolan attach` and you will see the same words there, from the first.",
+             Open the session on a second screen and you will see the same words there, from the first.",
         )
         .await
 }

@@ -1,0 +1,160 @@
+//! The way out of a refusal, for programs: what the sender can do about it.
+//!
+//! Core names no command, no button and no page. Each edge puts a way out into words of its own: the command line names a
+//! command, the page names what stands on it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Role, Seq, SessionId};
+
+/// What the sender of a refused command can do. When to try again stands beside it, in `retry_after_ms` of the refusal.
+///
+/// A later version may know more kinds; leave out what you do not know.
+// A refusal that goes into a session's log names no session here: a fork copies the entries of its source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WayOut {
+    /// Look for the session in the list of sessions.
+    ListSessions,
+    /// Start a new session.
+    NewSession,
+    /// Use the session that has the conversation already, or fork that session.
+    UseSession {
+        /// Which.
+        session: SessionId,
+    },
+    /// Start the session's agent again.
+    ResumeSession {
+        /// Which.
+        session: SessionId,
+    },
+    /// End the session's agent first.
+    StopSession {
+        /// Which.
+        session: SessionId,
+    },
+    /// Send again what ended as uncertain.
+    SendAgain {
+        /// In which session.
+        session: SessionId,
+        /// The command's entry.
+        command: Seq,
+    },
+    /// End an agent that runs in another session, or raise the setting that limits how many run at once.
+    EndAnotherAgent {
+        /// The setting, by its key.
+        setting: String,
+    },
+    /// Look for the conversation in the list of past conversations.
+    ListPast,
+    /// Say in which folder to look for past conversations.
+    NameFolder {
+        /// Of which agent.
+        agent: String,
+    },
+    /// Go on in a copy of the past conversation.
+    CopyPast,
+    /// Change a setting of Portolan.
+    ChangeSetting {
+        /// The setting, by its key.
+        key: String,
+    },
+    /// Ask an owner for a token with this role.
+    AskForRole {
+        /// Which.
+        role: Role,
+    },
+    /// Look for the token in the list of tokens.
+    ListTokens,
+    /// Revoke a token that nobody needs any more.
+    RevokeToken,
+    /// Give the owner's own token another secret.
+    RotateOwnerToken,
+    /// A way out of a newer version, as it came.
+    #[serde(untagged)]
+    #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
+    Other(Box<Value>),
+}
+
+impl WayOut {
+    /// One of each, so that the tests of an edge can show that it has words for all of them.
+    pub fn one_of_each() -> Vec<Self> {
+        let session = SessionId::from_u128(7);
+        vec![
+            Self::ListSessions,
+            Self::NewSession,
+            Self::UseSession { session },
+            Self::ResumeSession { session },
+            Self::StopSession { session },
+            Self::SendAgain { session, command: Seq(12) },
+            Self::EndAnotherAgent { setting: "limits.agents_at_once".into() },
+            Self::ListPast,
+            Self::NameFolder { agent: "qwen".into() },
+            Self::CopyPast,
+            Self::ChangeSetting { key: "sessions.allow_bypass".into() },
+            Self::AskForRole { role: Role::Operator },
+            Self::ListTokens,
+            Self::RevokeToken,
+            Self::RotateOwnerToken,
+            Self::Other(Box::new(serde_json::json!({ "kind": "dance", "with": ["you"] }))),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Refusal, RefusalCode};
+
+    #[test]
+    fn every_way_out_reads_back_from_the_wire() {
+        for way_out in WayOut::one_of_each() {
+            let json = serde_json::to_value(&way_out).unwrap();
+            assert!(json["kind"].is_string(), "{json}");
+            assert_eq!(serde_json::from_value::<WayOut>(json).unwrap(), way_out);
+        }
+    }
+
+    #[cfg(feature = "schema")]
+    #[test]
+    fn one_of_each_leaves_none_out() {
+        let schema = serde_json::to_value(schemars::schema_for!(WayOut)).unwrap();
+        let kinds = schema["anyOf"].as_array().unwrap().iter();
+        let described: Vec<Value> = kinds.map(|one| one["properties"]["kind"]["const"].clone()).collect();
+        let mut listed = Vec::new();
+        for way_out in WayOut::one_of_each() {
+            if !matches!(way_out, WayOut::Other(_)) {
+                listed.push(serde_json::to_value(way_out).unwrap()["kind"].clone());
+            }
+        }
+        assert_eq!(listed, described);
+    }
+
+    #[test]
+    fn what_a_newer_version_offers_is_carried_through_and_costs_no_refusal() {
+        for newer in [
+            json!({ "kind": "dance", "with": { "whom": "everybody" } }),
+            // A known kind that has changed.
+            json!({ "kind": "resume_session", "sessions": [1, 2] }),
+            json!("another form altogether"),
+        ] {
+            let told = json!({ "code": "not_running", "message": "it is not running", "way_out": newer });
+            let refusal: Refusal = serde_json::from_value(told.clone()).unwrap();
+            assert_eq!(refusal.way_out, Some(WayOut::Other(Box::new(newer))));
+            assert_eq!(serde_json::to_value(refusal).unwrap(), told);
+        }
+    }
+
+    #[test]
+    fn a_refusal_without_a_way_out_is_written_as_before() {
+        let refusal = Refusal::new(RefusalCode::Invalid, "no");
+        assert_eq!(serde_json::to_value(&refusal).unwrap(), json!({ "code": "invalid", "message": "no" }));
+        let with = refusal.with_way_out(WayOut::ListPast);
+        let expected = json!({ "code": "invalid", "message": "no", "way_out": { "kind": "list_past" } });
+        assert_eq!(serde_json::to_value(with).unwrap(), expected);
+    }
+}
