@@ -3,6 +3,10 @@
 //! Licences, bans and sources need nothing but the package registry. Known vulnerabilities need the RustSec database,
 //! a Git repository that no package registry carries: a run uses the copy that is there and never fetches one by
 //! itself, since CI may reach package registries alone. A run without a copy says so in its last lines.
+//!
+//! To build cargo-deny takes minutes. A check that has passed is therefore written down, in deny.checked, by what it was about: the
+//! lock file, the manifests and deny.toml. While these are the same, the stage of the tests does not build the tool to come to the
+//! same result again.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use crate::{
-    project::{self, root},
+    project::{self, read, root},
     stages,
     tools::DENY,
 };
@@ -40,28 +44,71 @@ pub(crate) fn command(options: &Options) -> Result<()> {
             bail!("the database was fetched, but is not in `{}`", databases()?.display());
         }
     }
-    run()?;
+    check(&DENY.get()?)?;
     stages::print_unchecked();
     Ok(())
 }
 
-/// The stage: licences, bans, duplicates and sources; and known vulnerabilities where the database is here.
+/// Where it is written down that a check has passed, and of what.
+const CHECKED: &str = "deny.checked";
+
+/// The stage: what [`check`] does, unless it has passed for just this before and the tool is not here.
 pub(crate) fn run() -> Result<()> {
-    let deny = DENY.get()?;
+    let before = read(&root().join(CHECKED)).ok();
+    if DENY.found().is_none() && before.as_deref().map(str::trim) == Some(&subject()?) {
+        println!(
+            "licences, bans and sources have passed before, and nothing of them has changed since ({CHECKED})"
+        );
+        leave_vulnerabilities();
+        return Ok(());
+    }
+    check(&DENY.get()?)
+}
+
+/// What is checked, as one number: the lock file, every manifest, and the rules.
+fn subject() -> Result<String> {
+    let mut texts = vec![
+        read(&root().join("Cargo.lock"))?,
+        read(&root().join("deny.toml"))?,
+        read(&root().join("Cargo.toml"))?,
+    ];
+    for folder in ["crates", "fuzz", "xtask"] {
+        let manifests = project::files(&root().join(folder), &["toml"])?;
+        for manifest in manifests.iter().filter(|path| path.ends_with("Cargo.toml")) {
+            texts.push(read(&root().join(folder).join(manifest))?);
+        }
+    }
+    Ok(format!("{:016x}", sum(&texts)))
+}
+
+/// FNV-1a, with a byte that is in no text between two of them.
+fn sum(texts: &[String]) -> u64 {
+    let bytes = texts.iter().flat_map(|text| text.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Licences, bans, duplicates and sources; and known vulnerabilities where the database is here.
+fn check(deny: &Path) -> Result<()> {
     let check = |checks: &[&str]| {
         // Offline: it would else fetch the database by itself.
         let common = ["--workspace", "--all-features", "--locked", "--offline", "check"];
-        project::run(Command::new(&deny).args(common).args(checks).current_dir(root()))
+        project::run(Command::new(deny).args(common).args(checks).current_dir(root()))
     };
     check(&["licenses", "bans", "sources"])?;
+    std::fs::write(root().join(CHECKED), format!("{}\n", subject()?))
+        .context("cannot write down that the check has passed")?;
     if is_fetched(&databases()?) {
         return check(&["advisories"]);
     }
+    leave_vulnerabilities();
+    Ok(())
+}
+
+fn leave_vulnerabilities() {
     stages::leave_unchecked(
         "known vulnerabilities of our dependencies: their database is not on this machine; \
          `cargo xtask audit --fetch` fetches it where github.com can be reached",
     );
-    Ok(())
 }
 
 /// cargo-deny's own default place.
@@ -82,6 +129,16 @@ fn is_fetched(databases: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // A change of any file that is checked is seen, and moving a text from one to another too.
+    #[test]
+    fn what_was_checked_is_known_by_every_byte_of_it() {
+        let texts = |all: &[&str]| sum(&all.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
+        assert_eq!(texts(&["a", "b"]), texts(&["a", "b"]));
+        assert_ne!(texts(&["a", "b"]), texts(&["a", "c"]));
+        assert_ne!(texts(&["ab", ""]), texts(&["a", "b"]));
+        assert_eq!(subject().unwrap().len(), 16);
+    }
 
     // The stage passed and said nothing of what it did not look at.
     #[test]

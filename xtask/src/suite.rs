@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
-    audit, coverage, fuzz, generated, links, page,
+    audit, coverage, generated, links, page,
     project::{EVERYTHING, cargo, linting, output, root, run, target},
     stages::{
         self,
@@ -30,12 +30,12 @@ const CATALOGUE: &str = "catalogue";
 /// The quick look before a commit: what most often goes wrong, in under three minutes once built.
 const CHECK: [Stage; 3] = [
     Stage { name: "fmt", after_failure: GoOn, work: fmt },
-    Stage { name: "clippy", after_failure: SkipRest, work: clippy },
+    Stage { name: "clippy", after_failure: SkipRest, work: linted_build },
     Stage { name: "unit-tests", after_failure: GoOn, work: || tests(&UNIT_TESTS, "default") },
 ];
 
 /// Everything. The cheap stages come first: most mistakes show within the first minute.
-const TEST: [Stage; 16] = [
+const TEST: [Stage; 15] = [
     Stage { name: "tools", after_failure: SkipRest, work: tools::prepare },
     Stage { name: "fmt", after_failure: GoOn, work: fmt },
     Stage { name: "links", after_failure: GoOn, work: links::check },
@@ -51,7 +51,6 @@ const TEST: [Stage; 16] = [
     Stage { name: "docs", after_failure: GoOn, work: docs },
     Stage { name: "generated", after_failure: GoOn, work: generated::check },
     Stage { name: "audit", after_failure: GoOn, work: audit::run },
-    Stage { name: "fuzz", after_failure: GoOn, work: fuzz::smoke },
 ];
 
 /// What `test` takes.
@@ -86,25 +85,29 @@ fn fmt() -> Result<()> {
     run(&mut cargo(["fmt", "--all", "--check"]))
 }
 
-fn clippy() -> Result<()> {
-    run(cargo(["clippy", "--all-targets", "--quiet"]).args(EVERYTHING).args(["--", "-D", "warnings"]))
-}
-
 /// What clippy said when everything was built, with our optional features; then what is shipped, without them; then the binary
 /// without what it can leave out: each hides code from the others.
 fn lints() -> Result<()> {
-    // Nothing is compiled: cargo says again what its compilers said.
-    let mut again = cargo(["build", "--all-targets", "--locked", "--quiet", "--message-format", "json"]);
-    let said = linting(again.args(EVERYTHING)).output().context("cannot start cargo")?;
-    let found: Vec<String> = String::from_utf8_lossy(&said.stdout).lines().filter_map(complaint).collect();
-    if !found.is_empty() {
-        bail!("{}\nclippy found {} faults", found.join(""), found.len());
-    }
+    linted_build()?;
     // The binary alone has features that are on by default: the second pass compiles the binary and nothing else.
     for features in [None, Some("--no-default-features")] {
         run(cargo(["clippy", "--workspace", "--exclude", "portolan-fuzz", "--quiet"])
             .args(features)
             .args(["--", "-D", "warnings"]))?;
+    }
+    Ok(())
+}
+
+/// Builds what has changed; cargo says again what its compilers said of the rest. Fails where clippy found something.
+fn linted_build() -> Result<()> {
+    let mut build = cargo(["build", "--all-targets", "--locked", "--quiet", "--message-format", "json"]);
+    let said = linting(build.args(EVERYTHING)).output().context("cannot start cargo")?;
+    let found: Vec<String> = String::from_utf8_lossy(&said.stdout).lines().filter_map(complaint).collect();
+    if !found.is_empty() {
+        bail!("{}\nclippy found {} faults", found.join(""), found.len());
+    }
+    if !said.status.success() {
+        bail!("{}\nthe build failed", String::from_utf8_lossy(&said.stderr));
     }
     Ok(())
 }

@@ -34,12 +34,6 @@ const TIMEOUT: u32 = 30;
 /// An input that makes a target hold more than so many MiB is a fault.
 const MEMORY: u32 = 2048;
 
-/// How long each target runs at most in the tests, in seconds.
-const SMOKE_SECONDS: u64 = 10;
-
-/// How many inputs each target tries at most in the tests.
-const SMOKE_RUNS: u64 = 100_000;
-
 /// What `fuzz` takes.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
@@ -50,18 +44,6 @@ pub(crate) struct Options {
     seconds: u64,
 }
 
-/// How a target is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// The same inputs each time, so that a test that passed passes again.
-    Smoke,
-    /// New ones each time; what reaches new code is kept in fuzz/corpus for the next time.
-    Long {
-        /// For so long.
-        seconds: u64,
-    },
-}
-
 /// Runs what was asked for.
 pub(crate) fn command(options: &Options) -> Result<()> {
     let all = targets()?;
@@ -70,17 +52,12 @@ pub(crate) fn command(options: &Options) -> Result<()> {
         Some(name) if all.contains(name) => vec![name.clone()],
         Some(name) => bail!("there is no target `{name}`; there are {}", all.join(", ")),
     };
-    run_all(&chosen, Way::Long { seconds: options.seconds })
+    run_all(&chosen, options.seconds)
 }
 
 /// Runs every target for so many seconds each, with new inputs.
 pub(crate) fn run(seconds: u64) -> Result<()> {
-    run_all(&targets()?, Way::Long { seconds })
-}
-
-/// A short run of each, the same every time.
-pub(crate) fn smoke() -> Result<()> {
-    run_all(&targets()?, Way::Smoke)
+    run_all(&targets()?, seconds)
 }
 
 /// Every target, by the names of its files.
@@ -93,7 +70,7 @@ fn targets() -> Result<Vec<String>> {
 
 /// All are tried before a failure is told, so that one run shows everything that is wrong. As many at once as there are
 /// processors: each is a process that uses one.
-fn run_all(targets: &[String], way: Way) -> Result<()> {
+fn run_all(targets: &[String], seconds: u64) -> Result<()> {
     let recorded = target().join("fuzz/recorded");
     seeds::write(&root(), &recorded)?;
     build()?;
@@ -103,7 +80,7 @@ fn run_all(targets: &[String], way: Way) -> Result<()> {
     let at_once = thread::available_parallelism().map_or(1, NonZero::get).min(targets.len());
     let work = || {
         while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(error) = run_one(&programs, target, way, &recorded) {
+            if let Err(error) = run_one(&programs, target, seconds, &recorded) {
                 println!("{target}: {error:#}");
                 failed.lock().unwrap_or_else(PoisonError::into_inner).push(target.as_str());
             }
@@ -132,16 +109,9 @@ fn build() -> Result<()> {
     project::run(instrument::instrumented(&mut command)?)
 }
 
-fn run_one(programs: &Path, target: &str, way: Way, recorded: &Path) -> Result<()> {
+fn run_one(programs: &Path, target: &str, seconds: u64, recorded: &Path) -> Result<()> {
     let fuzz = root().join("fuzz");
-    let corpus = match way {
-        Way::Smoke => self::target().join("fuzz/smoke").join(target),
-        Way::Long { .. } => fuzz.join("corpus").join(target),
-    };
-    if way == Way::Smoke && corpus.exists() {
-        // What an earlier run found would change what this one tries.
-        fs::remove_dir_all(&corpus).with_context(|| format!("cannot empty `{}`", corpus.display()))?;
-    }
+    let corpus = fuzz.join("corpus").join(target);
     let found = fuzz.join("artifacts").join(target);
     for folder in [&corpus, &found] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
@@ -162,14 +132,7 @@ fn run_one(programs: &Path, target: &str, way: Way, recorded: &Path) -> Result<(
     if target.starts_with("claude") && words.is_file() {
         command.arg(format!("-dict={}", words.display()));
     }
-    match way {
-        Way::Smoke => command.args([
-            "-seed=1".to_owned(),
-            format!("-runs={SMOKE_RUNS}"),
-            format!("-max_total_time={SMOKE_SECONDS}"),
-        ]),
-        Way::Long { seconds } => command.arg(format!("-max_total_time={seconds}")),
-    };
+    command.arg(format!("-max_total_time={seconds}"));
     project::run(&mut command)
 }
 

@@ -4,6 +4,7 @@
 //! and without a reader is only a row in the store. Roles are checked here, for every frontend alike.
 
 mod account;
+mod agents;
 mod asked;
 mod create;
 mod daemon;
@@ -12,21 +13,22 @@ mod held;
 mod modes;
 mod past;
 mod reader;
+mod retention;
 mod shelf;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use self::shelf::Shelf;
 pub use self::{
     account::AccountDescription,
+    agents::AgentDescription,
     daemon::{DaemonState, Waiting},
     held::HeldPrompt,
     past::{PAST_LISTED, PastDescription, PastListing, PastMove, TakeUp, TakenUp},
@@ -34,8 +36,8 @@ pub use self::{
 };
 pub(crate) use self::{asked::Asked, daemon::Daemon, shelf::ShelfRef};
 use crate::{
-    Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode,
-    Role, Seq, SessionId, Stored, WayOut,
+    Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId,
+    Stored, WayOut,
     command::{Command, CommandKey, Receipt, Stage},
     log::{
         cursor::Cursor,
@@ -64,22 +66,6 @@ const SHORTEST_PART: usize = 4;
 
 /// How long ending an agent may take beyond the grace of its turn before it is reported as not stopped.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
-
-/// An agent as frontends list it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
-pub struct AgentDescription {
-    /// Its kind, such as `demo`.
-    pub kind: String,
-    /// What people call it.
-    pub title: String,
-    /// What it can do.
-    pub capabilities: Capabilities,
-    /// What a look at it found; absent while nobody has looked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", ts(optional))]
-    pub probe: Option<Probe>,
-}
 
 /// Every session by its id. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -152,59 +138,6 @@ impl Registry {
             }
         }
         Ok(())
-    }
-
-    // --------------------------------------------------------------------------------------- agents
-
-    /// The agents there are.
-    pub fn agents(&self) -> Vec<AgentDescription> {
-        let probes = self.shared.probes.lock().unwrap_or_else(PoisonError::into_inner);
-        let describe = |agent: &Arc<dyn Agent>| AgentDescription {
-            kind: agent.kind().to_owned(),
-            title: agent.title(),
-            capabilities: agent.capabilities(),
-            probe: probes.get(agent.kind()).cloned(),
-        };
-        self.shared.agents.iter().map(describe).collect()
-    }
-
-    /// The agents there are, as `who` may see them: someone bound to sessions learns which can be had, and nothing of the
-    /// programs and logins on this machine.
-    pub fn agents_for(&self, who: &Principal) -> Vec<AgentDescription> {
-        let mut agents = self.agents();
-        if who.may_daemon(Role::Viewer).is_err() {
-            for probe in agents.iter_mut().filter_map(|agent| agent.probe.as_mut()) {
-                let message = if probe.available { "can be started" } else { "cannot be started" };
-                *probe = Probe {
-                    available: probe.available,
-                    version: probe.version.take(),
-                    message: message.into(),
-                    program: None,
-                    road: None,
-                    login: None,
-                };
-            }
-        }
-        agents
-    }
-
-    /// Looks at every agent; [`Registry::agents`] tells what was found from then on.
-    pub async fn probe(&self) -> Vec<AgentDescription> {
-        for agent in &self.shared.agents {
-            let probe = agent.probe().await;
-            let mut probes = self.shared.probes.lock().unwrap_or_else(PoisonError::into_inner);
-            probes.insert(agent.kind().to_owned(), probe);
-        }
-        self.agents()
-    }
-
-    fn agent(&self, kind: &str) -> Option<&Arc<dyn Agent>> {
-        self.shared.agents.iter().find(|agent| agent.kind() == kind)
-    }
-
-    fn no_agent(&self, kind: &str) -> Refusal {
-        let known: Vec<_> = self.shared.agents.iter().map(|agent| agent.kind()).collect();
-        Refusal::new(RefusalCode::NotFound, format!("unknown agent `{kind}`; there is {}", known.join(", ")))
     }
 
     // ------------------------------------------------------------------------------------- sessions
@@ -329,11 +262,6 @@ impl Registry {
         let (reply, started) = oneshot::channel();
         handle.mailbox.send(Mail::Again { key, reply }).await.map_err(|_| gone())?;
         started.await.map_err(|_| gone())?
-    }
-
-    /// How many agents run, and how many may at once; `None` is any number.
-    pub fn agents_running(&self) -> (usize, Option<usize>) {
-        (self.shared.crew.running(), self.shared.crew.limit())
     }
 
     /// Refuses a command that came under the id of another one: its sender would else take it for done.
@@ -490,43 +418,6 @@ impl Registry {
     /// The store, for what frontends keep of their own (tokens, devices) as records.
     pub fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.shared.store)
-    }
-
-    /// Deletes ended sessions that are older than `age` or, oldest first, until the store is smaller than
-    /// `bytes`. Gives how many.
-    pub async fn prune(&self, age: Option<Duration>, bytes: Option<u64>) -> Result<u32, StoreError> {
-        let now = self.shared.clock.now();
-        let oldest =
-            age.map(|age| Millis(now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))));
-        let mut ended = self.ended_sessions().await?;
-        ended.sort_by_key(|summary| summary.active_at);
-        let mut deleted = 0;
-        for summary in ended {
-            let too_old = oldest.is_some_and(|oldest| summary.active_at < oldest);
-            let too_much = match bytes {
-                Some(limit) if !too_old => self.shared.store.size().await? > limit,
-                _ => false,
-            };
-            if !too_old && !too_much {
-                break;
-            }
-            if self.erase(summary.session, None).await.is_ok() {
-                deleted += 1;
-            }
-        }
-        Ok(deleted)
-    }
-
-    async fn ended_sessions(&self) -> Result<Vec<Summary>, StoreError> {
-        let (mut ended, mut before) = (Vec::new(), None);
-        loop {
-            let query = SessionQuery { archived: None, live: false, before, limit: LIST_PAGE };
-            let page = self.shared.store.sessions(query).await?;
-            let Some(last) = page.last() else { return Ok(ended) };
-            before = Some(last.session);
-            let asleep = |summary: &Summary| self.shared.shelf.awake(summary.session).is_none();
-            ended.extend(page.into_iter().filter(|summary| !summary.is_live() && asleep(summary)));
-        }
     }
 
     /// Ends everything: no new prompts, running turns get `grace`, then agents end by the stop ladder. Gives the
