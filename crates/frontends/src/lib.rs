@@ -4,6 +4,8 @@ pub mod agui;
 pub mod handheld;
 pub mod insights;
 pub mod native;
+#[cfg(test)]
+mod testing;
 
 #[cfg(feature = "schema")]
 pub use native::schema;

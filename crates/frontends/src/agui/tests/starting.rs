@@ -1,6 +1,8 @@
 //! Messages that come while the agent is not there yet: they are in the log at once, so that neither a reload nor a restart
 //! loses them. Issue 15, item 18.
 
+use std::time::Duration;
+
 use super::*;
 use crate::agui::OnClose;
 
