@@ -11,14 +11,9 @@ use std::{
 use portolan_contract::{Finding, Place, Scenario, Subject, Verdict, profile, run};
 use portolan_core::{
     Capabilities, Event,
-    capabilities::NativeProtocol,
-    event::{
-        AgentInfo, Content, Exit, ExitReason, ItemKind, ToolOutcome, TurnOrigin, TurnOutcome, TurnResult,
-    },
-    ports::{Agent, AgentLink, Boxed, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report},
+    event::{AgentInfo, Content, ExitReason, ToolOutcome, TurnOutcome, TurnResult},
 };
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use portolan_testkit::agents::{Played, Puppet, Strings, exit, message};
 
 /// What the agent of a test does with a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,108 +33,47 @@ enum Habit {
 /// What the scenario `text` wants to hear.
 const WORDS: &str = "Hello from the script, in more than one piece.";
 
-#[derive(Debug)]
-struct Parrot(Habit);
-
-impl Agent for Parrot {
-    fn kind(&self) -> &'static str {
-        "claude"
-    }
-    fn title(&self) -> String {
-        "Parrot".into()
-    }
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { streaming: true, ..Capabilities::default() }
-    }
-    fn probe(&self) -> Boxed<'_, Probe> {
-        Box::pin(async {
-            Probe { available: true, version: None, message: "here".into(), ..Probe::default() }
+fn parrot(habit: Habit) -> Puppet {
+    let capabilities = Capabilities { streaming: true, ..Capabilities::default() };
+    Puppet::new("claude").with_capabilities(capabilities).playing(move |strings| {
+        Box::pin(async move {
+            if matches!(habit, Habit::Dies | Habit::Sleeps) {
+                strings.started().await;
+            }
+            match habit {
+                Habit::Dies => exit(ExitReason::Failed, "it fell off its perch"),
+                Habit::Sleeps => std::future::pending().await,
+                Habit::Says(_) | Habit::Garbles | Habit::Strays => {
+                    let agent_session = Some("parrot".into());
+                    strings.ready_as(AgentInfo { agent_session, ..AgentInfo::default() }).await;
+                    strings.act(move |strings, _| Box::pin(spoken(habit, strings))).await
+                }
+            }
         })
-    }
-    fn start(&self, _: Launch) -> AgentLink {
-        let (instructions, orders) = mpsc::channel(INSTRUCTIONS);
-        let (reports, reported) = mpsc::channel(REPORTS);
-        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-        tokio::spawn(live(self.0, orders, reports, stop.clone(), self.capabilities()));
-        AgentLink { instructions, reports: reported, stop, kill, recorded: None }
-    }
+    })
 }
 
-async fn live(
-    habit: Habit,
-    mut orders: mpsc::Receiver<Instruction>,
-    reports: mpsc::Sender<Report>,
-    stop: CancellationToken,
-    capabilities: Capabilities,
-) {
-    let say = async |report| reports.send(report).await.unwrap_or_default();
-    let exit = |reason, message: &str| {
-        Report::Exited(Exit {
-            reason,
-            code: None,
-            signal: None,
-            message: message.into(),
-            stderr: String::new(),
-        })
-    };
-    let protocol = NativeProtocol::Demo;
-    say(Report::Started { pid: None, version: None, protocol, capabilities: Box::new(capabilities) }).await;
-    if habit == Habit::Dies {
-        return say(exit(ExitReason::Failed, "it fell off its perch")).await;
+async fn spoken(habit: Habit, strings: &mut Strings) -> Played {
+    let words = if let Habit::Says(words) = habit { words } else { WORDS };
+    let (first, rest) = words.split_at(5);
+    let item = strings.name();
+    strings.begin_item(&item).await;
+    strings.delta(&item, first).await;
+    strings.delta(&item, if habit == Habit::Garbles { "squawk" } else { rest }).await;
+    strings.event(message(item, Content::text(words))).await;
+    if habit == Habit::Strays {
+        let (tool, outcome) = ("never-called".to_owned(), ToolOutcome::Done);
+        let (content, changes) = (vec![], vec![]);
+        strings.event(Event::ToolResult { tool, parent: None, outcome, content, changes }).await;
     }
-    if habit != Habit::Sleeps {
-        say(Report::Ready).await;
-    }
-    loop {
-        let instruction = tokio::select! {
-            () = stop.cancelled() => return say(exit(ExitReason::Stopped, "stopped as asked")).await,
-            Some(instruction) = orders.recv() => instruction,
-        };
-        let words = match habit {
-            Habit::Says(words) => words,
-            Habit::Garbles | Habit::Strays => WORDS,
-            Habit::Sleeps | Habit::Dies => continue,
-        };
-        if !matches!(instruction.order, Order::Prompt { .. }) {
-            continue;
-        }
-        let event = |event| Report::Event { event, raw: None };
-        let (item, message, parent) = ("1.1".to_owned(), None, None);
-        say(Report::TurnStarted { origin: TurnOrigin::Prompt }).await;
-        say(Report::Consumed { ticket: instruction.ticket, result: None }).await;
-        let info = AgentInfo { agent_session: Some("parrot".into()), ..AgentInfo::default() };
-        say(event(Event::AgentInfo { info: Box::new(info) })).await;
-        say(event(Event::ItemStarted { item: item.clone(), kind: ItemKind::Text, message, parent })).await;
-        let (first, rest) = words.split_at(5);
-        let rest = if habit == Habit::Garbles { "squawk" } else { rest };
-        for text in [first, rest] {
-            say(event(Event::Delta { item: item.clone(), text: text.to_owned() })).await;
-        }
-        say(event(Event::Message {
-            item,
-            message: None,
-            parent: None,
-            model: None,
-            content: vec![Content::text(words)],
-            interrupted: false,
-            stop_reason: None,
-        }))
-        .await;
-        if habit == Habit::Strays {
-            let (tool, outcome) = ("never-called".to_owned(), ToolOutcome::Done);
-            say(event(Event::ToolResult { tool, parent: None, outcome, content: vec![], changes: vec![] }))
-                .await;
-        }
-        let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
-        say(Report::TurnEnded { result, raw: None }).await;
-    }
+    Ok(TurnResult::bare(TurnOutcome::Completed))
 }
 
 async fn tried(habit: Habit, scenario: &str, leftovers: fn(&str) -> Vec<String>) -> Finding {
     let subject = Subject {
         title: "Parrot".into(),
         profile: profile::CLAUDE,
-        make: Box::new(move |_: &Place| Ok(Arc::new(Parrot(habit)))),
+        make: Box::new(move |_: &Place| Ok(Arc::new(parrot(habit)))),
         leftovers,
         tool_server: None,
     };

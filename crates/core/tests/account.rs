@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use common::{World, owner, principal};
+use common::World;
 use portolan_core::{
     DaemonEvent, LogId, RefusalCode, Role, Seq,
     ports::{
@@ -17,6 +17,7 @@ use portolan_core::{
         Store as _,
     },
 };
+use portolan_testkit::sessions::{owner, principal};
 use tokio::sync::oneshot;
 
 const KEY: &str = "sk-harbour-0123456789";

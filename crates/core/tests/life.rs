@@ -6,7 +6,7 @@ mod common;
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use common::{Puppet, World, capabilities, owner, spec};
+use common::{World, capabilities, spec};
 use portolan_core::{
     Action, Capabilities, CommandId, Event, RefusalCode, Seq, SessionId, SessionSpec, WayOut,
     capabilities::NativeProtocol,
@@ -17,6 +17,7 @@ use portolan_core::{
     session::{machine::Policy, state::Status},
 };
 use portolan_store::MemoryStore;
+use portolan_testkit::{agents::Strings, sessions::owner};
 
 fn prompt(text: &str) -> Action {
     Action::Prompt { content: vec![Content::text(text)] }
@@ -34,7 +35,7 @@ async fn submit(world: &World, session: SessionId, name: &str, action: Action) -
 fn killed<T, F>(store: &Arc<MemoryStore>, life: impl FnOnce(Arc<World>) -> F + Send + 'static) -> T
 where
     T: Send + 'static,
-    F: Future<Output = (T, Vec<Puppet>)>,
+    F: Future<Output = (T, Vec<Strings>)>,
 {
     let store = Arc::clone(store);
     let lived = std::thread::spawn(move || {
@@ -169,7 +170,7 @@ async fn an_agent_with_nothing_to_do_is_ended_and_the_next_prompt_starts_it_wher
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_has_something_to_do_or_would_lose_by_it_is_kept() {
     let world = World::new().await;
-    let mut kept: Vec<(&str, SessionId, Puppet)> = Vec::new();
+    let mut kept: Vec<(&str, SessionId, Strings)> = Vec::new();
     let (session, mut agent) = world.session().await;
     world.prompt(session, "go on").await;
     agent.take_prompt().await;

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{World, owner, principal, spec};
+use common::{World, spec};
 use portolan_core::{
     Action, CommandId, Event, Principal, RefusalCode, Role, Seq, SessionSpec,
     access::Bypass,
@@ -17,6 +17,7 @@ use portolan_core::{
     session::machine::Policy,
 };
 use portolan_store::MemoryStore;
+use portolan_testkit::sessions::{owner, principal};
 use serde_json::json;
 
 fn allowing() -> Policy {

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use common::{World, capabilities, message, owner, principal, spec};
+use common::{World, capabilities, spec};
 use portolan_core::{
     Action, Actor, Capabilities, CommandId, Event, Generation, LogId, Millis, Refusal, RefusalCode, Role,
     Seq, SessionId, SessionSpec, WayOut,
@@ -18,13 +18,17 @@ use portolan_core::{
     event::{AgentInfo, Content, ExitReason, ToolKind, ToolOutcome, TurnOutcome, TurnResult},
     log::delivery::Start,
     ports::{
-        Agent, AgentLink, Boxed, Clock, Launch, Op, Order, Page, Past, PastEntry, PastError, PastPiece,
-        PastPlace, PastQuery, PastSession, Probe, Report, ResumePoint, Store as _, Write,
+        Agent, Boxed, Clock, Op, Order, Page, Past, PastEntry, PastError, PastPiece, PastPlace, PastQuery,
+        PastSession, Report, ResumePoint, Store as _, Write,
     },
     registry::{PastDescription, PastListing, PastMove, Registry, TakeUp},
     session::{machine::Policy, state::Status},
 };
 use portolan_store::MemoryStore;
+use portolan_testkit::{
+    agents::{Puppet, finished},
+    sessions::{self, owner, principal},
+};
 use tokio::sync::mpsc;
 
 const FIRST: &str = "aaaa1111-first";
@@ -134,7 +138,7 @@ fn conversation() -> Vec<PastPiece> {
         said(Some(100), prompt("mend the mast")),
         said(Some(110), call("tool-1", ToolKind::Subagent)),
         said(None, subagent("tool-1")),
-        said(Some(120), message("0.1", "mended")),
+        said(Some(120), finished("0.1", "mended")),
         PastPiece::End,
     ]
 }
@@ -276,7 +280,7 @@ async fn an_import_holds_what_was_said_with_its_times_marked_as_such_and_what_wa
             (Millis(100), by(), prompt("mend the mast")),
             (Millis(110), by(), call("tool-1", ToolKind::Subagent)),
             (Millis(110), by(), subagent("tool-1")),
-            (Millis(120), by(), message("0.1", "mended")),
+            (Millis(120), by(), finished("0.1", "mended")),
             (Millis(120), by(), ended),
             (Millis(120), by(), left),
         ]
@@ -447,7 +451,7 @@ async fn an_import_that_fails_leaves_nothing_behind() {
     let broken = PastPiece::Failed(PastError::Unreadable("the disk would not".into()));
     // Enough that pieces of it were written before.
     let pieces: Vec<PastPiece> =
-        (0..1_000).map(|number| said(Some(number), message(&format!("0.{number}"), "words"))).collect();
+        (0..1_000).map(|number| said(Some(number), finished(&format!("0.{number}"), "words"))).collect();
     for last in [Some(broken), None] {
         let past = kept(pieces.iter().cloned().chain(last).collect());
         let world = world(Arc::clone(&past)).await;
@@ -488,7 +492,7 @@ async fn an_import_that_a_crash_cut_short_is_gone_after_the_restart() {
 async fn a_long_conversation_comes_over_whole_and_is_there_after_a_restart() {
     let count: u32 = 3_000;
     let mut pieces: Vec<PastPiece> =
-        (0..count).map(|number| said(None, message(&format!("0.{number}"), &"x".repeat(1000)))).collect();
+        (0..count).map(|number| said(None, finished(&format!("0.{number}"), &"x".repeat(1000)))).collect();
     // What has no place in the past is left out, and told.
     let end = Box::new(TurnResult::bare(TurnOutcome::Completed));
     pieces.push(said(None, Event::TurnEnded { turn: 1, result: end }));
@@ -567,31 +571,8 @@ async fn two_who_take_up_the_same_at_once_get_one_session() {
 // --------------------------------------------------------------------------------- several that keep
 
 /// An agent that only keeps conversations.
-#[derive(Debug)]
-struct Keeper {
-    kind: &'static str,
-    past: Arc<dyn Past>,
-}
-
-impl Agent for Keeper {
-    fn kind(&self) -> &str {
-        self.kind
-    }
-    fn title(&self) -> String {
-        self.kind.into()
-    }
-    fn capabilities(&self) -> Capabilities {
-        capabilities()
-    }
-    fn probe(&self) -> Boxed<'_, Probe> {
-        Box::pin(async { Probe::default() })
-    }
-    fn past(&self) -> Option<Arc<dyn Past>> {
-        Some(Arc::clone(&self.past))
-    }
-    fn start(&self, _launch: Launch) -> AgentLink {
-        panic!("nothing is started to list")
-    }
+fn keeper(kind: &str, past: Arc<dyn Past>) -> Puppet {
+    Puppet::new(kind).with_capabilities(capabilities()).with_past(past)
 }
 
 /// Tells nothing, each in its own way.
@@ -620,11 +601,9 @@ impl Past for Mute {
     }
 }
 
-async fn registry(keepers: Vec<Keeper>) -> Registry {
+async fn registry(keepers: Vec<Puppet>) -> Registry {
     let agents = keepers.into_iter().map(|keeper| Arc::new(keeper) as Arc<dyn Agent>).collect();
-    let opened =
-        Registry::open(Arc::new(MemoryStore::new()), agents, Clock::system(), Policy::default()).await;
-    opened.expect("a registry")
+    sessions::registry(agents).await
 }
 
 fn told(list: &[PastDescription]) -> Vec<(&str, &str)> {
@@ -633,7 +612,7 @@ fn told(list: &[PastDescription]) -> Vec<(&str, &str)> {
 
 #[tokio::test]
 async fn an_agent_that_lists_one_folder_at_a_time_asks_for_the_folder() {
-    let narrow = Keeper { kind: "narrow", past: Arc::new(Mute::WantsFolder) };
+    let narrow = keeper("narrow", Arc::new(Mute::WantsFolder));
     let registry = registry(vec![narrow]).await;
     let named = PastListing { agent: Some("narrow".into()), ..listing() };
     let refused = registry.past(&owner(), named).await.expect_err("no folder is named");
@@ -645,7 +624,7 @@ async fn an_agent_that_lists_one_folder_at_a_time_asks_for_the_folder() {
 
 #[tokio::test(start_paused = true)]
 async fn agents_that_hang_or_tell_nothing_do_not_hold_up_the_list_of_the_others() {
-    let hangs = |kind| Keeper { kind, past: Arc::new(Mute::Hangs) };
+    let hangs = |kind| keeper(kind, Arc::new(Mute::Hangs));
     let keepers = vec![
         // More than are asked at once.
         hangs("h1"),
@@ -653,8 +632,8 @@ async fn agents_that_hang_or_tell_nothing_do_not_hold_up_the_list_of_the_others(
         hangs("h3"),
         hangs("h4"),
         hangs("h5"),
-        Keeper { kind: "mute", past: Arc::new(Mute::OffersNothing) },
-        Keeper { kind: "fake", past: kept(vec![]) },
+        keeper("mute", Arc::new(Mute::OffersNothing)),
+        keeper("fake", kept(vec![])),
     ];
     let registry = registry(keepers).await;
     let begun = tokio::time::Instant::now();
@@ -670,7 +649,7 @@ async fn agents_that_hang_or_tell_nothing_do_not_hold_up_the_list_of_the_others(
 
 #[tokio::test]
 async fn a_conversation_that_two_agents_have_is_told_once_and_taken_up_without_asking_whose_it_is() {
-    let keeper = |kind| Keeper { kind, past: kept(vec![PastPiece::End]) };
+    let keeper = |kind| keeper(kind, kept(vec![PastPiece::End]));
     let registry = registry(vec![keeper("own"), keeper("adapter")]).await;
     let all = registry.past(&owner(), listing()).await.expect("a list");
     assert_eq!(told(&all), [("own", SECOND), ("own", FIRST)]);

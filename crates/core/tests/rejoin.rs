@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use common::{capabilities, message, owner, spec};
+use common::{capabilities, spec};
 use portolan_core::{
     Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Seq, SessionId,
     capabilities::NativeProtocol,
@@ -26,6 +26,7 @@ use portolan_core::{
     session::{machine::Policy, state::Status},
 };
 use portolan_store::MemoryStore;
+use portolan_testkit::{agents::finished, sessions::owner};
 use tokio::sync::{mpsc, watch};
 
 /// What an agent that outlives the daemon is made of: what it has reported, what it has taken, and who is connected.
@@ -76,8 +77,8 @@ impl Running {
                 vec![
                     Report::Consumed { ticket, result: None },
                     event(delta(", done")),
-                    event(message("text", "let me see, done")),
-                    event(message("later", "I thought")),
+                    event(finished("text", "let me see, done")),
+                    event(finished("later", "I thought")),
                     Report::TurnEnded { result, raw: None },
                 ]
             }

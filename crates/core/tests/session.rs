@@ -6,7 +6,7 @@ mod common;
 
 use std::{sync::Arc, time::Duration};
 
-use common::{Reader, World, capabilities, message, owner, principal, spec};
+use common::{Reader, World, capabilities, spec};
 use portolan_core::{
     Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Millis, RefusalCode, Role, Seq, SessionSpec,
     capabilities::NativeProtocol,
@@ -19,6 +19,10 @@ use portolan_core::{
     spec::ForkPoint,
 };
 use portolan_store::MemoryStore;
+use portolan_testkit::{
+    agents::finished,
+    sessions::{owner, principal},
+};
 
 /// How long anything may take on a machine that has much else to do.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -558,7 +562,7 @@ async fn a_fork_shares_the_history_up_to_its_point_and_goes_on_alone() {
     agent.end_turn().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     reader.until(|event| matches!(event, Event::TurnEnded { .. })).await;
-    let at = reader.seen.iter().find(|(_, event)| *event == message("1.1", "shared")).unwrap().0;
+    let at = reader.seen.iter().find(|(_, event)| *event == finished("1.1", "shared")).unwrap().0;
 
     let fork = Some(ForkPoint { session, at: Some(at) });
     let asked = SessionSpec { fork, ..SessionSpec::default() };

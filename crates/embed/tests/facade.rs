@@ -5,13 +5,12 @@
 
 mod mirror;
 
-use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use portolan_core::{
     Event, TokenId,
     command::Stage,
     event::Content,
-    ports::Agent as _,
     request::{Ask, Outcome},
 };
 use portolan_embed::{
@@ -25,10 +24,10 @@ use tokio::{
 };
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use mirror::{Mirror, opened, raw, said, spec};
+use mirror::{mirror, opened, raw, said, spec};
 
 async fn open() -> Portolan {
-    Portolan::open(Settings::in_memory(vec![Arc::new(Mirror)])).await.unwrap()
+    Portolan::open(Settings::in_memory(vec![mirror()])).await.unwrap()
 }
 
 /// Somebody else, who may do less.
@@ -189,7 +188,7 @@ async fn every_change_of_status_and_of_what_it_can_do_is_told() {
     assert_eq!(next(&mut news).await, status(BridgeStatus::Terminated));
     session.resume().await.unwrap();
     assert_eq!(next(&mut news).await, status(BridgeStatus::Starting));
-    assert_eq!(next(&mut news).await, can(Mirror.capabilities()));
+    assert_eq!(next(&mut news).await, can(mirror::capabilities()));
     assert_eq!(next(&mut news).await, can(known));
     assert_eq!(next(&mut news).await, status(BridgeStatus::Connected));
 }

@@ -38,7 +38,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use mirror::{Mirror, spec};
+use mirror::{mirror, spec};
 
 fn supervision() -> Arc<Supervision> {
     let path = std::env::var_os("PATH").unwrap();
@@ -278,7 +278,7 @@ async fn for_every_agent_it_is_told_whether_it_can_have_the_tools_of_a_page() {
 // covers: 004-131
 #[tokio::test]
 async fn what_agents_call_of_a_page_tells_its_address_and_which_tools_it_has() {
-    let portolan = Portolan::open(Settings::in_memory(vec![Arc::new(Mirror)])).await.unwrap();
+    let portolan = Portolan::open(Settings::in_memory(vec![mirror()])).await.unwrap();
     let session = portolan.client("test").create(spec()).await.unwrap().id();
     let server = Server::new(&portolan).await;
     assert_eq!(server.tools.address(), None);

@@ -5,12 +5,11 @@
 
 mod mirror;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use portolan_core::{
     Event,
     event::Content,
-    ports::Agent as _,
     request::{Answer, Scope},
 };
 use portolan_embed::{
@@ -19,7 +18,7 @@ use portolan_embed::{
 };
 use serde_json::{Value, json};
 
-use mirror::{Mirror, opened, said, spec};
+use mirror::{mirror, opened, said, spec};
 
 fn told(what: &str) -> Option<Value> {
     Some(json!(what))
@@ -28,15 +27,15 @@ fn told(what: &str) -> Option<Value> {
 // covers: 003-091
 #[tokio::test]
 async fn what_an_agent_can_do_is_known_without_a_session() {
-    let portolan = Portolan::open(Settings::in_memory(vec![Arc::new(Mirror)])).await.unwrap();
+    let portolan = Portolan::open(Settings::in_memory(vec![mirror()])).await.unwrap();
     let agents = portolan.client("test").agents();
-    assert_eq!((agents[0].kind.as_str(), &agents[0].capabilities), ("mirror", &Mirror.capabilities()));
+    assert_eq!((agents[0].kind.as_str(), &agents[0].capabilities), ("mirror", &mirror::capabilities()));
 }
 
 // covers: 003-092, 003-108, 003-109, 003-110, 003-112
 #[tokio::test]
 async fn what_the_agent_tells_of_itself_is_given_once_it_is_ready() {
-    let portolan = Portolan::open(Settings::in_memory(vec![Arc::new(Mirror)])).await.unwrap();
+    let portolan = Portolan::open(Settings::in_memory(vec![mirror()])).await.unwrap();
     let session = portolan.client("test").create(spec()).await.unwrap();
     let told = session.info().await.unwrap();
     assert_eq!((told.version.as_deref(), told.model.as_deref()), (Some("1.2.3"), Some("glass")));

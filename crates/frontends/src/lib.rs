@@ -4,6 +4,8 @@ pub mod agui;
 pub mod handheld;
 pub mod insights;
 pub mod native;
+#[cfg(test)]
+mod testing;
 pub mod way_out;
 
 #[cfg(feature = "schema")]

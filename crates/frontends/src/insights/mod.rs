@@ -17,7 +17,7 @@ mod questions;
 #[cfg(feature = "schema")]
 pub mod schema;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 pub mod wire;
 
 use std::{net::SocketAddr, sync::Arc};

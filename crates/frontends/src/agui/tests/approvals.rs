@@ -167,7 +167,8 @@ async fn what_someone_else_answers_closes_here() {
     let request = RequestId(asked["requestId"].as_str().unwrap().parse().unwrap());
     let action = Action::Answer { request, digest: None, answer: request::Answer::deny(None) };
     let session = asked["sessionId"].as_str().unwrap().parse().unwrap();
-    stand.agui.registry.submit(&Stand::owner(), session, CommandId::random(), action).await.unwrap();
+    let elsewhere = Principal { via: "cli".into(), ..owner() };
+    stand.agui.registry.submit(&elsewhere, session, CommandId::random(), action).await.unwrap();
     let events = run.events().await;
     let resolved = custom(&events, "tool_approval_resolved");
     assert_eq!((&resolved[0]["outcome"], &resolved[0]["by"]), (&json!("denied"), &json!("owner (cli)")));
@@ -314,7 +315,7 @@ async fn a_request_that_does_not_wait_is_not_answered() {
     }
     let viewer = stand.someone("val", Role::Viewer).await;
     assert_eq!(viewer.json(Method::POST, &path, &body).await.0, StatusCode::FORBIDDEN);
-    let (registry, owner) = (&stand.agui.registry, Stand::owner());
+    let (registry, owner) = (&stand.agui.registry, owner());
     let entries = registry.history(&owner, session, portolan_core::Seq::ZERO, None, 1000).await.unwrap();
     let submitted = |frame: &[u8]| String::from_utf8_lossy(frame).contains("\"name\":\"answer\"");
     assert!(!entries.iter().any(|entry| submitted(&entry.frame)), "nothing was asked of the session");

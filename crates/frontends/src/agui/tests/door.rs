@@ -1,6 +1,6 @@
 //! Behind a real door: who gets in, by header or by the page's cookie and key, and which pages may.
 
-use std::{fmt::Write as _, net::SocketAddr};
+use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -9,7 +9,7 @@ use tokio::{
 
 use super::*;
 use crate::agui::{PATH, routes, rules};
-use portolan_host::door::{Admit, COOKIE, Door, KEY_HEADER, LOGIN_PATH, ListenAddress, Serving};
+use portolan_host::door::{AccessCheck, Admit, COOKIE, Door, KEY_HEADER, LOGIN_PATH, ListenAddress, Serving};
 use portolan_testkit::armed::Armed;
 
 const APP: &str = "http://localhost:5173";
@@ -26,14 +26,12 @@ struct Open {
 impl Open {
     async fn new() -> Self {
         let stand = Stand::new().await;
-        let clock = Clock::system();
-        let store = stand.agui.registry.store();
-        let tickets = Tickets::open(store, clock.clone(), stand.tokens.clone()).await.unwrap();
-        let access = AccessCheck::new(&stand.door, stand.tokens.clone(), tickets, clock).unwrap();
+        let access = stand.behind.access().await;
         let access = Arc::new(access.admitting(Admit::Below(PATH, rules(&[format!("{APP}/")]))).unwrap());
         let closing = CancellationToken::new();
         let router = routes(stand.agui.clone()).route("/elsewhere", axum::routing::get(|| async { "here" }));
-        let serving = Door::bind(&stand.door).await.unwrap().serve(access.clone(), router, closing.clone());
+        let serving =
+            Door::bind(&stand.behind.door).await.unwrap().serve(access.clone(), router, closing.clone());
         let address = match serving.addresses[0].address {
             ListenAddress::Tcp(address) => address,
             ListenAddress::Unix(_) => panic!("a TCP address was asked for"),
@@ -140,7 +138,7 @@ async fn a_revoked_token_runs_nothing_by_a_request_that_waited_and_its_streams_s
         assert!(tokio::time::Instant::now() < deadline, "it never began");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    open.stand.tokens.revoke(&ada.who.token).await.unwrap();
+    open.stand.behind.tokens.revoke(&ada.who.token).await.unwrap();
     let (status, answer) = armed.finish().await;
     assert_eq!(status, 401, "{answer}");
     assert_eq!(open.stand.sessions().await.len(), 1, "that of the run before");

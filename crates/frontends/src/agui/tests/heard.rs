@@ -1,6 +1,8 @@
 //! What a session has heard is not said to it again, whoever brings it, however often; and who has left or may not stay says
 //! nothing more.
 
+use std::time::Duration;
+
 use portolan_core::{Action, CommandId, SessionSpec, event::Content, session::state::Status};
 
 use super::*;
@@ -34,10 +36,9 @@ async fn an_answer_on_a_thread_that_a_terminal_began_says_nothing_again() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let spec = SessionSpec { agent: "player".into(), cwd: "/".into(), ..SessionSpec::default() };
-    let session =
-        stand.agui.registry.create(&Stand::owner(), CommandId::random(), spec).await.unwrap().session;
+    let session = stand.agui.registry.create(&owner(), CommandId::random(), spec).await.unwrap().session;
     let prompt = Action::Prompt { content: vec![Content::text(asks())] };
-    stand.agui.registry.submit(&Stand::owner(), session, CommandId::random(), prompt).await.unwrap();
+    stand.agui.registry.submit(&owner(), session, CommandId::random(), prompt).await.unwrap();
     stand.until(session, |state| !state.requests.is_empty()).await;
     let thread = session.to_string();
     let connected = ada.post("/agent/default/connect", &by_interrupt(input(&thread, "c1", &[]))).await;
@@ -153,8 +154,7 @@ async fn a_page_that_waits_for_a_prompt_that_is_taken_back_is_let_go() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let spec = SessionSpec { agent: "sleeper".into(), cwd: "/".into(), ..SessionSpec::default() };
-    let session =
-        stand.agui.registry.create(&Stand::owner(), CommandId::random(), spec).await.unwrap().session;
+    let session = stand.agui.registry.create(&owner(), CommandId::random(), spec).await.unwrap().session;
     let submit = |action| stand.agui.registry.submit(&ada.who, session, CommandId::random(), action);
     let prompt = submit(Action::Prompt { content: vec![Content::text("are you there?")] }).await.unwrap().seq;
     let mut page = ada.post("/agent/default/connect", &input(&session.to_string(), "c1", &[])).await;
@@ -172,7 +172,7 @@ async fn who_may_not_stay_or_stops_it_says_nothing_once_the_agent_is_there() {
         let session = session_of(&run.until(is("STATE_SNAPSHOT")).await);
         stand.until(session, |state| state.summary.queued == 1).await;
         let (events, code) = if how == "is revoked" {
-            stand.tokens.revoke(&ada.who.token).await.unwrap();
+            stand.behind.tokens.revoke(&ada.who.token).await.unwrap();
             (run.events().await, json!("unauthenticated"))
         } else {
             let body = if how == "stops it" { json!({"runId": "r1"}) } else { Value::Null };
@@ -198,7 +198,7 @@ async fn what_waits_in_the_queue_of_a_token_that_is_revoked_is_taken_back() {
     let mut second = bob.begin(input("t1", "r2", &[user("u2", "two")])).await;
     second.until(is("STATE_SNAPSHOT")).await;
     stand.until(session, |state| state.summary.queued == 1).await;
-    stand.tokens.revoke(&bob.who.token).await.unwrap();
+    stand.behind.tokens.revoke(&bob.who.token).await.unwrap();
     assert_eq!(second.events().await.last().unwrap()["code"], "unauthenticated");
     stand.until(session, |state| state.summary.queued == 0).await;
     ada.json(Method::POST, "/agent/default/stop/t1", &Value::Null).await;

@@ -15,43 +15,40 @@ mod stopping;
 mod threads;
 mod verifier;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{Router, body::Body};
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use portolan_core::{
     Principal, Role, SessionId,
-    ports::{Agent, Clock, SessionQuery},
-    registry::Registry,
+    ports::{Agent, SessionQuery},
     session::{
         machine::Policy,
         state::{State, Summary},
     },
 };
 use portolan_store::MemoryStore;
+use portolan_testkit::sessions::{PATIENCE, eventually, owner, until};
 use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
 
 use self::{
-    player::{Player, Starts},
+    player::{Starts, player},
     verifier::{Shown, verify},
 };
 use super::{
     Agui, Settings, own_routes,
     tools::{FrontendTools, Limits},
 };
-use portolan_host::door::{AccessCheck, Authenticator as _, DoorSettings, Guest, Stay, Tickets, Tokens};
-
-/// How long anything may take before a test gives up on it. Far longer than it ever should.
-const PATIENCE: Duration = Duration::from_secs(50);
+use crate::testing::Behind;
+use portolan_host::door::{Authenticator as _, Guest, Stay};
 
 /// Everything behind the routes.
 struct Stand {
     agui: Agui,
-    tokens: Arc<Tokens>,
-    door: DoorSettings,
+    behind: Behind,
     router: Router,
     /// Cancelled, the agent `late` is ready.
     ready: CancellationToken,
@@ -67,31 +64,29 @@ impl Stand {
     }
 
     async fn over(store: Arc<MemoryStore>, change: impl FnOnce(&mut Settings)) -> Self {
-        let (clock, ready) = (Clock::system(), CancellationToken::new());
+        let ready = CancellationToken::new();
         let agents: Vec<Arc<dyn Agent>> = vec![
-            Arc::new(Player::new("player", Starts::AtOnce)),
-            Arc::new(Player::new("other", Starts::AtOnce)),
-            Arc::new(Player::new("sleeper", Starts::Never)),
-            Arc::new(Player::new("late", Starts::After(ready.clone()))),
-            Arc::new(Player::new("eager", Starts::AtOnce)),
+            player("player", Starts::AtOnce),
+            player("other", Starts::AtOnce),
+            player("sleeper", Starts::Never),
+            player("late", Starts::After(ready.clone())),
+            player("eager", Starts::AtOnce),
         ];
-        let registry = Registry::open(store.clone(), agents, clock.clone(), Policy::default()).await.unwrap();
-        let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
-        let door = DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
+        let behind = Behind::over(store, agents, Policy::default()).await;
         let mut settings =
             Settings { agent: "player".into(), folder: Some("/".into()), ..Settings::default() };
         change(&mut settings);
+        let registry = behind.registry.clone();
         let tools = FrontendTools::new(registry.clone(), Limits::default());
         let agui = Agui::new(registry, settings, tools, CancellationToken::new(), TaskTracker::new());
         let router = own_routes(agui.clone());
-        Self { agui, tokens, door, router, ready }
+        Self { agui, behind, router, ready }
     }
 
     /// Someone with a new token.
     async fn someone(&self, name: &str, role: Role) -> Client {
-        let (info, secret) = self.tokens.create(name, role, None, None).await.unwrap();
-        let who = Principal { token: info.token, name: info.name, role, sessions: None, via: "test".into() };
-        let stay = self.tokens.standing(&who.token).unwrap().stay;
+        let (who, secret) = self.behind.someone(name, role).await;
+        let stay = self.behind.tokens.standing(&who.token).unwrap().stay;
         Client { router: self.router.clone(), who, stay, secret }
     }
 
@@ -99,49 +94,28 @@ impl Stand {
         self.someone("ada", Role::Operator).await
     }
 
-    fn owner() -> Principal {
-        let token = "the-owner".parse().unwrap();
-        Principal { token, name: "owner".into(), role: Role::Owner, sessions: None, via: "cli".into() }
-    }
-
     async fn sessions(&self) -> Vec<Summary> {
         let query = SessionQuery { archived: None, live: false, before: None, limit: 100 };
-        self.agui.registry.list(&Self::owner(), query).await.unwrap()
+        self.agui.registry.list(&owner(), query).await.unwrap()
     }
 
     async fn state(&self, session: SessionId) -> Arc<State> {
-        self.agui.registry.snapshot(&Self::owner(), session).await.unwrap().state
+        self.agui.registry.snapshot(&owner(), session).await.unwrap().state
     }
 
     /// Waits until a session is as it should be.
     async fn until(&self, session: SessionId, fits: impl Fn(&State) -> bool) -> Arc<State> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let state = self.state(session).await;
-            if fits(&state) {
-                return state;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "it never came: {state:#?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(&self.agui.registry, session, fits).await
     }
 
     /// Until every stream has ended.
     async fn until_all_ended(&self) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        while !self.agui.connections.is_empty() {
-            assert!(tokio::time::Instant::now() < deadline, "a stream goes on");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("every stream has ended", || self.agui.connections.is_empty()).await;
     }
 
     /// Until it is noticed that a client has left its run.
     async fn until_abandoned(&self) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        while !self.agui.runs.has_abandoned() {
-            assert!(tokio::time::Instant::now() < deadline, "nobody noticed");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("somebody noticed", || self.agui.runs.has_abandoned()).await;
     }
 }
 

@@ -8,13 +8,18 @@ use portolan_core::{
     log::delivery::{Delivery, Mode},
 };
 
+use portolan_testkit::agents::{
+    Recording,
+    recorded::{MARK, of_claude},
+};
+
 use super::*;
 use crate::{
     agui::{
         project::{Approvals, Ended, PageNames, Projector, Prompts, history::History},
         wire::AguiEvent,
     },
-    insights::tests::recorded::{MARK, folder, play_back},
+    testing::goldens,
 };
 
 /// Runs of one stream of entries, each verified; then the history that a page would get.
@@ -85,7 +90,7 @@ impl Page {
 }
 
 /// Plays one recording: every event that a page gets.
-async fn page_of(text: &str) -> Page {
+async fn page_of(recording: &Recording) -> Page {
     let page = Mutex::new(Page {
         projector: None,
         history: History::new(PageNames::none()),
@@ -95,9 +100,9 @@ async fn page_of(text: &str) -> Page {
         runs: Vec::new(),
         messages: Vec::new(),
     });
-    let session =
-        play_back(text, Mode::Every, &mut |session, delivery| page.lock().unwrap().take(session, delivery))
-            .await;
+    let session = recording
+        .play_back(Mode::Every, &mut |session, delivery| page.lock().unwrap().take(session, delivery))
+        .await;
     let mut page = page.into_inner().unwrap();
     let told = serde_json::to_string(&page.runs).unwrap().replace(&session.to_string(), "SESSION");
     page.runs = serde_json::from_str(&told).unwrap();
@@ -133,21 +138,10 @@ fn number(events: &mut [Value]) {
 // covers: 004-033, 004-064, 004-070, 004-113
 #[tokio::test]
 async fn every_recording_of_claude_becomes_runs_that_both_clients_accept() {
-    let mut names: Vec<String> = std::fs::read_dir(folder())
-        .unwrap()
-        .filter_map(|entry| Some(entry.unwrap().path().file_stem()?.to_str()?.to_owned()))
-        .collect();
-    names.sort();
-    assert!(names.len() > 60, "recordings are missing: {}", names.len());
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("goldens");
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    for name in names {
-        let text = std::fs::read_to_string(folder().join(format!("{name}.snap"))).unwrap();
-        let mut page = page_of(&text).await;
+    for (name, recording) in of_claude() {
+        let mut page = page_of(&recording).await;
         let lines: Vec<String> = page.runs.iter().flatten().map(ToString::to_string).collect();
-        settings.bind(|| insta::assert_snapshot!(name.as_str(), lines.join("\n")));
+        goldens().bind(|| insta::assert_snapshot!(name.as_str(), lines.join("\n")));
         // What was streamed is what the history holds: the same names, the same texts.
         let runs: Vec<&[Value]> = page.runs.iter().map(Vec::as_slice).collect();
         let mut streamed = shown(&runs);

@@ -1,5 +1,7 @@
 //! Runs and connects: what is said and shown, once, and that every body ends.
 
+use std::time::Duration;
+
 use portolan_core::{Action, CommandId, command::Stage, event::Content, session::state::OpenCommand};
 
 use super::*;
@@ -122,12 +124,8 @@ async fn the_history_holds_the_user_s_own_words_and_not_what_the_page_put_before
     let session = session_of(&events);
     let state = stand.state(session).await;
     assert_eq!(state.summary.name, "what do you see?");
-    let entries = stand
-        .agui
-        .registry
-        .history(&Stand::owner(), session, portolan_core::Seq::ZERO, None, 1000)
-        .await
-        .unwrap();
+    let entries =
+        stand.agui.registry.history(&owner(), session, portolan_core::Seq::ZERO, None, 1000).await.unwrap();
     let log =
         entries.iter().map(|entry| String::from_utf8_lossy(&entry.frame).into_owned()).collect::<String>();
     assert!(
@@ -145,7 +143,7 @@ async fn what_others_say_in_the_session_is_shown_too() {
     let ada = stand.ada().await;
     let session = session_of(&ada.say("t1", "hello").await);
     let prompt = Action::Prompt { content: vec![Content::text("from a terminal")] };
-    stand.agui.registry.submit(&Stand::owner(), session, CommandId::random(), prompt).await.unwrap();
+    stand.agui.registry.submit(&owner(), session, CommandId::random(), prompt).await.unwrap();
     stand.until(session, |state| state.summary.turns == 2 && state.turn.is_none()).await;
     let page = shown(&[&ada.connect("t1").await]);
     assert_eq!(
@@ -288,7 +286,7 @@ async fn an_agent_that_has_ended_is_started_again_by_the_next_run() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let session = session_of(&ada.say("t1", "hello").await);
-    stand.agui.registry.submit(&Stand::owner(), session, CommandId::random(), Action::Stop).await.unwrap();
+    stand.agui.registry.submit(&owner(), session, CommandId::random(), Action::Stop).await.unwrap();
     stand.until(session, |state| !state.summary.is_live()).await;
     let events = ada.run(input("t1", "r2", &[user("u2", "still there?")])).await;
     assert_eq!(texts(&shown(&[&events])), [("assistant", "you said: still there?")]);

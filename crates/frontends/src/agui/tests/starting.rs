@@ -1,6 +1,8 @@
 //! Messages that come while the agent is not there yet: they are in the log at once, so that neither a reload nor a restart
 //! loses them.
 
+use std::time::Duration;
+
 use super::*;
 use crate::agui::OnClose;
 

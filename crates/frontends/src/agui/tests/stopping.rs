@@ -1,5 +1,7 @@
 //! How runs end before their time: a stop, a closed connection, a reload, the daemon's end.
 
+use std::time::Duration;
+
 use super::*;
 use crate::agui::OnClose;
 
@@ -136,7 +138,7 @@ async fn someone_else_who_watches_keeps_a_run_that_its_client_left() {
     let run = begun(&ada, "t1", "r1").await;
     let session = stand.sessions().await[0].session;
     let start = portolan_core::log::delivery::Start::Tail(0);
-    let owner = Stand::owner();
+    let owner = owner();
     let watcher =
         stand.agui.registry.attach(&owner, session, start, portolan_core::log::delivery::Mode::Items).await;
     drop(run);
@@ -175,7 +177,7 @@ async fn a_token_that_is_revoked_ends_its_streams() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let run = begun(&ada, "t1", "r1").await;
-    stand.tokens.revoke(&ada.who.token).await.unwrap();
+    stand.behind.tokens.revoke(&ada.who.token).await.unwrap();
     let events = run.events().await;
     assert_eq!(events.last().unwrap()["code"], "unauthenticated");
 }

@@ -1,5 +1,7 @@
 //! Threads and sessions: which is which, over restarts; which is active; which agents there are.
 
+use std::time::Duration;
+
 use portolan_core::{
     Action, CommandId, LogId, SessionSpec,
     ports::{Op, Write},
@@ -141,7 +143,7 @@ async fn a_bound_token_decides_nothing_about_threads_and_the_active_session() {
     let ada = stand.ada().await;
     let one = session_of(&ada.say("one", "hi").await);
     let spec = SessionSpec { agent: "player".into(), cwd: "/".into(), ..SessionSpec::default() };
-    let two = stand.agui.registry.create(&Stand::owner(), CommandId::random(), spec).await.unwrap().session;
+    let two = stand.agui.registry.create(&owner(), CommandId::random(), spec).await.unwrap().session;
     let mut bound = stand.someone("bound", Role::Operator).await;
     bound.who.sessions = Some([two].into());
     for thread in ["one", "unheard of"] {
@@ -167,11 +169,11 @@ async fn a_thread_goes_with_its_session() {
         sessions.push(session_of(&ada.say(thread, "hi").await));
     }
     assert_eq!(kept(&stand).await, 3);
-    stand.agui.registry.delete(&Stand::owner(), sessions[0]).await.unwrap();
+    stand.agui.registry.delete(&owner(), sessions[0]).await.unwrap();
     until_kept(&stand, 2).await;
     stopping.cancel();
     // One that goes while nobody looks is found at the next start.
-    stand.agui.registry.delete(&Stand::owner(), sessions[1]).await.unwrap();
+    stand.agui.registry.delete(&owner(), sessions[1]).await.unwrap();
     stand.agui.registry.shutdown(Duration::from_secs(1)).await;
     let stand = Stand::over(store, |_| {}).await;
     stand.agui.start(&tasks, CancellationToken::new());
@@ -232,9 +234,9 @@ async fn a_new_session_is_active_until_it_ends_or_another_is_chosen() {
     assert_eq!(session_of(&nameless), one);
     assert_eq!(session_of(&ada.connect("active").await), one);
     let spec = SessionSpec { agent: "other".into(), cwd: "/".into(), ..SessionSpec::default() };
-    let three = stand.agui.registry.create(&Stand::owner(), CommandId::random(), spec).await.unwrap().session;
+    let three = stand.agui.registry.create(&owner(), CommandId::random(), spec).await.unwrap().session;
     assert_eq!(active(&ada).await, json!(three), "a new one takes its place, whoever made it");
-    stand.agui.registry.submit(&Stand::owner(), three, CommandId::random(), Action::Stop).await.unwrap();
+    stand.agui.registry.submit(&owner(), three, CommandId::random(), Action::Stop).await.unwrap();
     stand.until(three, |state| !state.summary.is_live()).await;
     assert_eq!(active(&ada).await, json!(one), "and when it ends, the chosen one is active again");
     let (status, _) = ada.json(Method::PUT, "/active", &json!({"sessionId": three})).await;

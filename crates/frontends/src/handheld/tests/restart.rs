@@ -52,7 +52,7 @@ async fn a_conversation_that_cannot_be_resumed_begins_anew_once_in_the_same_slot
     device.until_message(slot, "say hello").await;
     let first = stand.in_slot(slot).unwrap();
     stand.until(first, is_idle).await;
-    stand.agent.forgetful.store(true, Ordering::Relaxed);
+    stand.agent.faults.forgetful.store(true, Ordering::Relaxed);
 
     let stand = stand.restarted(|_| {}).await;
     let mut device = stand.device("192.168.1.7").await;
@@ -80,14 +80,14 @@ async fn a_conversation_that_begins_anew_keeps_what_its_session_was_made_with() 
         .await;
     stand.hub.put_in(&owner(), 1, session).await.unwrap();
     stand.until(session, is_idle).await;
-    stand.agent.forgetful.store(true, Ordering::Relaxed);
+    stand.agent.faults.forgetful.store(true, Ordering::Relaxed);
 
     let stand = stand.restarted(|_| {}).await;
     let mut device = stand.device("192.168.1.7").await;
     device.until(1, |status| status["state"] == "idle" && status["active"] == true).await;
     let anew = stand.in_slot(1).unwrap();
     assert_ne!(anew, session);
-    let last = stand.agent.launched.lock().unwrap().last().unwrap().clone();
+    let last = stand.agent.puppet.launches().pop().unwrap().spec;
     let SessionSpec { model, mode, max_turns, env, prompt, resume, .. } = &*last;
     assert_eq!(
         (model.as_deref(), mode.as_deref(), *max_turns, prompt.len(), resume),
@@ -110,7 +110,7 @@ async fn a_new_conversation_that_fails_too_is_left_alone() {
     device.command(slot, "say hello").await;
     device.until_message(slot, "say hello").await;
     stand.until(stand.in_slot(slot).unwrap(), is_idle).await;
-    stand.agent.broken.store(true, Ordering::Relaxed);
+    stand.agent.faults.broken.store(true, Ordering::Relaxed);
     let stand = stand.restarted(|_| {}).await;
     let mut device = stand.device("192.168.1.7").await;
     let status = device.until(slot, |status| status["message"] == "Ended: it would not start").await;

@@ -151,7 +151,7 @@ async fn spawns_go_where_there_is_room_and_say_so_where_there_is_none() {
 async fn an_agent_that_does_not_start_or_has_ended_leaves_a_slot_that_can_be_spawned_again() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
-    stand.agent.broken.store(true, Ordering::Relaxed);
+    stand.agent.faults.broken.store(true, Ordering::Relaxed);
     device.command(0, "spawn").await;
     let failed = device.spawn_result().await;
     assert_eq!(
@@ -160,7 +160,7 @@ async fn an_agent_that_does_not_start_or_has_ended_leaves_a_slot_that_can_be_spa
     );
     let status = device.until_state(0, "done").await;
     assert_eq!((&status["active"], &status["message"]), (&json!(false), &json!("Ended: it would not start")));
-    stand.agent.broken.store(false, Ordering::Relaxed);
+    stand.agent.faults.broken.store(false, Ordering::Relaxed);
     assert_eq!(device.spawn().await, 0);
     device.command(0, "exit").await;
     let status = device.until_state(0, "done").await;

@@ -3,7 +3,7 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,15 +11,10 @@ use std::{
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use portolan_core::{
-    Action, Capabilities, CommandId, Principal, Role, SessionId, SessionSpec,
+    Action, Capabilities, CommandId, SessionId, SessionSpec,
     capabilities::{Asks, NativeProtocol},
-    event::{
-        AgentInfo, Content, Event, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult,
-        plain_text,
-    },
-    ports::{
-        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report,
-    },
+    event::{AgentInfo, Content, Event, ExitReason, TurnOutcome, TurnResult, plain_text},
+    ports::Clock,
     registry::Registry,
     request::{Answer, Ask, Choice, Question},
     session::{
@@ -29,17 +24,20 @@ use portolan_core::{
     spec::SpecOption,
 };
 use portolan_store::MemoryStore;
+pub(super) use portolan_testkit::sessions::{PATIENCE, owner};
+use portolan_testkit::{
+    agents::{self, Cut, Played, Puppet, Strings, exit},
+    sessions::until,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{DuplexStream, duplex},
-    sync::mpsc,
     task::JoinHandle,
 };
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{Message, protocol},
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::handheld::{
     desk::GUARD,
@@ -49,134 +47,88 @@ use crate::handheld::{
     in_flight::InFlight,
 };
 
-/// Longer than anything takes, on a busy machine too.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
-
 // ------------------------------------------------------------------------------------- the agent
 
-/// Does what a prompt says: `say WORDS`, `ask TOOL TEXT`, `blocked TOOL TEXT`, `question`, `stream`, `hang`,
-/// `exit`.
-#[derive(Debug, Default)]
+/// Does what a prompt says: `say WORDS`, `ask TOOL TEXT`, `blocked TOOL TEXT`, `question`, `stream`, `hang`, `exit`.
+#[derive(Clone, Debug)]
 pub(super) struct Obedient {
+    pub(super) puppet: Arc<Puppet>,
+    pub(super) faults: Arc<Faults>,
+}
+
+/// What is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
     /// No start works.
     pub(super) broken: AtomicBool,
     /// No start works that takes up an old conversation.
     pub(super) forgetful: AtomicBool,
-    /// What each start was given.
-    pub(super) launched: Mutex<Vec<Arc<SessionSpec>>>,
 }
 
-impl Agent for Obedient {
-    fn kind(&self) -> &'static str {
-        "obedient"
-    }
-    fn title(&self) -> String {
-        "Obedient".into()
-    }
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            streaming: true,
-            interrupt: true,
-            session_resume: true,
-            native_protocol: NativeProtocol::Demo,
-            mode_asks: [("plan".to_owned(), Asks::Everything)].into_iter().collect(),
-            options: vec![
-                SpecOption::Cwd,
-                SpecOption::Prompt,
-                SpecOption::Model,
-                SpecOption::Mode,
-                SpecOption::Env,
-                SpecOption::MaxTurns,
-            ],
-            ..Capabilities::default()
-        }
-    }
-    fn probe(&self) -> Boxed<'_, Probe> {
-        Box::pin(std::future::ready(Probe { available: true, ..Probe::default() }))
-    }
-    fn start(&self, launch: Launch) -> AgentLink {
-        let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
-        let (done, reports) = mpsc::channel(REPORTS);
-        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-        self.launched.lock().unwrap().push(Arc::clone(&launch.spec));
-        let end = stop.clone();
-        let fails = self.broken.load(Ordering::Relaxed)
-            || launch.resume.is_some() && self.forgetful.load(Ordering::Relaxed);
-        let capabilities = self.capabilities();
-        tokio::spawn(async move {
-            let reason = if fails {
-                ExitReason::Failed
-            } else {
-                tokio::select! {
-                    _ = play(launch, capabilities, wanted, done.clone()) => ExitReason::Finished,
-                    () = end.cancelled() => ExitReason::Stopped,
+impl Obedient {
+    fn new() -> Self {
+        let faults = Arc::new(Faults::default());
+        let at_a_start = Arc::clone(&faults);
+        let puppet = Puppet::new("obedient").with_capabilities(capabilities()).playing(move |strings| {
+            let forgets = strings.launch.resume.is_some() && at_a_start.forgetful.load(Ordering::Relaxed);
+            let fails = forgets || at_a_start.broken.load(Ordering::Relaxed);
+            Box::pin(async move {
+                if fails {
+                    return exit(ExitReason::Failed, "it would not start");
                 }
-            };
-            let message = if fails { "it would not start" } else { "it has ended" };
-            let exit =
-                Exit { reason, code: Some(1), signal: None, message: message.into(), stderr: String::new() };
-            let _ = done.send(Report::Exited(exit)).await;
+                let (session, resume) = (strings.launch.session, strings.launch.resume.as_ref());
+                let session =
+                    resume.map_or_else(|| format!("own-{session}"), |resume| resume.agent_session.clone());
+                let info = AgentInfo { agent_session: Some(session), ..AgentInfo::default() };
+                strings.ready_as(info).await;
+                strings.act(|strings, content| Box::pin(obey(strings, content))).await
+            })
         });
-        AgentLink { instructions, reports, stop, kill, recorded: None }
+        Self { puppet: Arc::new(puppet), faults }
     }
 }
 
-type Done = mpsc::Sender<Report>;
-type Played = Result<(), mpsc::error::SendError<Report>>;
-
-async fn play(
-    launch: Launch,
-    capabilities: Capabilities,
-    mut wanted: mpsc::Receiver<Instruction>,
-    done: Done,
-) -> Played {
-    let capabilities = Box::new(capabilities);
-    done.send(Report::Started { pid: None, version: None, protocol: NativeProtocol::Demo, capabilities })
-        .await?;
-    done.send(Report::Ready).await?;
-    let session =
-        launch.resume.map_or_else(|| format!("own-{}", launch.session), |resume| resume.agent_session);
-    let info = AgentInfo { agent_session: Some(session), ..AgentInfo::default() };
-    done.send(Report::Event { event: Event::AgentInfo { info: Box::new(info) }, raw: None }).await?;
-    let (mut count, mut asked) = (0, Vec::new());
-    while let Some(Instruction { ticket, order }) = wanted.recv().await {
-        done.send(Report::Delivered(ticket)).await?;
-        done.send(Report::Consumed { ticket, result: None }).await?;
-        count += 1;
-        let item = format!("{}-{count}", launch.generation);
-        match order {
-            Order::Prompt { content } => {
-                let words = plain_text(&content);
-                done.send(Report::TurnStarted { origin: TurnOrigin::Prompt }).await?;
-                match words.split_once(' ').unwrap_or((&words, "")) {
-                    ("ask", rest) => {
-                        let (tool, text) = rest.split_once(' ').unwrap_or((rest, "."));
-                        asked.push((tool.to_owned(), text.to_owned()));
-                        ask(permission(tool, text, None), item, &done).await?;
-                    }
-                    ("blocked", rest) => {
-                        let (tool, text) = rest.split_once(' ').unwrap_or((rest, "."));
-                        ask(permission(tool, text, Some("/elsewhere")), item, &done).await?;
-                    }
-                    ("question", _) => ask(question(), item, &done).await?,
-                    ("stream", _) => stream(item, &done).await?,
-                    ("hang", _) => {}
-                    ("exit", _) => return Ok(()),
-                    _ => {
-                        say(&words, item, &done).await?;
-                        end(TurnOutcome::Completed, &done).await?;
-                    }
-                }
-            }
-            Order::Answer { answer, .. } => {
-                say(&told(&answer), item, &done).await?;
-                end(TurnOutcome::Completed, &done).await?;
-            }
-            Order::Interrupt => end(TurnOutcome::Interrupted, &done).await?,
-            _ => {}
-        }
+fn capabilities() -> Capabilities {
+    Capabilities {
+        streaming: true,
+        interrupt: true,
+        session_resume: true,
+        native_protocol: NativeProtocol::Demo,
+        mode_asks: [("plan".to_owned(), Asks::Everything)].into_iter().collect(),
+        options: vec![
+            SpecOption::Cwd,
+            SpecOption::Prompt,
+            SpecOption::Model,
+            SpecOption::Mode,
+            SpecOption::Env,
+            SpecOption::MaxTurns,
+        ],
+        ..Capabilities::default()
     }
-    Ok(())
+}
+
+async fn obey(strings: &mut Strings, content: Vec<Content>) -> Played {
+    let words = plain_text(&content);
+    let (word, rest) = words.split_once(' ').unwrap_or((&words, ""));
+    let (tool, text) = rest.split_once(' ').unwrap_or((rest, "."));
+    let ask = match word {
+        "ask" => permission(tool, text, None),
+        "blocked" => permission(tool, text, Some("/elsewhere")),
+        "question" => question(),
+        "stream" => {
+            stream(strings).await;
+            return Err(strings.interrupted().await);
+        }
+        "hang" => return Err(strings.interrupted().await),
+        "exit" => return Err(Cut::Ends(exit(ExitReason::Finished, "it has ended"))),
+        _ => {
+            strings.speak(&words).await;
+            return Ok(TurnResult::bare(TurnOutcome::Completed));
+        }
+    };
+    let answer = strings.answer_to(ask, None, None).await?;
+    strings.speak(&told(&answer)).await;
+    Ok(TurnResult::bare(TurnOutcome::Completed))
 }
 
 fn told(answer: &Answer) -> String {
@@ -190,16 +142,11 @@ fn told(answer: &Answer) -> String {
 
 fn permission(tool: &str, text: &str, blocked_path: Option<&str>) -> Ask {
     let input = if tool == "Bash" { json!({ "command": text }) } else { json!({ "file_path": text }) };
-    Ask::Permission {
-        tool_name: tool.into(),
-        input,
-        description: Some("may I".into()),
-        changes: vec![],
-        reason: None,
-        blocked_path: blocked_path.map(Into::into),
-        suggestions: vec![],
-        options: vec![],
+    let mut ask = agents::permission(tool, input);
+    if let Ask::Permission { description, blocked_path: blocked, .. } = &mut ask {
+        (*description, *blocked) = (Some("may I".into()), blocked_path.map(Into::into));
     }
+    ask
 }
 
 fn question() -> Ask {
@@ -221,37 +168,14 @@ fn question() -> Ask {
     }
 }
 
-async fn ask(ask: Ask, key: String, done: &Done) -> Played {
-    done.send(Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool: None, raw: None }).await
-}
-
-/// Writes many words, and leaves them and the turn open.
-async fn stream(item: String, done: &Done) -> Played {
-    let parts = (0..200).map(|number| Event::Delta { item: item.clone(), text: format!("word{number} ") });
-    let begun = Event::ItemStarted { item: item.clone(), kind: ItemKind::Text, message: None, parent: None };
-    for event in std::iter::once(begun).chain(parts) {
-        done.send(Report::Event { event, raw: None }).await?;
+/// Writes many words, and leaves them open.
+async fn stream(strings: &mut Strings) {
+    let item = strings.name();
+    strings.begin_item(&item).await;
+    for number in 0..200 {
+        strings.delta(&item, &format!("word{number} ")).await;
     }
-    let event = Event::ToolSummary { summary: "wrote".into(), tools: vec![] };
-    done.send(Report::Event { event, raw: None }).await
-}
-
-async fn say(words: &str, item: String, done: &Done) -> Played {
-    let content = vec![Content::text(words)];
-    let event = Event::Message {
-        item,
-        message: None,
-        parent: None,
-        model: None,
-        content,
-        interrupted: false,
-        stop_reason: None,
-    };
-    done.send(Report::Event { event, raw: None }).await
-}
-
-async fn end(outcome: TurnOutcome, done: &Done) -> Played {
-    done.send(Report::TurnEnded { result: Box::new(TurnResult::bare(outcome)), raw: None }).await
+    strings.event(Event::ToolSummary { summary: "wrote".into(), tools: vec![] }).await;
 }
 
 // ------------------------------------------------------------------------------------- the stand
@@ -259,7 +183,7 @@ async fn end(outcome: TurnOutcome, done: &Done) -> Played {
 /// A registry, a hub, and what stays when both are made anew.
 pub(super) struct Stand {
     pub(super) store: Arc<MemoryStore>,
-    pub(super) agent: Arc<Obedient>,
+    pub(super) agent: Obedient,
     pub(super) registry: Registry,
     pub(super) hub: Hub,
     pub(super) folder: PathBuf,
@@ -285,21 +209,22 @@ impl Stand {
     pub(super) async fn with(change: impl FnOnce(&mut Slots)) -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
         let folder = home.path().canonicalize().unwrap();
-        let (store, agent) = (Arc::new(MemoryStore::new()), Arc::new(Obedient::default()));
+        let (store, agent) = (Arc::new(MemoryStore::new()), Obedient::new());
         Self::build(store, agent, home, folder, change).await
     }
 
     async fn build(
         store: Arc<MemoryStore>,
-        agent: Arc<Obedient>,
+        agent: Obedient,
         home: Arc<tempfile::TempDir>,
         folder: PathBuf,
         change: impl FnOnce(&mut Slots),
     ) -> Self {
         let clock = Clock::system();
-        let registry = Registry::open(store.clone(), vec![agent.clone()], clock.clone(), Policy::default())
-            .await
-            .unwrap();
+        let registry =
+            Registry::open(store.clone(), vec![agent.puppet.clone()], clock.clone(), Policy::default())
+                .await
+                .unwrap();
         let everyone = vec!["0.0.0.0/0".parse().unwrap()];
         let devices = Devices::open(store.clone(), clock.clone(), everyone).await.unwrap();
         let mut slots = slots(&folder);
@@ -343,16 +268,7 @@ impl Stand {
 
     /// Waits until a session is so.
     pub(super) async fn until(&self, session: SessionId, so: impl Fn(&State) -> bool) -> Arc<State> {
-        let wait = async {
-            loop {
-                let state = self.state(session).await;
-                if so(&state) {
-                    return state;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, wait).await.expect("the session is never so")
+        until(&self.registry, session, so).await
     }
 
     pub(super) async fn submit(&self, session: SessionId, action: Action) {
@@ -381,17 +297,6 @@ impl Stand {
         let serving = tokio::spawn(device::serve(self.hub.clone(), visitor, server));
         let socket = WebSocketStream::from_raw_socket(client, protocol::Role::Client, None).await;
         Device { socket, serving, unconfirmed, slots: Default::default() }
-    }
-}
-
-/// Who is not a device.
-pub(super) fn owner() -> Principal {
-    Principal {
-        token: "owner".parse().unwrap(),
-        name: "ada".into(),
-        role: Role::Owner,
-        sessions: None,
-        via: "cli".into(),
     }
 }
 

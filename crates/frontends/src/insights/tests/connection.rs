@@ -1,5 +1,7 @@
 //! What messages do, against a session that really runs.
 
+use std::time::Duration;
+
 use portolan_core::{Action, CommandId, Role, access::Bypass, request::Answer};
 
 use super::*;
@@ -539,7 +541,7 @@ async fn a_token_that_is_revoked_closes_the_connection() {
     let (ada, _) = stand.someone("ada", Role::Operator).await;
     let mut client = stand.client_of(&ada, 64 * 1024).await;
     client.create("say:one").await;
-    stand.tokens.revoke(&ada.token).await.unwrap();
+    stand.behind.tokens.revoke(&ada.token).await.unwrap();
     let (messages, code) = client.closed().await;
     assert_eq!(code, Some(4001));
     assert_eq!(messages.last().unwrap()["payload"]["code"], "HANDLER_ERROR");
@@ -552,7 +554,7 @@ async fn a_kill_ends_the_agent_even_when_the_disk_is_full() {
     let session = client.create("say:one wait").await;
     client.one("agent.output").await;
     let mut stranger = stand.client("bob", Role::Operator).await;
-    stand.store.fail("the disk is full");
+    stand.behind.store.fail("the disk is full");
     // What the agent says meanwhile waits to be recorded; neither of these may wait for it.
     client.send("session.interrupt", json!({"session_id": session})).await;
     let (code, why) = client.error().await;
@@ -570,7 +572,7 @@ async fn a_kill_ends_the_agent_even_when_the_disk_is_full() {
         }
     };
     tokio::time::timeout(PATIENCE, gone).await.unwrap();
-    stand.store.release();
+    stand.behind.store.release();
     client.until_fits(|message| message["payload"]["status"] == "completed").await;
     client.send("session.kill", json!({"session_id": session})).await;
     assert_eq!(client.error().await.0, "SESSION_NOT_FOUND", "it is in the archive now");
@@ -582,7 +584,7 @@ async fn a_message_that_nothing_can_be_recorded_for_is_answered_in_the_end() {
     let (owner, _) = stand.someone("owner", Role::Owner).await;
     let session = client.create("say:one wait").await;
     client.one("agent.output").await;
-    stand.store.fail("the disk is full");
+    stand.behind.store.fail("the disk is full");
     client.send("session.interrupt", json!({"session_id": session})).await;
     client.error().await;
     // The end of the turn is not recorded, so nobody may see it.
@@ -596,7 +598,7 @@ async fn a_message_that_nothing_can_be_recorded_for_is_answered_in_the_end() {
     let (code, why) = client.error().await;
     assert_eq!(code, "HANDLER_ERROR");
     assert!(why.contains("the disk is full"), "{why}");
-    stand.store.release();
+    stand.behind.store.release();
     client.until("session.completed").await;
 }
 

@@ -1,13 +1,14 @@
 //! Who gets in: by header, by sub-protocol, by a first message, from this machine without any of them; and who does not.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
+use futures_util::SinkExt as _;
 use http::{HeaderValue, Request, StatusCode, header};
 use portolan_core::Role;
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
     client_async,
-    tungstenite::{self, client::IntoClientRequest as _},
+    tungstenite::{self, Message, client::IntoClientRequest as _},
 };
 
 use super::*;
@@ -39,7 +40,7 @@ impl Open {
         })
         .await;
         let closing = CancellationToken::new();
-        let door = Door::bind(&stand.door).await.unwrap();
+        let door = Door::bind(&stand.behind.door).await.unwrap();
         let serving =
             door.serve(stand.insights.access.clone(), own_routes(stand.insights.clone()), closing.clone());
         let address = match serving.addresses[0].address {
@@ -64,7 +65,7 @@ impl Open {
     ) -> Result<(Client<TcpStream>, http::Response<Option<Vec<u8>>>), StatusCode> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         match client_async(self.request(path, headers), stream).await {
-            Ok((socket, response)) => Ok((Client { socket, early: VecDeque::new() }, response)),
+            Ok((socket, response)) => Ok((Client::new(socket), response)),
             Err(tungstenite::Error::Http(response)) => Err(response.status()),
             Err(other) => panic!("{other}"),
         }
@@ -124,7 +125,7 @@ async fn a_secret_that_is_replaced_ends_its_connections_with_the_reason_however_
     let open = Open::new(Anonymous::Refused).await;
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("token");
-    let owner = open.stand.tokens.owner_secret_file(&path).await.unwrap();
+    let owner = open.stand.behind.tokens.owner_secret_file(&path).await.unwrap();
     let bearer = format!("Bearer {}", owner.expose());
     let protocol = format!("bearer.{}", owner.expose());
     let (by_header, _) = open.connect("/", &[(header::AUTHORIZATION, &bearer)]).await.unwrap();
@@ -132,7 +133,7 @@ async fn a_secret_that_is_replaced_ends_its_connections_with_the_reason_however_
     let (mut by_message, _) = open.connect("/", &[]).await.unwrap();
     by_message.send("auth", json!({"token": owner.expose()})).await;
     by_message.one("auth.ok").await;
-    open.stand.tokens.rotate_owner(&path).await.unwrap();
+    open.stand.behind.tokens.rotate_owner(&path).await.unwrap();
     for mut client in [by_header, by_protocol, by_message] {
         // The connection may be closing already.
         let create = json!({"type": "session.create", "payload": {"prompt": "say:hello"}});

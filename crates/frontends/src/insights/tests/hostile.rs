@@ -1,6 +1,8 @@
 //! Whatever a client sends gets the protocol's own error, and disturbs nobody.
 
+use futures_util::SinkExt as _;
 use portolan_core::Role;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::*;
 
@@ -79,7 +81,7 @@ async fn a_message_larger_than_any_prompt_ends_the_connection_with_its_error() {
 async fn a_client_that_asks_too_often_is_told_so_and_may_go_on() {
     let stand = Stand::new().await;
     let mut client = stand.client("ada", Role::Operator).await;
-    let burst = stand.door.limits.request_burst as usize;
+    let burst = stand.behind.door.limits.request_burst as usize;
     let mut refused = 0;
     for _ in 0..burst + 50 {
         client.send("session.list", json!({})).await;

@@ -6,32 +6,25 @@ mod door;
 mod hostile;
 mod projector;
 mod puppet;
-pub(crate) mod recorded;
+mod recorded;
 
 use std::{
-    collections::VecDeque,
+    ops::{Deref, DerefMut},
     sync::{Arc, LazyLock},
-    time::Duration,
 };
 
-use futures_util::{SinkExt as _, StreamExt as _};
 use jsonschema::Validator;
-use portolan_core::{Principal, Role, SessionId, ports::Clock, registry::Registry, session::machine::Policy};
-use portolan_store::MemoryStore;
+use portolan_core::{Principal, Role, SessionId, session::machine::Policy};
+use portolan_testkit::sessions::PATIENCE;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
-use tokio_tungstenite::{
-    WebSocketStream,
-    tungstenite::{Message, protocol},
-};
+use tokio_tungstenite::WebSocketStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::puppet::Puppet;
+use self::puppet::puppet;
 use super::{Insights, Settings, connection::serve, enter::Visitor};
-use portolan_host::door::{AccessCheck, Admit, Authenticator as _, DoorSettings, Tickets, Tokens};
-
-/// How long anything may take before a test gives up on it. Far longer than it ever should.
-const PATIENCE: Duration = Duration::from_mins(1);
+use crate::testing::{Behind, Frames};
+use portolan_host::door::{Admit, Authenticator as _, DoorSettings};
 
 // ------------------------------------------------------------------------------------ the schema
 
@@ -52,14 +45,16 @@ fn fits(schema: &Validator, message: &Value) {
     assert!(problems.is_empty(), "{message} does not fit the schema: {problems:?}");
 }
 
+fn is_of_the_server(message: &Value) {
+    fits(&SERVER, message);
+}
+
 // ------------------------------------------------------------------------------------- the stand
 
 /// Everything behind a connection.
 struct Stand {
     insights: Insights,
-    tokens: Arc<Tokens>,
-    store: Arc<MemoryStore>,
-    door: DoorSettings,
+    behind: Behind,
 }
 
 impl Stand {
@@ -81,30 +76,22 @@ impl Stand {
     }
 
     async fn built(change: impl FnOnce(&mut DoorSettings), settings: Settings, policy: Policy) -> Self {
-        let (store, clock) = (Arc::new(MemoryStore::new()), Clock::system());
-        let registry =
-            Registry::open(store.clone(), vec![Arc::new(Puppet)], clock.clone(), policy).await.unwrap();
-        let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
-        let tickets = Tickets::open(store.clone(), clock.clone(), tokens.clone()).await.unwrap();
-        let mut door =
-            DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
-        change(&mut door);
-        let access = AccessCheck::new(&door, tokens.clone(), tickets, clock).unwrap();
-        let access = Arc::new(access.admitting(Admit::late(super::is_late_on_own)).unwrap());
+        let mut behind = Behind::new(vec![puppet()], policy).await;
+        change(&mut behind.door);
+        let access = behind.access().await.admitting(Admit::late(super::is_late_on_own)).unwrap();
         let insights = Insights {
-            registry,
-            access,
+            registry: behind.registry.clone(),
+            access: Arc::new(access),
             settings: Arc::new(settings),
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
-        Self { insights, tokens, store, door }
+        Self { insights, behind }
     }
 
     /// Someone with a new token, and its secret.
     async fn someone(&self, name: &str, role: Role) -> (Principal, String) {
-        let (info, secret) = self.tokens.create(name, role, None, None).await.unwrap();
-        (Principal { token: info.token, name: info.name, role, sessions: None, via: "test".into() }, secret)
+        self.behind.someone(name, role).await
     }
 
     /// A client of someone with this role.
@@ -116,7 +103,7 @@ impl Stand {
     /// A client of this person; the network holds `room` bytes each way.
     async fn client_of(&self, who: &Principal, room: usize) -> Client<DuplexStream> {
         let (ours, theirs) = duplex(room);
-        let stay = self.tokens.standing(&who.token).map(|standing| standing.stay).unwrap_or_default();
+        let stay = self.behind.tokens.standing(&who.token).map(|standing| standing.stay).unwrap_or_default();
         let visitor = Visitor::Known(who.clone(), stay);
         self.insights.connections.spawn(serve(self.insights.clone(), visitor, theirs));
         Client::over(ours).await
@@ -125,17 +112,31 @@ impl Stand {
 
 // ------------------------------------------------------------------------------------ the client
 
-/// A client by another implementation of WebSocket than ours.
+/// A client of the dashboard's protocol.
 struct Client<S> {
-    socket: WebSocketStream<S>,
-    /// Messages that came while another one was waited for.
-    early: VecDeque<Value>,
+    frames: Frames<S>,
+}
+
+impl<S> Deref for Client<S> {
+    type Target = Frames<S>;
+    fn deref(&self) -> &Self::Target {
+        &self.frames
+    }
+}
+
+impl<S> DerefMut for Client<S> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.frames
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    fn new(socket: WebSocketStream<S>) -> Self {
+        Self { frames: Frames::new(socket, is_of_the_server, PATIENCE) }
+    }
+
     async fn over(io: S) -> Self {
-        let socket = WebSocketStream::from_raw_socket(io, protocol::Role::Client, None).await;
-        Self { socket, early: VecDeque::new() }
+        Self { frames: Frames::over(io, is_of_the_server, PATIENCE).await }
     }
 
     /// Sends a message that fits the schema.
@@ -149,58 +150,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.send_text(&message.to_string()).await;
     }
 
-    async fn send_text(&mut self, text: &str) {
-        self.socket.send(Message::text(text)).await.unwrap();
-    }
-
-    /// The next message as it comes.
-    async fn next(&mut self) -> Value {
-        if let Some(message) = self.early.pop_front() {
-            return message;
-        }
-        loop {
-            let next = tokio::time::timeout(PATIENCE, self.socket.next()).await;
-            match next.unwrap_or_else(|_| panic!("no message came")) {
-                Some(Ok(Message::Text(text))) => {
-                    let message: Value = serde_json::from_str(&text).unwrap();
-                    fits(&SERVER, &message);
-                    return message;
-                }
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                other => panic!("no message but {other:?}"),
-            }
-        }
-    }
-
-    /// The close code, after every message that still came.
-    async fn closed(&mut self) -> (Vec<Value>, Option<u16>) {
-        let mut messages: Vec<Value> = self.early.drain(..).collect();
-        loop {
-            let next = tokio::time::timeout(PATIENCE, self.socket.next()).await;
-            match next.unwrap_or_else(|_| panic!("it was not closed")) {
-                Some(Ok(Message::Text(text))) => messages.push(serde_json::from_str(&text).unwrap()),
-                Some(Ok(Message::Close(frame))) => return (messages, frame.map(|frame| frame.code.into())),
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return (messages, None),
-            }
-        }
-    }
-
     /// Messages up to the first of this type, which is the last of them.
     async fn until(&mut self, kind: &str) -> Vec<Value> {
         self.until_fits(|message| message["type"] == kind).await
-    }
-
-    async fn until_fits(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let mut messages = Vec::new();
-        loop {
-            let message = self.next().await;
-            let last = fits(&message);
-            messages.push(message);
-            if last {
-                return messages;
-            }
-        }
     }
 
     /// The next message of this type, all of them before it left out.

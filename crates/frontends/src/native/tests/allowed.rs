@@ -213,8 +213,7 @@ fn plain(value: &Value) -> String {
 
 #[tokio::test]
 async fn whatever_the_openapi_document_allows_is_not_refused_as_malformed() {
-    let mut http =
-        Http::with(Stand::under(vec![Arc::new(Obedient), Arc::new(Willing)], Policy::default()).await).await;
+    let mut http = Http::with(Stand::under(vec![obedient(), willing()], Policy::default()).await).await;
     // Small, so that its files are quickly looked at.
     let folder = tempfile::tempdir().unwrap();
     let spec = json!({"agent": "willing", "cwd": folder.path()});

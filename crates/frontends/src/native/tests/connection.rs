@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use portolan_core::RequestId;
+use portolan_testkit::agents::OWN_WORDS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
@@ -302,7 +303,7 @@ async fn every_question_has_its_reply() {
         let answered = client.ask(frame.clone()).await;
         assert_eq!(answered["reply"], reply, "{frame}: {answered}");
         match reply {
-            "raw" => assert_eq!(answered["text"], "the agent's own words"),
+            "raw" => assert_eq!(answered["text"], OWN_WORDS),
             "history" => assert_eq!(answered["entries"].as_array().unwrap().len(), 2),
             _ => {}
         }
@@ -530,7 +531,7 @@ async fn a_client_that_answers_pings_stays_for_as_long_as_it_likes() {
 #[tokio::test]
 async fn no_more_sessions_than_the_limit_are_attached_at_once() {
     let policy = Policy { agents_at_once: None, ..Policy::default() };
-    let stand = Stand::under(vec![Arc::new(Obedient)], policy).await;
+    let stand = Stand::under(vec![obedient()], policy).await;
     let mut owner = stand.client("ada", Role::Owner).await;
     let mut refused = 0;
     for _ in 0..=ATTACHMENTS {
@@ -552,7 +553,7 @@ async fn a_client_that_asks_too_often_is_told_to_wait_and_stays() {
     let stand = Stand::new().await;
     let mut client = stand.client("ada", Role::Viewer).await;
     let mut refused = None;
-    for _ in 0..2 * stand.settings.limits.request_burst {
+    for _ in 0..2 * stand.behind.door.limits.request_burst {
         let reply = client.ask(json!({"type": "ping"})).await;
         if reply["type"] == "error" {
             refused = Some(reply);
@@ -568,10 +569,10 @@ async fn a_store_that_fails_refuses_commands_and_keeps_the_connection() {
     let stand = Stand::new().await;
     let mut client = stand.client("ada", Role::Owner).await;
     let session = client.create("").await;
-    stand.store.fail("the disk is full");
+    stand.behind.store.fail("the disk is full");
     let refused = client.command(session, json!({"name": "prompt", "content": text("say x")})).await;
     assert_eq!(refused["code"], "store_failing", "{refused}");
-    stand.store.release();
+    stand.behind.store.release();
     let taken = client.command(session, json!({"name": "prompt", "content": text("say x")})).await;
     assert_eq!(taken["reply"], "receipt", "{taken}");
 }

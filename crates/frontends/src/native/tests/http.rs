@@ -1,10 +1,6 @@
 //! REST, SSE, the page and the upgrade, behind the door.
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    net::SocketAddr,
-    time::Duration,
-};
+use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use ::http::{Request, StatusCode, header};
 use axum::{Router, body::Body, response::Response};
@@ -230,7 +226,7 @@ async fn asking_is_switched_off_neither_by_rest_nor_by_websocket_unless_an_owner
     let allowed = Policy { bypass: Bypass::ForOwners, ..Policy::default() };
     let forbidden = Some("forbidden");
     for (policy, for_owner) in [(Policy::default(), forbidden), (allowed, None)] {
-        let mut http = Http::with(Stand::under(vec![Arc::new(Willing)], policy).await).await;
+        let mut http = Http::with(Stand::under(vec![willing()], policy).await).await;
         let spec = |mode: &str| json!({"agent": "willing", "cwd": "/", "mode": mode});
         let (_, made) = http.post("/api/v1/sessions", json!({"spec": spec("ask")})).await;
         let session = made["session"]["session"].as_str().unwrap().to_owned();
@@ -531,7 +527,7 @@ impl Daemon {
         let router = crate::native::routes(stand.native.clone());
         let access = stand.native.access.clone();
         let serving =
-            portolan_host::door::serve(&stand.settings, access, router, shutdown.clone()).await.unwrap();
+            portolan_host::door::serve(&stand.behind.door, access, router, shutdown.clone()).await.unwrap();
         let address = serving.addresses.iter().find_map(|listening| match &listening.address {
             portolan_host::door::ListenAddress::Tcp(address) => Some(*address),
             portolan_host::door::ListenAddress::Unix(_) => None,
@@ -546,7 +542,7 @@ impl Daemon {
         }
         let io = TcpStream::connect(self.address).await.unwrap();
         match tokio_tungstenite::client_async(request, io).await {
-            Ok((socket, _)) => Ok(Client { socket, early: VecDeque::new(), next_id: 0 }),
+            Ok((socket, _)) => Ok(Client { frames: Frames::new(socket, |_| {}, Duration::MAX), next_id: 0 }),
             Err(tokio_tungstenite::tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
             Err(error) => panic!("{error}"),
         }

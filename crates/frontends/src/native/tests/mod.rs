@@ -7,233 +7,112 @@ mod golden;
 mod http;
 mod standing;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Arc,
+    time::Duration,
+};
 
-use futures_util::{SinkExt as _, StreamExt as _};
 use portolan_core::{
     Capabilities, Principal, Role, SessionId,
     capabilities::{Asks, NativeProtocol},
-    event::{Content, Event, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult, plain_text},
-    ports::{
-        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Login, Order, Probe, REPORTS,
-        Report,
-    },
-    registry::Registry,
-    request::Ask,
+    event::{AgentInfo, Exit, TurnOutcome, TurnResult, plain_text},
+    ports::{Agent, Boxed, Login, Probe},
     session::machine::Policy,
     spec::SpecOption,
 };
-use portolan_store::MemoryStore;
+use portolan_testkit::agents::{Played, Puppet, Strings, permission};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite, DuplexStream, duplex},
-    sync::mpsc,
     task::JoinHandle,
-};
-use tokio_tungstenite::{
-    WebSocketStream,
-    tungstenite::{Message, protocol},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Metrics, Native, connection::serve};
-use portolan_host::door::{
-    AccessCheck, Admit, Authenticator as _, DoorSettings, Guest, Tickets, Tokens, Visitor,
-};
+use crate::testing::{Behind, Frames};
+use portolan_host::door::{Admit, Authenticator as _, DoorSettings, Guest, Visitor};
 
 // ------------------------------------------------------------------------------------- the agent
 
 /// Does what a prompt says: `say WORDS` streams them, `ask` asks for permission, `flood N` streams N KiB.
-#[derive(Debug)]
-struct Obedient;
-
-impl Agent for Obedient {
-    fn kind(&self) -> &'static str {
-        "obedient"
-    }
-    fn title(&self) -> String {
-        "Obedient".into()
-    }
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            streaming: true,
-            interrupt: true,
-            native_protocol: NativeProtocol::Demo,
-            ..Capabilities::default()
-        }
-    }
-    fn probe(&self) -> Boxed<'_, Probe> {
-        let found = Probe {
-            available: true,
-            version: Some("1.0".into()),
-            message: "at /opt/obedient".into(),
-            program: Some("/opt/obedient".into()),
-            login: Some(Login::LoggedIn { how: "by ada@example.org".into() }),
-            ..Probe::default()
-        };
-        Box::pin(std::future::ready(found))
-    }
-    fn start(&self, launch: Launch) -> AgentLink {
-        let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
-        let (done, reports) = mpsc::channel(REPORTS);
-        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-        let end = stop.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = play(launch, wanted, done.clone()) => {}
-                () = end.cancelled() => {}
-            }
-            let exit = Exit {
-                reason: ExitReason::Stopped,
-                code: Some(0),
-                signal: None,
-                message: "stopped".into(),
-                stderr: String::new(),
-            };
-            let _ = done.send(Report::Exited(exit)).await;
-        });
-        AgentLink { instructions, reports, stop, kill, recorded: None }
-    }
+fn obedient() -> Arc<Puppet> {
+    Arc::new(obeying("obedient", abilities()))
 }
 
 /// Does the same, and takes whatever a session can be made of and be asked.
-#[derive(Debug)]
-struct Willing;
+fn willing() -> Arc<Puppet> {
+    let capabilities = Capabilities {
+        steering: true,
+        session_resume: true,
+        model_switching: true,
+        permission_modes: true,
+        permission_mode_switching_mid_session: true,
+        mcp: true,
+        mcp_changes: true,
+        edited_input: true,
+        image_input: true,
+        file_checkpointing: true,
+        session_fork: true,
+        session_fork_at: true,
+        thinking_budget: true,
+        environment: true,
+        context_usage: true,
+        background_tasks: true,
+        passthrough: true,
+        options: SpecOption::ALL.to_vec(),
+        mode_asks: [("ask", Asks::Everything), ("off", Asks::Nothing)]
+            .map(|(mode, asks)| (mode.into(), asks))
+            .into(),
+        ..abilities()
+    };
+    Arc::new(obeying("willing", capabilities))
+}
 
-impl Agent for Willing {
-    fn kind(&self) -> &'static str {
-        "willing"
-    }
-    fn title(&self) -> String {
-        "Willing".into()
-    }
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            steering: true,
-            session_resume: true,
-            model_switching: true,
-            permission_modes: true,
-            permission_mode_switching_mid_session: true,
-            mcp: true,
-            mcp_changes: true,
-            edited_input: true,
-            image_input: true,
-            file_checkpointing: true,
-            session_fork: true,
-            session_fork_at: true,
-            thinking_budget: true,
-            environment: true,
-            context_usage: true,
-            background_tasks: true,
-            passthrough: true,
-            options: SpecOption::ALL.to_vec(),
-            mode_asks: [("ask", Asks::Everything), ("off", Asks::Nothing)]
-                .map(|(mode, asks)| (mode.into(), asks))
-                .into(),
-            ..Obedient.capabilities()
-        }
-    }
-    fn probe(&self) -> Boxed<'_, Probe> {
-        Obedient.probe()
-    }
-    fn start(&self, launch: Launch) -> AgentLink {
-        Obedient.start(launch)
+fn abilities() -> Capabilities {
+    Capabilities {
+        streaming: true,
+        interrupt: true,
+        native_protocol: NativeProtocol::Demo,
+        ..Capabilities::default()
     }
 }
 
-type Done = mpsc::Sender<Report>;
-type Played = Result<(), mpsc::error::SendError<Report>>;
-
-async fn play(launch: Launch, mut wanted: mpsc::Receiver<Instruction>, done: Done) -> Played {
-    let is_willing = launch.spec.agent == Willing.kind();
-    let capabilities = Box::new(if is_willing { Willing.capabilities() } else { Obedient.capabilities() });
-    done.send(Report::Started { pid: None, version: None, protocol: NativeProtocol::Demo, capabilities })
-        .await?;
-    done.send(Report::Ready).await?;
-    let mut turn = 0;
-    while let Some(Instruction { ticket, order }) = wanted.recv().await {
-        done.send(Report::Delivered(ticket)).await?;
-        done.send(Report::Consumed { ticket, result: None }).await?;
-        match order {
-            Order::Prompt { content } => {
-                turn += 1;
-                let item = format!("{}-{turn}", launch.generation);
-                done.send(Report::TurnStarted { origin: TurnOrigin::Prompt }).await?;
-                obey(&plain_text(&content), item, &done).await?;
-            }
-            Order::Answer { answer, .. } => {
-                say(&format!("{answer:?}"), format!("answer-{}", ticket.0), &done).await?;
-                end(&done).await?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+fn obeying(kind: &str, capabilities: Capabilities) -> Puppet {
+    let probe = Probe {
+        available: true,
+        version: Some("1.0".into()),
+        message: "at /opt/obedient".into(),
+        program: Some("/opt/obedient".into()),
+        login: Some(Login::LoggedIn { how: "by ada@example.org".into() }),
+        ..Probe::default()
+    };
+    Puppet::new(kind).with_capabilities(capabilities).with_probe(probe).playing(obey)
 }
 
-async fn obey(words: &str, item: String, done: &Done) -> Played {
+fn obey(strings: &mut Strings) -> Boxed<'_, Exit> {
+    Box::pin(async move {
+        strings.ready_as(AgentInfo::default()).await;
+        strings
+            .act(|strings, content| Box::pin(async move { scene(strings, &plain_text(&content)).await }))
+            .await
+    })
+}
+
+async fn scene(strings: &mut Strings, words: &str) -> Played {
     match words.split_once(' ') {
-        Some(("say", words)) => say(words, item, done).await?,
-        Some(("flood", kib)) => flood(kib.parse().unwrap(), item, done).await?,
+        Some(("say", words)) => strings.stream(words.split_inclusive(' ')).await,
+        Some(("flood", kib)) => {
+            let (count, piece) = (kib.parse().unwrap(), "x".repeat(1024));
+            strings.stream(std::iter::repeat_n(piece.as_str(), count)).await;
+        }
         _ => {
-            let ask = Ask::Permission {
-                tool_name: "Bash".into(),
-                input: json!({"command": "ls"}),
-                description: None,
-                changes: vec![],
-                reason: None,
-                blocked_path: None,
-                suggestions: vec![],
-                options: vec![],
-            };
-            let raw = Some(bytes::Bytes::from_static(b"the agent's own words"));
-            let opened =
-                Report::RequestOpened { key: item, ask: Box::new(ask), parent: None, tool: None, raw };
-            return done.send(opened).await;
+            let ask = permission("Bash", json!({"command": "ls"}));
+            let answer = strings.answer_to(ask, None, None).await?;
+            strings.stream(format!("{answer:?}").split_inclusive(' ')).await;
         }
     }
-    end(done).await
-}
-
-async fn end(done: &Done) -> Played {
-    let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
-    done.send(Report::TurnEnded { result, raw: None }).await
-}
-
-async fn event(event: Event, done: &Done) -> Played {
-    done.send(Report::Event { event, raw: None }).await
-}
-
-async fn say(words: &str, item: String, done: &Done) -> Played {
-    let started =
-        Event::ItemStarted { item: item.clone(), kind: ItemKind::Text, message: None, parent: None };
-    event(started, done).await?;
-    for word in words.split_inclusive(' ') {
-        event(Event::Delta { item: item.clone(), text: word.into() }, done).await?;
-    }
-    event(message(item, words), done).await
-}
-
-async fn flood(kib: usize, item: String, done: &Done) -> Played {
-    let started =
-        Event::ItemStarted { item: item.clone(), kind: ItemKind::Text, message: None, parent: None };
-    event(started, done).await?;
-    for _ in 0..kib {
-        event(Event::Delta { item: item.clone(), text: "x".repeat(1024) }, done).await?;
-    }
-    event(message(item, &"x".repeat(kib * 1024)), done).await
-}
-
-fn message(item: String, words: &str) -> Event {
-    Event::Message {
-        item,
-        message: None,
-        parent: None,
-        model: None,
-        content: vec![Content::text(words)],
-        interrupted: false,
-        stop_reason: None,
-    }
+    Ok(TurnResult::bare(TurnOutcome::Completed))
 }
 
 // ------------------------------------------------------------------------------------- the stand
@@ -241,8 +120,7 @@ fn message(item: String, words: &str) -> Event {
 /// Everything behind a connection.
 struct Stand {
     native: Native,
-    store: Arc<MemoryStore>,
-    settings: DoorSettings,
+    behind: Behind,
 }
 
 impl Stand {
@@ -251,7 +129,7 @@ impl Stand {
     }
 
     async fn with(change: impl FnOnce(&mut DoorSettings)) -> Self {
-        Self::of(vec![Arc::new(Obedient)], Policy::default(), change).await
+        Self::of(vec![obedient()], Policy::default(), change).await
     }
 
     /// One with these agents.
@@ -260,31 +138,24 @@ impl Stand {
     }
 
     async fn of(agents: Vec<Arc<dyn Agent>>, policy: Policy, change: impl FnOnce(&mut DoorSettings)) -> Self {
-        let (store, clock) = (Arc::new(MemoryStore::new()), Clock::system());
-        let registry = Registry::open(store.clone(), agents, clock.clone(), policy).await.unwrap();
-        let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
-        let tickets = Tickets::open(store.clone(), clock.clone(), tokens.clone()).await.unwrap();
-        let mut settings =
-            DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
-        change(&mut settings);
-        let access = AccessCheck::new(&settings, tokens.clone(), tickets, clock).unwrap();
+        let mut behind = Behind::new(agents, policy).await;
+        change(&mut behind.door);
         let native = Native {
-            registry,
-            access: Arc::new(access.admitting(Admit::open(super::is_open)).unwrap()),
-            tokens,
+            registry: behind.registry.clone(),
+            access: Arc::new(behind.access().await.admitting(Admit::open(super::is_open)).unwrap()),
+            tokens: behind.tokens.clone(),
             version: "0.0.0".into(),
             incarnation: None,
             metrics: Metrics::new(),
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
-        Self { native, store, settings }
+        Self { native, behind }
     }
 
     /// Someone with a new token.
     async fn someone(&self, name: &str, role: Role) -> Principal {
-        let (info, _) = self.native.tokens.create(name, role, None, None).await.unwrap();
-        Principal { token: info.token, name: info.name, role, sessions: None, via: "test".into() }
+        self.behind.someone(name, role).await.0
     }
 
     /// A connection before its hello; the network holds `room` bytes each way.
@@ -311,18 +182,29 @@ impl Stand {
 
 // ------------------------------------------------------------------------------------ the client
 
-/// A client by another implementation of WebSocket than ours.
+/// A client of the native protocol.
 struct Client<S> {
-    socket: WebSocketStream<S>,
-    /// Frames that came while another one was waited for.
-    early: VecDeque<Value>,
+    frames: Frames<S>,
     next_id: u32,
+}
+
+impl<S> Deref for Client<S> {
+    type Target = Frames<S>;
+    fn deref(&self) -> &Self::Target {
+        &self.frames
+    }
+}
+
+impl<S> DerefMut for Client<S> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.frames
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     async fn over(io: S) -> Self {
-        let socket = WebSocketStream::from_raw_socket(io, protocol::Role::Client, None).await;
-        Self { socket, early: VecDeque::new(), next_id: 0 }
+        // Some tests run on a paused clock: what bounds them is the runner of the tests.
+        Self { frames: Frames::over(io, |_| {}, Duration::MAX).await, next_id: 0 }
     }
 
     async fn hello(&mut self) -> Value {
@@ -334,41 +216,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     async fn send(&mut self, frame: Value) {
         self.send_text(&frame.to_string()).await;
-    }
-
-    async fn send_text(&mut self, text: &str) {
-        self.socket.send(Message::text(text)).await.unwrap();
-    }
-
-    /// The next frame as it comes.
-    async fn next(&mut self) -> Value {
-        match self.early.pop_front() {
-            Some(frame) => frame,
-            None => self.fresh().await,
-        }
-    }
-
-    async fn fresh(&mut self) -> Value {
-        loop {
-            match self.socket.next().await {
-                Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                other => panic!("no frame but {other:?}"),
-            }
-        }
-    }
-
-    /// The close code, after every frame that still came.
-    async fn closed(&mut self) -> (Vec<Value>, Option<u16>) {
-        let mut frames: Vec<Value> = self.early.drain(..).collect();
-        loop {
-            match self.socket.next().await {
-                Some(Ok(Message::Text(text))) => frames.push(serde_json::from_str(&text).unwrap()),
-                Some(Ok(Message::Close(frame))) => return (frames, frame.map(|frame| frame.code.into())),
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return (frames, None),
-            }
-        }
     }
 
     /// Asks, and gives the reply or error; other frames wait for [`Client::next`].
@@ -386,17 +233,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Frames up to the first that fits, which is the last of them.
     async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let mut frames = Vec::new();
-        loop {
-            let frame = self.next().await;
-            let last = fits(&frame);
-            frames.push(frame);
-            if last {
-                return frames;
-            }
-        }
+        self.until_fits(fits).await
     }
 
     async fn until_event(&mut self, kind: &str) -> Vec<Value> {

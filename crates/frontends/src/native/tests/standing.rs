@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use futures_util::SinkExt as _;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
+use tokio_tungstenite::tungstenite::Message;
 
 use super::{http::Daemon, *};
 use portolan_host::door::{COOKIE, Caller, Secret};

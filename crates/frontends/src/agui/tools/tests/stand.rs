@@ -1,6 +1,6 @@
 //! An agent that takes MCP servers, a listener with its checks, and a client as bare as a hostile one.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -8,114 +8,54 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use indexmap::IndexMap;
 use portolan_core::{
-    Action, Capabilities, CommandId, Principal, Role, SessionId, SessionSpec,
+    Action, Capabilities, CommandId, Role, SessionId, SessionSpec,
     capabilities::NativeProtocol,
-    event::{Content, Exit, ExitReason, TurnOrigin, TurnOutcome, TurnResult, plain_text},
-    ports::{
-        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, Order, Probe, REPORTS, Report,
-    },
+    event::{AgentInfo, Content, TurnOutcome, TurnResult, plain_text},
+    ports::Order,
     registry::Registry,
-    request::Ask,
-    session::machine::Policy,
+    session::{
+        machine::Policy,
+        state::{State, Status},
+    },
     spec::SpecOption,
 };
-use portolan_store::MemoryStore;
-use serde_json::{Value, json};
-use tokio::{
-    net::TcpStream,
-    sync::{mpsc, watch},
+pub(super) use portolan_testkit::sessions::{PATIENCE, owner};
+use portolan_testkit::{
+    agents::{Puppet, Told, permission},
+    sessions::until,
 };
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::super::{FrontendTools, Limits, Offered, PATH, PageTool};
-use portolan_host::door::{AccessCheck, Admit, Door, DoorSettings, Listening, Tickets, Tokens};
-
-/// How long anything may take before a test gives up on it. Far longer than it ever should.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+use crate::testing::Behind;
+use portolan_host::door::{Admit, Door, Listening};
 
 /// Takes MCP servers and connects to none. A prompt is the name of a tool that it asks leave for.
-#[derive(Debug, Default)]
-struct Recluse {
-    orders: Arc<watch::Sender<Vec<Order>>>,
-}
-
-impl Agent for Recluse {
-    fn kind(&self) -> &'static str {
-        "recluse"
-    }
-    fn title(&self) -> String {
-        "Recluse".into()
-    }
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            mcp: true,
-            mcp_changes: true,
-            interrupt: true,
-            native_protocol: NativeProtocol::Demo,
-            options: vec![SpecOption::Cwd, SpecOption::Prompt],
-            ..Capabilities::default()
-        }
-    }
-    fn probe(&self) -> Boxed<'_, Probe> {
-        Box::pin(std::future::ready(Probe { available: true, ..Probe::default() }))
-    }
-    fn start(&self, _: Launch) -> AgentLink {
-        let (instructions, mut wanted) = mpsc::channel::<Instruction>(INSTRUCTIONS);
-        let (reports, told) = mpsc::channel(REPORTS);
-        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-        let (end, orders, capabilities) = (stop.clone(), Arc::clone(&self.orders), self.capabilities());
-        tokio::spawn(async move {
-            let capabilities = Box::new(capabilities);
-            let protocol = NativeProtocol::Demo;
-            let _ = reports.send(Report::Started { pid: None, version: None, protocol, capabilities }).await;
-            let _ = reports.send(Report::Ready).await;
-            while let Some(Some(Instruction { ticket, order })) = tokio::select! {
-                instruction = wanted.recv() => Some(instruction),
-                () = end.cancelled() => None,
-            } {
-                let _ = reports.send(Report::Delivered(ticket)).await;
-                let _ = reports.send(Report::Consumed { ticket, result: None }).await;
-                match &order {
-                    Order::Prompt { content } => {
-                        let _ = reports.send(Report::TurnStarted { origin: TurnOrigin::Prompt }).await;
-                        let ask = Box::new(permission(&plain_text(content)));
-                        let key = format!("{ticket:?}");
-                        let _ = reports
-                            .send(Report::RequestOpened { key, ask, parent: None, tool: None, raw: None })
-                            .await;
-                    }
-                    Order::Answer { .. } | Order::Interrupt => {
-                        let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
-                        let _ = reports.send(Report::TurnEnded { result, raw: None }).await;
-                    }
-                    _ => {}
-                }
-                orders.send_modify(|orders| orders.push(order));
-            }
-            let exit = Exit {
-                reason: ExitReason::Stopped,
-                code: None,
-                signal: None,
-                message: "it ended".into(),
-                stderr: String::new(),
-            };
-            let _ = reports.send(Report::Exited(exit)).await;
-        });
-        AgentLink { instructions, reports: told, stop, kill, recorded: None }
-    }
-}
-
-fn permission(tool_name: &str) -> Ask {
-    Ask::Permission {
-        tool_name: tool_name.into(),
-        input: json!({}),
-        description: None,
-        changes: vec![],
-        reason: None,
-        blocked_path: None,
-        suggestions: vec![],
-        options: vec![],
-    }
+fn recluse() -> Puppet {
+    let capabilities = Capabilities {
+        mcp: true,
+        mcp_changes: true,
+        interrupt: true,
+        native_protocol: NativeProtocol::Demo,
+        options: vec![SpecOption::Cwd, SpecOption::Prompt],
+        ..Capabilities::default()
+    };
+    Puppet::new("recluse").with_capabilities(capabilities).playing(|strings| {
+        Box::pin(async move {
+            strings.ready_as(AgentInfo::default()).await;
+            strings
+                .act(|strings, content| {
+                    Box::pin(async move {
+                        let ask = permission(&plain_text(&content), json!({}));
+                        strings.answer_to(ask, None, None).await?;
+                        Ok(TurnResult::bare(TurnOutcome::Completed))
+                    })
+                })
+                .await
+        })
+    })
 }
 
 /// Everything behind the listener.
@@ -124,7 +64,7 @@ pub(super) struct Stand {
     pub(super) registry: Registry,
     pub(super) owner_secret: String,
     address: String,
-    orders: Arc<watch::Sender<Vec<Order>>>,
+    orders: Told,
     stopping: CancellationToken,
 }
 
@@ -140,55 +80,38 @@ impl Stand {
     }
 
     pub(super) async fn with(limits: Limits) -> Self {
-        let (store, clock) = (Arc::new(MemoryStore::new()), Clock::system());
-        let agent = Recluse::default();
-        let orders = Arc::clone(&agent.orders);
-        let registry = Registry::open(store.clone(), vec![Arc::new(agent)], clock.clone(), Policy::default())
-            .await
-            .unwrap();
-        let tokens = Tokens::open(store.clone(), clock.clone()).await.unwrap();
-        let tickets = Tickets::open(store, clock.clone(), tokens.clone()).await.unwrap();
-        let settings =
-            DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
+        let agent = recluse();
+        let orders = agent.told();
+        let behind = Behind::new(vec![Arc::new(agent)], Policy::default()).await;
+        let Behind { registry, tokens, door: settings, .. } = &behind;
         let tools = FrontendTools::new(registry.clone(), limits);
         let checking = tools.clone();
-        let access = AccessCheck::new(&settings, tokens.clone(), tickets, clock).unwrap();
-        let access = access.admitting(Admit::secret(move |parts| checking.check_secret(parts))).unwrap();
+        let access = behind
+            .access()
+            .await
+            .admitting(Admit::secret(move |parts| checking.check_secret(parts)))
+            .unwrap();
         let stopping = CancellationToken::new();
-        let door = Door::bind(&settings).await.unwrap();
+        let door = Door::bind(settings).await.unwrap();
         let serving = door.serve(Arc::new(access), tools.routes(), stopping.clone());
         let base = serving.addresses.iter().find_map(Listening::url).unwrap();
         tools.listens_at(base.clone());
         tools.start(&TaskTracker::new(), stopping.clone());
         let (_, owner_secret) = tokens.create("ada", Role::Owner, None, None).await.unwrap();
         let address = base.strip_prefix("http://").unwrap().to_owned();
-        Self { tools, registry, owner_secret, address, orders, stopping }
+        Self { tools, registry: registry.clone(), owner_secret, address, orders, stopping }
     }
 
     pub(super) async fn session(&self) -> SessionId {
         let spec = SessionSpec { agent: "recluse".into(), cwd: "/".into(), ..SessionSpec::default() };
         let session = self.registry.create(&owner(), CommandId::random(), spec).await.unwrap().session;
-        self.until(session, |state| state.summary.status == portolan_core::session::state::Status::Connected)
-            .await;
+        self.until(session, |state| state.summary.status == Status::Connected).await;
         session
     }
 
     /// Waits until a session is so.
-    pub(super) async fn until(
-        &self,
-        session: SessionId,
-        fits: impl Fn(&portolan_core::session::state::State) -> bool,
-    ) -> Arc<portolan_core::session::state::State> {
-        let look = async {
-            loop {
-                let state = self.registry.snapshot(&owner(), session).await.unwrap().state;
-                if fits(&state) {
-                    return state;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, look).await.unwrap()
+    pub(super) async fn until(&self, session: SessionId, fits: impl Fn(&State) -> bool) -> Arc<State> {
+        until(&self.registry, session, fits).await
     }
 
     pub(super) async fn act(&self, session: SessionId, action: Action) {
@@ -246,11 +169,6 @@ impl Stand {
             asked: 0,
         }
     }
-}
-
-pub(super) fn owner() -> Principal {
-    let token = "test".parse().unwrap();
-    Principal { token, name: "test".into(), role: Role::Owner, sessions: None, via: "test".into() }
 }
 
 pub(super) fn tool(name: &str) -> PageTool {

@@ -1,0 +1,162 @@
+//! Moves: the things that agents of tests do most, each in one line.
+
+use portolan_core::{
+    Event,
+    event::{AgentInfo, Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
+    ports::{Order, Report, Ticket},
+    request::Ask,
+};
+use serde_json::{Value, json};
+
+use super::Strings;
+
+/// What a puppet really says when it asks something.
+pub const OWN_WORDS: &str = "the agent's own words";
+
+/// An end without a process behind it.
+pub fn exit(reason: ExitReason, message: &str) -> Exit {
+    Exit { reason, code: None, signal: None, message: message.into(), stderr: String::new() }
+}
+
+/// A finished message.
+pub fn message(item: impl Into<String>, content: Content) -> Event {
+    Event::Message {
+        item: item.into(),
+        message: None,
+        parent: None,
+        model: None,
+        content: vec![content],
+        interrupted: false,
+        stop_reason: None,
+    }
+}
+
+/// A finished text that the agent has an id of its own for, `m-ITEM`.
+pub fn finished(item: &str, text: &str) -> Event {
+    Event::Message {
+        item: item.into(),
+        message: Some(format!("m-{item}")),
+        parent: None,
+        model: None,
+        content: vec![Content::text(text)],
+        interrupted: false,
+        stop_reason: None,
+    }
+}
+
+/// Asks leave to use a tool.
+pub fn permission(tool_name: &str, input: Value) -> Ask {
+    Ask::Permission {
+        tool_name: tool_name.into(),
+        input,
+        description: None,
+        changes: vec![],
+        reason: None,
+        blocked_path: None,
+        suggestions: vec![],
+        options: vec![],
+    }
+}
+
+impl Strings {
+    /// Reports an event.
+    pub async fn event(&self, event: Event) {
+        self.say(Report::Event { event, raw: None }).await;
+    }
+
+    /// Runs, and takes no instructions yet.
+    pub async fn started(&self) {
+        let (pid, version, protocol) = (None, None, self.capabilities.native_protocol);
+        let capabilities = Box::new(self.capabilities.clone());
+        self.say(Report::Started { pid, version, protocol, capabilities }).await;
+    }
+
+    /// Runs, says that its conversation is `agent-session`, and takes instructions.
+    pub async fn ready(&self) {
+        self.ready_as(AgentInfo { agent_session: Some("agent-session".into()), ..AgentInfo::default() })
+            .await;
+    }
+
+    /// Runs, says this about itself, and takes instructions.
+    pub async fn ready_as(&self, info: AgentInfo) {
+        self.started().await;
+        self.event(Event::AgentInfo { info: Box::new(info) }).await;
+        self.say(Report::Ready).await;
+    }
+
+    /// Begins a turn with this prompt.
+    pub async fn begin_turn(&self, prompt: Ticket) {
+        self.say(Report::TurnStarted { origin: TurnOrigin::Prompt }).await;
+        self.say(Report::Consumed { ticket: prompt, result: None }).await;
+    }
+
+    /// Takes the prompt that a test expects, and begins a turn with it.
+    pub async fn take_prompt(&mut self) -> Ticket {
+        let instruction = self.told().await;
+        assert!(matches!(instruction.order, Order::Prompt { .. }), "{instruction:?}");
+        self.say(Report::Delivered(instruction.ticket)).await;
+        self.begin_turn(instruction.ticket).await;
+        instruction.ticket
+    }
+
+    /// Ends the turn with this result.
+    pub async fn end_turn_with(&self, result: TurnResult) {
+        self.say(Report::TurnEnded { result: Box::new(result), raw: None }).await;
+    }
+
+    /// Ends the turn well.
+    pub async fn end_turn(&self) {
+        self.end_turn_with(TurnResult::bare(TurnOutcome::Completed)).await;
+    }
+
+    /// Begins a text that streams.
+    pub async fn begin_item(&self, item: &str) {
+        let (kind, message, parent) = (ItemKind::Text, None, None);
+        self.event(Event::ItemStarted { item: item.into(), kind, message, parent }).await;
+    }
+
+    /// Goes on with it.
+    pub async fn delta(&self, item: &str, text: &str) {
+        self.event(Event::Delta { item: item.into(), text: text.into() }).await;
+    }
+
+    /// Ends it.
+    pub async fn finish_item(&self, item: &str, text: &str) {
+        self.event(finished(item, text)).await;
+    }
+
+    /// Says this whole, under a new name.
+    pub async fn speak(&mut self, text: &str) {
+        let item = self.name();
+        self.event(message(item, Content::text(text))).await;
+    }
+
+    /// Streams these pieces, then says the whole, under a new name.
+    pub async fn stream(&mut self, pieces: impl IntoIterator<Item = &str>) {
+        let (item, mut whole) = (self.name(), String::new());
+        self.begin_item(&item).await;
+        for piece in pieces {
+            whole.push_str(piece);
+            self.delta(&item, piece).await;
+        }
+        self.event(message(item, Content::text(whole))).await;
+    }
+
+    /// Opens a request under this key.
+    pub async fn open_request(&self, key: &str, ask: Ask, parent: Option<&str>, tool: Option<&str>) {
+        let (key, ask) = (key.to_owned(), Box::new(ask));
+        let (parent, tool) = (parent.map(Into::into), tool.map(Into::into));
+        let raw = Some(OWN_WORDS.into());
+        self.say(Report::RequestOpened { key, ask, parent, tool, raw }).await;
+    }
+
+    /// Asks leave to run a command, under this key.
+    pub async fn ask(&self, key: &str) {
+        self.open_request(key, permission("Bash", json!({ "command": "ls" })), None, None).await;
+    }
+
+    /// Ends.
+    pub async fn exit(&self, reason: ExitReason) {
+        self.say(Report::Exited(Exit { code: Some(0), ..exit(reason, "it ended") })).await;
+    }
+}

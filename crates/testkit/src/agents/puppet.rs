@@ -1,0 +1,215 @@
+//! A puppet: an agent that does only what somebody else has it do.
+//!
+//! Owns what an agent says without running: its name, its capabilities, its past, its account. Each start makes [`Strings`],
+//! which are handed to the test ([`Puppet::held`]) or played by a function ([`Puppet::playing`]).
+
+#![expect(clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use indexmap::IndexMap;
+use portolan_core::{
+    Capabilities, SessionSpec,
+    event::{Exit, ExitReason},
+    ports::{Account, Agent, AgentLink, Boxed, INSTRUCTIONS, Launch, Means, Past, Probe, REPORTS, Report},
+};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    moves::exit,
+    strings::{Holder, Strings, Told},
+};
+
+/// Starts that a test has not taken yet. More than any test makes.
+const STARTS: usize = 64;
+
+/// The starts of a puppet that a test holds.
+pub type Starts = mpsc::Receiver<Strings>;
+
+type Environment = fn(&SessionSpec) -> Result<IndexMap<String, String>, String>;
+type Play = Arc<dyn for<'s> Fn(&'s mut Strings) -> Boxed<'s, Exit> + Send + Sync>;
+
+/// An agent of a test.
+pub struct Puppet {
+    kind: String,
+    capabilities: Capabilities,
+    probe: Probe,
+    environment: Environment,
+    asks_nothing: fn(Means<'_>) -> Option<String>,
+    past: Option<Arc<dyn Past>>,
+    account: Option<Arc<dyn Account>>,
+    life: Life,
+    launches: Mutex<Vec<Launch>>,
+    told: Told,
+}
+
+/// What a start does.
+enum Life {
+    /// A start is a fault of the test.
+    None,
+    /// The test is given the strings.
+    Held(mpsc::Sender<Strings>),
+    /// This function is.
+    Plays(Play),
+}
+
+impl Puppet {
+    /// A puppet of this name that is installed, can do nothing and is never started.
+    pub fn new(kind: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            capabilities: Capabilities::default(),
+            probe: Probe { available: true, message: "here".into(), ..Probe::default() },
+            environment: |spec| Ok(spec.env.clone()),
+            asks_nothing: |_| None,
+            past: None,
+            account: None,
+            life: Life::None,
+            launches: Mutex::default(),
+            told: Arc::new(watch::Sender::default()),
+        }
+    }
+
+    /// It can do this.
+    pub fn with_capabilities(self, capabilities: Capabilities) -> Self {
+        Self { capabilities, ..self }
+    }
+
+    /// A look at it finds this.
+    pub fn with_probe(self, probe: Probe) -> Self {
+        Self { probe, ..self }
+    }
+
+    /// It starts with this environment, or not at all.
+    pub fn with_environment(self, environment: Environment) -> Self {
+        Self { environment, ..self }
+    }
+
+    /// This makes it ask nobody.
+    pub fn with_asks_nothing(self, asks_nothing: fn(Means<'_>) -> Option<String>) -> Self {
+        Self { asks_nothing, ..self }
+    }
+
+    /// It has kept these conversations.
+    pub fn with_past(self, past: Arc<dyn Past>) -> Self {
+        Self { past: Some(past), ..self }
+    }
+
+    /// It has this account.
+    pub fn with_account(self, account: Arc<dyn Account>) -> Self {
+        Self { account: Some(account), ..self }
+    }
+
+    /// Each start hands its strings to the test.
+    pub fn held(self) -> (Self, Starts) {
+        let (starts, started) = mpsc::channel(STARTS);
+        (Self { life: Life::Held(starts), ..self }, started)
+    }
+
+    /// Each start plays this; what it returns is how the agent has ended.
+    pub fn playing(
+        self,
+        play: impl for<'s> Fn(&'s mut Strings) -> Boxed<'s, Exit> + Send + Sync + 'static,
+    ) -> Self {
+        Self { life: Life::Plays(Arc::new(play)), ..self }
+    }
+
+    /// What each start was given, oldest first.
+    pub fn launches(&self) -> Vec<Launch> {
+        self.launches.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Every order that it has read, over all starts.
+    pub fn told(&self) -> Told {
+        Arc::clone(&self.told)
+    }
+}
+
+impl fmt::Debug for Puppet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Puppet").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl Agent for Puppet {
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+    fn title(&self) -> String {
+        format!("The {}", self.kind)
+    }
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.clone()
+    }
+    fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
+        (self.environment)(spec)
+    }
+    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
+        (self.asks_nothing)(means)
+    }
+    fn probe(&self) -> Boxed<'_, Probe> {
+        Box::pin(std::future::ready(self.probe.clone()))
+    }
+    fn past(&self) -> Option<Arc<dyn Past>> {
+        self.past.clone()
+    }
+    fn account(&self) -> Option<Arc<dyn Account>> {
+        self.account.clone()
+    }
+    fn start(&self, launch: Launch) -> AgentLink {
+        let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
+        let (reports, reported) = mpsc::channel(REPORTS);
+        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
+        self.launches.lock().unwrap_or_else(PoisonError::into_inner).push(launch.clone());
+        let strings = |holder| {
+            Strings::new(
+                launch.clone(),
+                self.capabilities.clone(),
+                reports.clone(),
+                wanted,
+                (stop.clone(), self.told()),
+                holder,
+            )
+        };
+        match &self.life {
+            Life::None => panic!("this test does not start `{}`", self.kind),
+            Life::Held(starts) => {
+                tokio::spawn(last_word(reports.downgrade(), stop.clone()));
+                starts.try_send(strings(Holder::Test)).expect("the test takes every start");
+            }
+            Life::Plays(play) => {
+                tokio::spawn(alone(Arc::clone(play), strings(Holder::Play), kill.clone()));
+            }
+        }
+        AgentLink { instructions, reports: reported, stop, kill, recorded: None }
+    }
+}
+
+fn stopped() -> Exit {
+    Exit { code: Some(0), ..exit(ExitReason::Stopped, "it ended") }
+}
+
+/// Ends an agent that a test holds when its session wants that. A test that has let go of the strings has ended it already.
+async fn last_word(reports: mpsc::WeakSender<Report>, stop: CancellationToken) {
+    stop.cancelled().await;
+    if let Some(reports) = reports.upgrade() {
+        // A session that is gone hears nothing.
+        let _ = reports.send(Report::Exited(stopped())).await;
+    }
+}
+
+/// Runs an agent without a test.
+async fn alone(play: Play, mut strings: Strings, kill: CancellationToken) {
+    let stop = strings.stop.clone();
+    let exit = tokio::select! {
+        exit = play(&mut strings) => exit,
+        () = stop.cancelled() => stopped(),
+        () = kill.cancelled() => stopped(),
+    };
+    strings.withdraw().await;
+    strings.say(Report::Exited(exit)).await;
+}

@@ -1,0 +1,121 @@
+//! Strings: the inner end of a running puppet. Whoever has them sends reports and reads instructions.
+
+#![expect(clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use portolan_core::{
+    Capabilities,
+    event::Content,
+    ports::{Instruction, Launch, Order, Report, Ticket},
+    request::Ask,
+};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::actor::Settled;
+
+/// How long a test waits for what its agent is told.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Every order that a puppet has read.
+pub type Told = Arc<watch::Sender<Vec<Order>>>;
+
+/// Who has the strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// A test: what it says is heard, or the test has failed.
+    Test,
+    /// A function on its own: its session may go at any moment.
+    Play,
+}
+
+/// The inner end of a running puppet.
+#[derive(Debug)]
+pub struct Strings {
+    /// What the start was given.
+    pub launch: Launch,
+    /// What the puppet can do.
+    pub capabilities: Capabilities,
+    /// Where its reports go.
+    pub reports: mpsc::Sender<Report>,
+    /// What it is told, unread.
+    pub instructions: mpsc::Receiver<Instruction>,
+    /// Cancelled once the session wants its end.
+    pub stop: CancellationToken,
+    /// How it settles what is neither a prompt, nor an answer, nor an interrupt that is waited for.
+    pub aside: fn(&Order) -> Settled,
+    told: Told,
+    holder: Holder,
+    names: u32,
+    /// Requests that it waits for.
+    pub(super) asked: Vec<String>,
+    /// What it asks once the turn is over.
+    pub(super) lingering: Vec<Ask>,
+    /// Prompts that came while a turn ran.
+    pub(super) queued: VecDeque<(Ticket, Vec<Content>)>,
+}
+
+impl Strings {
+    pub(super) fn new(
+        launch: Launch,
+        capabilities: Capabilities,
+        reports: mpsc::Sender<Report>,
+        instructions: mpsc::Receiver<Instruction>,
+        (stop, told): (CancellationToken, Told),
+        holder: Holder,
+    ) -> Self {
+        Self {
+            launch,
+            capabilities,
+            reports,
+            instructions,
+            stop,
+            aside: |_| Settled::Done(None),
+            told,
+            holder,
+            names: 0,
+            asked: Vec::new(),
+            lingering: Vec::new(),
+            queued: VecDeque::new(),
+        }
+    }
+
+    /// Reports this.
+    pub async fn say(&self, report: Report) {
+        let is_heard = self.reports.send(report).await.is_ok();
+        assert!(is_heard || self.holder == Holder::Play, "the session does not listen");
+    }
+
+    /// A name that this start has not used yet, for items, tools and requests.
+    pub fn name(&mut self) -> String {
+        self.names += 1;
+        format!("{}-{}", self.launch.generation, self.names)
+    }
+
+    /// The next instruction, which a test expects.
+    pub async fn told(&mut self) -> Instruction {
+        let next = tokio::time::timeout(SOON, self.read()).await;
+        next.expect("the agent is told something").expect("the session lives")
+    }
+
+    /// The next instruction, as written to the agent in full; none once the session is gone.
+    pub async fn next(&mut self) -> Option<Instruction> {
+        let instruction = self.read().await?;
+        self.say(Report::Delivered(instruction.ticket)).await;
+        Some(instruction)
+    }
+
+    async fn read(&mut self) -> Option<Instruction> {
+        let instruction = self.instructions.recv().await?;
+        self.told.send_modify(|told| told.push(instruction.order.clone()));
+        Some(instruction)
+    }
+
+    /// Takes back everything it waits for, as real agents do before they end.
+    pub(super) async fn withdraw(&mut self) {
+        for key in std::mem::take(&mut self.asked) {
+            self.say(Report::RequestWithdrawn { key }).await;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Sessions of a registry in memory: who uses them in tests, and how a test waits for them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{sync::Arc, time::Duration};
+
+use portolan_core::{
+    Principal, Role, SessionId,
+    ports::{Agent, Clock},
+    registry::Registry,
+    session::{machine::Policy, state::State},
+};
+use portolan_store::MemoryStore;
+
+pub use crate::daemon::PATIENCE;
+
+/// How long a test waits between two looks.
+const A_MOMENT: Duration = Duration::from_millis(5);
+
+/// A registry of these agents, over a store of its own.
+pub async fn registry(agents: Vec<Arc<dyn Agent>>) -> Registry {
+    Registry::open(Arc::new(MemoryStore::new()), agents, Clock::system(), Policy::default()).await.unwrap()
+}
+
+/// Somebody of this name.
+pub fn principal(name: &str, role: Role) -> Principal {
+    Principal { token: name.parse().unwrap(), name: name.into(), role, sessions: None, via: "test".into() }
+}
+
+/// Somebody who may do everything.
+pub fn owner() -> Principal {
+    principal("owner", Role::Owner)
+}
+
+/// Waits until this is so.
+pub async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(A_MOMENT).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "never so: {what}");
+}
+
+/// Waits until a session is as wanted.
+pub async fn until(registry: &Registry, session: SessionId, fits: impl Fn(&State) -> bool) -> Arc<State> {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let state = registry.snapshot(&owner(), session).await.unwrap().state;
+        if fits(&state) {
+            return state;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "the session is never so: {state:#?}");
+        tokio::time::sleep(A_MOMENT).await;
+    }
+}
