@@ -67,6 +67,14 @@ impl Terminal {
         String::from_utf8_lossy(&self.output.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 
+    /// Waits until this is the last that the program has written. What it writes just before it ends is read a little later.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub fn see_last(&self, text: &str) {
+        wait_for(&format!("`{text}` at the end"), || self.output().ends_with(text).then_some(()));
+    }
+
     /// Waits until the program has written this.
     ///
     /// # Panics
