@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, HashSet},
 };
 
-use portolan_core::{Refusal, command::Stage};
+use portolan_core::{Event, Refusal, command::Stage};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 use ts_rs::{Config, TS, TypeVisitor};
@@ -87,7 +87,10 @@ pub fn typescript() -> String {
          /** The state of a session. */\n\
          export type SnapshotFrame = Extract<LogFrame, {{ type: \"snapshot\" }}>;\n\n\
          /** The state of the daemon. */\n\
-         export type DaemonSnapshotFrame = Extract<LogFrame, {{ type: \"daemon_snapshot\" }}>;\n"
+         export type DaemonSnapshotFrame = Extract<LogFrame, {{ type: \"daemon_snapshot\" }}>;\n\n\
+         /** The kinds of events that stream: a durable entry replaces them, and no history holds them. */\n\
+         export const STREAMED: ReadonlySet<Event[\"type\"]> = new Set([{}] as const);\n",
+        Event::STREAMED.map(|kind| format!("\"{kind}\"")).join(", ")
     );
     for declaration in all.by_name.values() {
         text.push('\n');

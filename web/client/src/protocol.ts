@@ -13,6 +13,9 @@ export type SnapshotFrame = Extract<LogFrame, { type: "snapshot" }>;
 /** The state of the daemon. */
 export type DaemonSnapshotFrame = Extract<LogFrame, { type: "daemon_snapshot" }>;
 
+/** The kinds of events that stream: a durable entry replaces them, and no history holds them. */
+export const STREAMED: ReadonlySet<Event["type"]> = new Set(["item_started", "tool_named", "delta", "tool_progress", "activity"] as const);
+
 /**
  * Whose account an agent uses.
  */

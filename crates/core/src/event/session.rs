@@ -497,6 +497,9 @@ pub enum Event {
 }
 
 impl Event {
+    /// The kinds that stream, by their names on the wire; [`Event::durability`] says the same of an event.
+    pub const STREAMED: [&str; 5] = ["item_started", "tool_named", "delta", "tool_progress", "activity"];
+
     /// What happens to it when the daemon is killed.
     pub fn durability(&self) -> Durability {
         match self {

@@ -5,7 +5,7 @@
  * lies somewhere in the past; then new entries only move the state, and `now` brings the reader back.
  */
 
-import { Lost, Refused, type Action, type EntryFrame, type JsonValue, type Presence, type Seq, type SessionId, type SnapshotFrame, type State } from "@portolan/client";
+import { Lost, Refused, STREAMED, type Action, type EntryFrame, type JsonValue, type Presence, type Seq, type SessionId, type SnapshotFrame, type State } from "@portolan/client";
 import { fold } from "./folding.ts";
 import { link, said } from "./link.svelte.ts";
 import { Rows } from "./rows.svelte.ts";
@@ -276,5 +276,3 @@ export class Conversation {
     this.rows = [...this.#rows.list];
   };
 }
-
-const STREAMED = new Set(["item_started", "tool_named", "delta", "tool_progress", "activity"]);

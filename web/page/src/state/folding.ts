@@ -1,13 +1,23 @@
 /**
  * The state of a session after one more entry, as the program itself folds it (crates/core/src/session/fold.rs).
  *
- * The snapshot is the truth; this carries it from there to the next one. Only what the page shows is folded.
+ * The snapshot is the truth; this carries it from there to the next one. Only what the page shows is folded;
+ * test/folds.test.ts names it, and holds it against what the program folds from the same entries.
  */
 
-import type { EntryFrame, OpenCommand, State } from "@portolan/client";
+import type { Capabilities, EntryFrame, OpenCommand, State } from "@portolan/client";
+
+/** How many uncertain commands are kept for "send again". */
+const UNCERTAIN = 32;
 
 export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
   switch (event.type) {
+    case "imported":
+      return {
+        ...state,
+        capabilities: event.capabilities,
+        agent: event.copy ? state.agent : { ...state.agent, agent_session: event.past },
+      };
     case "agent_starting":
       return { ...state, generation: event.generation, capabilities: event.capabilities };
     case "agent_started":
@@ -18,7 +28,7 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
       };
     case "agent_info": {
       const { capabilities: told, ...info } = event.info;
-      const capabilities = { ...state.capabilities, ...told };
+      const capabilities = told ? { ...lists(state.capabilities), ...told } : { ...state.capabilities };
       if (info.models) capabilities.supported_models = info.models;
       if (info.modes) capabilities.supported_permission_modes = info.modes;
       if (info.commands) capabilities.supported_commands = info.commands;
@@ -38,9 +48,12 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
       return { ...state, turn: { turn: event.turn, origin: event.origin, started_at: at } };
     case "turn_ended": {
       const { turn: _turn, activity: _activity, ...rest } = state;
-      const used = event.result.usage;
+      const { usage: used, by_model } = event.result;
+      const { model } = state.summary;
+      const share = model === undefined ? undefined : by_model?.[model];
       return {
         ...rest,
+        context_window: share?.context_window ?? state.context_window,
         usage: used
           ? {
               input: state.usage.input + used.input,
@@ -72,7 +85,8 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
       return event.tokens_after === undefined ? state : { ...state, context_used: event.tokens_after };
     case "conversation_reset": {
       const { context_used: _used, ...rest } = state;
-      return rest;
+      if (event.agent_session === undefined) return rest;
+      return { ...rest, agent: { ...state.agent, agent_session: event.agent_session } };
     }
     case "subagent_started": {
       const { subagent, parent, subagent_type, description, background } = event;
@@ -119,14 +133,22 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
         if (settled || (stage.stage === "uncertain" && open.name !== "prompt")) return [];
         return [{ ...open, stage }];
       });
-      return { ...state, commands };
+      const uncertain = commands.filter((open) => open.stage.stage === "uncertain");
+      const surplus = new Set(uncertain.slice(0, Math.max(0, uncertain.length - UNCERTAIN)));
+      return { ...state, commands: commands.filter((open) => !surplus.has(open)) };
     }
     case "setting_changed": {
       const { setting } = event;
-      if (setting.name === "mode") return { ...state, summary: { ...state.summary, mode: setting.mode } };
+      if (setting.name === "mode") {
+        const { mode } = setting;
+        return { ...state, summary: { ...state.summary, mode }, agent: { ...state.agent, mode } };
+      }
       if (setting.name === "model") {
-        const { model: _model, ...summary } = state.summary;
-        return { ...state, summary: setting.model === null ? summary : { ...summary, model: setting.model } };
+        const { model: _listed, ...summary } = state.summary;
+        const { model: _told, ...agent } = state.agent;
+        const { model } = setting;
+        if (model === null) return { ...state, summary, agent };
+        return { ...state, summary: { ...summary, model }, agent: { ...agent, model } };
       }
       if (setting.name === "thinking") {
         const { thinking: _thinking, ...rest } = state;
@@ -143,4 +165,13 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
     default:
       return state;
   }
+}
+
+/** The lists that an agent tells by themselves as well: new capabilities without them do not take them away. */
+function lists({ supported_models, supported_permission_modes, supported_commands }: Capabilities): Partial<Capabilities> {
+  return {
+    ...(supported_models && { supported_models }),
+    ...(supported_permission_modes && { supported_permission_modes }),
+    ...(supported_commands && { supported_commands }),
+  };
 }

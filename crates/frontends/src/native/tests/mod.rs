@@ -3,6 +3,7 @@
 mod allowed;
 mod connection;
 mod documented;
+mod folds;
 mod golden;
 mod http;
 mod standing;
