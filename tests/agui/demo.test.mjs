@@ -1,7 +1,7 @@
 // Every scene of the demo agent, to HttpAgent of both generations with their verifiers on.
 
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { GENERATIONS, client, reloadsWhileTheAgentStarts, texts, types } from './client.mjs';
 import { startDaemon, until } from './harness.mjs';
 
@@ -47,16 +47,19 @@ const SCENES = [
 ];
 
 for (const [generation, HttpAgent] of GENERATIONS) {
-  for (const [prompt, end, expected] of SCENES) {
-    test(`${generation} understands "${prompt}"`, async () => {
-      const events = await client(HttpAgent, daemon).say(prompt);
-      const seen = types(events);
-      assert.equal(events[0]?.type, 'RUN_STARTED');
-      assert.equal(events.at(-1)?.type, end, JSON.stringify(events.at(-1)));
-      assert.deepEqual(expected.filter((type) => !seen.includes(type)), [], `there were only ${seen}`);
-      if (prompt.startsWith('say ')) assert.deepEqual(texts(events), ['exactly this']);
-    });
-  }
+  // Each is a session of its own, and waits more than it works.
+  describe(`${generation}, every scene`, { concurrency: 4 }, () => {
+    for (const [prompt, end, expected] of SCENES) {
+      test(`${generation} understands "${prompt}"`, async () => {
+        const events = await client(HttpAgent, daemon).say(prompt);
+        const seen = types(events);
+        assert.equal(events[0]?.type, 'RUN_STARTED');
+        assert.equal(events.at(-1)?.type, end, JSON.stringify(events.at(-1)));
+        assert.deepEqual(expected.filter((type) => !seen.includes(type)), [], `there were only ${seen}`);
+        if (prompt.startsWith('say ')) assert.deepEqual(texts(events), ['exactly this']);
+      });
+    }
+  });
 
   test(`${generation} keeps a conversation of several runs on one thread`, async () => {
     const { agent, say } = client(HttpAgent, daemon);

@@ -46,7 +46,7 @@ pub trait Agent: fmt::Debug + Send + Sync {
     }
 
     /// Starts it. Returns at once: what comes of it arrives as reports, the last of which is always
-    /// [`Report::Exited`]. Dropping the link ends the agent.
+    /// [`Report::Exited`](super::Report::Exited). Dropping the link ends the agent.
     fn start(&self, launch: Launch) -> AgentLink;
 
     /// Joins an agent that a daemon before this one has left running. Nothing where it does not run any more: an agent that

@@ -66,7 +66,7 @@ pub struct Policy {
     /// Whether agents may work in modes in which they ask nobody.
     pub bypass: Bypass,
     /// After this time with nothing to do an agent is ended, where taking its conversation up again loses nothing
-    /// ([`Capabilities::reliable_resume`]); the next prompt does so. `None` keeps it.
+    /// ([`reliable_resume`](crate::Capabilities::reliable_resume)); the next prompt does so. `None` keeps it.
     pub idle_after: Option<Duration>,
     /// So many agents run at once at most; `None` is any number. To start one more, the one that has had nothing to do for
     /// the longest time is ended.

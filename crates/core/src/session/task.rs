@@ -56,7 +56,7 @@ const CHECKPOINT_EVERY: u64 = 1024;
 const HELD_LOOK: Duration = Duration::from_millis(20);
 
 /// A store that owes a commit for so long has stalled (a disk that is busy with others): no more is shown until it is
-/// through. With [`CHUNK_DELAY`] it makes the 250 ms of an unfinished item that a kill may cost.
+/// through. With [`CHUNK_DELAY`](super::chunks::CHUNK_DELAY) it makes the 250 ms of an unfinished item that a kill may cost.
 const STALLED_AFTER: Duration = Duration::from_millis(75);
 
 /// The session's line in lists is written at most this often when only its time has changed.

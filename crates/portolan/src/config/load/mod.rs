@@ -3,7 +3,7 @@
 //! Reads nothing but the file and the variables it is given, so that every error can be tested. Remembers for
 //! each value where it came from.
 //!
-//! - [`file`]: portolan.toml, with the line of everything in it
+//! - [`mod@file`]: portolan.toml, with the line of everything in it
 //! - [`values`]: one value by its full name
 //! - [`mod@contradictions`]: values that make sense alone and not together
 

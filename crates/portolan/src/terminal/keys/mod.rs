@@ -5,7 +5,7 @@
 //! only just closed goes nowhere, and so do further words of an answer to it: neither may end up in the prompt line, one
 //! Enter from being sent.
 //!
-//! - [`line`]: the line that is typed
+//! - [`mod@line`]: the line that is typed
 //! - [`mod@answers`]: keys that answer
 
 mod answers;
