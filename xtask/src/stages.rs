@@ -6,6 +6,7 @@
 use std::{
     fmt::Write as _,
     sync::Mutex,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -20,6 +21,15 @@ pub(crate) enum AfterFailure {
     SkipRest,
 }
 
+/// When a stage runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// The next one begins when it is over.
+    Alone,
+    /// Those after it begin at once: it waits more than it works. Its words stand between theirs.
+    BesideTheRest,
+}
+
 /// One part of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stage {
@@ -27,6 +37,8 @@ pub(crate) struct Stage {
     pub(crate) name: &'static str,
     /// What its failure means for the rest.
     pub(crate) after_failure: AfterFailure,
+    /// Alone, or beside others.
+    pub(crate) runs: Runs,
     /// What it does.
     pub(crate) work: fn() -> Result<()>,
 }
@@ -57,8 +69,9 @@ pub(crate) fn print_unchecked() {
 
 /// Runs the stages and prints the table. An error names those that failed.
 pub(crate) fn run(stages: &[&Stage]) -> Result<()> {
+    let began = Instant::now();
     let done = outcomes(stages);
-    println!("\n{}", table(&done));
+    println!("\n{}", table(&done, began.elapsed()));
     print_unchecked();
     let failed: Vec<_> =
         done.iter().filter(|(_, o)| matches!(o, Outcome::Failed(..))).map(|(n, _)| *n).collect();
@@ -69,33 +82,52 @@ pub(crate) fn run(stages: &[&Stage]) -> Result<()> {
 }
 
 fn outcomes(stages: &[&Stage]) -> Vec<Done> {
-    let (mut done, mut blocked) = (Vec::new(), false);
-    for stage in stages {
-        if blocked {
-            done.push((stage.name, Outcome::Skipped));
-            continue;
+    let mut blocked = false;
+    thread::scope(|scope| {
+        let mut running = Vec::new();
+        for stage in stages {
+            running.push(match stage.runs {
+                _ if blocked => Running::Over(Outcome::Skipped),
+                Runs::BesideTheRest => Running::Beside(scope.spawn(|| outcome(stage))),
+                Runs::Alone => {
+                    let outcome = outcome(stage);
+                    let failed = matches!(outcome, Outcome::Failed(..));
+                    blocked = failed && stage.after_failure == AfterFailure::SkipRest;
+                    Running::Over(outcome)
+                }
+            });
         }
-        println!("\n== {}", stage.name);
-        let began = Instant::now();
-        let result = (stage.work)();
-        let took = began.elapsed();
-        println!("== {}: {} min", stage.name, minutes(took));
-        let outcome = match result {
-            Ok(()) => Outcome::Passed(took),
-            Err(error) => {
-                eprintln!("== {} FAILED: {error:#}", stage.name);
-                blocked = stage.after_failure == AfterFailure::SkipRest;
-                Outcome::Failed(took, format!("{error:#}"))
-            }
+        let over = |running| match running {
+            Running::Over(outcome) => outcome,
+            Running::Beside(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         };
-        done.push((stage.name, outcome));
-    }
-    done
+        stages.iter().map(|stage| stage.name).zip(running.into_iter().map(over)).collect()
+    })
 }
 
-fn table(done: &[Done]) -> String {
+/// A stage that was begun.
+enum Running<'scope> {
+    Over(Outcome),
+    Beside(thread::ScopedJoinHandle<'scope, Outcome>),
+}
+
+fn outcome(stage: &Stage) -> Outcome {
+    println!("\n== {}", stage.name);
+    let began = Instant::now();
+    let result = (stage.work)();
+    let took = began.elapsed();
+    println!("== {}: {} min", stage.name, minutes(took));
+    match result {
+        Ok(()) => Outcome::Passed(took),
+        Err(error) => {
+            eprintln!("== {} FAILED: {error:#}", stage.name);
+            Outcome::Failed(took, format!("{error:#}"))
+        }
+    }
+}
+
+fn table(done: &[Done], total: Duration) -> String {
     let mut table = String::from("stage         minutes  result\n");
-    let mut total = Duration::ZERO;
     for (name, outcome) in done {
         let (took, result) = match outcome {
             Outcome::Passed(took) => (*took, "ok".to_owned()),
@@ -104,7 +136,6 @@ fn table(done: &[Done]) -> String {
             }
             Outcome::Skipped => (Duration::ZERO, "skipped".to_owned()),
         };
-        total += took;
         let _ = writeln!(table, "{name:<12} {:>8}  {result}", minutes(took));
     }
     let _ = write!(table, "{:<12} {:>8}", "total", minutes(total));
@@ -124,10 +155,11 @@ mod tests {
 
     #[test]
     fn a_failure_is_named_and_the_stages_after_it_still_run() {
-        let fmt = Stage { name: "fmt", after_failure: AfterFailure::GoOn, work: FAILS };
-        let links = Stage { name: "links", after_failure: AfterFailure::GoOn, work: PASSES };
+        let fmt = Stage { name: "fmt", after_failure: AfterFailure::GoOn, runs: Runs::Alone, work: FAILS };
+        let links =
+            Stage { name: "links", after_failure: AfterFailure::GoOn, runs: Runs::Alone, work: PASSES };
         assert_eq!(
-            table(&outcomes(&[&fmt, &links])),
+            table(&outcomes(&[&fmt, &links]), Duration::ZERO),
             "stage         minutes  result\n\
              fmt               0.0  FAILED: does not compile\n\
              links             0.0  ok\n\
@@ -138,15 +170,40 @@ mod tests {
 
     #[test]
     fn a_failure_that_others_depend_on_skips_the_rest() {
-        let build = Stage { name: "build", after_failure: AfterFailure::SkipRest, work: FAILS };
-        let tests =
-            Stage { name: "tests", after_failure: AfterFailure::GoOn, work: || unreachable!("skipped") };
+        let build =
+            Stage { name: "build", after_failure: AfterFailure::SkipRest, runs: Runs::Alone, work: FAILS };
+        let tests = Stage {
+            name: "tests",
+            after_failure: AfterFailure::GoOn,
+            runs: Runs::Alone,
+            work: || unreachable!("skipped"),
+        };
         assert_eq!(
-            table(&outcomes(&[&build, &tests])),
+            table(&outcomes(&[&build, &tests]), Duration::ZERO),
             "stage         minutes  result\n\
              build             0.0  FAILED: does not compile\n\
              tests             0.0  skipped\n\
              total             0.0"
         );
+    }
+
+    #[test]
+    fn a_stage_that_runs_beside_the_rest_holds_nobody_up_and_its_failure_is_told() {
+        static REACHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+        let waits: fn() -> Result<()> = || {
+            while !REACHED.load(std::sync::atomic::Ordering::Acquire) {
+                thread::yield_now();
+            }
+            bail!("too late")
+        };
+        let reaches: fn() -> Result<()> = || {
+            REACHED.store(true, std::sync::atomic::Ordering::Release);
+            Ok(())
+        };
+        let slow =
+            Stage { name: "slow", after_failure: AfterFailure::GoOn, runs: Runs::BesideTheRest, work: waits };
+        let after =
+            Stage { name: "after", after_failure: AfterFailure::GoOn, runs: Runs::Alone, work: reaches };
+        assert_eq!(run(&[&slow, &after]).unwrap_err().to_string(), "failed: slow");
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     stages::{
         self,
         AfterFailure::{GoOn, SkipRest},
+        Runs::{Alone, BesideTheRest},
         Stage,
     },
     timing,
@@ -29,28 +30,29 @@ const CATALOGUE: &str = "catalogue";
 
 /// The quick look before a commit: what most often goes wrong, in under three minutes once built.
 const CHECK: [Stage; 3] = [
-    Stage { name: "fmt", after_failure: GoOn, work: fmt },
-    Stage { name: "clippy", after_failure: SkipRest, work: linted_build },
-    Stage { name: "unit-tests", after_failure: GoOn, work: || tests(&UNIT_TESTS, "default") },
+    Stage { name: "fmt", after_failure: GoOn, runs: Alone, work: fmt },
+    Stage { name: "clippy", after_failure: SkipRest, runs: Alone, work: linted_build },
+    Stage { name: "unit-tests", after_failure: GoOn, runs: Alone, work: || tests(&UNIT_TESTS, "default") },
 ];
 
 /// Everything. The cheap stages come first: most mistakes show within the first minute.
-const TEST: [Stage; 15] = [
-    Stage { name: "tools", after_failure: SkipRest, work: tools::prepare },
-    Stage { name: "fmt", after_failure: GoOn, work: fmt },
-    Stage { name: "links", after_failure: GoOn, work: links::check },
-    Stage { name: "coverage", after_failure: GoOn, work: coverage::summarise },
-    Stage { name: "page", after_failure: SkipRest, work: page::build },
-    Stage { name: "page-tests", after_failure: GoOn, work: page::test },
-    Stage { name: "build", after_failure: SkipRest, work: build },
-    Stage { name: "clippy", after_failure: GoOn, work: lints },
-    Stage { name: "tests", after_failure: GoOn, work: all_tests },
-    Stage { name: "browser", after_failure: GoOn, work: browser },
-    Stage { name: "agui", after_failure: GoOn, work: agui },
-    Stage { name: "doctests", after_failure: GoOn, work: doctests },
-    Stage { name: "docs", after_failure: GoOn, work: docs },
-    Stage { name: "generated", after_failure: GoOn, work: generated::check },
-    Stage { name: "audit", after_failure: GoOn, work: audit::run },
+const TEST: [Stage; 16] = [
+    Stage { name: "tools", after_failure: SkipRest, runs: Alone, work: tools::prepare },
+    Stage { name: "fmt", after_failure: GoOn, runs: Alone, work: fmt },
+    Stage { name: "links", after_failure: GoOn, runs: Alone, work: links::check },
+    Stage { name: "coverage", after_failure: GoOn, runs: Alone, work: coverage::summarise },
+    Stage { name: "page", after_failure: SkipRest, runs: Alone, work: page::build },
+    Stage { name: "page-tests", after_failure: GoOn, runs: Alone, work: page::test },
+    Stage { name: "build", after_failure: SkipRest, runs: Alone, work: build },
+    Stage { name: "clippy", after_failure: GoOn, runs: Alone, work: linted_build },
+    Stage { name: "tests", after_failure: GoOn, runs: Alone, work: all_tests },
+    Stage { name: "browser", after_failure: GoOn, runs: Alone, work: browser },
+    Stage { name: "agui", after_failure: GoOn, runs: BesideTheRest, work: agui },
+    Stage { name: "features", after_failure: GoOn, runs: Alone, work: features },
+    Stage { name: "doctests", after_failure: GoOn, runs: Alone, work: doctests },
+    Stage { name: "docs", after_failure: GoOn, runs: Alone, work: docs },
+    Stage { name: "generated", after_failure: GoOn, runs: Alone, work: generated::check },
+    Stage { name: "audit", after_failure: GoOn, runs: Alone, work: audit::run },
 ];
 
 /// What `test` takes.
@@ -85,10 +87,9 @@ fn fmt() -> Result<()> {
     run(&mut cargo(["fmt", "--all", "--check"]))
 }
 
-/// What clippy said when everything was built, with our optional features; then what is shipped, without them; then the binary
-/// without what it can leave out: each hides code from the others.
-fn lints() -> Result<()> {
-    linted_build()?;
+/// What is shipped, without our optional features; then the binary without what it can leave out. Everything was linted with all of
+/// them while it was built: each hides code from the others.
+fn features() -> Result<()> {
     // The binary alone has features that are on by default: the second pass compiles the binary and nothing else.
     for features in [None, Some("--no-default-features")] {
         run(cargo(["clippy", "--workspace", "--exclude", "portolan-fuzz", "--quiet"])
