@@ -7,6 +7,7 @@ mod common;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    pin::Pin,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -305,6 +306,33 @@ async fn until(registry: &Registry, session: SessionId, fits: impl Fn(Status) ->
     }
 }
 
+/// Every report so far is acknowledged.
+async fn recorded(agent: &Survivor, session: SessionId) {
+    while !agent.of(session).lock().expect("one test").is_recorded() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// The life of a daemon up to a request that waits, is recorded, and stands in the inbox.
+fn asked(
+    store: &Arc<MemoryStore>,
+    agent: &Survivor,
+) -> impl FnOnce(Registry) -> Pin<Box<dyn Future<Output = SessionId> + Send>> + Send + 'static {
+    let (store, agent) = (Arc::clone(store), agent.clone());
+    move |registry| {
+        Box::pin(async move {
+            let session = registry.create(&owner(), id("made"), spec()).await.expect("a session").session;
+            let prompt = Action::Prompt { content: vec![Content::text("go")] };
+            registry.submit(&owner(), session, id("prompt"), prompt).await.expect("taken in");
+            while store.records("inbox").await.expect("a store").is_empty() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            recorded(&agent, session).await;
+            session
+        })
+    }
+}
+
 /// Everything durable that happened, in words without numbers and times.
 async fn told(store: &MemoryStore, session: SessionId) -> Vec<String> {
     let log = LogId::Session(session);
@@ -380,11 +408,11 @@ struct Conversation {
 
 async fn conversation_killed_after(commits: usize) -> Conversation {
     let (store, agent) = (Arc::new(MemoryStore::new()), Survivor::new());
+    let started = agent.clone();
     let begun = killed(&store, &agent, |registry| async move {
         let made = registry.create(&owner(), id("made"), spec()).await.expect("a session");
         until(&registry, made.session, |status| status == Status::Connected).await;
-        // All that is written of it so far is committed.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        recorded(&started, made.session).await;
         made.session
     });
     let session = begun.expect("a session");
@@ -419,20 +447,7 @@ async fn conversation_killed_after(commits: usize) -> Conversation {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_streams_is_there_again_and_a_report_is_acknowledged_once_it_is_recorded() {
     let (store, agent) = (Arc::new(MemoryStore::new()), Survivor::new());
-    let session = killed(&store, &agent, |registry| async move {
-        let made = registry.create(&owner(), id("made"), spec()).await.expect("a session");
-        let content = vec![Content::text("go")];
-        registry
-            .submit(&owner(), made.session, id("prompt"), Action::Prompt { content })
-            .await
-            .expect("taken in");
-        while registry.snapshot(&owner(), made.session).await.expect("a state").state.requests.is_empty() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        made.session
-    });
-    let session = session.expect("a session");
+    let session = killed(&store, &agent, asked(&store, &agent)).expect("a session");
     let running = agent.of(session);
     let reports = running.lock().expect("one test").reports.len() as u64;
     let recorded = running.lock().expect("one test").recorded.clone().expect("a daemon was connected");
@@ -460,20 +475,7 @@ async fn what_streams_is_there_again_and_a_report_is_acknowledged_once_it_is_rec
 async fn the_inbox_of_an_agent_that_ended_with_its_daemon_is_emptied_before_anyone_is_let_in() {
     let store = Arc::new(MemoryStore::new());
     let agent = Survivor::new();
-    let session = killed(&store, &agent, |registry| async move {
-        let made = registry.create(&owner(), id("made"), spec()).await.expect("a session");
-        let content = vec![Content::text("go")];
-        registry
-            .submit(&owner(), made.session, id("prompt"), Action::Prompt { content })
-            .await
-            .expect("taken in");
-        while registry.snapshot(&owner(), made.session).await.expect("a state").state.requests.is_empty() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        made.session
-    });
-    session.expect("a session");
+    killed(&store, &agent, asked(&store, &agent)).expect("a session");
     // This one's agents end with it.
     let world = common::World::over(Arc::clone(&store), Policy::default()).await;
     let inbox = inbox(&world.registry).await;
