@@ -182,3 +182,46 @@ test('who answers by the keyboard stays at the request, and screen readers are t
   await page.getByText(/allowed by owner/).first().waitFor();
   assert.equal(await page.evaluate(() => document.activeElement.dataset.request.split(':')[0]), session);
 });
+
+/** What the daemon's log says of a large request: the beginning of it. `hidden` takes the rest of it out of its session, too. */
+const inBrief = ({ hidden = false } = {}) => (text) => {
+  const frame = JSON.parse(text);
+  const cut = (request) => {
+    request.shortened = true;
+    request.ask.input = { command: 'l…' };
+  };
+  if (frame.type === 'daemon' && frame.event.type === 'request_opened') cut(frame.event.request);
+  if (frame.type === 'daemon_snapshot') for (const { request } of frame.state.requests) cut(request);
+  if (hidden && frame.type === 'snapshot') frame.state.requests = [];
+  return JSON.stringify(frame);
+};
+
+test('a request that the inbox has in brief is shown whole, and is answered there', async () => {
+  const session = daemon.newSession('use a tool fast');
+  const { page, faults } = await inbox(between({ change: inBrief() }));
+  await card(page, 'May I use Bash?').locator('pre').getByText('ls', { exact: true }).waitFor();
+  await button(page, 'Allow').click();
+  await until(() => outcomes(session).length === 1);
+  assert.deepEqual(answers(session).map(({ kind }) => kind), ['allow']);
+  assert.deepEqual(faults, []);
+});
+
+test('a request of which the page knows the beginning alone is not answered, and leads to its session', async () => {
+  const session = daemon.newSession('use a tool fast');
+  const { page } = await inbox(between({ change: inBrief({ hidden: true }) }));
+  const brief = card(page, 'This request is large.');
+  await brief.waitFor();
+  assert.equal(await brief.getByRole('button').count(), 0, 'nobody allows what nobody can see');
+  await brief.getByRole('link', { name: 'Open its session' }).click();
+  await page.waitForURL(`**/#/s/${session}`);
+  daemon.cli('stop', session);
+});
+
+test('the cards of a session are drawn from the session itself', async () => {
+  const session = daemon.newSession('use a tool fast');
+  const { page } = await visit(browser, daemon, between({ change: inBrief() }));
+  await page.goto(`${daemon.url}/#/s/${session}`);
+  await card(page, 'May I use Bash?').locator('pre').getByText('ls', { exact: true }).waitFor();
+  await button(page, 'Deny').click();
+  await until(() => outcomes(session).length === 1);
+});
