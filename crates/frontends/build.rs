@@ -1,5 +1,5 @@
-//! Embeds the page: whatever `cargo xtask page` has built into `web/built/page`, each file with its type, its digest
-//! and its compressed form. Where nothing was built, the program says so at `/` instead; it works all the same.
+//! Embeds the page that `cargo xtask page` has built into `web/built/page`: each file with its type, its digest and its
+//! compressed form. Without a built page the program works too, and shows a note at `/`.
 
 use std::{
     env,
@@ -11,7 +11,7 @@ use std::{
 
 fn main() -> Result<(), Box<dyn Error>> {
     let built = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../web/built");
-    // A path that is not there would make cargo run this each time, as in a source package without `web/`.
+    // With a missing path, as in a source package without `web/`, cargo would run this script each time.
     if built.is_dir() {
         println!("cargo::rerun-if-changed={}", built.display());
     }
@@ -77,7 +77,7 @@ fn kind(path: &str) -> &'static str {
     }
 }
 
-/// FNV-1a: tells two builds of a file apart, and promises nothing more.
+/// FNV-1a: only distinguishes two builds of a file.
 fn digest(bytes: &[u8]) -> u64 {
     bytes
         .iter()

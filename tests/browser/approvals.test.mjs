@@ -1,4 +1,4 @@
-// What is approved is what is shown: on three sizes of screen nothing of a request ends out of sight without a cue.
+// The page shows everything that is approved: on three sizes of screen, no part of a request is hidden without a cue.
 
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
@@ -78,7 +78,7 @@ async function asked(size, name) {
   return { page, card, done };
 }
 
-/** Where the last character of a text stands, and what lies over it. Run inside the page, with the element that holds it. */
+/** Where the last character of a text is, and what covers it. Runs inside the page, with the element of the text. */
 function look(code) {
   const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
   let last;
@@ -103,7 +103,7 @@ function look(code) {
 
 for (const size of Object.keys(SIZES)) {
   // Issue 15, item 3.
-  test(`the end of a command is in sight on a ${size}, or a cue says that there is more`, async () => {
+  test(`the end of a command is visible on a ${size}, or a cue says that there is more`, async () => {
     for (const [name, cue] of [['command', false], ['endless', true], ['lines', true]]) {
       const { card, done } = await asked(size, name);
       const code = card.locator('pre code').first();
@@ -118,7 +118,7 @@ for (const size of Object.keys(SIZES)) {
     }
   });
 
-  test(`what is done beside the lines of a diff is shown on a ${size}`, async () => {
+  test(`input that the lines of a diff do not show is shown on a ${size}`, async () => {
     const replaced = await asked(size, 'replaced');
     await replaced.card.getByText('every occurrence is replaced').waitFor();
     assert.equal(await replaced.card.locator('dt', { hasText: 'replace_all' }).locator('+ dd').textContent(), 'true');
@@ -143,7 +143,7 @@ for (const size of Object.keys(SIZES)) {
   });
 }
 
-test('letters of another direction do not move what stands around them', async () => {
+test('letters of another writing direction do not move the text around them', async () => {
   const { card, done } = await asked('desktop', 'directions');
   const places = await card.locator('pre code').first().evaluate((code) => {
     const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);

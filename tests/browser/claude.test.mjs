@@ -1,4 +1,4 @@
-// The real Claude Code through the page: made by the form, asked, allowed, refused and answered, against a scripted model.
+// The real Claude Code through the page: started from the form, allowed, denied and answered, against a scripted model.
 
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ after(async () => {
   await claude?.stop();
 });
 
-test('Claude is started from the form, talks, is allowed, refused with a reason, corrected, and answered', async () => {
+test('Claude is started from the form, talks, is allowed, denied with a reason, corrected, and answered', async () => {
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/new`);
   await page.getByRole('combobox', { name: 'Agent' }).selectOption('claude');
@@ -62,7 +62,7 @@ test('Claude is started from the form, talks, is allowed, refused with a reason,
   await page.getByRole('button', { name: 'Send' }).waitFor();
   await prompt('do not do it');
   await page.getByRole('button', { name: 'Deny, because…' }).click();
-  await page.getByLabel('Why not? The agent is told.').fill('not today');
+  await page.getByLabel('Why not? The agent reads the reason.').fill('not today');
   await page.getByRole('button', { name: 'Deny with this reason' }).click();
   await page.locator('.words').getByText('Then not.').waitFor();
   assert.ok(!existsSync(join(daemon.folder, 'denied.txt')));
@@ -85,7 +85,7 @@ test('Claude is started from the form, talks, is allowed, refused with a reason,
   assert.deepEqual(faults, []);
 });
 
-test('a file of the folder is completed after an @, and what Git ignores is not', async () => {
+test('an @ completes files of the folder, but not files that Git ignores', async () => {
   writeFileSync(join(daemon.folder, 'chart.txt'), '');
   writeFileSync(join(daemon.folder, 'charted.log'), '');
   writeFileSync(join(daemon.folder, '.gitignore'), '*.log\n');
@@ -101,7 +101,7 @@ test('a file of the folder is completed after an @, and what Git ignores is not'
   await until(async () => (await files.count()) === 0);
 });
 
-test('a conversation held without Portolan is found among the past ones and taken up where it was left', async () => {
+test('a conversation without Portolan is listed as a past conversation, imported and resumed', async () => {
   assert.match(claude.talk(daemon.folder, 'just talk'), /only/);
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/past`);

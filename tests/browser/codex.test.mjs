@@ -1,4 +1,4 @@
-// The real Codex through the page: made by the form, asked, allowed, put away among the past ones, and its account.
+// The real Codex through the page: started from the form, allowed, archived as a past conversation, and its account.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -31,7 +31,7 @@ after(async () => {
 });
 
 // covers: 003-115
-test('Codex is started from the form and allowed; what it kept is put away and taken out again', async () => {
+test('Codex is started from the form and allowed; its past conversation is archived and unarchived', async () => {
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/new`);
   await page.getByRole('combobox', { name: 'Agent' }).selectOption('codex');
@@ -45,19 +45,19 @@ test('Codex is started from the form and allowed; what it kept is put away and t
   // Codex takes no thinking budget and keeps no checkpoints: neither is offered, and the page says so.
   await page.getByRole('combobox', { name: /^Mode\b/ }).waitFor();
   assert.equal(await page.getByRole('combobox', { name: 'Thinking' }).count(), 0);
-  assert.equal(await page.getByRole('button', { name: /rewind|files back/i }).count(), 0);
-  await page.getByText('What it cannot do').click();
-  await page.getByText(/^codex cannot .*thinking.*None of it is offered here\.$/).waitFor();
+  assert.equal(await page.getByRole('button', { name: /rewind|restore/i }).count(), 0);
+  await page.getByText('What the agent cannot do').click();
+  await page.getByText(/^codex cannot .*thinking.*The page does not offer these\.$/).waitFor();
   daemon.cli('stop', daemon.sessions()[0].session);
 
   await page.goto(`${daemon.url}/#/past`);
   const kept = page.locator('main li').filter({ hasText: 'use the shell' });
-  await kept.getByRole('button', { name: 'Put away' }).click();
+  await kept.getByRole('button', { name: 'Archive', exact: true }).click();
   await kept.waitFor({ state: 'detached' });
-  await page.getByLabel('Those that agents have put away').check();
-  await kept.getByRole('button', { name: 'Take out' }).click();
-  await page.getByText('None is put away.').waitFor();
-  await page.getByLabel('Those that agents have put away').uncheck();
+  await page.getByLabel('Archived conversations').check();
+  await kept.getByRole('button', { name: 'Unarchive' }).click();
+  await page.getByText('No conversation is archived.').waitFor();
+  await page.getByLabel('Archived conversations').uncheck();
   await kept.waitFor();
   assert.deepEqual(faults, []);
 });

@@ -64,7 +64,7 @@ export async function startDaemon({ config = '' } = {}) {
   };
 }
 
-/** Starts a scripted model, with a folder that is the home of whoever talks to it. */
+/** Starts a scripted model, with a folder that is the home of the agent. */
 async function startModel(script) {
   const folder = mkdtempSync(join(tmpdir(), 'portolan-model-'));
   const file = join(folder, 'script.json');
@@ -106,7 +106,7 @@ export async function startClaude(script) {
   };
   return {
     config: agentConfig('claude', CLAUDE, env),
-    /** Talks to it without Portolan, as people do. */
+    /** Talks to Claude Code without Portolan, as people do. */
     talk: (cwd, words) => execFileSync(CLAUDE, ['-p', words], { cwd, env: { PATH: process.env.PATH, ...env }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }),
     stop,
   };
@@ -126,7 +126,7 @@ export async function startCodex(script) {
   write(chosen + rest);
   return {
     config: agentConfig('codex', CODEX, { HOME: folder, CODEX_HOME: home, SCRIPTED_KEY: 'fake' }),
-    /** From now on its model is the maker's own, which asks for a login. */
+    /** From now on Codex uses the vendor's own model, which asks for a login. */
     needLogin: () => write(rest),
     stop,
   };
@@ -154,7 +154,7 @@ export async function startPersistentBrowser(folder) {
   return { context, port };
 }
 
-/** A web server of somebody else: an empty page on a port of its own. */
+/** A foreign web server: an empty page on a port of its own. */
 export async function startForeignSite() {
   const server = createServer((_, response) => {
     response.setHeader('Content-Type', 'text/html');
@@ -164,7 +164,7 @@ export async function startForeignSite() {
   return { port: server.address().port, stop: () => new Promise((closed) => server.close(closed)) };
 }
 
-/** Someone who is let in, with everything that went wrong on the page. */
+/** A logged-in visitor, with every error of the page. */
 export async function visit(browser, daemon, options = {}) {
   const { prepare: _, ...chosen } = options;
   const context = await browser.newContext(chosen);
@@ -180,8 +180,8 @@ export async function visit(browser, daemon, options = {}) {
 }
 
 /**
- * Starts a daemon from a terminal with a screen beside it, as people do, and gives the link that it opens by itself.
- * The terminal is `script`'s; what would open a browser notes the link down.
+ * Starts a daemon from a terminal on a machine with a screen, as people do, and returns the link that the daemon opens.
+ * `script` provides the terminal; a replacement for the browser opener writes the link down.
  */
 export async function startAtTerminal() {
   const folder = mkdtempSync(join(tmpdir(), 'portolan-terminal-'));
@@ -203,14 +203,14 @@ export async function startAtTerminal() {
   };
 }
 
-/** A page of somebody whom the daemon does not know. */
+/** A page in a browser that is not logged in. */
 export async function stranger(browser) {
   const page = await (await browser.newContext()).newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   return page;
 }
 
-/** Waits until `look` gives something without an error. */
+/** Waits until `look` returns something without an error. */
 export async function until(look, patience = PATIENCE_MS) {
   let last;
   for (const deadline = Date.now() + patience; Date.now() < deadline;) {
@@ -226,8 +226,8 @@ export async function until(look, patience = PATIENCE_MS) {
 }
 
 /**
- * Stands between a page and the daemon's WebSocket. `change` may alter what the daemon says; `hold` keeps what the page says back
- * until `release`; `cut` ends the connection as a network does, and the page comes back by itself.
+ * A proxy between a page and the daemon's WebSocket. `change` may alter the daemon's frames; `hold` keeps the page's
+ * commands back until `release`; `cut` ends the connection as a network does, and the page reconnects by itself.
  */
 export function between({ change = (text) => text } = {}) {
   const open = new Set();

@@ -1,4 +1,4 @@
-// What a hostile web page can reach of a daemon whose owner is logged in, in the same browser: nothing.
+// A hostile web page in the browser of a logged-in owner reaches nothing of the daemon.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -28,7 +28,7 @@ after(async () => {
   await daemon?.stop();
 });
 
-/** Everything a page can try, run inside that page. Gives what was reached. */
+/** Everything a page can try. Runs inside that page and returns what was reached. */
 async function attack({ target, session }) {
   const reached = [];
   const command = JSON.stringify({ id: 'evil-1', name: 'prompt', content: [{ type: 'text', text: 'evil' }] });
@@ -44,7 +44,7 @@ async function attack({ target, session }) {
         try {
           const headers = body ? { 'Content-Type': type } : {};
           const answer = await fetch(target + path, { method, mode, body, headers, credentials: 'include' });
-          // An opaque answer tells nothing; what it did is checked from outside.
+          // An opaque answer shows nothing; its effect is checked from outside.
           if (answer.type !== 'opaque' && answer.ok) reached.push(`${method} ${path}`);
         } catch {
           // Blocked.
@@ -134,7 +134,7 @@ for (const [name, origin] of [
   });
 }
 
-test('a name that was rebound to loopback is refused whatever it asks for', async () => {
+test('a name that was rebound to loopback is refused on every path', async () => {
   const page = await context.newPage();
   const rebound = `http://rebound.example:${daemon.port}`;
   for (const path of ['/', '/healthz', '/api/v1/sessions', '/metrics']) {
@@ -146,7 +146,7 @@ test('a name that was rebound to loopback is refused whatever it asks for', asyn
   assertUntouched();
 });
 
-test('the cookie alone opens nothing, even on our own page', async () => {
+test('the cookie alone gives no access, even on our own page', async () => {
   const page = await context.newPage();
   await page.goto(daemon.url);
   const statuses = await page.evaluate(async () => {

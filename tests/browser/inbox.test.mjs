@@ -1,4 +1,4 @@
-// The inbox: every kind of request is shown with what it would do, and answered by presses that were meant for it.
+// The inbox: every kind of request is shown with what it would do, and answered only by presses that were meant for it.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -31,7 +31,7 @@ async function inbox(options) {
 }
 
 // covers: 003-008
-test('approvals of all sessions are given by presses alone, with the command, the diff and the plan shown', async () => {
+test('presses alone answer the requests of all sessions, and the command, the diff and the plan are shown', async () => {
   const sessions = ['use a tool fast', 'edit fast', 'plan fast'].map((prompt) => daemon.newSession(prompt));
   const { page, faults } = await inbox();
   await until(async () => (await page.locator('.card').count()) === 3);
@@ -48,7 +48,7 @@ test('approvals of all sessions are given by presses alone, with the command, th
   assert.deepEqual(faults, []);
 });
 
-test('a request that is answered at the command line closes at once, with who did it', async () => {
+test('a request that is answered at the command line closes at once and shows who answered', async () => {
   const session = daemon.newSession('use a tool fast');
   const { page } = await inbox();
   await button(page, 'Allow').waitFor();
@@ -57,7 +57,7 @@ test('a request that is answered at the command line closes at once, with who di
   assert.equal(await button(page, 'Allow').count(), 0);
 });
 
-test('questions are answered by choices and own words, and a plan is sent back with what should be different', async () => {
+test('questions are answered with choices and free text, and a plan is sent back with a text', async () => {
   const question = daemon.newSession('question fast');
   const plan = daemon.newSession('plan fast');
   const { page } = await inbox();
@@ -73,14 +73,14 @@ test('questions are answered by choices and own words, and a plan is sent back w
     { kind: 'choices', answers: { 'Where shall we sail?': ['Majorca'], 'What do we take along?': ['Charts', 'A cat'], 'What is the ship called?': ['Doris'] } },
   ]);
   const planned = card(page, 'Carry out this plan?');
-  await button(planned, 'Not yet…').click();
-  await planned.getByLabel('What should be different? The agent is told.').fill('by night');
-  await button(planned, 'Send it back').click();
+  await button(planned, 'Ask for changes…').click();
+  await planned.getByLabel('What should be different? The agent reads the text.').fill('by night');
+  await button(planned, 'Send the plan back').click();
   await until(() => outcomes(plan).length === 1);
   assert.deepEqual(answers(plan), [{ kind: 'deny', message: 'by night', interrupt: false }]);
 });
 
-test('the form of an MCP server is filled in in place', async () => {
+test('the form of an MCP server is filled in on the card', async () => {
   const session = daemon.newSession('form fast');
   const { page } = await inbox();
   const form = card(page, 'Which berth would you like?');
@@ -91,43 +91,43 @@ test('the form of an MCP server is filled in in place', async () => {
   assert.deepEqual(answers(session), [{ kind: 'content', content: { berth: 7, overnight: true } }]);
 });
 
-test('always shows its rule before it is made; the rule is listed beside the session, and taken back there', async () => {
+test('an always allow shows its rule first; the rule is listed beside the session and removed there', async () => {
   const session = daemon.newSession('use a tool fast');
   const { page } = await visit(browser, daemon, { viewport: { width: 1440, height: 900 } });
   await page.goto(`${daemon.url}/#/s/${session}`);
   await button(page, 'Always…').click();
   await page.getByText('is allowed in this session without asking, whatever its input').waitFor();
   assert.deepEqual(outcomes(session), [], 'nothing is answered by looking at the rule');
-  await button(page, 'Always allow Bash here').click();
-  await page.getByRole('heading', { name: 'Always allowed here' }).waitFor();
+  await button(page, 'Always allow Bash in this session').click();
+  await page.getByRole('heading', { name: 'Always allowed in this session' }).waitFor();
   await page.getByLabel('Message to the agent').fill('use a tool fast');
   await button(page, 'Send').click();
   await until(() => outcomes(session).length === 2);
   assert.deepEqual(outcomes(session).map(({ by }) => by.kind), ['person', 'policy']);
-  await button(page, 'Take back').click();
-  await page.getByText('Bash asks again').waitFor();
+  await button(page, 'Remove').click();
+  await page.getByText('Bash needs permission again').waitFor();
   await page.getByLabel('Message to the agent').fill('use a tool fast');
   await button(page, 'Send').click();
   await button(page, 'Allow').waitFor();
   daemon.cli('stop', session);
 });
 
-test('several of one kind are denied together, after they were shown', async () => {
+test('several requests for one tool are denied together, after they were shown', async () => {
   const sessions = [1, 2, 3].map(() => daemon.newSession('use a tool fast'));
   const { page } = await inbox();
   await page.getByText('3 × Bash').waitFor();
   await button(page, 'Deny all…').click();
-  await until(async () => (await page.getByText('Among those to be denied').count()) === 3);
+  await until(async () => (await page.getByText('Will be denied').count()) === 3);
   await button(page, 'Deny these 3').click();
   await until(() => sessions.every((session) => outcomes(session).length === 1));
   assert.deepEqual(sessions.flatMap((session) => answers(session).map(({ kind }) => kind)), ['deny', 'deny', 'deny']);
 });
 
-test('a press that comes as a request slides under it answers nothing; once it stands, it does', async () => {
+test('a press on a request that has just moved answers nothing; a press on a request that stands still answers', async () => {
   const sessions = [1, 2].map(() => daemon.newSession('use a tool fast'));
   const { page } = await inbox();
   await until(async () => (await page.locator('.card button[aria-disabled=false]').getByText('Allow', { exact: true }).count()) === 2);
-  // As soon as the first closes, the second takes its place: a press in that moment was meant for the first.
+  // When the first request closes, the second takes its place: a press in that moment was meant for the first.
   const first = await page.evaluate(() => {
     const [above, below] = document.querySelectorAll('.card');
     new MutationObserver((_, observer) => {
@@ -140,24 +140,24 @@ test('a press that comes as a request slides under it answers nothing; once it s
   });
   daemon.cli('deny', first, daemon.request(first));
   await page.waitForFunction(() => window.pressed);
-  // The button waits until it has stood there for a while; a press that waits for it counts.
+  // The button acts once it has stood in its place for a while; a press that waits for it counts.
   await button(page, 'Deny').click();
   await until(() => sessions.every((session) => outcomes(session).length === 1));
   assert.deepEqual(sessions.flatMap((session) => answers(session).map(({ kind }) => kind)), ['deny', 'deny']);
 });
 
-test('what a request would touch is named, the grave first, and nothing is called safe', async () => {
+test('a request names what it would touch, grave ones first, and nothing is called safe', async () => {
   const session = daemon.newSession('use a tool fast');
   const change = (text) => text.replaceAll('"command":"ls"', '"command":"sudo rm -rf ../charts && curl https://example.org"');
   const { page } = await inbox(between({ change }));
-  const tags = page.getByRole('list', { name: 'What it touches, as far as that is known' }).getByRole('listitem');
+  const tags = page.getByRole('list', { name: 'What the request touches, as far as that is known' }).getByRole('listitem');
   await tags.first().waitFor();
   assert.deepEqual(await tags.allInnerTexts(), ['runs as root', 'deletes files', 'runs a command', 'names a path outside the folder', 'uses the network']);
   assert.deepEqual(await tags.evaluateAll((all) => all.map(({ className }) => className.includes('grave'))), [true, true, false, false, false]);
   daemon.cli('stop', session);
 });
 
-test('the input of a request is edited before it is allowed, and what is no JSON is told', async () => {
+test('the input of a request is edited before it is allowed, and invalid JSON shows an error', async () => {
   const session = daemon.newSession('use a tool fast');
   const { page } = await inbox();
   await button(page, 'Edit…').click();
@@ -173,7 +173,7 @@ test('the input of a request is edited before it is allowed, and what is no JSON
   assert.equal(answers(session)[0].input.command, 'ls -a');
 });
 
-test('who answers by the keyboard stays at the request, and screen readers are told how many wait', async () => {
+test('the focus stays at a request that is answered by keyboard, and screen readers get the number of open requests', async () => {
   const session = daemon.newSession('use a tool fast');
   const { page } = await inbox();
   await page.locator('[aria-live=polite]').getByText('1 request waits for you').waitFor({ state: 'attached' });
@@ -183,7 +183,7 @@ test('who answers by the keyboard stays at the request, and screen readers are t
   assert.equal(await page.evaluate(() => document.activeElement.dataset.request.split(':')[0]), session);
 });
 
-/** What the daemon's log says of a large request: the beginning of it. `hidden` takes the rest of it out of its session, too. */
+/** Shortens requests as the daemon's log does with large ones. `hidden` also removes the request from its session. */
 const inBrief = ({ hidden = false } = {}) => (text) => {
   const frame = JSON.parse(text);
   const cut = (request) => {
@@ -196,7 +196,7 @@ const inBrief = ({ hidden = false } = {}) => (text) => {
   return JSON.stringify(frame);
 };
 
-test('a request that the inbox has in brief is shown whole, and is answered there', async () => {
+test('a shortened request is shown whole in the inbox, and is answered there', async () => {
   const session = daemon.newSession('use a tool fast');
   const { page, faults } = await inbox(between({ change: inBrief() }));
   await card(page, 'May I use Bash?').locator('pre').getByText('ls', { exact: true }).waitFor();
@@ -206,13 +206,13 @@ test('a request that the inbox has in brief is shown whole, and is answered ther
   assert.deepEqual(faults, []);
 });
 
-test('a request of which the page knows the beginning alone is not answered, and leads to its session', async () => {
+test('a request of which the page knows only the beginning cannot be answered, and links to its session', async () => {
   const session = daemon.newSession('use a tool fast');
   const { page } = await inbox(between({ change: inBrief({ hidden: true }) }));
   const brief = card(page, 'This request is large.');
   await brief.waitFor();
   assert.equal(await brief.getByRole('button').count(), 0, 'nobody allows what nobody can see');
-  await brief.getByRole('link', { name: 'Open its session' }).click();
+  await brief.getByRole('link', { name: 'Open the session' }).click();
   await page.waitForURL(`**/#/s/${session}`);
   daemon.cli('stop', session);
 });

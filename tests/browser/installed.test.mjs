@@ -1,4 +1,4 @@
-// The page as an app: installable, with a badge and notifications of its own, honest without a connection, still for who wants no motion.
+// The page as an app: installable, badge and notifications, honest without a connection, no motion on request.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -37,7 +37,7 @@ test('a browser finds nothing that keeps it from being installed', async () => {
   }
 });
 
-test('how much waits stands in the title and on the badge', async () => {
+test('the title and the badge show the number of open requests', async () => {
   const { page } = await visit(browser, daemon, {
     prepare: (fresh) => fresh.addInitScript(() => {
       window.badge = null;
@@ -52,7 +52,7 @@ test('how much waits stands in the title and on the badge', async () => {
   await page.waitForFunction(() => document.title === 'Portolan' && window.badge === 0);
 });
 
-test('a request notifies who wanted that and is looking elsewhere, and nobody else', async () => {
+test('a request notifies only a user who wants notifications and does not look at the page', async () => {
   const { page, context } = await visit(browser, daemon, {
     prepare: (fresh) => fresh.addInitScript(() => {
       window.told = [];
@@ -73,18 +73,18 @@ test('a request notifies who wanted that and is looking elsewhere, and nobody el
   sessions.push(ask());
   await counted(1);
   assert.deepEqual(await page.evaluate(() => window.told), [], 'nobody asked for it');
-  await page.getByLabel('Tell me when something waits').check();
+  await page.getByLabel('Notify me about new requests').check();
   sessions.push(ask());
   await page.waitForFunction(() => window.told.length === 1);
   assert.deepEqual(await page.evaluate(() => window.told), [['Doris', 'May I use Bash?']]);
   await page.evaluate(() => (window.isHidden = false));
   sessions.push(ask());
   await counted(3);
-  assert.equal(await page.evaluate(() => window.told.length), 1, 'who looks at the page is not told');
+  assert.equal(await page.evaluate(() => window.told.length), 1, 'a user who looks at the page gets no notification');
   for (const session of sessions) daemon.cli('stop', session);
 });
 
-test('without a daemon the page still opens, says so, and does nothing in silence; then it comes back', async () => {
+test('without a daemon the page still opens, says so, and does nothing silently; then it reconnects', async () => {
   const session = daemon.newSession('use a tool fast');
   const { page } = await visit(browser, daemon, { viewport: { width: 1440, height: 900 } });
   await page.evaluate(() => navigator.serviceWorker.ready.then(() => true));
@@ -95,7 +95,7 @@ test('without a daemon the page still opens, says so, and does nothing in silenc
   await daemon.kill();
   await page.getByText('Not connected.').waitFor();
   assert.equal(await allow.isDisabled(), true, 'an answer would not arrive');
-  await page.getByText('Not connected: this may be answered already.').waitFor();
+  await page.getByText('Not connected: this request may already be answered.').waitFor();
   assert.ok((await page.locator('.app').getAttribute('class')).includes('stale'));
   await page.goto(`${daemon.url}/#/new`);
   assert.equal(await page.getByRole('button', { name: 'Start' }).isDisabled(), true);
@@ -106,7 +106,7 @@ test('without a daemon the page still opens, says so, and does nothing in silenc
   await page.locator(`a[href="#/s/${session}"]`).first().waitFor();
 });
 
-test('a connection that was lost for a moment leaves what is shown where it was', async () => {
+test('a short loss of the connection does not move the shown content', async () => {
   const session = daemon.newSession('say steady');
   const wire = between();
   const { page } = await visit(browser, daemon, wire);
@@ -120,7 +120,7 @@ test('a connection that was lost for a moment leaves what is shown where it was'
   assert.equal(await steady.getAttribute('data-kept'), 'yes', 'the element is the same as before');
 });
 
-test('who wants no motion sees none', async () => {
+test('a user who wants no motion sees none', async () => {
   const session = daemon.newSession('slow');
   for (const [reducedMotion, moving] of [['reduce', false], ['no-preference', true]]) {
     const { page } = await visit(browser, daemon, { viewport: { width: 1440, height: 900 }, reducedMotion });

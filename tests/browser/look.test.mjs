@@ -1,4 +1,4 @@
-// How the page holds up: every view in both sizes and both themes against axe, and Lighthouse's scores.
+// Checks every view in both sizes and both themes with axe, and the scores of Lighthouse.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -54,7 +54,7 @@ for (const [size, viewport] of Object.entries(SIZES)) {
         const at = place.startsWith('/s/') ? `main[data-session="${place.slice(3)}"]` : `main[data-at="${place.slice(1) || 'home'}"]`;
         await page.locator(`${at} h1`).first().waitFor({ state: 'attached' });
         if (place.startsWith('/s/')) await page.locator(`${at} [role=log] .prompt`).first().waitFor();
-        // Looked at as they are once they can be pressed.
+        // Checked once the buttons can be pressed.
         if (ASKING.includes(name)) await page.locator(`${at} .card .buttons button[aria-disabled=false]`).first().waitFor();
         await page.waitForFunction(() => document.fonts.status === 'loaded');
         if (PICTURES) {

@@ -1,7 +1,7 @@
-// What the page costs: bytes until it can be used, frames a second at 1,000 deltas a second, memory over 100,000 deltas, and
-// Lighthouse's performance score.
-// Not a test: it tells what it saw on this machine. `cargo xtask bench --only page` runs it against the release binary;
-// `--json` prints JSON, `--smoke` takes seconds instead of minutes.
+// What the page costs: bytes until it can be used, frames a second at 1,000 deltas a second, memory over 100,000 deltas,
+// and Lighthouse's performance score.
+// Not a test: it prints what it measured on this machine. `cargo xtask bench --only page` runs it against the release
+// binary; `--json` prints JSON, `--smoke` takes seconds instead of minutes.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const JSON_WANTED = process.argv.includes('--json');
 const SECONDS = SMOKE ? 2 : 10;
 const DELTAS = SMOKE ? 5_000 : 100_000;
 
-/** What comes over the wire until someone who was never here before can use the page, and how long that takes. */
+/** The bytes over the wire until a new visitor can use the page, and the time that this takes. */
 async function opening(browser, daemon) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
@@ -37,7 +37,7 @@ async function frames(page, daemon) {
   await page.goto(`${daemon.url}/#/s/${session}`);
   await page.locator('.words.open').waitFor();
   const client = await page.context().newCDPSession(page);
-  // In time of the processor: waiting for a busy machine is not the page's work.
+  // In processor time: waiting for a busy machine is not the page's work.
   await client.send('Performance.enable', { timeDomain: 'threadTicks' });
   const worked = async () => (await client.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value;
   const before = await worked();
@@ -58,7 +58,7 @@ async function frames(page, daemon) {
   return { deltas_per_second: 1_000, frames_per_second: Math.round((times.length / SECONDS) * 10) / 10, busy_percent: busy, gap_ms: { p50: at(0.5), p95: at(0.95), p99: at(0.99) } };
 }
 
-/** What stays in memory of a session of many deltas, after a collection. */
+/** The memory that a session of many deltas keeps, after a garbage collection. */
 async function memory(page, daemon) {
   const client = await page.context().newCDPSession(page);
   const heap = async () => {

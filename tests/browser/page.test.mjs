@@ -1,4 +1,4 @@
-// The page in a real browser: let in by a ticket once, sees a session as it happens, answers, and is told who did.
+// The page in a real browser: a ticket logs in once, a session is shown live, and an answer shows who gave it.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -18,11 +18,11 @@ after(async () => {
   await daemon?.stop();
 });
 
-/** Keys act on the request that is chosen, once its guard is over. */
+/** Keys act on the chosen request once its guard time is over. */
 const armed = (page) => page.locator('.card.armed').first().waitFor();
 const allow = (page) => page.getByRole('button', { name: 'Allow', exact: true });
 
-test('started from a terminal, the daemon opens the page, and who comes by that is let in', async () => {
+test('a daemon that starts in a terminal opens the page with a link that logs in', async () => {
   const terminal = await startAtTerminal();
   try {
     const page = await stranger(browser);
@@ -34,7 +34,7 @@ test('started from a terminal, the daemon opens the page, and who comes by that 
   }
 });
 
-test('a ticket lets in once and does not stay in the address', async () => {
+test('a ticket logs in once and does not stay in the address', async () => {
   const link = daemon.ticketLink();
   const first = await stranger(browser);
   await first.goto(link);
@@ -46,7 +46,7 @@ test('a ticket lets in once and does not stay in the address', async () => {
 });
 
 // covers: 003-005
-test('an approval given in one page closes in the other with who did it', async () => {
+test('an approval in one page closes the request in the other page and shows who approved', async () => {
   const session = daemon.newSession('use a tool fast');
   const [one, other] = [await visit(browser, daemon), await visit(browser, daemon)];
   for (const { page } of [one, other]) {
@@ -59,7 +59,7 @@ test('an approval given in one page closes in the other with who did it', async 
   assert.deepEqual([...one.faults, ...other.faults], []);
 });
 
-test('both press before either is heard: one answer counts, nobody sees an error', async () => {
+test('when two pages answer at the same time, one answer counts and nobody sees an error', async () => {
   const session = daemon.newSession('use a tool fast');
   const wires = [between(), between()];
   const visitors = [await visit(browser, daemon, wires[0]), await visit(browser, daemon, wires[1])];
@@ -81,7 +81,7 @@ test('both press before either is heard: one answer counts, nobody sees an error
   assert.equal(closed.length, 1);
 });
 
-test('a session is made from the form, streams, and a second prompt waits in the queue', async () => {
+test('the form creates a session that streams, and a second prompt waits in the queue', async () => {
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/new`);
   await page.getByRole('combobox', { name: 'Agent' }).selectOption('demo');
@@ -118,7 +118,7 @@ test('text of an agent is shown as text, whatever it holds', async () => {
   assert.deepEqual(faults, []);
 });
 
-test('only keys: to the inbox, allow, a reason for a no, a question', async () => {
+test('keys alone open the inbox, allow, deny with a reason, and answer a question', async () => {
   daemon.newSession('use a tool fast');
   const { page } = await visit(browser, daemon);
   await page.keyboard.press('g');
@@ -141,13 +141,13 @@ test('only keys: to the inbox, allow, a reason for a no, a question', async () =
   daemon.cli('stop', session);
 });
 
-test('a key that is held answers one request, and the next one has a guard of its own', async () => {
+test('a held key answers one request, and the next request has a guard time of its own', async () => {
   const sessions = [1, 2, 3].map(() => daemon.newSession('use a tool fast'));
   const { page } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/inbox`);
   await until(async () => (await allow(page).count()) === 3);
   await armed(page);
-  // In the very moment in which the first closes, its place is taken: a key that comes then is not meant for the next.
+  // When the first request closes, the next one takes its place: a key in that moment is not meant for the next one.
   await page.evaluate(() => {
     const before = document.querySelectorAll('.card.closed').length;
     new MutationObserver((_, observer) => {
@@ -168,14 +168,14 @@ test('a key that is held answers one request, and the next one has a guard of it
   for (const session of sessions) daemon.cli('stop', session);
 });
 
-test('allowing all means those that were there when it was asked', async () => {
+test('allowing all requests allows only those that were open when the user asked for it', async () => {
   const early = [1, 2].map(() => daemon.newSession('use a tool fast'));
   const { page } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/inbox`);
   await until(async () => (await allow(page).count()) === 2);
   await page.getByRole('button', { name: 'Allow all…' }).click();
   const late = daemon.newSession('use a tool fast');
-  await page.getByText('What came since is not among them.').waitFor();
+  await page.getByText('Requests that came later are not included.').waitFor();
   await page.getByRole('button', { name: 'Allow these 2' }).click();
   await until(() => early.every((session) => daemon.cli('export', session).includes('"request_closed"')));
   assert.equal(daemon.cli('export', late).includes('"request_closed"'), false);
@@ -183,7 +183,7 @@ test('allowing all means those that were there when it was asked', async () => {
   daemon.cli('stop', late);
 });
 
-test('a row that cannot be drawn costs itself and nothing else', async () => {
+test('a row that cannot be drawn does not affect other rows', async () => {
   const session = daemon.newSession('say poison');
   const poison = (text) => {
     const frame = JSON.parse(text);
@@ -196,7 +196,7 @@ test('a row that cannot be drawn costs itself and nothing else', async () => {
   await page.locator('.words').getByText('poison', { exact: true }).waitFor();
 });
 
-test('a history of a million entries is reached from end to beginning without loading it', async () => {
+test('a history of a million entries can be read from end to beginning without loading all of it', async () => {
   const session = daemon.newSession('long 1000000');
   await until(() => daemon.sessions().find((each) => each.session === session)?.status === 'idle', 600_000);
   const { page, faults } = await visit(browser, daemon);
@@ -222,7 +222,7 @@ test('a history of a million entries is reached from end to beginning without lo
   assert.deepEqual(faults, []);
 });
 
-test('a daemon that is killed is told at once, and coming back loses and repeats nothing', async () => {
+test('the page shows at once that the daemon was killed, and a reconnect loses and repeats nothing', async () => {
   const session = daemon.newSession('say before');
   const { page } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/s/${session}`);
@@ -250,7 +250,7 @@ test('a connection lost while words stream goes on without a gap', async () => {
   for (let times = 0; times < 3; times += 1) {
     const before = await length();
     await wire.cut();
-    // It comes back by itself, and what was said meanwhile is there.
+    // The page reconnects by itself and shows the text that came meanwhile.
     await until(async () => (await length()) > before + 400);
   }
   daemon.cli('interrupt', session);
@@ -261,7 +261,7 @@ test('a connection lost while words stream goes on without a gap', async () => {
   assert.equal(squeeze(await page.locator('.words').first().innerText()), squeeze(text));
 });
 
-test('a paired device has a name and a role of its own, is listed, and is put out by one press', async () => {
+test('a paired device has its own name and role, is listed, and is logged out by one press', async () => {
   const { page } = await visit(browser, daemon);
   const { link } = JSON.parse(daemon.cli('pair', 'tablet', '--role', 'viewer', '--at', daemon.url, '--json'));
   const tablet = await stranger(browser);
@@ -283,7 +283,7 @@ test('a paired device has a name and a role of its own, is listed, and is put ou
 });
 
 // Issue 15, item 10.
-test('a link with a ticket does not make a browser that is in someone else', async () => {
+test('a link with a ticket does not change the user of a browser that is logged in', async () => {
   const { page } = await visit(browser, daemon);
   const { link } = JSON.parse(daemon.cli('pair', 'trap', '--role', 'viewer', '--at', daemon.url, '--json'));
   await page.goto('about:blank');
@@ -292,13 +292,13 @@ test('a link with a ticket does not make a browser that is in someone else', asy
   assert.equal(new URL(page.url()).hash, '', 'the ticket does not stay in the address');
   await page.goto(`${daemon.url}/#/devices`);
   await page.getByRole('heading', { name: 'Tokens' }).waitFor();
-  // Whoever is out comes in by it.
+  // A browser that is not logged in can use the link.
   const tablet = await stranger(browser);
   await tablet.goto(link);
   await tablet.getByRole('link', { name: 'New session' }).first().waitFor();
 });
 
-test('files are taken back to what they were, after it was told which', async () => {
+test('the page shows which files would change before it restores them', async () => {
   const session = daemon.newSession('edit fast');
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/s/${session}`);
@@ -307,13 +307,13 @@ test('files are taken back to what they were, after it was told which', async ()
   await page.getByRole('button', { name: 'Rewind files' }).first().click();
   const box = page.getByRole('group', { name: 'Rewind files' });
   await box.getByRole('listitem').first().waitFor();
-  await box.getByRole('button', { name: 'Take them back' }).click();
+  await box.getByRole('button', { name: 'Restore files' }).click();
   await box.waitFor({ state: 'detached' });
-  await page.getByText('The files are what they were before that prompt.').waitFor();
+  await page.getByText('The files are restored to what they were before that prompt.').waitFor();
   assert.deepEqual(faults, []);
 });
 
-test('who else looks at a request is told', async () => {
+test('a request shows who else reads it', async () => {
   const session = daemon.newSession('use a tool fast');
   const { page } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/inbox`);
@@ -323,11 +323,11 @@ test('who else looks at a request is told', async () => {
   await bob.goto(link);
   await bob.getByRole('link', { name: 'New session' }).first().waitFor();
   await bob.goto(`${daemon.url}/#/s/${session}`);
-  await page.getByText('bob looks too').waitFor();
+  await page.getByText('also read by bob').waitFor();
   daemon.cli('stop', session);
 });
 
-test('the thinking budget is set beside the session, and everyone is told', async () => {
+test('the thinking budget is set beside the session, and everyone sees the change', async () => {
   const session = daemon.newSession('say hello');
   const { page } = await visit(browser, daemon, { viewport: { width: 1440, height: 900 } });
   await page.goto(`${daemon.url}/#/s/${session}`);
@@ -335,11 +335,11 @@ test('the thinking budget is set beside the session, and everyone is told', asyn
   await page.getByText('Thinking is now 10000 tokens').waitFor();
 });
 
-test('a token made in the page opens the door until it is revoked there', async () => {
+test('a token that the page creates gives access until the page revokes it', async () => {
   const { page } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/devices`);
   await page.getByLabel('Name of the new token').fill('robot');
-  await page.getByRole('button', { name: 'Make a token' }).click();
+  await page.getByRole('button', { name: 'Create a token' }).click();
   const secret = await page.locator('.secret code').innerText();
   const knock = async () => (await fetch(`${daemon.url}/api/v1/sessions`, { headers: { authorization: `Bearer ${secret}` } })).status;
   assert.equal(await knock(), 200);
@@ -348,7 +348,7 @@ test('a token made in the page opens the door until it is revoked there', async 
   await until(async () => (await knock()) === 401);
 });
 
-test('the appearance that is chosen stays after a reload', async () => {
+test('the chosen appearance stays after a reload', async () => {
   const { page } = await visit(browser, daemon, { colorScheme: 'light' });
   await page.goto(`${daemon.url}/#/devices`);
   const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue('--paper').trim());

@@ -1,4 +1,4 @@
-// One session in the page: its stream and cards, what is said to it, and what can be done with it.
+// One session in the page: its stream and cards, its prompts, and its actions.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -37,7 +37,7 @@ async function say(page, text, press = 'Send') {
   await button(page, press).click();
 }
 
-test('a prompt that waits is put into the turn that runs', async () => {
+test('a waiting prompt is put into the running turn', async () => {
   const session = daemon.newSession('slow');
   const { page, faults } = await at(session);
   await button(page, 'Interrupt').waitFor();
@@ -50,7 +50,7 @@ test('a prompt that waits is put into the turn that runs', async () => {
   assert.deepEqual(faults, []);
 });
 
-test('a prompt that waits is taken back to be edited, and dropped', async () => {
+test('a waiting prompt is taken out of the queue for editing, and dropped', async () => {
   const session = daemon.newSession('slow');
   const { page } = await at(session);
   await say(page, 'say first', 'Queue');
@@ -65,22 +65,22 @@ test('a prompt that waits is taken back to be edited, and dropped', async () => 
   assert.equal(events(session, 'prompt').length, 1, 'neither was sent');
 });
 
-test('what nobody knows to have arrived is said to be uncertain, and is sent again by one press, once', async () => {
+test('an uncertain prompt is shown as uncertain, and one press sends it again, once', async () => {
   const session = daemon.newSession('hang');
   const { page } = await at(session);
   await page.getByText('I will now hang').waitFor();
   await say(page, 'say the second time', 'Queue');
-  // The agent reads nothing any more: this is written to it and never taken up.
+  // The agent no longer reads: the prompt is written to the agent and never taken.
   await button(page, 'Steer').click();
   await button(page, 'Steer').waitFor({ state: 'detached' });
   await daemon.kill();
   await page.getByText('Not connected.').waitFor();
   await daemon.restart();
-  await page.getByText('It is not certain that this arrived.').waitFor();
+  await page.getByText('It is uncertain whether this prompt arrived.').waitFor();
   assert.equal(await words(page, 'the second time').count(), 0, 'it is not sent again by itself');
   await button(page, 'Send again').click();
   await words(page, 'the second time').waitFor();
-  await page.getByText('It is not certain that this arrived.').waitFor({ state: 'detached' });
+  await page.getByText('It is uncertain whether this prompt arrived.').waitFor({ state: 'detached' });
   assert.equal(await words(page, 'the second time').count(), 1);
 });
 
@@ -103,7 +103,7 @@ test('a picture goes in by a file, is shown before it is sent, and comes out aga
   const file = { name: 'chart.png', mimeType: 'image/png', buffer: Buffer.from(data, 'base64') };
   await page.getByLabel('Add a picture').setInputFiles([file, { ...file, name: 'twice.png' }]);
   await page.getByRole('img', { name: 'Picture 2 to send' }).waitFor();
-  await button(page, 'Take picture 2 out').click();
+  await button(page, 'Remove picture 2').click();
   await button(page, 'Send').click();
   await until(async () => (await page.getByRole('img', { name: 'In the conversation' }).count()) === 2);
   const shown = await page.getByRole('img', { name: 'In the conversation' }).evaluateAll((all) => all.map(({ src, naturalWidth }) => [src, naturalWidth]));
@@ -124,7 +124,7 @@ test('commands are completed after a slash, by keys', async () => {
   await page.locator('.words').getByText(/So far: \d+ turns/).waitFor();
 });
 
-test('words are Markdown with coloured code; thinking is folded; a file is changed inline or side by side', async () => {
+test('text is Markdown with coloured code; thinking is folded; a diff is inline or side by side', async () => {
   const session = daemon.newSession('say # Title\n\nSome **bold** words.\n\n```rust\nfn main() { let x = 1; }\n```\n');
   const { page, faults } = await at(session);
   await page.locator('.words strong').getByText('bold').waitFor();
@@ -146,7 +146,7 @@ test('words are Markdown with coloured code; thinking is folded; a file is chang
   assert.deepEqual(faults, []);
 });
 
-test('a command that ran shows its output on a press, and who allowed it', async () => {
+test('a command shows who allowed it, and its output on a press', async () => {
   const session = daemon.newSession('use a tool fast');
   const { page } = await at(session);
   await button(page, 'Allow').click();
@@ -156,7 +156,7 @@ test('a command that ran shows its output on a press, and who allowed it', async
   await page.locator('.tool .inside pre').first().getByText('ls', { exact: true }).waitFor();
 });
 
-test('a search is a card that tells what was looked for, and what was found on a press', async () => {
+test('a search is a card with the pattern, and with the result on a press', async () => {
   writeFileSync(join(daemon.folder, 'coast.txt'), '');
   const { page, faults } = await at(daemon.newSession('search'));
   await page.locator('.turn').getByText('done').waitFor();
@@ -166,22 +166,22 @@ test('a search is a card that tells what was looked for, and what was found on a
   assert.deepEqual(faults, []);
 });
 
-test('retries and failures are told with the way out of them', async () => {
+test('retries and failures are shown with their way out', async () => {
   const session = daemon.newSession('retry fast');
   const { page } = await at(session);
-  await page.getByText('Try 1 of 3 failed: the model has too much to do (make-believe)').waitFor();
-  await page.getByText('wait; it is tried again by itself').first().waitFor();
+  await page.getByText('Try 1 of 3 failed: the model is overloaded (simulated)').waitFor();
+  await page.getByText('wait; the agent tries again by itself').first().waitFor();
   await page.locator('.turn').getByText('done').waitFor();
   await say(page, 'error fast');
-  await page.getByText('too many requests (make-believe)').waitFor();
-  await page.getByText('ask for something else; the session goes on').waitFor();
+  await page.getByText('too many requests (simulated)').waitFor();
+  await page.getByText('send another prompt; the session continues').waitFor();
   await say(page, 'crash');
   await page.getByText('the ship hit a rock').first().waitFor({ state: 'attached' });
   await button(page, 'Resume').click();
   await page.getByText('The agent was started again').waitFor();
 });
 
-test('steps, context, cost and tokens stand beside the session, and who is here', async () => {
+test('steps, context, cost, tokens and readers are shown beside the session', async () => {
   const session = daemon.newSession('todo fast');
   const { page } = await at(session);
   const beside = page.getByRole('complementary', { name: 'Details' });
@@ -189,10 +189,10 @@ test('steps, context, cost and tokens stand beside the session, and who is here'
   await beside.getByRole('meter', { name: 'Context used' }).waitFor();
   await beside.getByText(/tokens in, .* out/).waitFor();
   await beside.getByText(/^\$0\.\d+ in 1 turn$/).waitFor();
-  await beside.getByRole('heading', { name: 'Here', exact: true }).waitFor();
+  await beside.getByRole('heading', { name: 'Reading now', exact: true }).waitFor();
 });
 
-test('model and mode are switched, the session is renamed, and everyone is told', async () => {
+test('model, mode and name of a session are changed, and everyone sees the changes', async () => {
   const session = daemon.newSession('say hello');
   const [{ page }, { page: other }] = [await at(session), await at(session)];
   await page.getByRole('combobox', { name: 'Model', exact: true }).selectOption('Demo Small');
@@ -209,7 +209,7 @@ test('model and mode are switched, the session is renamed, and everyone is told'
   assert.equal(await other.getByRole('combobox', { name: 'Mode', exact: true }).inputValue(), 'plan');
 });
 
-test('a session is forked at a prompt and exported, with what was said', async () => {
+test('a session is forked at a prompt, and exported with its conversation', async () => {
   const session = daemon.newSession('say before');
   const { page } = await at(session);
   await words(page, 'before').waitFor();
@@ -229,7 +229,7 @@ test('a session is forked at a prompt and exported, with what was said', async (
   await page.getByText('Forked here.').waitFor();
 });
 
-test('sessions stand by project, those that wait first, and are found by a word', async () => {
+test('sessions are grouped by project, waiting sessions first, and the search finds a session', async () => {
   const waits = daemon.newSession('use a tool fast');
   const lighthouse = join(daemon.folder, '..', 'lighthouse');
   mkdirSync(lighthouse);
@@ -248,30 +248,30 @@ test('sessions stand by project, those that wait first, and are found by a word'
 });
 
 // covers: 003-115
-test('a new session asks only for what its agent takes, and says what it does not; so does a session', async () => {
+test('a new session offers only options of its agent and lists the others; so does a session', async () => {
   const { page } = await visit(browser, daemon, DESKTOP);
   await page.goto(`${daemon.url}/#/new`);
   const agent = page.getByRole('combobox', { name: 'Agent' });
   await agent.selectOption('demo');
   await page.getByText('More options').click();
-  await page.getByLabel('Hooks that ask here').waitFor();
-  await page.getByText(/does not take, and so is not asked for: choice of settings files\.$/).waitFor();
+  await page.getByLabel('Hooks that open a request').waitFor();
+  await page.getByText(/does not support these options: choice of settings files\.$/).waitFor();
   await agent.selectOption('codex');
-  await page.getByLabel('Hooks that ask here').waitFor({ state: 'detached' });
-  await page.getByText(/does not take, and so is not asked for: .*hooks/).waitFor();
+  await page.getByLabel('Hooks that open a request').waitFor({ state: 'detached' });
+  await page.getByText(/does not support these options: .*hooks/).waitFor();
   const session = daemon.newSession('say hello');
   await page.goto(`${daemon.url}/#/s/${session}`);
   await button(page, 'Send').waitFor();
-  assert.equal(await page.getByText('What it cannot do').count(), 0, 'the demo can do everything that is offered here');
+  assert.equal(await page.getByText('What the agent cannot do').count(), 0, 'the demo can do everything that is offered here');
 });
 
-test('agents that are here come first, with what was found; the others are folded', async () => {
+test('installed agents come first, with the result of their check; the others are folded', async () => {
   const { page } = await visit(browser, daemon, DESKTOP);
   await page.goto(`${daemon.url}/#/agents`);
   const demo = page.locator('section').filter({ has: page.getByRole('heading', { name: /demo/i }) });
   await demo.getByText('ready', { exact: true }).waitFor();
   await demo.getByText('built in; no account, no network').waitFor();
   const folded = page.locator('details.missing');
-  await folded.locator('summary').getByText(/more that Portolan can run, not found on this machine/).waitFor();
+  await folded.locator('summary').getByText(/more agents? that Portolan can run, not found on this machine/).waitFor();
   assert.equal(await folded.evaluate((details) => details.open), false);
 });

@@ -3,6 +3,6 @@ import { vitePreprocess } from "@sveltejs/vite-plugin-svelte";
 export default {
   preprocess: vitePreprocess(),
   compilerOptions: { runes: true },
-  // Packages of others are compiled as they are written.
+  // Third-party packages choose their own mode.
   vitePlugin: { dynamicCompileOptions: ({ filename }) => (filename.includes("node_modules") ? { runes: undefined } : undefined) },
 };

@@ -6,7 +6,7 @@ import { defineConfig, type Plugin } from "vite";
 
 const BUILT = new URL("../built/page", import.meta.url).pathname;
 
-/** Lays a `.br` beside each file that is worth it: the program embeds both and compresses nothing at run time. */
+/** Writes a `.br` beside each file that gets smaller: the program embeds both and compresses nothing at run time. */
 function precompressed(): Plugin {
   return {
     name: "precompressed",

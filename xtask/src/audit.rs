@@ -1,12 +1,12 @@
-//! `cargo xtask audit`: what we depend on, checked by cargo-deny against deny.toml.
+//! `cargo xtask audit`: checks our dependencies with cargo-deny against deny.toml.
 //!
-//! Licences, bans and sources need nothing but the package registry. Known vulnerabilities need the RustSec database,
-//! a Git repository that no package registry carries: a run uses the copy that is there and never fetches one by
-//! itself, since CI may reach package registries alone. A run without a copy says so in its last lines.
+//! Licences, bans and sources need only the package registry. Known vulnerabilities need the RustSec database, a Git
+//! repository that no package registry has: a run uses an existing copy and never fetches one by itself, because CI may
+//! reach only package registries. A run without a copy says so in its last lines.
 //!
-//! To build cargo-deny takes minutes. A check that has passed is therefore written down, in deny.checked, by what it was about: the
-//! lock file, the manifests and deny.toml. While these are the same, the stage of the tests does not build the tool to come to the
-//! same result again.
+//! Building cargo-deny takes minutes. So deny.checked records a passed check, with a hash of its inputs: the lock file,
+//! the manifests and deny.toml. While these are unchanged, the test stage does not build the tool only to get the same
+//! result again.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,23 +22,23 @@ use crate::{
     tools::DENY,
 };
 
-/// What `audit` takes.
+/// Arguments of `audit`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Fetch the database of known vulnerabilities first (from github.com), and fail where that is not possible
+    /// Fetch the database of known vulnerabilities first (from github.com), and fail if that is not possible
     #[arg(long)]
     fetch: bool,
 }
 
-/// Where cargo-deny keeps the databases that it fetched; deny.toml names the same folder.
+/// The folder where cargo-deny keeps its databases; deny.toml names the same folder.
 const DATABASES: &str = "advisory-dbs";
 
-/// The command: everything, after fetching where that is wanted.
+/// The command: checks everything, after fetching the database if wanted.
 pub(crate) fn command(options: &Options) -> Result<()> {
     if options.fetch {
         let fetch = ["--workspace", "--all-features", "--locked", "fetch", "db"];
         project::run(Command::new(DENY.get()?).args(fetch).current_dir(root())).context(
-            "the database of known vulnerabilities cannot be fetched; is github.com within reach?",
+            "the database of known vulnerabilities cannot be fetched; check that github.com can be reached",
         )?;
         if !is_fetched(&databases()?) {
             bail!("the database was fetched, but is not in `{}`", databases()?.display());
@@ -49,23 +49,21 @@ pub(crate) fn command(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Where it is written down that a check has passed, and of what.
+/// The file that records a passed check and its inputs.
 const CHECKED: &str = "deny.checked";
 
-/// The stage: what [`check`] does, unless it has passed for just this before and the tool is not here.
+/// The stage: runs [`check`], unless it has already passed for the same inputs and the tool is not installed.
 pub(crate) fn run() -> Result<()> {
     let before = read(&root().join(CHECKED)).ok();
     if DENY.found().is_none() && before.as_deref().map(str::trim) == Some(&subject()?) {
-        println!(
-            "licences, bans and sources have passed before, and nothing of them has changed since ({CHECKED})"
-        );
+        println!("licences, bans and sources passed before, and nothing has changed since ({CHECKED})");
         leave_vulnerabilities();
         return Ok(());
     }
     check(&DENY.get()?)
 }
 
-/// What is checked, as one number: the lock file, every manifest, and the rules.
+/// A hash of the inputs: the lock file, every manifest, and the rules.
 fn subject() -> Result<String> {
     let mut texts = vec![
         read(&root().join("Cargo.lock"))?,
@@ -81,22 +79,22 @@ fn subject() -> Result<String> {
     Ok(format!("{:016x}", sum(&texts)))
 }
 
-/// FNV-1a, with a byte that is in no text between two of them.
+/// FNV-1a, with a separator byte that no text contains.
 fn sum(texts: &[String]) -> u64 {
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0xff]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Licences, bans, duplicates and sources; and known vulnerabilities where the database is here.
+/// Checks licences, bans, duplicates and sources; and known vulnerabilities if the database is here.
 fn check(deny: &Path) -> Result<()> {
     let check = |checks: &[&str]| {
-        // Offline: it would else fetch the database by itself.
+        // Offline: otherwise the tool would fetch the database by itself.
         let common = ["--workspace", "--all-features", "--locked", "--offline", "check"];
         project::run(Command::new(deny).args(common).args(checks).current_dir(root()))
     };
     check(&["licenses", "bans", "sources"])?;
     std::fs::write(root().join(CHECKED), format!("{}\n", subject()?))
-        .context("cannot write down that the check has passed")?;
+        .context("cannot record that the check has passed")?;
     if is_fetched(&databases()?) {
         return check(&["advisories"]);
     }
@@ -107,11 +105,11 @@ fn check(deny: &Path) -> Result<()> {
 fn leave_vulnerabilities() {
     stages::leave_unchecked(
         "known vulnerabilities of our dependencies: their database is not on this machine; \
-         `cargo xtask audit --fetch` fetches it where github.com can be reached",
+         `cargo xtask audit --fetch` fetches it from github.com",
     );
 }
 
-/// cargo-deny's own default place.
+/// The default folder of cargo-deny.
 fn databases() -> Result<PathBuf> {
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
@@ -119,7 +117,7 @@ fn databases() -> Result<PathBuf> {
     Ok(folder.join(DATABASES))
 }
 
-/// Whether a database lies in the folder.
+/// Whether there is a database in the folder.
 fn is_fetched(databases: &Path) -> bool {
     databases
         .read_dir()
@@ -130,9 +128,9 @@ fn is_fetched(databases: &Path) -> bool {
 mod tests {
     use super::*;
 
-    // A change of any file that is checked is seen, and moving a text from one to another too.
+    // A change of any checked file changes the hash, and so does moving text from one file to another.
     #[test]
-    fn what_was_checked_is_known_by_every_byte_of_it() {
+    fn every_byte_of_the_inputs_changes_the_hash() {
         let texts = |all: &[&str]| sum(&all.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
         assert_eq!(texts(&["a", "b"]), texts(&["a", "b"]));
         assert_ne!(texts(&["a", "b"]), texts(&["a", "c"]));
@@ -140,9 +138,9 @@ mod tests {
         assert_eq!(subject().unwrap().len(), 16);
     }
 
-    // The stage passed and said nothing of what it did not look at.
+    // The stage once passed without a note about what it did not check.
     #[test]
-    fn a_machine_without_the_database_is_told_apart_from_one_with_it() {
+    fn a_missing_database_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let databases = folder.path().join(DATABASES);
         assert!(!is_fetched(&databases), "there is no folder");

@@ -1,6 +1,6 @@
-//! `bench`: builds the release binary and the bench, and takes the measures. What they mean: docs/performance.md.
+//! `bench`: builds the release binary and the bench, and runs the measurements. docs/performance.md explains them.
 //!
-//! What the page costs in a browser is measured by tests/browser/measure.mjs, on demand: `--only page`.
+//! tests/browser/measure.mjs measures the page in a browser, on demand: `--only page`.
 
 use std::{path::PathBuf, process::Command};
 
@@ -12,27 +12,27 @@ use crate::{
     project::{cargo, root, run, target},
 };
 
-/// What `bench` takes; all but `--smoke` goes to the bench as it is.
+/// Arguments of `bench`; all but `--smoke` are passed to the bench program.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Only this measure; may be given more than once (see `--list`); `page` is taken in a browser, and only when named
+    /// Run only this measure; may be repeated (see `--list`); `page` runs in a browser, and only when named
     #[arg(long, value_name = "MEASURE")]
     only: Vec<String>,
-    /// How often each measure is taken; the medians are shown
+    /// How often each measure runs; the medians are shown
     #[arg(long, value_name = "N")]
     rounds: Option<u8>,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Seconds instead of minutes: only checks that nothing is lost
+    /// Run for seconds instead of minutes: only check that nothing is lost
     #[arg(long)]
     smoke: bool,
-    /// Tell what can be measured
+    /// List the measures
     #[arg(long)]
     list: bool,
 }
 
-/// The measure that a browser takes, by `--only page`; all others are the bench's own.
+/// The measure that runs in a browser, with `--only page`; the bench program runs all others.
 const PAGE: &str = "page";
 
 /// Builds, measures, prints.
@@ -78,7 +78,7 @@ fn measure_page(options: &Options) -> Result<()> {
         .current_dir(&folder))
 }
 
-/// Where cargo puts what it builds for release.
+/// The folder of release builds.
 fn built() -> PathBuf {
     target().join("release")
 }

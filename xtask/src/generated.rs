@@ -1,7 +1,8 @@
-//! Generated files: schemas/, the reference pages of docs/ and the picture of the crates are made from the code and checked in.
+//! Generated files: schemas/, the reference pages of docs/ and the diagram of the crates are generated from the code
+//! and checked in.
 //!
-//! The schemas are compared by a test among all the others, which writes them when the variable `UPDATE` is set; the pages
-//! are what the hidden verb `portolan reference` prints. So what CI compares is what `cargo xtask schemas` writes.
+//! An ordinary test compares the schemas, and writes them when the variable `UPDATE` is set; the hidden verb `portolan
+//! reference` prints the pages. So CI compares exactly what `cargo xtask schemas` writes.
 
 use std::{fs, process::Command};
 
@@ -15,7 +16,7 @@ use crate::{
 /// The pages, by the name that the verb takes.
 const PAGES: [(&str, &str); 2] = [("cli", "docs/cli.md"), ("configuration", "docs/configuration.md")];
 
-/// Writes everything anew.
+/// Writes everything again.
 pub(crate) fn write() -> Result<()> {
     run(linting(cargo(["test", "--quiet", "--lib"]).args(EVERYTHING).arg("schema").env("UPDATE", "1")))?;
     run(linting(cargo(["build", "--quiet", "--all-targets"]).args(EVERYTHING)))?;
@@ -27,13 +28,13 @@ pub(crate) fn write() -> Result<()> {
     graph::write()
 }
 
-/// Fails where a page in the clone differs from what the program prints that was built last.
+/// Fails if a page in the clone differs from the output of the program that was built last.
 pub(crate) fn check() -> Result<()> {
     // Nothing to do after the stage `build`.
     run(linting(cargo(["build", "--quiet", "--all-targets"]).args(EVERYTHING)))?;
     for (name, path) in PAGES {
         if read(&root().join(path))? != page(name)? {
-            bail!("{path} is not what the code says; run `cargo xtask schemas` and commit the result");
+            bail!("{path} does not match the code; run `cargo xtask schemas` and commit the result");
         }
     }
     Ok(())

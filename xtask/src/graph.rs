@@ -1,4 +1,5 @@
-//! Which of our crates uses which, in ARCHITECTURE.md: made from `cargo metadata`, so that the picture cannot be out of date.
+//! The diagram of our crates and their dependencies in ARCHITECTURE.md: generated from `cargo metadata`, so that it is
+//! never out of date.
 
 use std::{collections::BTreeSet, fmt::Write as _, fs};
 
@@ -9,11 +10,11 @@ use crate::project::{cargo, read, root};
 
 const PAGE: &str = "ARCHITECTURE.md";
 
-/// What stands before and after the picture.
+/// The lines before and after the diagram.
 const FROM: &str = "<!-- crates: written by `cargo xtask schemas` -->\n";
 const TO: &str = "<!-- end of crates -->\n";
 
-/// Writes the picture anew.
+/// Writes the diagram again.
 pub(crate) fn write() -> Result<()> {
     let page = read(&root().join(PAGE))?;
     fs::write(root().join(PAGE), replaced(&page, &picture()?)?)
@@ -23,7 +24,7 @@ pub(crate) fn write() -> Result<()> {
 }
 
 fn replaced(page: &str, picture: &str) -> Result<String> {
-    let marks = || format!("{PAGE} has no place for the picture of the crates");
+    let marks = || format!("{PAGE} has no place for the diagram of the crates");
     let (before, rest) = page.split_once(FROM).with_context(marks)?;
     let (_, after) = rest.split_once(TO).with_context(marks)?;
     Ok(format!("{before}{FROM}{picture}{TO}{after}"))
@@ -31,10 +32,10 @@ fn replaced(page: &str, picture: &str) -> Result<String> {
 
 fn picture() -> Result<String> {
     let output = cargo(["metadata", "--format-version", "1", "--no-deps", "--offline"]).output()?;
-    Ok(drawn(&serde_json::from_slice(&output.stdout).context("what `cargo metadata` says")?))
+    Ok(drawn(&serde_json::from_slice(&output.stdout).context("cannot read the output of `cargo metadata`")?))
 }
 
-/// A line for each crate that uses others of ours, those that tests alone use left out.
+/// A line for each crate that uses other crates of ours, without those that only tests use.
 fn drawn(metadata: &Value) -> String {
     let packages = || metadata["packages"].as_array().into_iter().flatten();
     let ours: BTreeSet<&str> = packages().filter_map(|package| package["name"].as_str()).collect();
@@ -61,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_picture_of_the_crates_is_what_they_are() {
+    fn the_diagram_of_the_crates_is_up_to_date() {
         let page = read(&root().join(PAGE)).unwrap();
         let drawn = replaced(&page, &picture().unwrap()).unwrap();
-        assert!(page == drawn, "{PAGE} shows other crates than there are; run `cargo xtask schemas`");
+        assert!(page == drawn, "the diagram of the crates in {PAGE} is old; run `cargo xtask schemas`");
     }
 
     #[test]
-    fn a_crate_shows_those_of_ours_that_it_is_built_with() {
+    fn a_crate_shows_the_crates_of_ours_that_it_is_built_with() {
         let metadata = serde_json::json!({"packages": [
             {"name": "portolan", "dependencies": [
                 {"name": "portolan-core", "kind": null}, {"name": "tokio", "kind": null},

@@ -1,6 +1,6 @@
-//! Links: every relative link in our Markdown files leads to a file, and to a heading where it names one.
+//! Links: every relative link in our Markdown files points to a file, and to a heading if the link names one.
 //!
-//! Links to other hosts are not looked at: a check must not fail because somebody else's server is down.
+//! Links to other hosts are not checked: a check must not fail because another server is down.
 
 use std::{
     collections::BTreeSet,
@@ -15,9 +15,9 @@ use crate::project::{files, read, root};
 pub(crate) fn check() -> Result<()> {
     let (pages, broken) = broken(&root())?;
     if !broken.is_empty() {
-        bail!("links that lead nowhere:\n{}", broken.join("\n"));
+        bail!("broken links:\n{}", broken.join("\n"));
     }
-    println!("the relative links of {pages} pages all lead somewhere");
+    println!("all relative links of {pages} pages are valid");
     Ok(())
 }
 
@@ -42,10 +42,10 @@ fn wrong(root: &Path, page: &Path, target: &str) -> Result<Option<&'static str>>
         return Ok(Some("is absolute; make it relative to its page"));
     }
     let (path, anchor) = target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
-    let Some(file) = resolved(page, path) else { return Ok(Some("leads out of the project")) };
+    let Some(file) = resolved(page, path) else { return Ok(Some("points outside of the project")) };
     let file = root.join(file);
     if !file.exists() {
-        return Ok(Some("is not there"));
+        return Ok(Some("does not exist"));
     }
     match anchor {
         Some(anchor) if file.extension().is_some_and(|ending| ending == "md") => {
@@ -55,7 +55,7 @@ fn wrong(root: &Path, page: &Path, target: &str) -> Result<Option<&'static str>>
     }
 }
 
-/// The file that a link on `page` means, without looking at the disk. None where it leaves the clone.
+/// The target file of a link on `page`, without reading the disk. `None` if the target is outside of the clone.
 fn resolved(page: &Path, path: &str) -> Option<PathBuf> {
     if path.is_empty() {
         return Some(page.to_path_buf());
@@ -126,7 +126,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
             .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
             .map(|c| if c == ' ' { '-' } else { c })
             .collect();
-        // The second heading of the same words is linked to by a number.
+        // The second heading with the same text gets a number.
         let free = (0..).map(|n| if n == 0 { name.clone() } else { format!("{name}-{n}") });
         names.extend(free.into_iter().find(|name| !names.contains(name)));
     }
@@ -170,9 +170,9 @@ mod tests {
         assert_eq!(
             broken,
             [
-                "docs/b.md:3: `c.md` is not there",
+                "docs/b.md:3: `c.md` does not exist",
                 "docs/b.md:4: `#nowhere` has no such heading",
-                "docs/b.md:5: `../../e.md` leads out of the project",
+                "docs/b.md:5: `../../e.md` points outside of the project",
                 "docs/b.md:6: `/g.md` is absolute; make it relative to its page",
             ]
         );

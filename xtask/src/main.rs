@@ -1,8 +1,8 @@
 //! The project's own commands, run as `cargo xtask ...`. `up` and `test` are the two in the README.
 //!
-//! It only calls other programs and reads the tree. It knows nothing of Portolan's insides, so that it builds in
+//! xtask only calls other programs and reads the tree. It does not depend on Portolan's crates, so that it builds in
 //! seconds and cannot break with them.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its terminal")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints to its terminal")]
 
 mod audit;
 mod bench;
@@ -37,21 +37,21 @@ struct Arguments {
 enum Command {
     /// Build everything and run `portolan up` in the foreground
     Up(up::Options),
-    /// The quick look before a commit: fmt, clippy, unit tests
+    /// Run the quick check before a commit: fmt, clippy, unit tests
     Check,
-    /// Everything that CI runs, with the minutes of each stage
+    /// Run everything that CI runs, and print the minutes of each stage
     Test(suite::Options),
-    /// Licences, banned crates, duplicates, sources and known vulnerabilities of all dependencies (cargo-deny)
+    /// Check licences, banned crates, duplicates, sources and known vulnerabilities of all dependencies (cargo-deny)
     Audit(audit::Options),
-    /// Measure the release binary beside a floor that does nothing but copy
+    /// Measure the release binary against a floor that only copies
     Bench(bench::Options),
-    /// Which rows of coverage/seeds.tsv no test names
+    /// List the rows of coverage/seeds.tsv that no test names
     Coverage(coverage::Options),
-    /// Feed the decoders with what a fuzzer makes up (libFuzzer)
+    /// Feed the decoders with generated input (libFuzzer)
     Fuzz(fuzz::Options),
     /// Build the page (Node), which the next build of the program embeds
     Page,
-    /// Write schemas/ and the generated pages of docs/ anew
+    /// Write schemas/ and the generated pages of docs/ again
     Schemas,
     /// Break the release binary on purpose, in full counts: kills, floods, full disks, slow clients
     Soak(soak::Options),

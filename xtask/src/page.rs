@@ -1,6 +1,6 @@
-//! The page: TypeScript in web/, built by npm into web/built, from where the program's build script embeds it.
+//! The page: TypeScript in web/. npm builds the page into web/built, and the build script of the program embeds it.
 //!
-//! What is built already and has not changed since is not built again, so that `up` costs nothing the second time.
+//! An unchanged page is not built again, so that a second `up` costs nothing.
 
 use std::{
     fs,
@@ -13,9 +13,9 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::project::{self, root, run, works};
 
-/// The oldest Node that the build's own tools run on.
+/// The oldest Node that the build tools support.
 const NODE: (u32, u32) = (20, 19);
-/// What the page is made from, below web/.
+/// The sources of the page, below web/.
 const SOURCES: [&str; 13] = [
     "client/src",
     "client/package.json",
@@ -31,20 +31,20 @@ const SOURCES: [&str; 13] = [
     "package-lock.json",
     "tsconfig.json",
 ];
-/// All that must come over the wire before the page can be used, compressed. The rest is loaded when it is needed.
+/// The largest compressed size of everything that the page loads before it can be used. The rest is loaded when needed.
 const TO_INTERACTIVE: u64 = 250 * 1024;
 
-/// Builds the page, unless it is built already.
+/// Builds the page, unless it is up to date.
 pub(crate) fn build() -> Result<()> {
     let Some(version) = node() else {
         bail!(
-            "the page needs Node {}.{} or newer, with npm; without it the program works, but has no page",
+            "the page needs Node {}.{} or newer, with npm; without Node the program works, but has no page",
             NODE.0,
             NODE.1
         );
     };
     if is_fresh()? {
-        println!("the page is built already");
+        println!("the page is up to date");
         return Ok(());
     }
     println!("building the page with Node {version}");
@@ -53,16 +53,16 @@ pub(crate) fn build() -> Result<()> {
     weigh()
 }
 
-/// Builds the page where there is Node; says so where there is none.
+/// Builds the page if Node is installed; otherwise prints a note.
 pub(crate) fn build_where_possible() -> Result<()> {
     if node().is_some() {
         return build();
     }
-    println!("no Node {}.{} or newer: the program is built without its page", NODE.0, NODE.1);
+    println!("Node {}.{} or newer is not installed: the program is built without its page", NODE.0, NODE.1);
     Ok(())
 }
 
-/// Types, and the tests that need no browser.
+/// Checks types, and runs the tests that need no browser.
 pub(crate) fn test() -> Result<()> {
     install()?;
     run(npm().args(["run", "check"]))?;
@@ -79,15 +79,15 @@ fn npm() -> Command {
     command
 }
 
-/// Installs what the lock names, unless that was done since it last changed.
+/// Installs the packages of the lock file, unless they are installed and the file has not changed.
 fn install() -> Result<()> {
     let stamp = web().join("node_modules/.package-lock.json");
     let lock = web().join("package-lock.json");
     if newest(&stamp)? > newest(&lock)? {
         return Ok(());
     }
-    // Not `npm ci`: the lock names the bundler's binary for the platforms it was written on, and `ci` wants all of them. What is
-    // locked is installed as it is locked, and nothing is written but the packages.
+    // Not `npm ci`: the lock file names the bundler's binary for the platforms it was written on, and `ci` requires all
+    // platforms. This installs exactly the locked versions, and writes only the packages.
     run(npm().args(["install", "--no-save", "--no-audit", "--no-fund"]))
 }
 
@@ -114,9 +114,9 @@ fn is_fresh() -> Result<bool> {
     Ok(true)
 }
 
-/// When a file, or the newest below a folder, was changed; none where there is none.
+/// When a file, or the newest file below a folder, was changed; `None` if there is no file.
 fn newest(path: &Path) -> Result<Option<SystemTime>> {
-    let told = || format!("cannot look at `{}`", path.display());
+    let told = || format!("cannot read `{}`", path.display());
     if path.is_dir() {
         let mut newest_of_all = None;
         for entry in fs::read_dir(path).with_context(told)? {
@@ -130,24 +130,24 @@ fn newest(path: &Path) -> Result<Option<SystemTime>> {
     Ok(Some(fs::metadata(path).and_then(|found| found.modified()).with_context(told)?))
 }
 
-/// Fails where the page has become too heavy to open on a phone.
+/// Fails if the page has become too large to open on a phone.
 fn weigh() -> Result<()> {
     let page = web().join("built/page");
     let index = project::read(&page.join("index.html"))?;
     let mut bytes = size(&page.join("index.html.br"))?;
-    // What the document names is loaded before anything is seen.
+    // The browser loads the files that the document names before it shows anything.
     for part in index.split('"').filter(|part| part.starts_with("/assets/")) {
         bytes += size(&page.join(format!("{}.br", &part[1..])))?;
     }
     println!("the page: {} KB compressed until it can be used", bytes / 1024);
     if bytes > TO_INTERACTIVE {
-        bail!("that is more than {} KB", TO_INTERACTIVE / 1024);
+        bail!("the limit is {} KB", TO_INTERACTIVE / 1024);
     }
     Ok(())
 }
 
 fn size(path: &Path) -> Result<u64> {
-    Ok(fs::metadata(path).with_context(|| format!("cannot look at `{}`", path.display()))?.len())
+    Ok(fs::metadata(path).with_context(|| format!("cannot read `{}`", path.display()))?.len())
 }
 
 #[cfg(test)]
@@ -155,11 +155,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_the_page_is_made_from_is_there_and_is_looked_at() {
+    fn every_source_of_the_page_exists_and_is_checked_for_changes() {
         for source in SOURCES {
-            assert!(web().join(source).exists(), "`web/{source}` is not there");
+            assert!(web().join(source).exists(), "`web/{source}` does not exist");
         }
-        // Everything in web/ that steers the build is among them.
+        // Every file in web/ that affects the build is a source.
         for folder in ["", "client", "page"] {
             for entry in fs::read_dir(web().join(folder)).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();

@@ -1,4 +1,4 @@
-//! Where the project lies, which of its files are ours, and how programs are called in it.
+//! The root of the project, its own files, and calls of programs in it.
 
 use std::{
     env,
@@ -10,21 +10,21 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-/// Folders that hold nothing we wrote.
+/// Folders without our own files.
 const NOT_OURS: [&str; 5] = ["target", "node_modules", ".git", "dist", "built"];
 
-/// What is built, wherever something is: see `suite.rs`. The fuzz targets link a library in C++ that nothing else needs.
+/// The arguments of every build: see `suite.rs`. The fuzz targets link a C++ library that nothing else needs.
 pub(crate) const EVERYTHING: [&str; 4] = ["--workspace", "--all-features", "--exclude", "portolan-fuzz"];
 
 /// The root of the clone.
 pub(crate) fn root() -> PathBuf {
-    // Cargo sets the variable anew at each run; the built-in one would be stale in a clone that was moved.
+    // Cargo sets the variable at each run; a compiled-in path would be wrong in a clone that was moved.
     let manifest =
         env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     manifest.parent().map_or_else(|| manifest.clone(), Path::to_path_buf)
 }
 
-/// Where cargo puts what it builds.
+/// The target folder of cargo.
 pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
@@ -59,7 +59,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
-/// The cargo that runs us, in the root of the clone.
+/// The cargo that runs this program, in the root of the clone.
 pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     let program = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
@@ -67,13 +67,13 @@ pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     command
 }
 
-/// Has cargo compile our crates by clippy's compiler, which lints what it compiles: linting then takes no pass of its own over
-/// everything. Whatever is built in one way is built anew in the other, so that every stage of `test` uses this one.
+/// Makes cargo compile our crates with clippy's compiler, which lints what it compiles: linting then needs no separate
+/// pass. A crate that was built one way is built again the other way, so every stage of `test` uses this way.
 pub(crate) fn linting(command: &mut Command) -> &mut Command {
     command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
 }
 
-/// Runs a program to its end on our terminal; anything but success is an error that names what ran.
+/// Runs a program to its end on our terminal; anything but success is an error that names the command.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     println!("$ {shown}");
@@ -84,7 +84,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program and gives the one line that it prints. What it says beside goes to our terminal.
+/// Runs a program and returns the one line that it prints. Its stderr goes to our terminal.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = shown(command);
     let output =
@@ -95,12 +95,12 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs a program quietly and tells whether it can be run and succeeds.
+/// Runs a program quietly and returns whether it starts and succeeds.
 pub(crate) fn works(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// A command as one would type it.
+/// A command as a user would type it.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();

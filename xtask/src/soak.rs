@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: every fault in its full count against the release binary, then a long run of every fuzz target.
 //!
-//! A line for each: how often, with what result, how long it took. What they mean: docs/reliability.md.
+//! Prints a line for each: how often, with what result, how long it took. docs/reliability.md explains the faults.
 
 use std::process::Command;
 
@@ -12,22 +12,22 @@ use crate::{
     project::{cargo, run, target},
 };
 
-/// The name under which `--only` knows the fuzz targets.
+/// The name of the fuzz targets for `--only`.
 const FUZZ: &str = "fuzz";
 
-/// What `soak` takes; the faults and the seed go to the soak as they are.
+/// Arguments of `soak`; the faults and the seed are passed to the soak program.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Only this fault, or `fuzz`; may be given more than once
+    /// Run only this fault, or `fuzz`; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Repeats the run with this seed
+    /// Repeat the run with this seed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// How long each fuzz target runs
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     fuzz_seconds: u64,
-    /// Only the share that the tests run
+    /// Run only the share that the tests run
     #[arg(long)]
     share: bool,
 }

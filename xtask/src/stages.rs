@@ -1,7 +1,7 @@
 //! Stages: a long run cut into named parts, each timed, with a table at the end.
 //!
-//! A stage that fails does not stop the ones after it, so that one run shows everything that is wrong. A stage
-//! that others cannot do without blocks the rest.
+//! A failed stage does not stop the later stages, so that one run shows every mistake. A failed stage that others
+//! depend on blocks the rest.
 
 use std::{
     fmt::Write as _,
@@ -12,32 +12,32 @@ use std::{
 
 use anyhow::{Result, bail};
 
-/// What the stages after a failed one do.
+/// What happens to the stages after a failed stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterFailure {
-    /// They run all the same.
+    /// They still run.
     GoOn,
-    /// They are skipped: without this one they would only fail in ways that tell nothing.
+    /// They are skipped: without this stage, their failures would show nothing.
     SkipRest,
 }
 
 /// When a stage runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runs {
-    /// The next one begins when it is over.
+    /// The next stage begins when this stage has ended.
     Alone,
-    /// Those after it begin at once: it waits more than it works. Its words stand between theirs.
+    /// The next stages begin at once: this stage mostly waits. Its output is mixed with theirs.
     BesideTheRest,
 }
 
 /// One part of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stage {
-    /// What the table calls it.
+    /// Its name in the table.
     pub(crate) name: &'static str,
-    /// What its failure means for the rest.
+    /// The effect of its failure on the rest.
     pub(crate) after_failure: AfterFailure,
-    /// Alone, or beside others.
+    /// Alone, or in parallel with others.
     pub(crate) runs: Runs,
     /// What it does.
     pub(crate) work: fn() -> Result<()>,
@@ -52,22 +52,23 @@ enum Outcome {
 
 type Done = (&'static str, Outcome);
 
-/// What stages could not look at on this machine.
+/// What stages could not check on this machine.
 static UNCHECKED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-/// Notes what a stage could not look at here. The run ends with it: a stage that passes must not hide it.
+/// Notes what a stage could not check here. The run prints these notes at its end: a stage that passes must not hide
+/// them.
 pub(crate) fn leave_unchecked(what: &'static str) {
     UNCHECKED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(what);
 }
 
-/// Prints what could not be looked at; nothing where everything was.
+/// Prints what could not be checked; nothing if everything was checked.
 pub(crate) fn print_unchecked() {
     for what in UNCHECKED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain(..) {
         println!("NOT CHECKED: {what}");
     }
 }
 
-/// Runs the stages and prints the table. An error names those that failed.
+/// Runs the stages and prints the table. An error names the failed stages.
 pub(crate) fn run(stages: &[&Stage]) -> Result<()> {
     let began = Instant::now();
     let done = outcomes(stages);
@@ -105,7 +106,7 @@ fn outcomes(stages: &[&Stage]) -> Vec<Done> {
     })
 }
 
-/// A stage that was begun.
+/// A running stage.
 enum Running<'scope> {
     Over(Outcome),
     Beside(thread::ScopedJoinHandle<'scope, Outcome>),
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_runs_beside_the_rest_holds_nobody_up_and_its_failure_is_told() {
+    fn a_parallel_stage_delays_no_other_stage_and_its_failure_is_reported() {
         static REACHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
         let waits: fn() -> Result<()> = || {
             while !REACHED.load(std::sync::atomic::Ordering::Acquire) {

@@ -1,8 +1,9 @@
 //! The two runs of checks: `check` before a commit, `test` for everything that CI runs.
 //!
-//! Everything is built once, for the whole workspace with all of its features: cargo chooses the features of dependencies by
-//! what it is asked to build, so that a `--package` here would build hundreds of them a second time. Programs that were built
-//! are called by their paths for the same reason. Our crates are compiled by clippy's compiler, which lints them on the way.
+//! Everything is built once, for the whole workspace with all of its features: cargo chooses the features of
+//! dependencies by the packages that it builds, so `--package` would build hundreds of dependencies a second time. For
+//! the same reason, built programs are called by their paths. Clippy's compiler compiles our crates and lints them on
+//! the way.
 
 use std::process::Command;
 
@@ -22,13 +23,13 @@ use crate::{
     tools::{self, NEXTEST},
 };
 
-/// What the quick look tests.
+/// The tests of the quick check.
 const UNIT_TESTS: [&str; 4] = ["--lib", "--bins", "--test", CATALOGUE];
 
-/// The catalogue of agents, too: it is what a new agent breaks first.
+/// Also the catalogue of agents, because a new agent breaks it first.
 const CATALOGUE: &str = "catalogue";
 
-/// The quick look before a commit: what most often goes wrong, in under three minutes once built.
+/// The quick check before a commit: the most frequent mistakes, in under three minutes once built.
 const CHECK: [Stage; 3] = [
     Stage { name: "fmt", after_failure: GoOn, runs: Alone, work: fmt },
     Stage { name: "clippy", after_failure: SkipRest, runs: Alone, work: linted_build },
@@ -55,20 +56,20 @@ const TEST: [Stage; 16] = [
     Stage { name: "audit", after_failure: GoOn, runs: Alone, work: audit::run },
 ];
 
-/// What `test` takes.
+/// Arguments of `test`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Only this stage; may be given more than once
+    /// Run only this stage; may be repeated
     #[arg(long = "stage", value_name = "NAME", value_parser = PossibleValuesParser::new(TEST.map(|s| s.name)))]
     stages: Vec<String>,
 }
 
-/// Runs the quick look.
+/// Runs the quick check.
 pub(crate) fn check() -> Result<()> {
     stages::run(&CHECK.each_ref())
 }
 
-/// Runs everything, or the stages that were asked for.
+/// Runs everything, or the given stages.
 pub(crate) fn test(options: &Options) -> Result<()> {
     let wanted =
         |stage: &&Stage| options.stages.is_empty() || options.stages.iter().any(|name| name == stage.name);
@@ -87,10 +88,10 @@ fn fmt() -> Result<()> {
     run(&mut cargo(["fmt", "--all", "--check"]))
 }
 
-/// What is shipped, without our optional features; then the binary without what it can leave out. Everything was linted with all of
-/// them while it was built: each hides code from the others.
+/// Lints the shipped crates without our optional features, then the binary without its default features. The build
+/// already linted everything with all features, and each combination of features hides some code.
 fn features() -> Result<()> {
-    // The binary alone has features that are on by default: the second pass compiles the binary and nothing else.
+    // Only the binary has default features, so the second pass compiles only the binary.
     for features in [None, Some("--no-default-features")] {
         run(cargo(["clippy", "--workspace", "--exclude", "portolan-fuzz", "--quiet"])
             .args(features)
@@ -99,7 +100,7 @@ fn features() -> Result<()> {
     Ok(())
 }
 
-/// Builds what has changed; cargo says again what its compilers said of the rest. Fails where clippy found something.
+/// Builds what has changed; cargo repeats the warnings of the rest. Fails if clippy found something.
 fn linted_build() -> Result<()> {
     let mut build = cargo(["build", "--all-targets", "--locked", "--quiet", "--message-format", "json"]);
     let said = linting(build.args(EVERYTHING)).output().context("cannot start cargo")?;
@@ -113,7 +114,7 @@ fn linted_build() -> Result<()> {
     Ok(())
 }
 
-/// What a compiler complains about in a line of cargo's.
+/// The warning or error of a compiler in a line of cargo's output.
 fn complaint(line: &str) -> Option<String> {
     let said: serde_json::Value = serde_json::from_str(line).ok()?;
     let message = said.get("message").filter(|_| said["reason"] == "compiler-message")?;
@@ -121,10 +122,10 @@ fn complaint(line: &str) -> Option<String> {
         .then(|| message["rendered"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Every test, and where the minutes went.
+/// Runs every test, and prints where the time went.
 fn all_tests() -> Result<()> {
     let report = timing::report("ci");
-    // One of an earlier run must not stand for this one.
+    // Remove the report of an earlier run.
     let _ = std::fs::remove_file(&report);
     let tested = tests(&[], "ci");
     if report.exists() {
@@ -133,7 +134,8 @@ fn all_tests() -> Result<()> {
     tested
 }
 
-/// Runs tests with nextest where there is one: a process each, timeouts, groups. Else with cargo itself.
+/// Runs tests with nextest if it is installed: one process for each test, timeouts, groups. Otherwise uses cargo
+/// itself.
 fn tests(scope: &[&str], profile: &str) -> Result<()> {
     match NEXTEST.found() {
         Some(nextest) => run(linting(
@@ -141,7 +143,7 @@ fn tests(scope: &[&str], profile: &str) -> Result<()> {
                 .args(["nextest", "run", "--profile", profile])
                 .args(EVERYTHING)
                 .args(scope)
-                // Tests that compare files would write them.
+                // With this variable, tests that compare files would write them.
                 .env_remove("UPDATE")
                 .current_dir(root()),
         )),
@@ -149,7 +151,7 @@ fn tests(scope: &[&str], profile: &str) -> Result<()> {
     }
 }
 
-/// The page and hostile pages, in a real browser against the binary that was just built.
+/// Tests the page and hostile pages in a real browser, against the fresh binary.
 fn browser() -> Result<()> {
     let folder = root().join("tests/browser");
     let (claude, codex) = (installed("claude", CLAUDE)?, installed("codex", CODEX)?);
@@ -160,22 +162,22 @@ fn browser() -> Result<()> {
         .current_dir(&folder))
 }
 
-/// The Claude Code that pages and AG-UI clients talk to; the newest that the contract suite runs.
+/// The Claude Code version for the tests of pages and AG-UI clients: the newest that the contract suite runs.
 const CLAUDE: &str = "2.1.325";
 
-/// The Codex that pages talk to; the newest that the contract suite runs.
+/// The Codex version for the tests of pages: the newest that the contract suite runs.
 const CODEX: &str = "0.166.0";
 
-/// Where a pinned agent is, once it is installed, by a program of the stage `build`.
+/// The path of a pinned agent. Installs the agent if needed, with a program of the stage `build`.
 fn installed(agent: &str, version: &str) -> Result<String> {
     output(Command::new(target().join("debug/examples/installed")).args([agent, version]))
 }
 
-/// Real AG-UI clients and a CopilotKit app in a real browser, against the binary that was just built.
+/// Tests real AG-UI clients and a CopilotKit app in a real browser, against the fresh binary.
 fn agui() -> Result<()> {
     let folder = root().join("tests/agui");
     let claude = installed("claude", CLAUDE)?;
-    // Nothing here needs what install scripts do.
+    // No package here needs its install scripts.
     run(Command::new("npm")
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
         .current_dir(&folder))?;
@@ -183,7 +185,7 @@ fn agui() -> Result<()> {
     run(Command::new("npm").arg("test").env("PORTOLAN_CLAUDE", claude).current_dir(&folder))
 }
 
-/// The code's own documentation. Links to private items are fine in it: its readers read the code.
+/// The documentation of the code. Links to private items are allowed: its readers read the code.
 fn docs() -> Result<()> {
     run(cargo(["doc", "--no-deps", "--document-private-items", "--quiet"])
         .args(EVERYTHING)
@@ -194,11 +196,11 @@ fn docs() -> Result<()> {
 mod tests {
     use super::*;
 
-    // `check` left out the test that a new agent breaks first.
+    // `check` once left out the test that a new agent breaks first.
     #[test]
     fn check_runs_the_tests_of_the_catalogue_of_agents() {
         let file = root().join("crates/agents/tests").join(CATALOGUE).with_extension("rs");
-        assert!(file.is_file(), "there is no `{}`", file.display());
+        assert!(file.is_file(), "`{}` does not exist", file.display());
         assert!(UNIT_TESTS.windows(2).any(|words| words == ["--test", CATALOGUE]), "{UNIT_TESTS:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! Where the minutes of the tests went: by suite, and the slowest of them.
+//! The time of the tests: by suite, and the slowest tests.
 //!
-//! nextest writes a report in JUnit's form; only three attributes of it are read, so no XML parser is needed.
+//! nextest writes a report in JUnit format; this reads only three attributes, so it needs no XML parser.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::project::{read, target};
 
-/// So many tests are listed by name.
+/// How many tests are listed by name.
 const SLOWEST: usize = 20;
 
 /// Suites under this share of a minute are summed up in one line.
@@ -21,12 +21,12 @@ struct Ran {
     seconds: f64,
 }
 
-/// Where the report of a profile lies.
+/// The path of the report of a profile.
 pub(crate) fn report(profile: &str) -> PathBuf {
     target().join("nextest").join(profile).join("junit.xml")
 }
 
-/// Prints the table of what the last run of this profile took.
+/// Prints the table of times of the last run of this profile.
 pub(crate) fn print(profile: &str) -> Result<()> {
     println!("{}", table(parse(&read(&report(profile))?)));
     Ok(())
@@ -60,7 +60,7 @@ fn table(mut ran: Vec<Ran>) -> String {
     let mut suites: Vec<_> = suites.into_iter().collect();
     suites.sort_by(|(_, a), (_, b)| b.1.total_cmp(&a.1));
     let mut table = String::from(
-        "suite                                tests  seconds (all its tests; some ran side by side)\n",
+        "suite                                tests  seconds (all its tests; some ran in parallel)\n",
     );
     let (listed, rest): (Vec<_>, Vec<_>) =
         suites.into_iter().partition(|(_, (_, seconds))| *seconds >= WORTH_A_LINE);
@@ -92,10 +92,10 @@ mod tests {
     </testsuites>"#;
 
     #[test]
-    fn suites_come_by_what_they_took_and_the_small_ones_in_one_line() {
+    fn suites_are_sorted_by_time_and_small_suites_share_one_line() {
         assert_eq!(
             table(parse(REPORT)),
-            "suite                                tests  seconds (all its tests; some ran side by side)\n\
+            "suite                                tests  seconds (all its tests; some ran in parallel)\n\
              portolan::claude                         1      8.0\n\
              all others                               2      0.8\n\
              \n\

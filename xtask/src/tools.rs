@@ -1,7 +1,7 @@
-//! Tools: the programs that the checks need beside the Rust toolchain, and how each is got.
+//! Tools: the programs that the checks need besides the Rust toolchain, and how each is installed.
 //!
-//! What is installed already is used as it is. The rest is built from crates.io at a pinned version into a cache
-//! outside the clone, so that a second clone need not build it again.
+//! An installed tool is used as it is. A missing tool is built from crates.io at a pinned version into a cache outside
+//! of the clone, so that a second clone need not build it again.
 
 use std::{
     env, fs,
@@ -13,38 +13,38 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::project::{cargo, run, works};
 
-/// A cargo subcommand of others.
+/// A third-party cargo subcommand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
     /// The crate and the program.
     name: &'static str,
-    /// What is installed where none is there.
+    /// The version to install if the tool is missing.
     version: &'static str,
 }
 
-/// Runs tests: a process each, timeouts, groups.
+/// Runs tests: one process for each test, timeouts, groups.
 pub(crate) const NEXTEST: Tool = Tool { name: "cargo-nextest", version: "0.9.143" };
 /// Checks licences, bans and sources of dependencies.
 pub(crate) const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
-/// Debian packages that tests use, with the program by which we see that they are there.
+/// Debian packages that tests use, each with a program that shows whether the package is installed.
 const PACKAGES: [(&str, &str); 3] = [
-    // The demo agent leaves a process behind with it, to show that nothing outlives a session.
+    // The demo agent leaves a process behind with it, to test that no process outlives a session.
     ("util-linux", "setsid"),
-    // Counts instructions, so that a hot path that grows is seen whatever the machine does.
+    // Counts instructions, so that a slower hot path is found on any machine, however busy.
     ("valgrind", "valgrind"),
-    // Shows our page, and pages that would like to be ours.
+    // Shows our page, and hostile pages that imitate it.
     ("chromium", "chromium"),
 ];
 
 impl Tool {
-    /// The program, where it is installed: on PATH, or in our cache.
+    /// The program if it is installed: on PATH, or in our cache.
     pub(crate) fn found(self) -> Option<PathBuf> {
         [PathBuf::from(self.name), cache().join("bin").join(self.name)]
             .into_iter()
             .find(|program| works(Command::new(program).arg("--version")))
     }
 
-    /// The program; installs it first where it is missing.
+    /// The program; installs it first if it is missing.
     pub(crate) fn get(self) -> Result<PathBuf> {
         if let Some(program) = self.found() {
             return Ok(program);
@@ -52,10 +52,10 @@ impl Tool {
         let cache = cache();
         fs::create_dir_all(&cache).with_context(|| format!("cannot make `{}`", cache.display()))?;
         println!("{} is not installed; building {} into {}", self.name, self.version, cache.display());
-        // Unoptimised: what they run for takes seconds, building them would take minutes.
+        // Unoptimised: the tools run for seconds, an optimised build would take minutes.
         run(cargo(["install", self.name, "--version", self.version, "--locked", "--debug", "--root"])
             .arg(&cache)
-            // Its own folder: the workspace's profiles and locks must not get in the way.
+            // A separate folder: the workspace's profiles and locks must not interfere.
             .arg("--target-dir")
             .arg(cache.join("build"))
             .current_dir(&cache))?;
@@ -65,7 +65,7 @@ impl Tool {
     }
 }
 
-/// Where tools are kept, outside the clone.
+/// The folder for tools, outside of the clone.
 fn cache() -> PathBuf {
     let home = || env::var_os("HOME").map_or_else(env::temp_dir, PathBuf::from).join(".cache");
     env::var_os("XDG_CACHE_HOME")
@@ -74,14 +74,14 @@ fn cache() -> PathBuf {
         .join("portolan-tools")
 }
 
-/// Gets everything that `cargo xtask test` needs.
+/// Installs everything that `cargo xtask test` needs.
 pub(crate) fn prepare() -> Result<()> {
     component("fmt", "rustfmt")?;
     component("clippy", "clippy")?;
     packages()?;
     if let Err(error) = NEXTEST.get() {
         // Slower and without timeouts, but every test still runs.
-        println!("going on with `cargo test`: {error:#}");
+        println!("continuing with `cargo test`: {error:#}");
     }
     Ok(())
 }

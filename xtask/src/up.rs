@@ -10,14 +10,14 @@ use crate::{
     project::{self, cargo},
 };
 
-/// What `up` takes.
+/// Arguments of `up`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Build with optimisations. Off by default: the first such build takes many minutes on a small machine, and
-    /// for one person's sessions the difference cannot be felt
+    /// Build with optimisations. Off by default: the first such build takes many minutes on a small machine, and the
+    /// difference is not noticeable with one person's sessions
     #[arg(long)]
     release: bool,
-    /// Passed on to `portolan up`, such as `-- --listen 127.0.0.1:0`
+    /// Arguments for `portolan up`, such as `-- --listen 127.0.0.1:0`
     #[arg(last = true)]
     arguments: Vec<String>,
 }
@@ -27,8 +27,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     page::build_where_possible()?;
     let profile: &[&str] = if options.release { &["--release"] } else { &[] };
     project::run(cargo(["build", "--package", "portolan", "--bins"]).args(profile))?;
-    // Cargo knows where it put the program, and both cargo and we are replaced by it, so that Ctrl-C and signals
-    // reach the daemon itself.
+    // Cargo knows the path of the program, and the program replaces both cargo and this process, so that Ctrl-C and
+    // signals reach the daemon itself.
     let error = cargo(["run", "--quiet", "--package", "portolan", "--bin", "portolan"])
         .args(profile)
         .args(["--", "up"])

@@ -1,7 +1,7 @@
-//! Words: what the crates below the command line say names no command of it.
+//! Checks that texts in the crates below the command line name no command of it.
 //!
-//! A phone, an editor and a program that embeds Portolan show the same texts, and have no such commands. A refusal carries a
-//! `WayOut` instead, which each edge puts into words of its own. Comments and tests may name what they like.
+//! A phone, an editor and a program that embeds Portolan show the same texts, but have no such commands. A refusal
+//! carries a `WayOut` instead, and each frontend writes its own text for it. Comments and tests may name commands.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use anyhow::Result;
 
 use crate::project::{files, read};
 
-/// The crates whose texts are shown by more than the command line.
+/// The crates whose texts appear outside of the command line too.
 const BELOW: [&str; 5] = ["agents", "core", "frontends", "host", "store"];
 
-/// How a command of ours begins in a text.
+/// The beginning of a command in a text.
 const COMMAND: &str = "`portolan ";
 
-/// Where a string literal outside of tests names a command.
+/// The places where a string literal outside of tests names a command.
 fn commands(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for name in BELOW {
@@ -33,12 +33,12 @@ fn commands(root: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// A file up to its module of tests, which is the last in it.
+/// A file up to its test module, which is last in the file.
 fn without_tests(text: &str) -> &str {
     text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |end| text.get(..end).unwrap_or(text))
 }
 
-/// The string literals of a Rust file as they are written, each with the line in which it begins.
+/// The string literals of a Rust file as written, each with its first line number.
 fn literals(text: &str) -> Vec<(usize, &str)> {
     let (mut found, mut line, mut rest) = (Vec::new(), 1, text);
     while let Some(first) = rest.chars().next() {
@@ -53,7 +53,7 @@ fn literals(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// How long what comes next is, and whether it is a string.
+/// The length of the next token, and whether the token is a string.
 fn token(rest: &str, first: char) -> (usize, bool) {
     let until = |from: usize, end: &str| {
         let after = rest.get(from..).and_then(|after| after.find(end));
@@ -74,17 +74,17 @@ fn token(rest: &str, first: char) -> (usize, bool) {
                 (1, false)
             }
         }
-        // What begins in the middle of a word is part of it.
+        // A character in the middle of a word is part of the word.
         first if first.is_alphanumeric() || first == '_' => {
             let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            // Of `br"` only the prefix.
+            // Only the prefix of `br"`.
             (if rest.starts_with("br") && word == 2 { 1 } else { word }, false)
         }
         first => (first.len_utf8(), false),
     }
 }
 
-/// The length of what stands in quotes, with both of them.
+/// The length of a quoted string, including both quotes.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -99,7 +99,7 @@ fn quoted(rest: &str, quote: char) -> usize {
 }
 
 #[test]
-fn only_the_edges_name_commands_of_the_command_line() {
+fn only_the_command_line_names_its_commands() {
     let found = commands(&crate::project::root()).unwrap();
     assert!(
         found.is_empty(),

@@ -1,4 +1,4 @@
-//! What all agents of this process did, counted. Numbers only grow.
+//! Counters of all agents of this process. Numbers only grow.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ impl Counter {
     pub(crate) fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
-    /// How many so far.
+    /// The count so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -25,9 +25,9 @@ pub static STARTED: Counter = Counter::new();
 pub static LINES: Counter = Counter::new();
 /// Lines that could not be read.
 pub static UNREADABLE: Counter = Counter::new();
-/// Messages of a kind we do not know.
+/// Messages of an unknown kind.
 pub static UNKNOWN: Counter = Counter::new();
 /// Lines beyond the limit.
 pub static TOO_LONG: Counter = Counter::new();
-/// Processes that agents left behind, ended by us.
+/// Processes that agents left behind and Portolan ended.
 pub static SWEPT: Counter = Counter::new();

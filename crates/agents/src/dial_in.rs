@@ -1,8 +1,8 @@
-//! Agents that dial in: who is expected, and by which secret it is let in.
+//! Agents that dial in: which agents are expected, and with which secret.
 //!
-//! An old Claude Code makes a WebSocket connection to us instead of using its pipes. Here is the list of those that
-//! may: one per start of an agent, each with a random secret of its own. The listener itself is elsewhere; it asks
-//! [`DialIn::admit`] before it answers the upgrade, and then moves frames both ways.
+//! An old Claude Code makes a WebSocket connection to Portolan instead of using its pipes. This module has the list of
+//! those that may: one per start of an agent, each with its own random secret. The listener itself is elsewhere; it
+//! calls [`DialIn::admit`] before it answers the upgrade, and then moves frames both ways.
 
 use std::{
     collections::HashMap,
@@ -15,17 +15,17 @@ use portolan_core::{SessionId, ports::Secret};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::mpsc;
 
-/// Frames that wait between a connection and its session, each way. Full means that the other side is slower: the
-/// socket is then not read.
+/// Frames that wait between a connection and its session, each way. If it is full, the other side is slower: the socket
+/// is then not read.
 const FRAMES: usize = 64;
 
-/// Connections of one agent that wait to be taken. It makes one at a time; a second one replaces the first.
+/// Connections of one agent that wait to be taken. It makes one at a time; a second connection replaces the first.
 const CONNECTIONS: usize = 4;
 
-/// Close with this code when there is nothing more to send: any other makes the agent dial in again.
+/// Close with this code when there is nothing more to send: after any other code the agent dials in again.
 pub const CLOSE_FOR_GOOD: u16 = 4001;
 
-/// Those who may dial in. Cheap to clone.
+/// The agents that may dial in. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct DialIn {
     shared: Arc<Mutex<Shared>>,
@@ -54,7 +54,7 @@ pub(crate) struct Connection {
 }
 
 impl DialIn {
-    /// Nobody is expected, and nobody can be until [`DialIn::listens_at`] is told.
+    /// No agent is expected, and none can be until [`DialIn::listens_at`] is called.
     pub fn new() -> Self {
         Self::default()
     }
@@ -63,18 +63,18 @@ impl DialIn {
         work(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The listener takes connections at this address, without a path: `ws://127.0.0.1:7433`. It must be one that
-    /// programs of this machine reach without a certificate.
+    /// The listener takes connections at this address, without a path: `ws://127.0.0.1:7433`. Programs of this machine
+    /// must be able to reach it without a certificate.
     pub fn listens_at(&self, base: impl Into<String>) {
         self.with(|shared| shared.base = Some(base.into()));
     }
 
-    /// Can an agent dial in?
+    /// Whether an agent can dial in.
     pub fn is_open(&self) -> bool {
         self.with(|shared| shared.base.is_some())
     }
 
-    /// Expects a session's agent, with a fresh secret, instead of any that was expected for it before. `None` where
+    /// Expects a session's agent, with a fresh secret, instead of any agent that was expected for it before. `None` if
     /// there is no listener.
     pub(crate) fn expect(&self, session: SessionId) -> Option<Expected> {
         let secret =
@@ -89,7 +89,7 @@ impl DialIn {
         })
     }
 
-    /// Lets an agent in, where it is expected and brings its secret. Whoever it is, the answer takes equally long.
+    /// Lets an agent in, if it is expected and brings its secret. The check takes equally long for everyone.
     pub fn admit(&self, session: SessionId, bearer: &str) -> Option<Admitted> {
         let connections = self.with(|shared| {
             let guest = shared.expected.get(&session)?;
@@ -98,7 +98,7 @@ impl DialIn {
         })?;
         let (incoming_to, incoming) = mpsc::channel(FRAMES);
         let (outgoing, outgoing_from) = mpsc::channel(FRAMES);
-        // Full is an agent that dials in faster than it is served; it will try again.
+        // A full queue means an agent that dials in faster than it is served; it will try again.
         connections.try_send(Connection { incoming, outgoing }).ok()?;
         tracing::info!(%session, "agent dialled in");
         Some(Admitted { incoming: Incoming(incoming_to), outgoing: Outgoing(outgoing_from) })
@@ -131,8 +131,8 @@ impl Incoming {
 pub struct Outgoing(mpsc::Receiver<Bytes>);
 
 impl Outgoing {
-    /// The next text frame to send: whole lines, the newline included, without which the agent does not read it.
-    /// `None`: close with [`CLOSE_FOR_GOOD`]. Cancel-safe.
+    /// The next text frame to send: whole lines with the newline, without which the agent does not read them. `None`:
+    /// close with [`CLOSE_FOR_GOOD`]. Cancel-safe.
     pub async fn frame(&mut self) -> Option<Bytes> {
         self.0.recv().await
     }
@@ -144,15 +144,15 @@ pub struct Expected {
     dial_in: DialIn,
     session: SessionId,
     start: u64,
-    /// Where it is to dial in.
+    /// Where it must dial in.
     pub(crate) url: String,
-    /// What it is to bring.
+    /// The secret that it must bring.
     pub(crate) secret: Secret,
     arrivals: mpsc::Receiver<Connection>,
 }
 
 impl Expected {
-    /// The next connection that the agent makes; `None` where the agent is not expected any more.
+    /// The next connection that the agent makes; `None` if the agent is no longer expected.
     pub(crate) fn poll_connection(&mut self, context: &mut Context<'_>) -> Poll<Option<Connection>> {
         self.arrivals.poll_recv(context)
     }
@@ -216,7 +216,7 @@ mod tests {
 
     // covers: 003-094
     #[tokio::test]
-    async fn frames_go_both_ways_until_the_agents_side_is_let_go_of() {
+    async fn frames_go_both_ways_until_the_agents_side_is_dropped() {
         let (dial_in, session) = (open(), SessionId::from_u128(7));
         let mut expected = dial_in.expect(session).unwrap();
         let mut admitted = dial_in.admit(session, expected.secret.reveal()).unwrap();

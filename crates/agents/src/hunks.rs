@@ -1,7 +1,7 @@
-//! Two texts as lines, for the hunks that agents' changes are shown by. Pure.
+//! Two texts as lines, for the hunks of agents' changes. Pure.
 
-/// The lines of both texts. Where all lines are the same but the texts are not, their line ends differ, and so the lines
-/// keep theirs: a change that shows nothing would be allowed unseen.
+/// The lines of both texts. If all lines are the same but the texts are not, the line ends differ, and the lines keep
+/// them: otherwise an invisible change would be allowed unseen.
 pub(crate) fn lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
     if old != new && old.lines().eq(new.lines()) {
         return (old.split('\n').collect(), new.split('\n').collect());

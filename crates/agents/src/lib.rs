@@ -1,9 +1,9 @@
 //! The south side: one folder per coding agent.
 //!
-//! An agent is a folder with `mod.rs` (what it can do, whether it is here), `launch.rs` (what to start),
-//! `wire.rs` (its own JSON types, which never leave the folder), `translate.rs` (a pure state machine between those
-//! and Portolan's vocabulary) and `transcripts/` (what it said, and what must come of it), plus one line in
-//! [`catalogue`]. The [`driver`] runs any of them over a supervised [`child`] process, which it reaches over a [`link`].
+//! An agent is a folder with `mod.rs` (its capabilities, whether it is installed), `launch.rs` (what to start),
+//! `wire.rs` (its own JSON types, which never leave the folder), `translate.rs` (a pure state machine between those and
+//! Portolan's vocabulary) and `transcripts/` (recorded lines, and the expected result), plus one line in [`catalogue`].
+//! The [`driver`] runs any of them over a supervised [`child`] process, which it reaches over a [`link`].
 
 pub mod acp;
 pub mod child;
@@ -39,18 +39,17 @@ pub const READY: Duration = Duration::from_secs(30);
 /// How long an agent may take to answer an instruction that it should answer at once.
 pub const ANSWER: Duration = Duration::from_secs(30);
 
-/// The waiter of a process notices its end at once; should it ever miss one, a look this often finds it.
+/// The waiter of a process notices its end at once; if it ever misses one, a look at this interval finds it.
 pub const LIVENESS: Duration = Duration::from_secs(30);
 
 /// How long the connection to an agent that dialled in may stay down. An agent that tries again does so after 1, 3, 7,
-/// 16, 32 and 69 seconds; one that has not come back by then will not.
+/// 16, 32 and 69 seconds; after that it will not come back.
 pub const LINK_DOWN: Duration = Duration::from_secs(90);
 
-/// What holds for every agent's process.
+/// The supervision of every agent's process.
 #[derive(Clone, Debug)]
 pub struct Supervision {
-    /// Names this home among others on the machine: letters, digits and `-`. Every process of its agents
-    /// carries it.
+    /// Names this home among others on the machine: letters, digits and `-`. Every process of its agents carries it.
     pub home_key: String,
     /// The user's environment, as it was when the daemon started.
     pub environment: Vec<(OsString, OsString)>,
@@ -62,9 +61,9 @@ pub struct Supervision {
     pub answer: Duration,
     /// The longest line it may write, in bytes.
     pub max_line: usize,
-    /// How long its connection may stay down, where it dials in.
+    /// How long its connection may stay down, if it dials in.
     pub link_down: Duration,
-    /// How often its process is looked for, should its end have been missed.
+    /// How often its process is looked for, in case its end was missed.
     pub liveness: Duration,
 }
 
@@ -83,8 +82,8 @@ impl Supervision {
         }
     }
 
-    /// The environment that an agent gets when its session asks for these variables, as an owner may see it: the
-    /// value of what looks like a secret is masked. Or why it would not start.
+    /// The environment that an agent gets with the session's variables, as an owner may see it: values that look like
+    /// secrets are masked. Or why it would not start.
     pub fn shown_environment(
         &self,
         asked: &IndexMap<String, String>,
@@ -99,25 +98,25 @@ impl Supervision {
     }
 }
 
-/// What the catalogue is made from.
+/// The input of the catalogue.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What holds for every agent's process.
+    /// The supervision of every agent's process.
     pub supervision: Arc<Supervision>,
     /// The command line that plays the demo agent: this program itself, and its hidden subcommand.
     pub demo: Vec<OsString>,
-    /// What the user configured for Claude Code.
+    /// The user's configuration for Claude Code.
     pub claude: claude::Config,
-    /// What the user configured for Codex.
+    /// The user's configuration for Codex.
     pub codex: codex::Config,
-    /// What the user configured for agents that are spoken to over ACP: those of the catalogue and any others.
+    /// The user's configuration for agents that speak ACP: those of the catalogue and any others.
     pub acp: Vec<acp::Config>,
     /// Where agents that dial in are expected.
     pub dial_in: dial_in::DialIn,
 }
 
-/// The kinds of all agents there are, for whoever needs to know before any is made. The configuration adds others, which
-/// speak ACP.
+/// The kinds of all built-in agents, for callers that need them before any agent is made. The configuration adds
+/// others, which speak ACP.
 pub const KINDS: &[&str] = &[
     claude::KIND,
     codex::KIND,
@@ -134,7 +133,7 @@ pub const KINDS: &[&str] = &[
     demo::KIND,
 ];
 
-/// Every agent there is, in the order of [`KINDS`], and then those that only the configuration knows.
+/// Every agent, in the order of [`KINDS`], and then those that only the configuration names.
 pub fn catalogue(settings: &Settings) -> Vec<Arc<dyn Agent>> {
     let supervision = &settings.supervision;
     let acp = |kind: &str| {

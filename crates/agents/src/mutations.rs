@@ -1,5 +1,5 @@
-//! For tests: what is said in a recording, changed as a newer or a broken agent might say it, and what comes of it. Each
-//! agent's own tests say what must hold then.
+//! For tests: a recording, changed as a newer or a broken agent might send it, and the result. Each agent's own tests
+//! check what must hold then.
 
 use portolan_core::ports::Report;
 use proptest::{prelude::ProptestConfig, test_runner::RngSeed};
@@ -14,7 +14,7 @@ pub(crate) fn config() -> ProptestConfig {
     }
 }
 
-/// What a line is heard as.
+/// The result of a line.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Heard {
     pub(crate) reports: Vec<Report>,
@@ -26,7 +26,7 @@ impl Heard {
         self.reports.is_empty() && self.writes.is_empty()
     }
 
-    /// What kinds of things they are, without what they say.
+    /// The kinds of the results, without their content.
     pub(crate) fn kinds(&self) -> Vec<String> {
         let kind = |report: &Report| match report {
             Report::Event { event, .. } => serde_json::to_value(event).unwrap()["type"].to_string(),
@@ -50,7 +50,7 @@ impl Heard {
     }
 }
 
-/// The paths of all parts, that of the whole first.
+/// The paths of all parts, the whole first.
 pub(crate) fn places(value: &Value, at: &str) -> Vec<String> {
     let mut parts = vec![at.to_owned()];
     match value {
@@ -69,7 +69,7 @@ pub(crate) fn places(value: &Value, at: &str) -> Vec<String> {
     parts
 }
 
-/// Puts another value in a part's place, or takes it out of its object or list.
+/// Replaces a part by another value, or removes it from its object or list.
 pub(crate) fn replace(message: &mut Value, path: &str, with: Option<&Value>) {
     if let Some(with) = with {
         *message.pointer_mut(path).unwrap() = with.clone();
@@ -83,7 +83,7 @@ pub(crate) fn replace(message: &mut Value, path: &str, with: Option<&Value>) {
     }
 }
 
-/// With a field that nobody knows in every object.
+/// With an unknown field in every object.
 pub(crate) fn with_unknown_fields(value: &Value) -> Value {
     each_object(value, &|mut fields| {
         fields.insert("zz_of_a_newer_version".into(), json!({ "list": [1, null, "two"] }));
@@ -91,7 +91,7 @@ pub(crate) fn with_unknown_fields(value: &Value) -> Value {
     })
 }
 
-/// With the keys of every object the other way round.
+/// With the keys of every object in reverse order.
 pub(crate) fn reversed(value: &Value) -> Value {
     each_object(value, &|fields| fields.into_iter().rev().collect())
 }

@@ -1,21 +1,21 @@
-//! What models cost, where the CLI does not tell: US dollars for a million tokens.
+//! The prices of models, if the CLI does not report the cost: US dollars for a million tokens.
 //!
-//! Built-in list prices, under the user's own from the configuration. A model that is in neither has no price: its
-//! cost is unknown, which is not zero.
+//! Built-in list prices, after the user's own from the configuration. A model that is in neither has no price: its cost
+//! is unknown, which is not zero.
 
 use indexmap::IndexMap;
 use portolan_core::usage::TokenUsage;
 use serde::Deserialize;
 
-/// What a model costs, in US dollars for a million tokens.
+/// The price of a model, in US dollars for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Tokens read that no cache held.
+    /// Tokens read that were not cached.
     pub input: f64,
     /// Tokens written.
     pub output: f64,
-    /// Tokens put into the cache.
+    /// Tokens written to the cache.
     #[serde(default)]
     pub cache_write: f64,
     /// Tokens read from the cache.
@@ -65,12 +65,12 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// List prices, and these before them: by the model's name or its beginning.
+    /// List prices, and these before them: by the model's name or prefix.
     pub fn new(own: IndexMap<String, Price>) -> Self {
         Self { own }
     }
 
-    /// What these tokens of this model cost; unknown where it has no price.
+    /// The cost of these tokens of this model; unknown if it has no price.
     pub fn cost(&self, model: &str, usage: TokenUsage) -> Option<f64> {
         let name = plain(model);
         let own = self.own.iter().filter(|(known, _)| model.starts_with(*known) || name.starts_with(*known));

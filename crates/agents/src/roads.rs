@@ -1,5 +1,5 @@
-//! Roads: an agent is reached by its own protocol, else over ACP. A road that cannot be used falls to the next, and that is
-//! said: by the session that takes it, and by whoever looks.
+//! Roads: an agent is reached by its own protocol, otherwise over ACP. If a road cannot be used, the next one is, and
+//! both the session and the probe report it.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use portolan_core::{
 
 use crate::{Supervision, acp::Acp, driver};
 
-/// An agent with a protocol of its own.
+/// An agent with its own protocol.
 pub trait OwnProtocol: Agent + Clone + 'static {
-    /// Why it cannot be used, where it cannot.
+    /// Why it cannot be used, if it cannot.
     fn unusable(&self) -> impl Future<Output = Option<String>> + Send;
 
-    /// What to start and how to speak to it.
+    /// What to start and how to talk to it.
     fn prepare(&self, launch: Launch) -> impl Future<Output = driver::Job> + Send;
 
-    /// What holds for its process.
+    /// The supervision of its process.
     fn supervision(&self) -> Arc<Supervision>;
 }
 
-/// An agent by its own protocol, else over ACP.
+/// An agent by its own protocol, otherwise over ACP.
 #[derive(Clone, Debug)]
 pub struct Roads<A> {
     own: A,
@@ -31,15 +31,15 @@ pub struct Roads<A> {
 }
 
 impl<A: OwnProtocol> Roads<A> {
-    /// First this one, then that one.
+    /// The first road, then the second.
     pub fn new(own: A, acp: Acp) -> Self {
         Self { own, acp }
     }
 
-    /// Why the second road is taken, where it is.
+    /// Why the second road is used, if it is.
     async fn detour(&self) -> Option<String> {
         let why = self.own.unusable().await?;
-        // With no road at all, the first says what is missing.
+        // If no road works, the first one reports what is missing.
         self.acp.is_here().then_some(why)
     }
 
@@ -47,7 +47,7 @@ impl<A: OwnProtocol> Roads<A> {
         match self.detour().await {
             None => (self.own.prepare(launch).await, self.own.supervision()),
             Some(why) => {
-                let notice = format!("{why}. It is reached over ACP instead, by `{}`", self.acp.kind());
+                let notice = format!("{why}. Portolan uses ACP instead, through `{}`", self.acp.kind());
                 (self.acp.prepare(launch, Some(notice)).await, self.acp.supervision())
             }
         }

@@ -1,9 +1,8 @@
-//! What of a message in an agent's own protocol switches its asking off. Pure.
+//! Finds the part of a message in an agent's own protocol that switches asking off. Pure.
 
 use serde_json::Value;
 
-/// The first text in the message that fits, by the name it stands under, at any depth. Texts of a list stand under the
-/// list's name.
+/// The first text in the message that fits, by its field name, at any depth. Texts in a list have the list's name.
 pub(crate) fn find(body: &Value, fits: impl Fn(&str, &str) -> bool) -> Option<String> {
     let mut left = vec![("", body)];
     while let Some((name, value)) = left.pop() {
@@ -51,11 +50,11 @@ mod tests {
             "qwen" => "default plan auto-edit=some auto=nothing yolo=nothing",
             "goose" => "approve chat smart_approve=some auto=nothing",
             "copilot" => "agent plan autopilot=unknown",
-            // What their modes ask is a matter of their own configuration, or nobody has run them.
+            // Their own configuration decides what their modes ask, or they were never run.
             "opencode" => "build=unknown plan=unknown",
             "kilo" => "code=unknown ask=unknown plan=unknown",
             "cline" | "kiro" => "any=unknown",
-            other => panic!("nobody has said what the modes of `{other}` ask"),
+            other => panic!("no marks for the modes of `{other}`"),
         };
         for agent in all() {
             let can = agent.capabilities();
@@ -67,14 +66,14 @@ mod tests {
             for mode in can.supported_permission_modes.iter().flatten() {
                 assert_ne!(can.asks(mode), Asks::Unknown, "{}: {mode}", agent.kind());
             }
-            // The one that a session falls back to.
+            // The mode that a session falls back to.
             let marks = !can.mode_asks.is_empty();
             assert_eq!(can.asking_mode().is_some(), marks, "{}", agent.kind());
         }
     }
 
     #[test]
-    fn a_message_of_an_agents_own_protocol_that_switches_asking_off_is_noticed() {
+    fn a_native_message_that_switches_asking_off_is_noticed() {
         let control = |request| json!({ "type": "control_request", "request": request });
         let call = |method: &str, params| json!({ "method": method, "params": params });
         let option = |option: &str, value: &str| {
@@ -94,7 +93,7 @@ mod tests {
                 "claude",
                 control(json!({ "settings": { "permissions": { "defaultMode": "bypassPermissions" } } })),
             ),
-            // Over ACP, where its own protocol cannot be used.
+            // Over ACP, if its own protocol cannot be used.
             ("claude", set_mode("bypassPermissions")),
             ("codex", update(json!({ "approvalPolicy": "never" }))),
             ("codex", update(json!({ "sandboxPolicy": { "type": "dangerFullAccess" } }))),

@@ -1,5 +1,5 @@
-//! Agents over ACP as real processes: a small agent in a shell script, with the files and commands that are done for it; and
-//! the roads that lead to one.
+//! Agents over ACP as real processes: a small agent in a shell script, with the files and commands that Portolan
+//! handles for it; and the roads to an agent.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is how it fails")]
 
@@ -25,7 +25,7 @@ use portolan_core::{
 
 use self::support::{Session, launch, notices, runs, said, supervision};
 
-/// Answers what every client asks, and does what a prompt says.
+/// Answers every client's requests, and does what a prompt says.
 const AGENT: &str = r#"
 say() { printf '%s\n' "$1"; }
 words() { say '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"S","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}}'; }
@@ -81,7 +81,7 @@ async fn ready(agent: &impl Agent, spec: SessionSpec) -> Session {
 
 // covers: 003-017, 003-141
 #[tokio::test]
-async fn a_command_is_all_that_an_agent_takes() {
+async fn an_agent_needs_only_a_command() {
     let place = place();
     let agent = acp(place.command.clone());
     let probe = agent.probe().await;
@@ -100,7 +100,7 @@ async fn a_command_is_all_that_an_agent_takes() {
 
 // covers: 003-062
 #[tokio::test]
-async fn files_are_written_for_it_inside_the_folder_and_not_touched_outside() {
+async fn files_are_written_for_an_agent_only_inside_the_folder() {
     let place = place();
     let mut session = ready(&acp(place.command.clone()), spec(place.folder.path())).await;
     let (reports, _) = session.turn("write").await;
@@ -146,7 +146,7 @@ async fn an_interrupt_stops_the_turn() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_taken_up_again_without_telling_it_twice() {
+async fn a_resumed_conversation_is_not_shown_twice() {
     let place = place();
     let point = portolan_core::ports::ResumePoint {
         agent_session: "S".into(),
@@ -165,7 +165,7 @@ async fn a_conversation_is_taken_up_again_without_telling_it_twice() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_there_says_how_to_get_it() {
+async fn the_error_for_a_missing_agent_says_how_to_install_it() {
     let folder = tempfile::tempdir().unwrap();
     let agent = Acp::new(
         Config { kind: "goose".into(), command: vec!["no-such-goose".into()], ..Config::default() },
@@ -180,7 +180,7 @@ async fn an_agent_that_is_not_there_says_how_to_get_it() {
 }
 
 #[tokio::test]
-async fn an_agent_that_wants_a_login_ends_with_the_way_to_it() {
+async fn an_agent_that_needs_a_login_ends_with_the_way_to_log_in() {
     let folder = tempfile::tempdir().unwrap();
     let script = r#"read -r line; echo '{"id":1,"result":{"protocolVersion":1,"authMethods":[{"id":"key","name":"A key"}]}}'
         read -r line; echo '{"id":2,"error":{"code":-32000,"message":"Authentication required"}}'; read -r line"#;
@@ -206,7 +206,7 @@ fn missing_claude() -> Claude {
 }
 
 #[tokio::test]
-async fn an_agent_without_its_own_program_is_reached_over_acp_and_says_so() {
+async fn an_agent_without_its_own_program_is_reached_over_acp_with_a_notice() {
     let place = place();
     let roads = Roads::new(missing_claude(), acp(place.command.clone()));
     assert_eq!(roads.kind(), "claude");
@@ -215,11 +215,11 @@ async fn an_agent_without_its_own_program_is_reached_over_acp_and_says_so() {
     assert!(probe.road.unwrap().name.starts_with("acp"));
     let mut session = ready(&roads, spec(place.folder.path())).await;
     let told = notices(&session.seen);
-    assert!(told[0].contains("no-such-claude") && told[0].contains("over ACP"), "{told:?}");
+    assert!(told[0].contains("no-such-claude") && told[0].contains("ACP instead"), "{told:?}");
     let (_, result) = session.turn("hello").await;
     assert_eq!(result.text.as_deref(), Some("hello"));
     session.stop().await;
-    // What this road cannot do is refused, not left out.
+    // What this road cannot do is refused, not dropped.
     let system_prompt = Some(SystemPrompt::Append("be brief".into()));
     let spec = SessionSpec { system_prompt, ..spec(place.folder.path()) };
     let exit = Session::of(roads.start(launch(spec))).exit().await;
@@ -227,7 +227,7 @@ async fn an_agent_without_its_own_program_is_reached_over_acp_and_says_so() {
 }
 
 #[tokio::test]
-async fn without_any_road_the_first_says_what_is_missing() {
+async fn without_any_road_the_first_reports_what_is_missing() {
     let nothing = || acp(vec!["no-such-adapter".into()]);
     let config = codex::Config { command: vec!["no-such-codex".into()], ..codex::Config::default() };
     let codex = Codex::new(config, Arc::new(supervision()));
@@ -252,7 +252,7 @@ async fn an_answer_after_the_agent_is_gone_is_refused_and_nothing_hangs() {
     let ask = portolan_core::request::Ask::Plan { plan: None, input: serde_json::Value::Null };
     let refused =
         session.ask_of(Order::Answer { key: "7".into(), ask: Box::new(ask), answer: Answer::allow() }).await;
-    assert!(refused.unwrap_err().contains("does not wait"));
+    assert!(refused.unwrap_err().contains("no longer waits"));
     session.link.kill.cancel();
     assert_eq!(session.exit().await.reason, ExitReason::Stopped);
 }

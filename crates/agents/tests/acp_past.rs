@@ -1,5 +1,5 @@
-//! Past conversations of agents over ACP: a small agent in a shell script that lists and loads, and others that hang, flood or
-//! have no end. Nothing of any of them is left behind.
+//! Past conversations of agents over ACP: a small agent in a shell script that lists and loads, and others that hang,
+//! flood or have no end. Nothing of them is left behind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is how it fails")]
 
@@ -20,7 +20,7 @@ use portolan_core::{
 
 use self::support::supervision;
 
-/// How an agent answers, and the rest of it.
+/// How an agent answers, and the rest of the script.
 const HEAD: &str = r#"
 say() { printf '%s\n' "$1"; }
 told() { say '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"'"$1"'","update":{"sessionUpdate":"'"$2"'","content":{"type":"text","text":"'"$3"'"}}}}'; }
@@ -38,7 +38,7 @@ struct Place {
     agent: Acp,
 }
 
-/// An agent that does this once it is started. Its home is the folder, so that it works there.
+/// An agent that does this once it is started. Its home is the folder, so it works there.
 fn place(script: &str) -> Place {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sh");
@@ -75,7 +75,7 @@ impl Place {
         fs::read_to_string(self.folder.path().join("starts")).unwrap_or_default().lines().count()
     }
 
-    /// Nothing of it runs any more.
+    /// Checks that nothing of it runs any more.
     async fn is_gone(&self) {
         let key = self.supervision.home_key.clone();
         let left = tokio::task::spawn_blocking(move || sweep(&key)).await.unwrap();
@@ -91,7 +91,7 @@ fn ids(listed: &[PastSession]) -> Vec<&str> {
     listed.iter().map(|row| row.past.as_str()).collect()
 }
 
-/// Lists two pages and loads what it lists; asks something itself meanwhile.
+/// Lists two pages and loads the listed conversations; sends its own request meanwhile.
 const HARBOUR: &str = r#"
 while next; do
   case "$line" in
@@ -118,7 +118,7 @@ fn harbour() -> Place {
 }
 
 #[tokio::test]
-async fn conversations_are_listed_over_all_pages_and_what_was_said_is_told() {
+async fn conversations_are_listed_over_all_pages_and_read_with_their_messages() {
     let place = harbour();
     let listed = place.list(query()).await.unwrap();
     assert_eq!(ids(&listed), ["c-new", "c-mast", "c-old"]);
@@ -162,14 +162,14 @@ async fn an_agent_that_offers_no_list_is_asked_once() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_there_has_no_past() {
+async fn a_missing_agent_has_no_past() {
     let config =
         Config { kind: "harbour".into(), command: vec!["no-such-harbour".into()], ..Config::default() };
     assert!(Acp::new(config, &supervision()).past().is_none());
 }
 
 #[tokio::test]
-async fn a_list_without_an_end_is_cut_and_one_that_repeats_is_told_once() {
+async fn an_endless_list_is_cut_and_a_repeated_one_is_shown_once() {
     let again = place(&format!(
         r#"next; {LISTS}; while next; do answer '{{"sessions":['"$(row c-one 'one' 1)"'],"nextCursor":"again"}}'; done"#
     ));
@@ -187,7 +187,7 @@ async fn a_list_without_an_end_is_cut_and_one_that_repeats_is_told_once() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_wait_for_a_list_leaves_nothing_behind() {
+async fn a_list_that_nobody_waits_for_leaves_nothing_behind() {
     // It has a child, and neither ends by itself.
     let place = place("sleep 600 & wait");
     let asks = tokio::spawn(place.past().list(query()));
@@ -202,7 +202,7 @@ async fn whoever_does_not_wait_for_a_list_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_floods_or_refuses_is_told_as_such() {
+async fn an_agent_that_dies_floods_or_refuses_gives_an_error_that_says_so() {
     let dies = place("next; exit 3").list(query()).await;
     assert!(matches!(&dies, Err(PastError::Unreadable(why)) if why.contains("ended before")), "{dies:?}");
     let garbage = place(&format!(
@@ -219,7 +219,7 @@ async fn an_agent_that_dies_floods_or_refuses_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn one_that_lists_and_cannot_load_still_knows_what_was_said() {
+async fn an_agent_that_lists_and_cannot_load_shows_a_notice() {
     let script = format!(
         r#"next; {}; next; answer '{{"sessions":['"$(row c-one 'one' 1)"']}}'; next"#,
         LISTS.replace("true", "false")
@@ -227,14 +227,14 @@ async fn one_that_lists_and_cannot_load_still_knows_what_was_said() {
     let (events, last) = place(&script).read("c-one").await;
     assert_eq!(last, PastPiece::End);
     assert!(
-        matches!(&events[..], [Event::Notice { text, .. }] if text.contains("does not tell")),
+        matches!(&events[..], [Event::Notice { text, .. }] if text.contains("does not show the messages")),
         "{events:?}"
     );
 }
 
-/// As Qwen does: it tells of the folder that it is asked about.
+/// As Qwen does: it lists the folder in the request.
 #[tokio::test]
-async fn an_agent_that_tells_of_one_folder_is_asked_about_those_that_are_known() {
+async fn an_agent_that_lists_one_folder_is_asked_about_all_known_folders() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("agent.sh");
     let body = format!(

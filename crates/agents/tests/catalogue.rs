@@ -1,4 +1,4 @@
-//! The catalogue: which agents there are.
+//! The catalogue: which agents exist.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,7 +9,7 @@ use portolan_core::ports::Agent;
 #[test]
 fn every_agent_has_a_kind_that_no_other_has() {
     assert_eq!(KINDS.iter().collect::<BTreeSet<_>>().len(), KINDS.len(), "{KINDS:?}");
-    // The kind is what a session is made from and what its summary shows: one plain word.
+    // A session is made from the kind, and its summary shows the kind: one plain word.
     let plain = |kind: &str| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     assert!(KINDS.iter().all(|kind| plain(kind)), "{KINDS:?}");
     let all = everyone();
@@ -17,7 +17,7 @@ fn every_agent_has_a_kind_that_no_other_has() {
     assert_eq!(kinds, KINDS.iter().copied().chain(["harbour"]).collect::<Vec<_>>());
 }
 
-/// All of them, and one that only the configuration knows.
+/// All agents, and one that only the configuration names.
 fn everyone() -> Vec<Arc<dyn Agent>> {
     let settings = Settings {
         supervision: Arc::new(Supervision::new("test", vec![])),
@@ -34,10 +34,11 @@ fn everyone() -> Vec<Arc<dyn Agent>> {
     catalogue(&settings)
 }
 
-// That Claude Code does it is shown by its suite, scenario `rewind`; that core refuses it for the others by core's own tests.
+// The suite of Claude Code shows that it can rewind, scenario `rewind`; core's own tests show that core refuses it for
+// the others.
 // covers: 003-027
 #[test]
-fn only_claude_code_and_the_demo_take_files_back() {
+fn only_claude_code_and_the_demo_can_rewind_files() {
     let all = everyone();
     let can: Vec<&str> = all
         .iter()

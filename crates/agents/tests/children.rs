@@ -1,4 +1,4 @@
-//! Real processes under supervision: how they start, misbehave and end, and that nothing of them is left.
+//! Real processes under supervision: how they start, misbehave and end, and that nothing is left behind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is how it fails")]
 
@@ -20,7 +20,7 @@ use support::{
 const READY: Plain = Plain { ready_at_once: true };
 
 #[tokio::test]
-async fn a_stopped_agent_says_goodbye_and_is_gone() {
+async fn a_stopped_agent_ends_in_order_and_is_gone() {
     let mut session = Session::demo(spec()).await;
     let exit = session.stop().await;
     assert_eq!((exit.reason, exit.code), (ExitReason::Stopped, Some(0)), "{exit:?}");
@@ -29,7 +29,7 @@ async fn a_stopped_agent_says_goodbye_and_is_gone() {
 
 // covers: 000-070
 #[tokio::test]
-async fn a_crash_is_told_with_the_last_words_and_without_their_secrets() {
+async fn a_crash_is_reported_with_the_last_output_and_without_secrets() {
     let mut session = Session::demo(spec()).await;
     session.prompt("crash").await;
     assert_eq!(
@@ -122,7 +122,7 @@ async fn dropping_the_link_leaves_no_process() {
     eventually("both are gone", || !runs(agent) && !runs(orphan)).await;
 }
 
-/// What a process has open: pipes and sockets by their number, files by their path.
+/// The open files of a process: pipes and sockets by their number, files by their path.
 fn open_in(process: &str) -> Vec<String> {
     let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let target = |link: std::fs::DirEntry| std::fs::read_link(link.path()).ok();
@@ -132,7 +132,7 @@ fn open_in(process: &str) -> Vec<String> {
 // covers: 003-094
 #[tokio::test]
 async fn dropping_the_link_leaves_no_end_of_its_pipes_open() {
-    // Whoever runs the tests may have given this process pipes that every child inherits: those are not the agent's.
+    // This process may have inherited pipes that every child inherits too: those are not the agent's.
     let before = open_in("self");
     let session = Session::demo(spec()).await;
     let (agent, ours) = (session.pid, open_in("self"));
@@ -175,7 +175,7 @@ async fn what_descends_from_an_agent_is_known_by_its_home() {
 
 // covers: 000-072
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn a_missing_program_is_named() {
     let agent = Demo::new(vec!["no-such-program".into()], Arc::new(supervision()));
     let mut session = Session::of(agent.start(launch(spec())));
     let exit = session.exit().await;
@@ -188,12 +188,12 @@ async fn a_program_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_is_named() {
+async fn a_missing_folder_is_named() {
     let mut session = program_in(&["env"], "/no/such/folder".into(), supervision(), READY);
     let exit = session.exit().await;
     assert_eq!(exit.reason, ExitReason::NotStarted);
     assert!(
-        exit.message.starts_with("the folder `/no/such/folder` cannot be worked in: No such file"),
+        exit.message.starts_with("the folder `/no/such/folder` cannot be used: No such file"),
         "{exit:?}"
     );
 }
@@ -223,7 +223,7 @@ async fn a_child_works_in_its_folder_with_the_users_environment_less_what_is_den
     let lines = notices(&session.seen);
     assert_eq!(lines[0], path.display().to_string());
     let mut names: Vec<_> = lines[1..].iter().filter_map(|line| line.split('=').next()).collect();
-    // What the shell itself adds.
+    // Variables that the shell itself adds.
     names.retain(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name));
     names.sort_unstable();
     assert_eq!(names, ["DEMO_PACE_MS", "KEPT", "PATH", "PORTOLAN_CHILD"]);
@@ -242,7 +242,7 @@ async fn an_agent_that_is_never_ready_is_ended() {
 }
 
 #[tokio::test]
-async fn an_agent_that_ends_before_it_is_ready_tells_why_on_stderr() {
+async fn an_agent_that_ends_before_it_is_ready_is_reported_with_its_stderr() {
     let script = "echo bad option >&2; exit 1";
     let mut session = program(&["/bin/sh", "-c", script], supervision(), Plain { ready_at_once: false });
     let exit = session.exit().await;
@@ -278,12 +278,12 @@ async fn a_fault_in_a_translator_ends_its_agent_and_nothing_else() {
     session.order(Order::Interrupt).await;
     let exit = session.exit().await;
     assert_eq!(exit.reason, ExitReason::Failed);
-    assert!(exit.message.contains("a fault of ours"), "{exit:?}");
+    assert!(exit.message.contains("internal error"), "{exit:?}");
     assert!(!runs(session.pid));
 }
 
 #[tokio::test]
-async fn what_an_agent_said_last_arrives_even_without_a_newline() {
+async fn the_last_line_of_an_agent_arrives_even_without_a_newline() {
     let mut session = program(&["/bin/sh", "-c", "printf 'one\\ntwo'"], supervision(), READY);
     session.exit().await;
     assert_eq!(notices(&session.seen), ["one", "two"]);
@@ -296,7 +296,7 @@ async fn a_session_that_does_not_keep_up_makes_the_agent_wait_and_loses_nothing(
     session.prompt(&format!("flood-lines {LINES}")).await;
     let pid = session.pid;
     eventually("the queue is full", || session.link.reports.len() == REPORTS).await;
-    // The agent now stands at its full pipe: what it has written does not grow any more.
+    // The agent now waits at its full pipe: its output no longer grows.
     let written =
         || std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap().lines().nth(1).unwrap().to_owned();
     let mut last = String::new();
@@ -327,7 +327,7 @@ async fn a_full_queue_does_not_keep_an_agent_from_being_stopped() {
     assert_eq!(session.exit().await.reason, ExitReason::Stopped);
 }
 
-/// Not a test of its own: the daemon of the test below, which is killed.
+/// Not a separate test: the daemon of the test below, which is killed.
 #[tokio::test]
 async fn a_daemon_for_the_test_of_its_death() {
     let Some(home) = std::env::var_os("TEST_HOME_KEY") else { return };
@@ -368,7 +368,7 @@ fn after_the_daemon_is_killed_its_agent_is_gone_and_the_next_start_sweeps_the_re
     }
     assert!(runs(orphan), "the signal reaches the agent alone");
     let swept = sweep(&home);
-    // By its process: it may be swept before it has become the program that it was started as.
+    // By its process: it may be swept before its own program has begun.
     let known: Vec<_> = swept.iter().map(|swept| swept.process.pid).collect();
     assert_eq!(known, [orphan]);
     assert!(!runs(orphan));

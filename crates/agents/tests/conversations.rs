@@ -51,8 +51,8 @@ fn willing(ask: &Ask) -> Answer {
     }
 }
 
-/// What holds for the reports of every turn, however it went: every item, tool and subagent that was begun is ended,
-/// once; nothing is named twice; whatever names a parent names one that began.
+/// What holds for the reports of every turn: every item, tool and subagent that began has ended once; no name is used
+/// twice; every named parent began.
 fn check_order(reports: &[Report]) {
     let (mut items, mut ended, mut tools, mut subagents) =
         (vec![], HashSet::new(), HashSet::new(), HashSet::new());
@@ -139,7 +139,7 @@ async fn a_turn_streams_its_text_and_ends_with_what_it_used() {
 }
 
 #[tokio::test]
-async fn a_prompt_is_delivered_and_its_turn_starts_before_it_counts_as_taken_up() {
+async fn a_prompt_is_delivered_and_its_turn_starts_before_it_is_consumed() {
     let mut session = Session::demo(spec()).await;
     let ticket = session.prompt("say x").await;
     let first = [session.next().await, session.next().await, session.next().await];
@@ -150,7 +150,7 @@ async fn a_prompt_is_delivered_and_its_turn_starts_before_it_counts_as_taken_up(
 
 // covers: 003-091, 003-109, 003-110, 003-111
 #[tokio::test]
-async fn it_tells_about_itself_before_it_is_ready() {
+async fn an_agent_describes_itself_before_it_is_ready() {
     let session = Session::demo(spec()).await;
     let [
         Report::Started { capabilities, .. },
@@ -201,7 +201,7 @@ async fn an_allowed_command_runs_and_streams_its_output() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_steered_cuts_what_is_said_and_the_turn_goes_on_with_it() {
+async fn a_steered_prompt_cuts_the_current_text_and_the_turn_continues_with_it() {
     let mut session = Session::demo(spec()).await;
     session.prompt("slow").await;
     session.until(|report| matches!(report, Report::TurnStarted { .. })).await;
@@ -273,7 +273,7 @@ async fn an_answer_to_nothing_is_rejected() {
     let mut session = Session::demo(spec()).await;
     let ask = Ask::Other { name: "x".into(), body: json!(null) };
     let order = Order::Answer { key: "ask-0".into(), ask: Box::new(ask), answer: Answer::allow() };
-    assert_eq!(session.ask_of(order).await, Err("nothing waits under `ask-0`".into()));
+    assert_eq!(session.ask_of(order).await, Err("no request `ask-0` is open".into()));
     session.stop().await;
 }
 
@@ -323,7 +323,7 @@ async fn a_plan_may_be_approved_into_a_mode() {
     session.result().await;
     let changed = Event::SettingChanged { setting: Setting::Mode { mode: "acceptEdits".into() } };
     assert!(events(&session.seen).contains(&changed));
-    // The edit is not asked for any more.
+    // The edit needs no permission any more.
     let (reports, _) = session.turn("edit").await;
     assert_eq!(tool_result(&reports).0, ToolOutcome::Done);
     session.stop().await;
@@ -331,10 +331,10 @@ async fn a_plan_may_be_approved_into_a_mode() {
 
 // covers: 003-107
 #[tokio::test]
-async fn modes_and_lists_decide_what_is_asked() {
+async fn modes_and_lists_decide_which_calls_need_permission() {
     let mut session = Session::demo(SessionSpec { mode: Some("plan".into()), ..spec() }).await;
     let (reports, _) = session.turn("edit").await;
-    assert_eq!(tool_result(&reports), (ToolOutcome::Denied, "in plan mode nothing is carried out".into()));
+    assert_eq!(tool_result(&reports), (ToolOutcome::Denied, "in plan mode no tool runs".into()));
     assert_eq!(session.ask_of(Order::SetMode("bypassPermissions".into())).await, Ok(None));
     let (reports, _) = session.turn("tool").await;
     assert_eq!(tool_result(&reports).0, ToolOutcome::Done);
@@ -356,7 +356,7 @@ async fn modes_and_lists_decide_what_is_asked() {
 }
 
 #[tokio::test]
-async fn a_hook_of_the_session_is_asked_before_a_tool_runs() {
+async fn a_hook_of_the_session_opens_a_request_before_a_tool_runs() {
     let hook =
         HookDefinition { event: "PreToolUse".into(), matcher: Some("Bash".into()), timeout_seconds: None };
     let mut session = Session::demo(SessionSpec { hooks: vec![hook], ..spec() }).await;
@@ -368,14 +368,14 @@ async fn a_hook_of_the_session_is_asked_before_a_tool_runs() {
     );
     session.answer(key, ask, Answer::Output { output: json!({ "decision": "block" }) }).await;
     session.result().await;
-    assert_eq!(tool_result(&session.seen), (ToolOutcome::Denied, "a hook said no".into()));
+    assert_eq!(tool_result(&session.seen), (ToolOutcome::Denied, "a hook denied this".into()));
     session.stop().await;
 }
 
 // covers: 003-105
 #[tokio::test]
 async fn an_interrupt_at_any_point_closes_everything() {
-    // Slow enough that no turn is over before it is interrupted.
+    // Slow enough that no turn ends before it is interrupted.
     let paced = SessionSpec { env: [("DEMO_PACE_MS".into(), "5".into())].into_iter().collect(), ..spec() };
     for prompt in ["everything", "two", "subagents", "tool", "edit", "hello", "question"] {
         for after in [1, 3, 9, 20, 40] {
@@ -405,7 +405,7 @@ async fn an_interrupt_at_any_point_closes_everything() {
                     (opened, closed)
                 });
             assert_eq!(opened, withdrawn, "{prompt} after {after}");
-            // It can be talked to again.
+            // The agent takes prompts again.
             assert_eq!(session.turn("say hi").await.1.outcome, TurnOutcome::Completed);
             session.stop().await;
         }
@@ -567,7 +567,7 @@ async fn environment_that_injects_code_is_refused_in_a_running_session_too() {
 }
 
 #[tokio::test]
-async fn mcp_servers_are_listed_toggled_reconnected_set_and_spoken_to() {
+async fn mcp_servers_are_listed_toggled_reconnected_set_and_sent_messages() {
     let mut session = Session::demo(SessionSpec {
         mcp_servers: [("mine".into(), json!({}))].into_iter().collect(),
         ..spec()
@@ -619,7 +619,7 @@ async fn files_can_be_rewound_to_before_a_prompt() {
 }
 
 #[tokio::test]
-async fn the_context_is_told_and_the_agents_own_messages_pass_through() {
+async fn the_context_is_reported_and_native_messages_pass_through() {
     let mut session = Session::demo(spec()).await;
     let context = session.ask_of(Order::Context).await.unwrap().unwrap();
     assert_eq!((&context["used"], &context["window"]), (&json!(1800), &json!(200_000)));
@@ -652,7 +652,7 @@ async fn slash_commands_work() {
 }
 
 #[tokio::test]
-async fn a_result_fits_the_sessions_schema_or_says_that_it_cannot() {
+async fn a_result_fits_the_sessions_schema_or_an_error_says_that_it_cannot() {
     let schema = json!({ "type": "object", "properties": { "ships": { "type": "integer", "minimum": 2 } } });
     let mut session = Session::demo(SessionSpec { json_schema: Some(schema), ..spec() }).await;
     let (_, result) = session.turn("json").await;
@@ -702,7 +702,7 @@ async fn a_picture_comes_back() {
 
 // covers: 003-093
 #[tokio::test]
-async fn a_conversation_is_taken_up_under_its_own_id_or_as_a_copy() {
+async fn a_conversation_is_resumed_under_its_own_id_or_forked() {
     for fork in [false, true] {
         let resume = ResumePoint {
             agent_session: "demo-before".into(),
@@ -805,7 +805,7 @@ async fn an_instruction_that_is_never_answered_is_rejected() {
 }
 
 #[tokio::test]
-async fn what_it_does_not_know_it_says_and_tells_what_it_does() {
+async fn an_unknown_prompt_is_answered_with_the_known_ones() {
     let prompted = SessionSpec { system_prompt: Some(SystemPrompt::Append("be kind".into())), ..spec() };
     let mut session = Session::demo(prompted).await;
     let (reports, _) = session.turn("make me a sandwich").await;

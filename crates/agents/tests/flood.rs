@@ -1,4 +1,4 @@
-//! A flood does not cost memory. Alone in its program, because it looks at the memory of the whole process.
+//! A flood does not cost memory. Alone in its test program, because it checks the memory of the whole process.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is how it fails")]
 
@@ -8,7 +8,7 @@ use portolan_agents::Supervision;
 use portolan_core::event::{ExitReason, TurnOutcome};
 use support::{Session, notices, said, spec, supervision};
 
-/// The most memory this process has held, in KiB.
+/// The peak memory of this process, in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

@@ -1,5 +1,5 @@
-//! A link that Portolan does not have, over queues in memory, made with the public interface alone. The driver runs an agent over
-//! it and needs to know nothing of it: a new link is a file of its own.
+//! A link that Portolan does not have, over queues in memory, made with the public interface alone. The driver runs an
+//! agent over it and needs no knowledge of it: a new link is a separate file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is how it fails")]
 
@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 
 use self::support::{Session, eventually, notices, supervision};
 
-/// What may wait in memory for the driver. Far more than the reports that may wait for a session.
+/// Pieces that may wait in memory for the driver. Far more than the reports that may wait for a session.
 const QUEUE: usize = 4 * REPORTS;
 
 /// What this link brings.
@@ -66,7 +66,7 @@ struct Memory {
     given: Arc<AtomicUsize>,
     here: Option<Piece>,
     begun: Option<String>,
-    /// What the last arrival borrowed.
+    /// The bytes that the last arrival borrowed.
     current: Vec<u8>,
     _pipes: Pipes,
 }
@@ -94,7 +94,7 @@ impl Source for Memory {
     }
 
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // A sender that is gone says nothing: this link does not end before its agent.
+        // A dropped sender is ignored: this link does not end before its agent.
         let Some(piece) = ready!(self.pieces.poll_recv(context)) else { return Poll::Pending };
         self.here = Some(piece);
         Poll::Ready(())
@@ -105,7 +105,7 @@ impl Source for Memory {
     }
 }
 
-/// Lets through what the test allows.
+/// Lets through as much as the test allows.
 #[derive(Clone, Debug, Default)]
 struct Valve(Arc<Mutex<Flow>>);
 
@@ -113,7 +113,7 @@ struct Valve(Arc<Mutex<Flow>>);
 struct Flow {
     /// How many bytes may still go through.
     room: usize,
-    /// At most so many bytes go through at once, where that is not zero.
+    /// At most this many bytes go through at once, if it is not zero.
     piece: usize,
     through: Vec<u8>,
     is_broken: bool,
@@ -172,7 +172,7 @@ impl Input for ThroughValve {
     }
 }
 
-/// Shows what happens to it.
+/// Reports what happens to it.
 struct Watcher;
 
 fn notice(out: &mut Turnout, text: &str) {
@@ -250,7 +250,7 @@ async fn lines_come_and_go_over_a_link_that_the_driver_does_not_know() {
 }
 
 #[tokio::test]
-async fn an_agent_that_takes_nothing_is_still_heard() {
+async fn an_agent_that_takes_no_input_is_still_read() {
     let mut agent = agent(3, supervision()).await;
     let ticket = agent.session.order(Order::Interrupt).await;
     eventually("a part is taken", || agent.valve.through() == "\"in").await;
@@ -275,11 +275,11 @@ async fn a_message_that_is_taken_in_pieces_is_delivered_once_with_its_last_piece
 }
 
 #[tokio::test]
-async fn an_input_that_breaks_refuses_the_instruction_and_the_agent_is_still_heard() {
+async fn a_broken_input_refuses_the_instruction_and_the_agent_is_still_read() {
     let mut agent = agent(usize::MAX, supervision()).await;
     agent.valve.change(|flow| flow.is_broken = true);
     let refused = agent.session.ask_of(Order::Interrupt).await;
-    assert_eq!(refused, Err("the agent does not read its input any more".into()));
+    assert_eq!(refused, Err("the agent no longer reads its input".into()));
     assert!(agent.valve.is_closed());
     agent.says("still here").await;
     agent.until_notice("still here").await;
@@ -292,14 +292,14 @@ async fn a_session_that_is_slow_holds_the_link_back_and_loses_nothing() {
     for text in &said {
         agent.says(text).await;
     }
-    // One more than the session's mailbox holds: its report waits in the driver.
+    // One more than the session's mailbox holds: this report waits in the driver.
     eventually("the mailbox is full", || agent.given.load(Ordering::SeqCst) > REPORTS).await;
     assert_eq!(agent.given.load(Ordering::SeqCst), REPORTS + 1);
     assert_eq!(notices(&agent.until_notice(said.last().unwrap()).await), said);
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_kept_and_does_not_reach_the_translator() {
+async fn unreadable_lines_are_kept_and_do_not_reach_the_translator() {
     let mut agent = agent(usize::MAX, supervision()).await;
     agent.bring(Piece::Raw(vec![0xff])).await;
     agent.says(&"[".repeat(1000)).await;
@@ -322,7 +322,7 @@ fn noticed(text: &str) -> Report {
 }
 
 #[tokio::test]
-async fn a_connection_that_goes_and_comes_back_is_told_and_the_first_one_is_not() {
+async fn a_connection_that_goes_and_comes_back_is_reported_and_the_first_one_is_not() {
     let mut agent = agent(usize::MAX, supervision()).await;
     agent.bring(Piece::Connected).await;
     agent.says("up").await;
@@ -339,7 +339,7 @@ async fn a_connection_that_goes_and_comes_back_is_told_and_the_first_one_is_not(
     agent.bring(Piece::Connected).await;
     agent.says("anew").await;
     let told = agent.until_notice("anew").await;
-    let expected = [lost("it connected anew"), noticed(loss), Report::LinkRestored, noticed(back)];
+    let expected = [lost("it connected again"), noticed(loss), Report::LinkRestored, noticed(back)];
     assert_eq!(told, [&expected[..], &[noticed("anew")]].concat());
 }
 
@@ -353,7 +353,7 @@ async fn a_link_that_stays_down_ends_the_agent() {
 }
 
 #[tokio::test]
-async fn what_came_before_the_end_of_the_process_is_taken_with_the_line_that_was_begun() {
+async fn output_before_the_end_of_the_process_is_taken_with_the_unfinished_line() {
     let mut agent = agent(usize::MAX, supervision()).await;
     let from = agent.session.seen.len();
     agent.says("one").await;

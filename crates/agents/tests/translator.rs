@@ -1,4 +1,4 @@
-//! The translator of an agent without its driver, as a stranger's program uses it: the public interface alone.
+//! The translator of an agent without its driver, as another program uses it: the public interface alone.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The fake agent: speaks Claude Code's protocol over stdin and stdout, and plays what a prompt asks for.
 //!
-//! A prompt holds a [`Play`] as JSON. Whatever runs it (Portolan, or the floor) starts it like the real CLI; it says
-//! the same to both, byte for byte.
+//! A prompt holds a [`Play`] as JSON. Portolan and the floor start the fake agent like the real CLI; it writes the same
+//! bytes to both.
 
 use std::{
     io::{self, BufRead as _, Write as _},
@@ -16,19 +16,19 @@ use serde_json::{Value, json};
 
 use crate::marker::{self, LENGTH, Marker};
 
-/// Lines from the other side that wait while a turn is played.
+/// How many input lines may wait while a turn plays.
 const WAITING: usize = 1024;
 
-/// Lines written at once when there is no rate: what a pipe takes in one go is more.
+/// How many lines are written at once without a rate: a pipe accepts more in one write.
 const AT_ONCE: u32 = 32;
 
 /// Deltas of one message: 50 KB, as long as answers get. The finished message then holds all of their text again.
 const MESSAGE: u32 = 250;
 
-/// An answer that takes longer is counted as lost.
+/// An answer that takes longer counts as lost.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// What a prompt asks for.
+/// The content of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Play {
     /// The number of the run.
@@ -37,7 +37,7 @@ pub(crate) struct Play {
     pub(crate) what: What,
     /// How many.
     pub(crate) count: u32,
-    /// How many per second; as fast as they are taken where it is 0.
+    /// How many per second; 0 means as fast as possible.
     pub(crate) rate: u32,
     /// How many characters each.
     pub(crate) size: usize,
@@ -47,18 +47,18 @@ pub(crate) struct Play {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum What {
-    /// Deltas, and after every 250 of them the message that they make.
+    /// Deltas, and after every 250 deltas the finished message.
     Deltas,
     /// Finished messages.
     Messages,
-    /// Permissions, one after the other; the last message tells how long each answer took, in nanoseconds.
+    /// Permissions, one after the other; the last message reports how long each answer took, in nanoseconds.
     Permissions,
 }
 
-/// Runs it until its input ends.
+/// Runs the agent until its input ends.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     if arguments.iter().any(|argument| argument == "--version") {
-        // Recent enough to be spoken to over pipes.
+        // A version that uses stdio.
         return ended(writeln!(io::stdout(), "2.1.325 (Claude Code)"));
     }
     let (lines, incoming) = sync_channel(WAITING);
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
 }
 
 fn ended(result: io::Result<()>) -> ExitCode {
-    // Whoever read us is gone; there is nobody left to tell.
+    // The reader is gone, so an error cannot be reported.
     if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -199,7 +199,7 @@ impl Agent {
                         self.begin_message(&id);
                     }
                     let uuid = uuid(play.run, number);
-                    // Written by hand: the agent must be faster than whoever reads it.
+                    // Written by hand: the agent must be faster than its reader.
                     self.put(&format!(
                         r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}},"session_id":"{SESSION}","parent_tool_use_id":null,"uuid":"{uuid}"}}"#
                     ));
@@ -221,7 +221,7 @@ impl Agent {
         self.flush()
     }
 
-    /// Asks for permissions, one after the other, and tells how long each answer took.
+    /// Asks for permissions, one after the other, and reports how long each answer took.
     fn ask(&mut self, play: Play) -> io::Result<String> {
         let mut took = Vec::new();
         for number in 0..play.count {

@@ -1,8 +1,8 @@
 //! The floor: the least that any server between one agent and many readers must do, and nothing else.
 //!
-//! One thread. Each line of the agent becomes a ready-made frame at the end of one log; a reader is a place in that
-//! log, and what is behind it is written in one call. Nothing is parsed, nothing is kept on disk. A late reader and a
-//! slow one fall out of it, as they do in Portolan; only, here the whole history stays in memory.
+//! One thread. Each line of the agent becomes a ready-made frame at the end of one log; a reader is a position in that
+//! log, and everything after the position is written in one call. Nothing is parsed, nothing is kept on disk. Late and
+//! slow readers need no special code, as in Portolan; but here the whole history stays in memory.
 
 use std::{cell::RefCell, path::Path, process::Stdio, rc::Rc};
 
@@ -21,20 +21,20 @@ use crate::websocket::{self, Incoming, Sender};
 /// The log grows in pieces of this size, so that it is never moved.
 const PIECE: usize = 256 * 1024;
 
-/// Lines for the agent that wait to be written.
+/// How many lines for the agent may wait.
 const FOR_AGENT: usize = 256;
 
-/// What a reader writes at once, at most, stays in its hands between writes.
+/// The most that a reader writes at once.
 const KEPT: usize = 64 * 1024;
 
 #[derive(Default)]
 struct Log {
-    /// A frame never lies in two pieces.
+    /// A frame is never in two pieces.
     pieces: RefCell<Vec<Vec<u8>>>,
     more: Notify,
 }
 
-/// A place in the log.
+/// A position in the log.
 #[derive(Clone, Copy, Default)]
 struct Place {
     piece: usize,
@@ -53,7 +53,7 @@ impl Log {
         }
     }
 
-    /// What follows the place, at most one piece of it.
+    /// The frames after the position, at most one piece.
     fn read(&self, place: &mut Place, out: &mut Vec<u8>) {
         let pieces = self.pieces.borrow();
         while out.is_empty()
@@ -71,13 +71,13 @@ impl Log {
     }
 }
 
-/// Serves one agent's session until it is killed. Says where it listens in the file.
+/// Serves the session of one agent until it is killed. Writes its address to the file.
 pub(crate) fn run(tell: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, serve(tell))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the floor starts its agent as it can")]
+#[expect(clippy::disallowed_methods, reason = "the floor starts its agent directly")]
 async fn serve(tell: &Path) -> Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let mut agent = Command::new(std::env::current_exe()?)
@@ -99,7 +99,7 @@ async fn serve(tell: &Path) -> Result<()> {
         }
     });
     let url = format!("http://{}", listener.local_addr()?);
-    // Whole or not there: a reader of the file must not see half of it.
+    // A reader of the file must not see half of it.
     let unfinished = tell.with_extension("unfinished");
     std::fs::write(&unfinished, serde_json::json!({"url": url, "pid": std::process::id()}).to_string())?;
     std::fs::rename(&unfinished, tell)?;
@@ -107,7 +107,7 @@ async fn serve(tell: &Path) -> Result<()> {
         let (stream, _) = listener.accept().await?;
         let (log, to_agent) = (Rc::clone(&log), to_agent.clone());
         tokio::task::spawn_local(async move {
-            // A reader that is gone is no matter.
+            // A reader that is gone does not matter.
             let _ = reader(stream, log, to_agent).await;
         });
     }

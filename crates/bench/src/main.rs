@@ -1,9 +1,9 @@
-//! Measures Portolan: a fake agent on one side, readers that check everything on the other, and beside each figure the
-//! floor, measured in the same round. `cargo xtask bench` builds and runs it; docs/performance.md tells what the
-//! figures mean.
+//! Measures Portolan: a fake agent on one side, readers that check everything on the other, and next to each figure the
+//! floor, measured in the same round. `cargo xtask bench` builds and runs the bench; docs/performance.md explains the
+//! figures.
 //!
-//! It knows Portolan only from outside: the real binary, the real WebSocket.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its terminal")]
+//! The bench uses Portolan only from outside: the real binary, the real WebSocket.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints to its terminal")]
 
 mod agent;
 mod floor;
@@ -23,7 +23,7 @@ use tokio::task::LocalSet;
 use measures::{Extent, Lab, Measure};
 
 #[derive(Debug, Parser)]
-#[command(about = "Measures Portolan beside a floor that does nothing but copy")]
+#[command(about = "Measures Portolan against a floor that only copies")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -31,12 +31,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Take the measures and print them
+    /// Run the measures and print the figures
     Run(Options),
-    /// Be the floor
+    /// Run as the floor
     #[command(hide = true)]
     Floor {
-        /// Where to say on which address it listens
+        /// The file for the address of the floor
         tell: PathBuf,
     },
 }
@@ -46,23 +46,23 @@ struct Options {
     /// Portolan's binary
     #[arg(long, value_name = "FILE")]
     program: PathBuf,
-    /// Only this measure; may be given more than once
+    /// Run only this measure; may be repeated
     #[arg(long, value_name = "MEASURE")]
     only: Vec<Measure>,
-    /// How often each measure is taken; the medians are shown
+    /// How often each measure runs; the medians are shown
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Seconds instead of minutes: only checks that nothing is lost
+    /// Run for seconds instead of minutes: only check that nothing is lost
     #[arg(long)]
     smoke: bool,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    // The agent is given the command line of another program, which is not ours to read.
+    // The agent gets the command line of another program, which clap must not parse.
     if arguments.get(1).is_some_and(|first| first == "agent") {
         return agent::run(&arguments[2..]);
     }
@@ -83,11 +83,11 @@ fn run(options: Options) -> Result<()> {
     let (extent, rounds) =
         if options.smoke { (Extent::Smoke, 1) } else { (Extent::Full, usize::from(options.rounds)) };
     let wanted = |measure: &&Measure| options.only.is_empty() || options.only.contains(measure);
-    // The servers run in folders of their own.
+    // The servers run in their own folders.
     let program = options.program.canonicalize();
-    let program = program.with_context(|| format!("there is no `{}`", options.program.display()))?;
+    let program = program.with_context(|| format!("`{}` does not exist", options.program.display()))?;
     let mut lab = Lab::new(program, rounds, extent);
-    // One thread for all readers: the agent and the server need the other.
+    // One thread for all readers: the agent and the server need the other processor.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for measure in Measure::value_variants().iter().filter(wanted) {
         eprintln!("measuring: {measure:?}");

@@ -1,14 +1,14 @@
-//! What every measured text carries, so that a reader can check it: which run, which number, sent when.
+//! The marker in every measured text, so that a reader can check it: the run, the number, the time of sending.
 //!
-//! A marker stands inside the text of a message and survives any protocol that passes text through unchanged. It is of
-//! fixed length and holds nothing that JSON would escape.
+//! A marker is inside the text of a message and survives any protocol that does not change text. It has a fixed length
+//! and contains nothing that JSON escapes.
 
 use rustix::time::{ClockId, clock_gettime};
 
 /// How long a marker is: two signs around 8 + 8 + 16 hexadecimal digits.
 pub(crate) const LENGTH: usize = 34;
 
-/// Stands at both ends, and nowhere else in what is measured.
+/// The character at both ends; it occurs nowhere else in measured texts.
 const SIGN: u8 = b'@';
 
 /// One measured text.
@@ -23,7 +23,7 @@ pub(crate) struct Marker {
 }
 
 impl Marker {
-    /// As text.
+    /// The marker as text.
     pub(crate) fn text(self) -> String {
         format!("@{:08x}{:08x}{:016x}@", self.run, self.number, self.sent)
     }
@@ -56,7 +56,7 @@ impl Marker {
     }
 }
 
-/// How the last message of a run begins.
+/// The beginning of the last message of a run.
 pub(crate) fn end(run: u32) -> String {
     format!("the end of {run:08x}:")
 }
@@ -67,12 +67,12 @@ pub(crate) fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What a frame is to the texts in it.
+/// What a frame does with its texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copy {
-    /// It brings them.
+    /// The frame delivers its texts.
     First,
-    /// It is the finished message that replaces what streamed: texts that came before are no second delivery.
+    /// The frame is the finished message that replaces the stream: texts that came before do not count twice.
     Finished,
 }
 
@@ -82,15 +82,15 @@ pub(crate) struct Ledger {
     run: u32,
     expected: u32,
     seen: Vec<u64>,
-    /// The number that comes next when nothing is wrong.
+    /// The expected next number.
     next: u32,
-    /// How many different ones came.
+    /// How many different texts came.
     pub(crate) got: u32,
     /// How many came more than once.
     pub(crate) doubled: u32,
     /// How many came after a later one.
     pub(crate) reordered: u32,
-    /// From being sent to being read, in nanoseconds.
+    /// Times from sending to reading, in nanoseconds.
     pub(crate) latencies: Vec<u64>,
     /// When the first was sent.
     pub(crate) first_sent: u64,
@@ -101,7 +101,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// For a run of so many texts.
+    /// For a run of this many texts.
     pub(crate) fn new(run: u32, expected: u32) -> Self {
         let seen = vec![0; expected as usize / 64 + 1];
         Self { run, expected, seen, ..Self::default() }
@@ -112,12 +112,12 @@ impl Ledger {
         self.expected - self.got
     }
 
-    /// Everything came, once.
+    /// Whether everything came exactly once.
     pub(crate) fn is_whole(&self) -> bool {
         self.got == self.expected
     }
 
-    /// Takes in a frame that was read at this time.
+    /// Counts a frame that was read at this time.
     pub(crate) fn take(&mut self, frame: &[u8], copy: Copy, read_at: u64) {
         for marker in Marker::all(frame) {
             self.take_marker(marker, copy, read_at);
@@ -142,7 +142,7 @@ impl Ledger {
         }
         self.seen[word] |= bit;
         self.got += 1;
-        // A finished message may bring what a reader that was behind never saw stream.
+        // A finished message may contain text that a slow reader never saw stream.
         if marker.number < self.next && copy == Copy::First {
             self.reordered += 1;
         }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_tells_what_is_lost_doubled_and_out_of_order() {
+    fn a_ledger_finds_lost_doubled_and_reordered_texts() {
         let mut ledger = Ledger::new(7, 5);
         ledger.take(&frame(&[0, 1]), Copy::First, 150);
         ledger.take(&frame(&[3, 3]), Copy::First, 160);

@@ -1,4 +1,4 @@
-//! Readers: clients of either server that check everything they are given, all on one thread.
+//! Readers: clients of either server that check everything they receive, all on one thread.
 //!
 //! A reader of Portolan speaks the native protocol and checks the number of every entry; a reader of the floor gets the
 //! agent's lines as they are. Both look for the markers in them, and can prompt and approve.
@@ -28,19 +28,19 @@ use crate::{
     websocket::{self, Incoming, Sender},
 };
 
-/// Frames that wait to be written; readers write a handful.
+/// How many frames may wait to be written; readers write only a few.
 const OUTGOING: usize = 64;
 
-/// How an entry's frame begins, up to its session.
+/// The beginning of an entry's frame, up to its session.
 const ENTRY: &[u8] = br#"{"type":"entry","session":""#;
 
-/// Where its number stands: behind the session's 36 characters.
+/// The position of its number: after the 36 characters of the session.
 const NUMBER: usize = ENTRY.len() + 36 + br#"","seq":"#.len();
 
-/// What an entry is stands within so many bytes.
+/// The kind of an entry is within this many bytes.
 const HEAD: usize = 200;
 
-/// How many things all readers have asked.
+/// How many requests all readers have sent.
 static ASKED: AtomicU32 = AtomicU32::new(1);
 
 /// What a reader does about permissions.
@@ -50,7 +50,7 @@ pub(crate) enum Permissions {
     Ignored,
 }
 
-/// What is known of a reader.
+/// The state of a reader.
 #[derive(Debug)]
 pub(crate) struct Seen {
     kind: Kind,
@@ -63,11 +63,11 @@ pub(crate) struct Seen {
     streams: bool,
     /// The highest number of an entry.
     number: u64,
-    /// Entries with a number below one that was there before.
+    /// Entries with a number below an earlier number.
     pub(crate) backwards: u64,
     replies: VecDeque<Value>,
     paused: bool,
-    /// The server is gone, or sent what nobody can read.
+    /// The server is gone, or sent an invalid frame.
     pub(crate) ended: bool,
 }
 
@@ -79,14 +79,14 @@ pub(crate) struct Reader {
     task: JoinHandle<()>,
 }
 
-/// How a reader comes in.
+/// How a reader connects.
 #[derive(Clone, Debug)]
 pub(crate) struct Entrance<'a> {
     pub(crate) server: &'a Server,
     /// The session to read; the floor has only one.
     pub(crate) session: &'a str,
     pub(crate) permissions: Permissions,
-    /// The size of the kernel's buffer for what it has not read; its own choice where absent.
+    /// The size of the kernel's buffer for unread bytes; default: the kernel's choice.
     pub(crate) buffer: Option<u32>,
 }
 
@@ -103,7 +103,7 @@ impl Reader {
         Self::attach_for(entrance, Ledger::default()).await
     }
 
-    /// The same, with a run to look for in what is there already.
+    /// The same, with a run to look for in the existing history.
     pub(crate) async fn attach_for(entrance: Entrance<'_>, ledger: Ledger) -> Result<Self> {
         let session = entrance.session.to_owned();
         let reader = Self::connect(&entrance, ledger).await?;
@@ -155,12 +155,12 @@ impl Reader {
         Ok(reader)
     }
 
-    /// What it has seen.
+    /// What the reader has seen.
     pub(crate) fn seen(&self) -> Ref<'_, Seen> {
         self.seen.borrow()
     }
 
-    /// From here on it looks for this run.
+    /// From now on the reader looks for this run.
     pub(crate) fn expect(&self, play: Play, texts: u32) {
         let mut seen = self.change();
         seen.ledger = Ledger::new(play.run, texts);
@@ -171,7 +171,7 @@ impl Reader {
         self.seen.borrow_mut()
     }
 
-    /// Stops reading, or goes on.
+    /// Stops or resumes reading.
     pub(crate) fn pause(&self, paused: bool) {
         self.change().paused = paused;
         self.news.notify_waiters();
@@ -181,9 +181,9 @@ impl Reader {
         self.change().send(frame)
     }
 
-    /// Asks Portolan something and gives its reply.
+    /// Sends a request to Portolan and returns the reply.
     async fn ask(&self, mut frame: Value) -> Result<Value> {
-        // What one reader asked is not asked again by the next: a command under an id that was there is done once.
+        // Each request needs a new id: a command with a known id does not run again.
         let id = format!("ask-{}", ASKED.fetch_add(1, Ordering::Relaxed));
         frame["id"] = json!(id);
         self.send(&frame)?;
@@ -193,12 +193,12 @@ impl Reader {
         let place = seen.replies.iter().position(is_it).context("the reply is gone")?;
         let reply = seen.replies.remove(place).unwrap_or_default();
         if reply["type"] != "reply" {
-            bail!("asked {frame}, and was told {reply}");
+            bail!("sent {frame}, and got {reply}");
         }
         Ok(reply)
     }
 
-    /// Has the agent play something.
+    /// Makes the agent play something.
     pub(crate) async fn prompt(&self, play: Play) -> Result<()> {
         let text = serde_json::to_string(&play)?;
         let (kind, session) = {
@@ -215,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// Waits until what it has seen is so.
+    /// Waits until this holds for what the reader has seen.
     pub(crate) async fn until(
         &self,
         what: &str,
@@ -245,7 +245,7 @@ impl Drop for Reader {
     }
 }
 
-/// Makes a session, where the server has more than one, and waits until its agent is ready.
+/// Creates a session, if the server supports several, and waits until its agent is ready.
 pub(crate) async fn session(server: &Server) -> Result<String> {
     if server.kind == Kind::Floor {
         return Ok(String::new());
@@ -272,7 +272,7 @@ async fn upgraded(stream: &mut TcpStream) -> Result<Incoming> {
     loop {
         if let Some(head) = incoming.head() {
             if !head.starts_with("HTTP/1.1 101") {
-                bail!("the server would not speak WebSocket: {head}");
+                bail!("the server refused the WebSocket: {head}");
             }
             return Ok(incoming);
         }
@@ -332,7 +332,7 @@ impl Seen {
             websocket::PING => {
                 let mut out = Vec::new();
                 websocket::put(&mut out, websocket::PONG, payload, Sender::Client);
-                // A full queue means that the server does not read; then it will not miss the answer.
+                // A full queue means that the server does not read; then a missing answer does not matter.
                 let _ = self.outgoing.try_send(out);
             }
             websocket::CLOSE => self.ended = true,
@@ -340,7 +340,7 @@ impl Seen {
         }
     }
 
-    /// Where messages only ever come whole, each must come once.
+    /// If messages only come whole, each must come once.
     fn copy(&self, finished: bool) -> Copy {
         if finished && self.streams { Copy::Finished } else { Copy::First }
     }
@@ -375,7 +375,7 @@ impl Seen {
             "subtype": "success", "request_id": asked["request_id"],
             "response": {"behavior": "allow", "updatedInput": asked["request"]["input"]},
         }});
-        // What is not answered shows in the measure.
+        // A missing answer shows in the measure.
         let _ = self.send(&answer);
     }
 
@@ -385,7 +385,7 @@ impl Seen {
         let answer = json!({"name": "answer", "request": request["request"], "digest": request["digest"],
             "answer": {"kind": "allow"}});
         let id = format!("answer-{}", request["request"]);
-        // What is not answered shows in the measure.
+        // A missing answer shows in the measure.
         let _ = self.send(&json!({"type": "command", "id": id, "session": self.session, "command": answer}));
     }
 }

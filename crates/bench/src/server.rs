@@ -1,5 +1,5 @@
-//! The two servers under test: Portolan's real binary, and the floor. Each start has a folder of its own; what was
-//! started is gone when it is dropped.
+//! The two servers under test: Portolan's real binary, and the floor. Each start has its own folder; dropping a server
+//! ends its process.
 
 use std::{
     fs,
@@ -19,13 +19,13 @@ use tempfile::TempDir;
 /// How long a server may take to answer, or to end. Far longer than it should.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Between two looks whether it is up: short against what is measured.
+/// Time between two checks whether the server is up: short compared with the measured times.
 const LOOK: Duration = Duration::from_micros(200);
 
 /// Which server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Does nothing but copy.
+    /// Only copies.
     Floor,
     /// The product.
     Portolan,
@@ -41,18 +41,18 @@ impl Kind {
 pub(crate) struct Server {
     pub(crate) kind: Kind,
     child: Child,
-    /// There until the server is dropped, or started anew in it.
+    /// Exists until the server is dropped, or started again in it.
     folder: Option<TempDir>,
     /// Host and port.
     pub(crate) address: String,
-    /// What opens it, where something does.
+    /// The token, if the server needs one.
     pub(crate) token: Option<String>,
     /// From the start of its process to its first answer.
     pub(crate) ready_after: Duration,
 }
 
 impl Server {
-    /// Starts one in a new folder.
+    /// Starts a server in a new folder.
     pub(crate) fn start(kind: Kind, program: &Path) -> Result<Self> {
         Self::start_in(kind, program, tempfile::tempdir()?)
     }
@@ -111,10 +111,10 @@ impl Server {
         Ok(server)
     }
 
-    /// Ends it and starts it anew in the same folder.
+    /// Ends the server and starts it again in the same folder.
     pub(crate) fn restart(self, program: &Path) -> Result<Self> {
         let kind = self.kind;
-        let folder = self.stop().context("the server has no folder any more")?;
+        let folder = self.stop().context("the folder of the server is gone")?;
         Self::start_in(kind, program, folder)
     }
 
@@ -187,7 +187,7 @@ impl Server {
             Kind::Portolan => Signal::TERM,
         };
         if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
-            // Gone already is what we want.
+            // The process may be gone already.
             let _ = kill_process(pid, signal);
         }
         let deadline = Instant::now() + PATIENCE;

@@ -1,32 +1,32 @@
-//! Figures: what was measured, beside its floor and its target, as a table for people or as JSON.
+//! Figures: the results with their floor and their target, as a table for people or as JSON.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// What a figure should be.
+/// The target of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Target {
-    /// At most so many times what stands beside it.
+    /// At most this many times the floor.
     RatioAtMost(f64),
-    /// At least so many times what stands beside it.
+    /// At least this many times the floor.
     RatioAtLeast(f64),
     /// At most this.
     AtMost(f64),
 }
 
-/// One figure, from as many rounds as there were.
+/// One figure, from all rounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// What.
+    /// Its name.
     pub(crate) name: String,
-    /// In what.
+    /// Its unit.
     pub(crate) unit: &'static str,
-    /// What it is compared with, round by round; empty where the target is absolute.
+    /// The floor, round by round; empty if the target is absolute.
     pub(crate) beside: Vec<f64>,
-    /// The product's, round by round.
+    /// The values of Portolan, round by round.
     pub(crate) ours: Vec<f64>,
-    /// What it should be; absent where it is only told.
+    /// The target; absent if the figure is only shown.
     pub(crate) target: Option<Target>,
 }
 
@@ -35,18 +35,18 @@ pub(crate) struct Row {
 pub(crate) struct Report {
     /// The figures.
     pub(crate) rows: Vec<Row>,
-    /// What was lost, doubled, out of order, or did not come: never allowed, whatever the figures.
+    /// Texts that were lost, doubled, out of order, or did not come: never allowed, whatever the figures.
     pub(crate) faults: Vec<String>,
 }
 
-/// The one in the middle; nothing where there is none.
+/// The median; nothing if there are no values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// The value below which this share of all lies, in microseconds of nanoseconds.
+/// The percentile, converted from nanoseconds to microseconds.
 pub(crate) fn quantile(nanoseconds: &mut [u64], share: f64) -> f64 {
     if nanoseconds.is_empty() {
         return f64::NAN;
@@ -56,8 +56,8 @@ pub(crate) fn quantile(nanoseconds: &mut [u64], share: f64) -> f64 {
 }
 
 impl Row {
-    /// The ratio to what stands beside it: the median of the rounds, each compared within itself, since a machine is
-    /// rarely the same for two rounds.
+    /// The ratio to the floor: the median over the rounds, each compared within itself, because a machine is rarely the
+    /// same in two rounds.
     fn ratio(&self) -> Option<f64> {
         let ratios: Vec<_> = self.ours.iter().zip(&self.beside).map(|(ours, beside)| ours / beside).collect();
         median(&ratios)
@@ -111,7 +111,7 @@ fn shown(value: f64) -> String {
 }
 
 impl Report {
-    /// Adds what was only to be checked.
+    /// Adds the faults of a check.
     pub(crate) fn fault(&mut self, what: String) {
         self.faults.push(what);
     }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_shown_with_the_digits_that_matter() {
+    fn figures_are_shown_with_three_significant_digits() {
         assert_eq!([1_234_567.8, -123.4, 12.34, 0.123].map(shown), ["1,234,568", "-123", "12.3", "0.12"]);
     }
 }

@@ -1,4 +1,4 @@
-//! As much of WebSocket as the readers and the floor need: whole frames in and out, no extensions, no fragments.
+//! The part of WebSocket that the readers and the floor need: whole frames, no extensions, no fragments.
 //!
 //! Written by hand so that the measuring itself costs little and the same for every server.
 
@@ -8,12 +8,12 @@ use std::ops::Range;
 pub(crate) const TEXT: u8 = 1;
 /// A close.
 pub(crate) const CLOSE: u8 = 8;
-/// Are you there?
+/// A ping.
 pub(crate) const PING: u8 = 9;
-/// Here I am.
+/// A pong.
 pub(crate) const PONG: u8 = 10;
 
-/// Room made for each read.
+/// The space reserved for each read.
 const READ: usize = 64 * 1024;
 
 /// Who sends a frame: clients mask. With a key of zeros that costs them nothing, and the server its usual work.
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_of_every_size_come_out_as_they_went_in() {
+    fn frames_of_every_size_are_read_as_written() {
         for sender in [Sender::Client, Sender::Server] {
             let mut incoming = Incoming::default();
             for length in [0, 125, 126, 65_535, 65_536] {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_frame_is_not_one() {
+    fn half_a_frame_is_not_a_frame() {
         let mut incoming = Incoming::default();
         incoming.space().extend_from_slice(&[0x81, 3, b'a', b'b']);
         assert_eq!(incoming.frame(), None);

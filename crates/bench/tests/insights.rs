@@ -1,5 +1,5 @@
-//! A guard: how many instructions it takes to project an entry to the messages of the insights dashboard and write them.
-//! As in instructions.rs, what matters is that the number does not grow unseen.
+//! A guard: how many instructions it takes to project an entry to the messages of the insights dashboard and write
+//! them. As in instructions.rs, the test only ensures that the number does not grow unnoticed.
 
 use portolan_core::{
     Event, Seq, SessionId,
@@ -9,10 +9,10 @@ use portolan_frontends::insights::project::{Detail, Past, View};
 use portolan_testkit::instructions::{per_round, rounds};
 use serde_json::json;
 
-/// Beyond what was counted when the limit was set: room for another compiler, none for another copy.
+/// The margin above the count from when the limit was set: enough for another compiler, not for another copy.
 const MARGIN: f64 = 1.25;
 
-/// What a round of three entries (five messages, written out) took when the limit was set.
+/// The instructions of a round of three entries (five messages, written out) when the limit was set.
 const COUNTED: u64 = 235_000;
 
 #[test]
@@ -20,7 +20,7 @@ fn an_entry_for_the_dashboard_stays_within_its_instructions() {
     let taken = per_round("entries_are_projected");
     assert!(
         taken as f64 <= COUNTED as f64 * MARGIN,
-        "three entries take {taken} instructions, and took {COUNTED}; find out why, or set the limit anew and say why"
+        "three entries take {taken} instructions, before they took {COUNTED}; find the cause, or raise the limit and say why"
     );
 }
 

@@ -1,5 +1,5 @@
-//! A guard: how many instructions it takes to append a delta and hand it to readers. Counted by valgrind in the profile
-//! that tests are built in, so the numbers are high; what matters is that they do not grow unseen.
+//! A guard: how many instructions it takes to append a delta and pass it to readers. valgrind counts in the test
+//! profile, so the numbers are high; the test only ensures that they do not grow unnoticed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -21,7 +21,7 @@ use portolan_testkit::instructions::{per_round, rounds};
 /// Deltas published at once, as in a busy stream.
 const BATCH: u64 = 10;
 
-/// Beyond what was counted when the limits were set: room for another compiler, none for another copy.
+/// The margin above the count from when the limits were set: enough for another compiler, not for another copy.
 const MARGIN: f64 = 1.25;
 
 fn stays_within(test: &str, counted: u64) {
@@ -29,7 +29,7 @@ fn stays_within(test: &str, counted: u64) {
     let most = (counted as f64 * MARGIN) as u64;
     assert!(
         taken <= most,
-        "`{test}` takes {taken} instructions, and took {counted}; find out why, or set the limit anew and say why"
+        "`{test}` takes {taken} instructions, before it took {counted}; find the cause, or raise the limit and say why"
     );
 }
 
@@ -53,7 +53,7 @@ fn a_delta_reaches_ten_readers() {
     deliver(10);
 }
 
-/// Appends a delta each round and has so many readers take it.
+/// Appends a delta each round, and this many readers read it.
 #[tokio::main(flavor = "current_thread")]
 async fn deliver(readers: usize) {
     let id = SessionId::from_u128(7);

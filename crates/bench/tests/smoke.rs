@@ -1,5 +1,5 @@
 //! The bench, cut to seconds: every measure runs once, and nothing is lost, doubled or out of order. Speed is not
-//! looked at: the machine is busy with other tests, and the binary is not optimised.
+//! checked: the machine is busy with other tests, and the binary is not optimised.
 
 use std::{path::Path, process::Command};
 

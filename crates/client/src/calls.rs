@@ -1,4 +1,4 @@
-//! What is asked of a daemon, each as one call.
+//! The calls to a daemon.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ const SETTLED: Duration = Duration::from_secs(40);
 /// Shorter parts of ids match too much.
 const SHORTEST_PART: usize = 4;
 
-/// The most entries in one page of history.
+/// The largest number of entries in one page of history.
 const PAGE: u32 = 1000;
 
 /// A list of sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
-    /// Newest first.
+    /// The sessions, newest first.
     pub sessions: Vec<Summary>,
-    /// Of the whole machine; not told to everybody.
+    /// The agents of the whole machine; not for every client.
     pub agents: Option<AgentsRunning>,
 }
 
@@ -83,19 +83,19 @@ impl Client {
         }
     }
 
-    /// The state of a session now.
+    /// The current state of a session.
     pub async fn state(&mut self, session: SessionId) -> Result<(Seq, State), Error> {
         let call = Call::State { session };
         expect_reply!(self.call(call).await?, ReplyBody::State { seq, state } => (seq, *state))
     }
 
-    /// Makes a session.
+    /// Creates a session.
     pub async fn create(&mut self, spec: SessionSpec) -> Result<Summary, Error> {
         let call = Call::Create { spec: Box::new(spec) };
         expect_reply!(self.call(call).await?, ReplyBody::Session { session } => session)
     }
 
-    /// Conversations that agents have kept by themselves, the newest first.
+    /// Past conversations that agents keep by themselves, newest first.
     pub async fn past(
         &mut self,
         agent: Option<String>,
@@ -108,20 +108,20 @@ impl Client {
         expect_reply!(self.call(call).await?, ReplyBody::Past { past } => past)
     }
 
-    /// Has an agent put a past conversation away, or take it out again: which one.
+    /// Lets an agent archive a past conversation, or restore it; returns that conversation.
     pub async fn move_past(&mut self, asked: PastMove) -> Result<Vec<PastDescription>, Error> {
         let PastMove { agent, past, place } = asked;
         let call = Call::ArchivePast(ArchivePast { past, agent, archived: place == PastPlace::Archived });
         expect_reply!(self.call(call).await?, ReplyBody::Past { past } => past)
     }
 
-    /// Who an agent is logged in as.
+    /// The account that an agent is logged in with.
     pub async fn account(&mut self, agent: String) -> Result<AccountDescription, Error> {
         let call = Call::Account { agent };
         expect_reply!(self.call(call).await?, ReplyBody::Account { account } => account)
     }
 
-    /// Logs an agent in, or begins to.
+    /// Logs an agent in, or begins a login.
     pub async fn log_in(&mut self, agent: String, with: LogIn) -> Result<AccountDescription, Error> {
         let call = Call::LogIn { agent, with };
         expect_reply!(self.call(call).await?, ReplyBody::Account { account } => account)
@@ -133,7 +133,7 @@ impl Client {
         expect_reply!(self.call(call).await?, ReplyBody::Account { account } => account)
     }
 
-    /// Takes up a past conversation: the session that goes on with it, and whether it lived here before.
+    /// Imports a past conversation: returns the session that continues it, and whether that session already existed.
     pub async fn take_up(&mut self, asked: TakeUp) -> Result<TakenUp, Error> {
         let TakeUp { past, copy, spec } = asked;
         let call = Call::TakeUp { past, copy, spec: Box::new(spec) };
@@ -149,7 +149,7 @@ impl Client {
         expect_reply!(self.call(call).await?, ReplyBody::Done => ())
     }
 
-    /// Asks something of a session: the receipt as soon as it is in the log.
+    /// Sends a command to a session: returns the receipt as soon as the command is in the log.
     pub async fn submit(
         &mut self,
         session: SessionId,
@@ -160,8 +160,8 @@ impl Client {
         expect_reply!(self.send_and_wait(frame).await?, ReplyBody::Receipt { receipt } => receipt)
     }
 
-    /// Asks something of a session and waits until it is settled: consumed, refused or uncertain. The same id again is
-    /// answered from the log, so asking again tells how far the command has come without joining the session.
+    /// Sends a command to a session and waits until it is settled: consumed, refused or uncertain. The daemon answers
+    /// the same id again from the log, so asking again shows the progress without joining the session.
     pub async fn carry_out(&mut self, session: SessionId, action: Action) -> Result<Receipt, Error> {
         let id = CommandId::random();
         let deadline = tokio::time::Instant::now() + SETTLED;
@@ -182,13 +182,13 @@ impl Client {
         }
     }
 
-    /// Joins a session; its frames come by [`Client::next`].
+    /// Joins a session; [`Client::next`] returns its frames.
     pub async fn attach(&mut self, session: SessionId, start: delivery::Start) -> Result<(), Error> {
         let call = Call::Attach { session, start, items_only: false };
         expect_reply!(self.call(call).await?, ReplyBody::Attached { .. } => ())
     }
 
-    /// A page of history: the entries after `after`, as they lie in the log.
+    /// A page of history: the entries after `after`, as they are in the log.
     pub async fn history(&mut self, session: SessionId, after: Seq) -> Result<Vec<Box<RawValue>>, Error> {
         let call = Call::History { session, after, upto: None, limit: Some(PAGE) };
         match self.call(call).await? {
@@ -197,13 +197,13 @@ impl Client {
         }
     }
 
-    /// What the agent really said at an entry.
+    /// The agent's original text of an entry.
     pub async fn raw(&mut self, session: SessionId, seq: Seq) -> Result<Option<String>, Error> {
         let call = Call::Raw { session, seq };
         expect_reply!(self.call(call).await?, ReplyBody::Raw { text } => text)
     }
 
-    /// The environment a session's agent gets.
+    /// The environment of a session's agent.
     pub async fn environment(
         &mut self,
         session: SessionId,
@@ -212,25 +212,25 @@ impl Client {
         expect_reply!(self.call(call).await?, ReplyBody::Environment { variables } => variables)
     }
 
-    /// The agents there are; looked at anew where `probe` says so.
+    /// The agents; `probe` says whether they are checked again.
     pub async fn agents(&mut self, probe: Probe) -> Result<Vec<AgentDescription>, Error> {
         let call = Call::Agents { probe: probe == Probe::Anew };
         expect_reply!(self.call(call).await?, ReplyBody::Agents { agents } => agents)
     }
 
-    /// Makes a token: what it is, and its secret.
+    /// Creates a token: returns its description and its secret.
     pub async fn token_create(&mut self, token: CreateToken) -> Result<(TokenInfo, String), Error> {
         let call = Call::TokenCreate(token);
         expect_reply!(self.call(call).await?, ReplyBody::Token { token, secret } => (token, secret.reveal().to_owned()))
     }
 
-    /// The tokens there are.
+    /// The tokens.
     pub async fn token_list(&mut self) -> Result<Vec<TokenInfo>, Error> {
         let call = Call::TokenList;
         expect_reply!(self.call(call).await?, ReplyBody::Tokens { tokens } => tokens)
     }
 
-    /// Makes a token useless.
+    /// Revokes a token.
     pub async fn token_revoke(&mut self, token: portolan_core::TokenId) -> Result<(), Error> {
         let call = Call::TokenRevoke { token };
         expect_reply!(self.call(call).await?, ReplyBody::Done => ())
@@ -249,11 +249,11 @@ impl Client {
     }
 }
 
-/// Whether agents are looked at anew.
+/// Whether agents are checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// They are.
+    /// The agents are checked again.
     Anew,
-    /// What is known is enough.
+    /// The known results are enough.
     Known,
 }

@@ -1,5 +1,5 @@
-//! A connection that was greeted: texts of frames in and out, as they are. [`Client`](crate::Client) reads them; whoever wants
-//! to see what a daemon really says uses this.
+//! A greeted connection: the texts of frames in and out, unchanged. [`Client`](crate::Client) reads them; use this to
+//! see the daemon's original frames.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::{
     frames::{self, Inbound},
 };
 
-/// How long a line may take to be made, the start of a daemon included.
+/// How long a line may take to be made, including the start of a daemon.
 const LINE: Duration = Duration::from_secs(30);
 
-/// How long the greeting may take: the daemon gives a client 10 s for it, and may be busy itself.
+/// How long the greeting may take: the daemon gives a client 10 s, and may itself be busy.
 const GREETING: Duration = Duration::from_secs(20);
 
-/// A connection that was greeted. Dropping it hangs up without a word.
+/// A greeted connection. Dropping it disconnects without a close frame.
 #[derive(Debug)]
 pub struct Connection {
     socket: WebSocketStream<Box<dyn Stream>>,
-    /// The daemon.
+    /// The daemon's name, version and clock.
     pub server: ServerInfo,
-    /// Who it takes us for.
+    /// This client, as the daemon identified it.
     pub you: You,
 }
 
@@ -69,7 +69,7 @@ impl Connection {
         read(&mut self.socket).await
     }
 
-    /// Says goodbye, so that the daemon need not find out by itself.
+    /// Sends a close frame, so that the daemon notices the end at once.
     pub async fn close(mut self) {
         let _ = tokio::time::timeout(Duration::from_millis(500), self.socket.close(None)).await;
     }
@@ -90,7 +90,7 @@ async fn read(socket: &mut WebSocketStream<Box<dyn Stream>>) -> Result<String, L
             Some(Ok(Message::Close(None))) | None => {
                 return Err(Lost("the daemon closed the connection".into()));
             }
-            // Pings are answered by the library; binary frames are none of this protocol.
+            // The library answers pings; binary frames are not part of this protocol.
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(Lost(error.to_string())),
         }

@@ -1,4 +1,4 @@
-//! Lines to a daemon: a Unix socket, TCP or TLS, and what opens the door there.
+//! Lines to a daemon: a Unix socket, TCP or TLS, and the token.
 
 use std::{
     fmt,
@@ -21,28 +21,29 @@ use crate::{Error, tls};
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// The largest frame the daemon may send: a page of history with large entries in it.
+/// The largest frame that the daemon may send: a page of history with large entries.
 const FRAME_BYTES: usize = 256 * 1024 * 1024;
 
-/// A byte stream to the daemon, whatever it runs over.
+/// A byte stream to the daemon over any transport.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// What [`Dial::line`] gives.
+/// The result of [`Dial::line`].
 pub type Dialling<'a> = Pin<Box<dyn Future<Output = Result<Line, Error>> + Send + 'a>>;
 
 /// Why a line is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// Somebody wants the daemon.
+    /// A client wants to reach the daemon.
     First,
     /// A connection was lost. A daemon that was stopped stays stopped.
     Again,
 }
 
-/// A way to a daemon. [`Address`] is the plain one; a program may bring its own, such as one that starts the daemon first.
+/// A way to a daemon. [`Address`] is the plain one; a program may bring its own, such as one that starts the daemon
+/// first.
 pub trait Dial: fmt::Debug + Send + Sync {
-    /// A line to the daemon, on which nothing was said yet.
+    /// A new line to the daemon.
     fn line(&self, attempt: Attempt) -> Dialling<'_>;
 }
 
@@ -63,25 +64,26 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Where a daemon is, and what opens its door.
+/// A daemon's address and token.
 #[derive(Clone, Debug)]
 pub enum Address {
-    /// Its Unix socket, where the system says who calls. A token is only for being someone else.
+    /// The daemon's Unix socket, where the system identifies the caller. A token is only needed to act as another
+    /// account.
     Socket {
         /// The socket.
         path: PathBuf,
-        /// Who to be.
+        /// The token of the account to act as.
         token: Option<Token>,
     },
-    /// Its URL.
+    /// The daemon's URL.
     Url {
-        /// Such as `https://host:7420`.
+        /// The URL, such as `https://host:7420`.
         url: String,
-        /// What opens the door.
+        /// The token.
         token: Token,
-        /// Certificates to trust beside the system's.
+        /// Certificates to trust in addition to the system's.
         ca_file: Option<PathBuf>,
-        /// How many bytes the kernel keeps that were not read yet; its own choice when absent.
+        /// How many unread bytes the kernel keeps; the kernel's default when absent.
         receive_buffer: Option<u32>,
     },
 }
@@ -106,13 +108,13 @@ impl Dial for Address {
     }
 }
 
-/// A byte stream to the daemon, what it is called there, and the token to show.
+/// A byte stream to the daemon, the daemon's name, and the token to send.
 pub struct Line {
     pub(crate) stream: Box<dyn Stream>,
     /// The scheme of a WebSocket, and the authority.
     scheme: &'static str,
     pub(crate) authority: String,
-    /// What stands before every path.
+    /// The prefix of every path.
     pub(crate) prefix: String,
     token: Option<Token>,
 }
@@ -124,11 +126,11 @@ impl fmt::Debug for Line {
 }
 
 impl Line {
-    /// The header that shows the token, where there is one to show.
+    /// The header with the token, if there is one.
     pub(crate) fn authorization(&self) -> Result<Option<http::HeaderValue>, Error> {
         let Some(Token(token)) = &self.token else { return Ok(None) };
         let mut value = http::HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| Error::Invalid("the token holds characters that no token has".into()))?;
+            .map_err(|_| Error::Invalid("the token holds characters that a token cannot have".into()))?;
         value.set_sensitive(true);
         Ok(Some(value))
     }
@@ -162,7 +164,7 @@ async fn by_url(
     };
     if !secure && !is_loopback(host) {
         return Err(Error::Invalid(format!(
-            "`{url}` would send the token over the network in the clear; use an https address"
+            "`{url}` would send the token over the network without encryption; use an https address"
         )));
     }
     let port = uri.port_u16().unwrap_or(usual_port);
@@ -172,7 +174,7 @@ async fn by_url(
         Ok(Err(error)) => return Err(Error::Unreachable(format!("no daemon answers at `{url}`: {error}"))),
         Err(_) => return Err(Error::Unreachable(format!("no daemon answers at `{url}`"))),
     };
-    // Keys and answers are small and must not wait for more to come.
+    // Keys and answers are small and must not wait for more data.
     let _ = stream.set_nodelay(true);
     let scheme = if secure { "wss" } else { "ws" };
     let stream: Box<dyn Stream> =
@@ -186,7 +188,7 @@ async fn connect(host: &str, port: u16, receive_buffer: Option<u32>) -> std::io:
     let mut last = std::io::Error::from(std::io::ErrorKind::NotFound);
     for address in tokio::net::lookup_host((host, port)).await? {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // Before the connection is made: the other side is told of it then.
+        // Before connecting: the other side learns the size then.
         socket.set_recv_buffer_size(bytes)?;
         match socket.connect(address).await {
             Ok(stream) => return Ok(stream),
@@ -197,7 +199,9 @@ async fn connect(host: &str, port: u16, receive_buffer: Option<u32>) -> std::io:
 }
 
 fn bad_url(url: &str) -> Error {
-    Error::Invalid(format!("`{url}` is no address of a daemon; use one such as https://host:7420"))
+    Error::Invalid(format!(
+        "`{url}` is not the address of a daemon; use an address such as https://host:7420"
+    ))
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -205,7 +209,7 @@ fn is_loopback(host: &str) -> bool {
     bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Makes a WebSocket of a line.
+/// Makes a WebSocket from a line.
 pub(crate) async fn shake_hands(line: Line) -> Result<WebSocketStream<Box<dyn Stream>>, Error> {
     let Line { scheme, authority, prefix, .. } = &line;
     let address = format!("{scheme}://{authority}{prefix}/ws");
@@ -222,7 +226,7 @@ pub(crate) async fn shake_hands(line: Line) -> Result<WebSocketStream<Box<dyn St
     }
 }
 
-/// What an HTTP answer to the upgrade means.
+/// The meaning of an HTTP answer to the upgrade.
 fn refused(response: &tungstenite::handshake::client::Response) -> Error {
     let said = response.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
     let said: String = serde_json::from_str::<serde_json::Value>(&said)
@@ -234,10 +238,10 @@ fn refused(response: &tungstenite::handshake::client::Response) -> Error {
         .unwrap_or_else(|| said.trim().chars().take(300).collect());
     let status = response.status();
     match status.as_u16() {
-        // What it says is meant for whoever writes a client.
+        // The answer's own words are for authors of clients.
         401 => Error::NotLetIn,
         429 if said.is_empty() => {
-            Error::Unreachable("the daemon has had too many tries; wait a minute".into())
+            Error::Unreachable("the daemon got too many attempts; wait a minute".into())
         }
         _ if said.is_empty() => Error::Unreachable(format!("the daemon refused the connection: {status}")),
         _ => Error::Unreachable(said),
@@ -249,10 +253,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_token_is_not_sent_over_the_network_in_the_clear() {
+    async fn a_token_is_not_sent_over_the_network_without_encryption() {
         let error =
             Address::url("http://192.0.2.1:7420", Token::new("t")).line(Attempt::First).await.unwrap_err();
-        assert!(error.to_string().contains("in the clear"), "{error}");
+        assert!(error.to_string().contains("without encryption"), "{error}");
     }
 
     #[test]

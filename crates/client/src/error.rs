@@ -1,49 +1,48 @@
-//! Why something that was asked of a daemon did not work.
+//! Why a call to a daemon failed.
 
 use portolan_core::{Refusal, command::Receipt};
 
-/// Why something that was asked of a daemon did not work. The words name no commands: a program that uses this crate knows
-/// its own way out.
+/// Why a call to a daemon failed. The words name no commands: a program that uses this crate knows its own way out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was asked for makes no sense.
+    /// The arguments are not valid.
     #[error("{0}")]
     Invalid(String),
     /// No connection could be made, or it was lost for good.
     #[error("{0}")]
     Unreachable(String),
-    /// Nobody that is trusted says that this is the daemon.
+    /// No trusted certificate identifies the daemon.
     #[error("{0}")]
     Untrusted(String),
-    /// The daemon does not let this token in.
-    #[error("the daemon does not take this token: it is wrong, expired or revoked")]
+    /// The daemon does not accept this token.
+    #[error("the daemon does not accept this token: the token is wrong, expired or revoked")]
     NotLetIn,
-    /// The daemon that answers now has other logs than the one before, as after a backup was put back.
+    /// The daemon now has other logs than before, for example after a backup was restored.
     #[error("the daemon's logs were replaced while the connection was lost; begin again")]
     Replaced,
-    /// The daemon is connected and says nothing.
+    /// The daemon is connected and does not answer.
     #[error("the daemon did not {what} within {seconds} s")]
     Silent {
-        /// What it did not do.
+        /// What the daemon did not do.
         what: &'static str,
-        /// For how long.
+        /// The time that the client waited.
         seconds: u64,
     },
-    /// The daemon says no.
+    /// The daemon refuses.
     #[error("{0}")]
     Refused(Refusal),
-    /// The daemon answered something that was not asked for.
-    #[error("the daemon answered something else than was asked: {0}")]
+    /// The daemon sent an answer to another call.
+    #[error("the daemon sent an unexpected answer: {0}")]
     Unexpected(String),
-    /// A command is not settled in time. What comes of it will be in the log.
+    /// A command was not settled in time. The log will hold its result.
     #[error("entry {} is not settled after {seconds} s", .receipt.seq)]
     Unsettled {
-        /// How far it is.
+        /// The command's progress.
         receipt: Receipt,
-        /// How long it was waited for.
+        /// The time that the client waited.
         seconds: u64,
     },
-    /// What this program starts to reach a daemon did not start.
+    /// A program that is needed to reach a daemon did not start.
     #[error("{0}")]
     NotStarted(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -54,7 +53,7 @@ impl From<Refusal> for Error {
     }
 }
 
-/// The connection is gone, in words.
+/// The reason why the connection was lost, in words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Lost(pub String);

@@ -1,5 +1,5 @@
-//! Reads the daemon's frames tolerantly: what a newer daemon sends and this program does not know becomes
-//! [`Inbound::Other`] or an unknown event, never an error.
+//! Reads the daemon's frames tolerantly: an unknown frame of a newer daemon becomes [`Inbound::Other`] or an unknown
+//! event, never an error.
 
 use portolan_core::{
     CommandId, Event, Millis, Refusal, Seq,
@@ -16,72 +16,72 @@ use serde_json::value::RawValue;
 pub enum Inbound {
     /// The greeting.
     Welcome {
-        /// The daemon.
+        /// The daemon's name, version and clock.
         server: ServerInfo,
-        /// Who it takes us for.
+        /// This client, as the daemon identified it.
         you: You,
     },
-    /// The answer to a frame.
+    /// The answer to a call.
     Reply {
-        /// Of the frame.
+        /// The id of the call.
         id: CommandId,
-        /// What it asked for.
+        /// The result of the call.
         body: Reply,
     },
-    /// Why a frame was not answered as asked.
+    /// Why a call was not carried out.
     Error {
-        /// Of the frame; none where it could not be read that far.
+        /// The id of the call; `None` if the daemon could not read it.
         id: Option<CommandId>,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
     /// An entry of a session.
     Entry {
-        /// What it says.
+        /// The entry.
         entry: Box<Decoded<Event>>,
-        /// The text it came as.
+        /// The frame's text.
         text: String,
     },
     /// The state of a session.
     Snapshot {
-        /// The last entry in it.
+        /// The number of the last entry in the state.
         seq: Seq,
         /// The state.
         state: Box<State>,
-        /// The text it came as.
+        /// The frame's text.
         text: String,
     },
-    /// Who reads a session now.
+    /// Everyone who reads a session now.
     Presence {
-        /// All of them.
+        /// Everyone who reads the session.
         present: Vec<Presence>,
-        /// The text it came as.
+        /// The frame's text.
         text: String,
     },
     /// No more entries of a session will come.
     Ended {
-        /// Why.
+        /// The reason.
         reason: Closed,
     },
-    /// The daemon is about to hang up.
+    /// The daemon is about to close the connection.
     Closing {
-        /// Why, in words.
+        /// The reason, in words.
         message: String,
     },
-    /// Something this program does not read.
+    /// A frame that this program does not read.
     Other,
 }
 
-/// What a frame asked for.
+/// The result of a call.
 #[derive(Debug)]
 pub enum Reply {
     /// One of the plain replies.
     Plain(Box<ReplyBody>),
-    /// A page of history: frames as they lie in the log.
+    /// A page of history: frames as they are in the log.
     History(Vec<Box<RawValue>>),
 }
 
-/// The part of a frame by which it is told what it is.
+/// The part of a frame that identifies its kind.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(rename = "type", borrow)]
@@ -104,7 +104,7 @@ struct SnapshotFrame {
     state: Box<State>,
 }
 
-// Raw values cannot be read through an internally tagged enum, so this reply has a shape of its own.
+// Raw values cannot be read through an internally tagged enum, so this reply has its own type.
 #[derive(Deserialize)]
 struct HistoryFrame {
     id: CommandId,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_a_newer_daemon_or_garbage_is_passed_over() {
+    fn a_frame_of_a_newer_daemon_or_garbage_is_ignored() {
         for text in [r#"{"type":"tomorrow","x":1}"#, "garbage", "[]", "\u{0}"] {
             assert!(matches!(read(text), Inbound::Other), "{text}");
         }

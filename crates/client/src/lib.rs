@@ -1,8 +1,7 @@
 //! A client of the native protocol: one connection, calls with their replies, and the stream of entries.
 //!
-//! [`Dial`] makes lines to a daemon, a [`Connection`] is a line that was greeted, and a [`Client`] reads its frames
-//! tolerantly ([`frames`]). A call that loses its connection is made again under the same id, which the daemon does at most
-//! once.
+//! [`Dial`] makes lines to a daemon, a [`Connection`] is a greeted line, and a [`Client`] reads its frames tolerantly
+//! ([`frames`]). A call that loses its connection is sent again under the same id, and the daemon runs it at most once.
 
 mod calls;
 mod connection;
@@ -26,27 +25,27 @@ pub use self::{
     request::request,
 };
 
-/// How long the daemon may take to answer a frame. Creating a session may have to wait for a busy disk.
+/// How long the daemon may take to answer a call. Creating a session may have to wait for a busy disk.
 const REPLY: Duration = Duration::from_mins(1);
 
-/// How long it may take where agents are asked for it, one after the other: each has minutes.
+/// How long a call may take if the daemon must ask agents one after the other: each has minutes.
 const AGENT_REPLY: Duration = Duration::from_mins(6);
 
-/// Frames that may arrive while a reply is waited for. More means that the daemon answers others but not us.
+/// How many frames may arrive before a reply. More means that the daemon does not answer this client.
 const SET_ASIDE: usize = 100_000;
 
-/// How often a call is made in all where its connection is lost: with the pauses between them that is 3 s, longer than a
-/// daemon takes to be started again.
+/// How often a call is sent in all if its connection is lost: with the pauses between, that is 3 s, longer than a
+/// daemon takes to restart.
 const TRIES: u32 = 5;
 
-/// A connection to a daemon that comes back when it is lost.
+/// A connection to a daemon that reconnects when it is lost.
 #[derive(Debug)]
 pub struct Client {
     dial: Arc<dyn Dial>,
     who: ClientInfo,
     connection: Connection,
     set_aside: VecDeque<Inbound>,
-    /// How far its clock is ahead of ours, in milliseconds.
+    /// How far the daemon's clock is ahead of ours, in milliseconds.
     ahead: i64,
 }
 
@@ -58,22 +57,22 @@ impl Client {
         Ok(Self { dial, who, connection, set_aside: VecDeque::new(), ahead })
     }
 
-    /// The daemon.
+    /// The daemon's name, version and clock.
     pub fn server(&self) -> &ServerInfo {
         &self.connection.server
     }
 
-    /// Who the daemon takes us for.
+    /// This client, as the daemon identified it.
     pub fn you(&self) -> &You {
         &self.connection.you
     }
 
-    /// The time by the daemon's clock, by which its entries are dated.
+    /// The time of the daemon's clock, which dates its entries.
     pub fn now(&self) -> Millis {
         Millis(Millis::now().0.saturating_add(self.ahead))
     }
 
-    /// Comes back after the connection was lost. Numbers of entries from before hold, or this fails.
+    /// Reconnects after the connection was lost. Earlier entry numbers stay valid, or this fails.
     pub async fn reconnect(&mut self) -> Result<(), Error> {
         let connection = Connection::open(&*self.dial, self.who.clone(), Attempt::Again).await?;
         let incarnations = (&self.connection.server.incarnation, &connection.server.incarnation);
@@ -87,12 +86,12 @@ impl Client {
         Ok(())
     }
 
-    /// Asks under a new id and waits for the reply. Frames that come meanwhile are kept for [`Client::next`].
+    /// Sends a call under a new id and waits for the reply. Other frames are kept for [`Client::next`].
     pub async fn call(&mut self, call: Call) -> Result<Reply, Error> {
         self.send_and_wait(ClientFrame::new(call)).await
     }
 
-    /// Sends a frame and waits for its reply. Where the connection is lost meanwhile, the frame is sent again, unless that
+    /// Sends a frame and waits for its reply. If the connection is lost meanwhile, the frame is sent again, unless that
     /// could do something twice.
     pub async fn send_and_wait(&mut self, frame: ClientFrame) -> Result<Reply, Error> {
         let (mut tries, mut refused) = (0, None);
@@ -101,7 +100,7 @@ impl Client {
                 Ok(answer) => return answer,
                 Err(Lost(why)) if !frame.call.may_be_repeated() => {
                     return Err(Error::Unreachable(format!(
-                        "the connection to the daemon was lost, and what was asked may have been done: {why}"
+                        "the connection to the daemon was lost, and the call may have been carried out: {why}"
                     )));
                 }
                 Err(Lost(why)) => {
@@ -137,7 +136,7 @@ impl Client {
         }
     }
 
-    /// Sends a frame without waiting; its reply comes by [`Client::next`].
+    /// Sends a frame without waiting; [`Client::next`] returns its reply.
     pub async fn send(&mut self, frame: &ClientFrame) -> Result<(), Lost> {
         self.connection.send(frame).await
     }
@@ -150,7 +149,7 @@ impl Client {
         }
     }
 
-    /// Says goodbye, so that the daemon need not find out by itself.
+    /// Sends a close frame, so that the daemon notices the end at once.
     pub async fn close(self) {
         self.connection.close().await;
     }

@@ -1,4 +1,4 @@
-//! Single requests by HTTP, for what is no part of the native protocol: a frontend's own routes for the owner.
+//! Single HTTP requests outside of the native protocol: a frontend's own routes for the owner.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{Attempt, Dial, Error};
 
-/// How long the daemon may take; a busy disk is waited for.
+/// How long the daemon may take, including a wait for a busy disk.
 const ANSWER: Duration = Duration::from_mins(1);
 
 /// The largest answer.
@@ -24,7 +24,7 @@ struct Refused {
     error: Refusal,
 }
 
-/// Asks once. `None` where the daemon knows no such path.
+/// Sends one request. `None` if the daemon has no such path.
 pub async fn request(
     dial: &dyn Dial,
     method: Method,

@@ -1,5 +1,5 @@
-//! TLS to a daemon elsewhere. Trusts the system's certificates and those of a file that was named; a certificate that is
-//! neither is refused, for the token is worth everything the daemon can do.
+//! TLS to a remote daemon. Trusts the system's certificates and those of a named file; any other certificate is
+//! refused, because the token gives access to everything the daemon can do.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,7 +9,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::Error;
 
-/// Where systems keep the certificates they trust.
+/// Where systems keep their trusted certificates.
 const SYSTEM: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -40,7 +40,7 @@ pub(super) async fn wrap(
         .with_root_certificates(roots)
         .with_no_client_auth();
     let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| Error::Invalid(format!("`{host}` is no name of a host")))?;
+        .map_err(|_| Error::Invalid(format!("`{host}` is not a host name")))?;
     let connected = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
     connected.map_err(|error| Error::Untrusted(format!("no trusted connection to `{host}`: {error}")))
 }

@@ -1,4 +1,4 @@
-//! Bench: the world of one scenario. A scripted model, an empty home, an empty folder, a registry over a store in
+//! Bench: the environment of one scenario. A scripted model, an empty home, an empty folder, a registry over a store in
 //! memory, and the agent under test. Everything in it is gone when it closes, or the scenario fails.
 
 use std::{
@@ -22,16 +22,16 @@ use tokio::sync::OnceCell;
 
 use crate::{Fault, Model, Place, Profile, Subject, session::Session, transcript::Transcript};
 
-/// How long everything may take to end once the scenario is over: the stop ladder of an agent and a little more.
+/// How long everything may take to end after the scenario: the stop ladder of an agent and a little more.
 const CLOSING: Duration = Duration::from_secs(40);
 
-/// How long an agent may take to write what was said to disk.
+/// How long an agent may take to write a message to disk.
 const SAVING: Duration = Duration::from_secs(90);
 
-/// How often to look for a file that should come to be.
+/// How often to look for an expected file.
 pub(crate) const LOOK: Duration = Duration::from_millis(25);
 
-/// The world of one scenario.
+/// The environment of one scenario.
 #[derive(Debug)]
 pub struct Bench {
     pub(crate) subject: Arc<Subject>,
@@ -42,7 +42,7 @@ pub struct Bench {
     registry: OnceCell<Registry>,
     place: Place,
     folder: PathBuf,
-    /// Holds the port at which no model is, where that is the scenario.
+    /// Holds the port at which no model listens, if the scenario needs that.
     _nowhere: Option<ClosedPort>,
     folders: TempDir,
 }
@@ -54,7 +54,7 @@ impl Bench {
         transcript: Transcript,
     ) -> Result<Self, Fault> {
         let folders = tempfile::Builder::new().prefix("portolan-contract-").tempdir()?;
-        // By its real path: agents tell theirs, and the two are compared.
+        // By its real path: agents report theirs, and the two are compared.
         let top = folders.path().canonicalize()?;
         let (home, folder) = (top.join("home"), top.join("work"));
         std::fs::create_dir(&home)?;
@@ -87,17 +87,17 @@ impl Bench {
         })
     }
 
-    /// What the agent calls things.
+    /// The agent's names for things.
     pub fn profile(&self) -> &Profile {
         &self.subject.profile
     }
 
-    /// What the agent says it can do.
+    /// The capabilities of the agent.
     pub fn capabilities(&self) -> Capabilities {
         self.agent.capabilities()
     }
 
-    /// What names its processes.
+    /// The key that marks its processes.
     pub(crate) fn key(&self) -> &str {
         &self.place.key
     }
@@ -107,23 +107,23 @@ impl Bench {
         &self.folder
     }
 
-    /// The model plays this from now on. Requests on the side, such as for a title, are answered as well.
+    /// The model plays this script from now on. Requests on the side, such as for a title, are answered as well.
     pub fn play(&self, script: Script) {
         self.model.play(script.asides(text("scripted")));
     }
 
-    /// What the model was asked so far.
+    /// The requests to the model so far.
     pub fn asked(&self) -> Vec<Arc<Recorded>> {
         self.model.requests()
     }
 
-    /// The registry; opened when it is first asked for.
+    /// The registry; opened at the first call.
     pub async fn registry(&self) -> Result<Registry, Fault> {
         let open = || open(Arc::clone(&self.store), Arc::clone(&self.agent));
         Ok(self.registry.get_or_try_init(open).await?.clone())
     }
 
-    /// What a plain session is made from.
+    /// The spec of a plain session.
     pub fn spec(&self) -> SessionSpec {
         SessionSpec { agent: self.profile().agent.into(), cwd: self.folder.clone(), ..SessionSpec::default() }
     }
@@ -145,12 +145,12 @@ impl Bench {
         Session::join(registry, summary.session, self.transcript.clone()).await
     }
 
-    /// A session that is there already.
+    /// A session that exists already.
     pub async fn session_of(&self, session: SessionId) -> Result<Session, Fault> {
         Session::join(self.registry().await?, session, self.transcript.clone()).await
     }
 
-    /// Is there such a file in the session's folder?
+    /// Whether such a file is in the session's folder.
     pub fn has_file(&self, name: &str) -> bool {
         self.folder.join(name).exists()
     }
@@ -165,7 +165,7 @@ impl Bench {
         tokio::time::timeout(patience, look).await.is_ok()
     }
 
-    /// Waits until the agent has these words of a conversation on disk.
+    /// Waits until the agent has this text of a conversation on disk.
     pub async fn saved(&self, agent_session: &str, words: &str) -> Result<(), Fault> {
         let saved = || (self.profile().saved)(&self.place.home, agent_session, words);
         let look = async {
@@ -205,7 +205,7 @@ impl Bench {
         let (leftovers, key) = (subject.leftovers, place.key);
         let left = tokio::task::spawn_blocking(move || {
             let left = leftovers(&key);
-            // Files that cannot be removed lie in the system's folder for such; they are no fault of the agent.
+            // Files that cannot be removed stay in the system's temporary folder; they are not a fault of the agent.
             drop(folders);
             left
         });
@@ -220,18 +220,18 @@ impl Bench {
     }
 }
 
-/// A registry over `store` with this agent alone.
+/// A registry over `store` with only this agent.
 pub(crate) async fn open(
     store: Arc<MemoryStore>,
     agent: Arc<dyn Agent>,
 ) -> Result<Registry, portolan_core::ports::StoreError> {
     let store: Arc<dyn Store> = store;
-    // The modes in which an agent asks nobody are tried too.
+    // Modes that ask nothing are tried too.
     let policy = Policy { bypass: Bypass::ForOwners, ..Policy::default() };
     Registry::open(store, vec![agent], Clock::system(), policy).await
 }
 
-/// The one who does everything in a scenario.
+/// The user of every scenario.
 pub(crate) fn owner() -> Principal {
     let token = TokenId::random();
     Principal { token, name: "contract".into(), role: Role::Owner, sessions: None, via: "contract".into() }

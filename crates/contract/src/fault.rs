@@ -1,20 +1,20 @@
-//! Fault: why a scenario did not go as it should. One sentence for people; the transcript has the rest.
+//! Fault: why a scenario went wrong. One sentence for people; the transcript has the rest.
 
 use portolan_core::{Refusal, ports::StoreError};
 
-/// Why a scenario did not go as it should.
+/// Why a scenario went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The agent, or Portolan, did something else than it should.
+    /// The agent, or Portolan, behaved wrongly.
     #[error("{0}")]
     Wrong(String),
-    /// It turned out, once it ran, that this agent does not offer it.
+    /// The run showed that this agent does not offer it.
     #[error("not offered: {0}")]
     NotOffered(String),
 }
 
 impl Fault {
-    /// Something else happened than should have.
+    /// A wrong behaviour.
     pub fn wrong(why: impl Into<String>) -> Self {
         Self::Wrong(why.into())
     }
@@ -38,7 +38,7 @@ impl From<std::io::Error> for Fault {
     }
 }
 
-/// Goes on where the condition holds, else ends the scenario with the reason.
+/// Continues if the condition holds, otherwise ends the scenario with the reason.
 macro_rules! must {
     ($holds:expr, $($why:tt)+) => {
         if !$holds {

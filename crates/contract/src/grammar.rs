@@ -1,8 +1,8 @@
-//! Grammar: what must hold of every session's entries, whatever the scenario. Pure: entries go in, breaches come out.
+//! Grammar: what must hold for every session's entries, in any scenario. Pure: it takes entries and returns breaches.
 //!
-//! What streams is begun, and ends as what streamed; turns do not overlap; a result belongs to a call; a request is
-//! opened once, closed once, and not left open by the turn that asked. What the adapter did not understand is noted
-//! too, apart: a newer agent may say new things, and that alone is no fault.
+//! Streamed text has a beginning, and ends as it streamed; turns do not overlap; a result belongs to a call; a request
+//! is opened once, closed once, and not left open by its turn. Messages that the adapter does not know are recorded
+//! separately: a newer agent may send new messages, and that alone is not a fault.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,9 +18,9 @@ pub(crate) struct Grammar {
     items: HashMap<String, Item>,
     calls: HashSet<String>,
     requests: HashMap<RequestId, Option<String>>,
-    /// What should not have been.
+    /// The violations.
     pub(crate) breaches: Vec<String>,
-    /// What the adapter did not know.
+    /// Messages that the adapter does not know.
     pub(crate) unknown: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ struct Item {
 }
 
 impl Grammar {
-    /// Takes in the next entry.
+    /// Checks the next entry.
     pub(crate) fn see(&mut self, event: &Event) {
         match event {
             Event::TurnStarted { turn, .. } => {
@@ -98,7 +98,7 @@ impl Grammar {
         if self.turn.take() != Some(turn) {
             self.breach(format!("turn {turn} ended but did not run"));
         }
-        // Subagents in the background go on, and so does what is theirs.
+        // Background subagents go on, and so do their items.
         let mut open: Vec<String> = self
             .items
             .iter()
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_open_or_does_not_fit_is_a_breach() {
+    fn an_open_item_or_a_mismatch_is_a_breach() {
         let events =
             [begins(1), item("a"), delta("a", "Hello"), message("a", "Bye"), item("b"), ends(1), ends(1)];
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Runs scenarios: a few at once, each in a world of its own, with a limit on its time. Nothing hangs, whatever the
-//! agent does, and nothing is left behind.
+//! Runs scenarios: a few at once, each in its own environment, with a time limit. Nothing hangs, whatever the agent
+//! does, and nothing is left behind.
 
 use std::{sync::Arc, time::Instant};
 
@@ -7,7 +7,7 @@ use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{Bench, Fault, Finding, Scenario, Subject, Verdict, transcript::Transcript};
 
-/// Runs them, `at_once` at a time, and gives what came of them in the order given. `told` hears of each as it ends.
+/// Runs scenarios, `at_once` at a time, and returns the findings in the given order. Calls `told` for each as it ends.
 pub async fn run(
     subject: &Arc<Subject>,
     scenarios: &[&'static Scenario],
@@ -26,7 +26,7 @@ pub async fn run(
     }
     let mut findings = Vec::new();
     while let Some(finding) = running.join_next().await {
-        // A scenario that panics is caught where it runs; what could be left is our own fault.
+        // A panic of a scenario is caught where it runs; any other error here is a bug of the suite.
         if let Ok(finding) = finding {
             told(&finding);
             findings.push(finding);
@@ -37,7 +37,7 @@ pub async fn run(
     findings
 }
 
-/// Runs one.
+/// Runs one scenario.
 pub async fn one(subject: Arc<Subject>, scenario: &'static Scenario) -> Finding {
     let (began, transcript) = (Instant::now(), Transcript::default());
     let verdict = match tried(subject, scenario, transcript.clone()).await {
@@ -63,7 +63,7 @@ async fn tried(
         play(Arc::clone(&bench), scenario).await
     };
     let Some(bench) = Arc::into_inner(bench) else {
-        return Err(Fault::wrong("the scenario did not let go of its world"));
+        return Err(Fault::wrong("the scenario still holds its bench"));
     };
     let closed = bench.close().await;
     // The first fault is the one that explains the others.
@@ -74,17 +74,17 @@ async fn tried(
     }
 }
 
-/// Plays it in a task of its own, so that a panic is a finding too and ends no other scenario.
+/// Plays the scenario in its own task, so that a panic is a finding too and ends no other scenario.
 async fn play(bench: Arc<Bench>, scenario: &'static Scenario) -> Result<(), Fault> {
     let mut playing = tokio::spawn(async move { (scenario.play)(&bench).await });
     match tokio::time::timeout(scenario.limit, &mut playing).await {
         Ok(Ok(played)) => played,
-        Ok(Err(error)) => Err(Fault::wrong(format!("the scenario broke off: {error}"))),
+        Ok(Err(error)) => Err(Fault::wrong(format!("the scenario was cut off: {error}"))),
         Err(_) => {
             playing.abort();
-            // Aborted or done: either way it no longer holds the world.
+            // Aborted or done: either way it no longer holds the bench.
             let _ = playing.await;
-            Err(Fault::wrong(format!("it took longer than {} s", scenario.limit.as_secs())))
+            Err(Fault::wrong(format!("the scenario took longer than {} s", scenario.limit.as_secs())))
         }
     }
 }

@@ -19,14 +19,13 @@ use tokio::time::Instant;
 
 use crate::{Fault, bench::owner, fault::must, transcript::Transcript};
 
-/// How long one thing may take to come: the start of an agent on a busy machine, and ten times what anything else
-/// takes.
+/// How long one event may take: the start of an agent on a busy machine, and ten times the time of anything else.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// How long it may take where a conversation is taken up: one agent must not do so within the minute in which it began.
+/// How long it may take if a conversation is resumed: one agent must not do so in the minute in which it began.
 const TAKEN_UP: Duration = Duration::from_secs(100);
 
-/// Numbers readers, so that the transcript tells them apart.
+/// Numbers readers, so that the transcript shows them apart.
 static READERS: AtomicU32 = AtomicU32::new(1);
 
 /// A session of the agent under test.
@@ -38,7 +37,7 @@ pub struct Session {
     transcript: Transcript,
     label: String,
     seen: Vec<(Seq, Event)>,
-    /// Entries before this one were looked at.
+    /// Entries before this position were checked.
     place: usize,
     patience: Duration,
 }
@@ -61,12 +60,12 @@ impl Session {
         self.id
     }
 
-    /// From now on what is waited for may take long: a conversation is taken up first, or the agent tries again and again.
+    /// From now on a wait may take long: a conversation is resumed first, or the agent tries again several times.
     pub fn may_take_long(&mut self) {
         self.patience = TAKEN_UP;
     }
 
-    /// Everything that came so far.
+    /// All entries so far.
     pub fn seen(&self) -> impl Iterator<Item = &Event> {
         self.seen.iter().map(|(_, event)| event)
     }
@@ -79,13 +78,13 @@ impl Session {
 
     // ----------------------------------------------------------------------------------------- doing
 
-    /// Asks something of it; gives the number of the command.
+    /// Sends an action; returns the number of the command.
     pub async fn submit(&self, action: Action) -> Result<Seq, Fault> {
         self.transcript.add(&format!("{} > {action:?}", self.label));
         Ok(self.registry.submit(&owner(), self.id, CommandId::random(), action).await?.seq)
     }
 
-    /// Says something to it.
+    /// Sends a prompt.
     pub async fn prompt(&self, text: &str) -> Result<Seq, Fault> {
         self.submit(Action::Prompt { content: vec![Content::text(text)] }).await
     }
@@ -96,7 +95,7 @@ impl Session {
         self.submit(Action::Answer { request: request.request, digest, answer }).await
     }
 
-    /// Asks something of it and waits until the agent did it; gives what came of it.
+    /// Sends an action and waits until the agent did it; returns the result.
     pub async fn carry_out(&mut self, action: Action) -> Result<Option<Value>, Fault> {
         let command = self.submit(action).await?;
         self.settled(command).await
@@ -104,8 +103,7 @@ impl Session {
 
     // --------------------------------------------------------------------------------------- waiting
 
-    /// Waits for the first entry, after those that were waited for before, that fits. The agent's failing meanwhile
-    /// ends the wait.
+    /// Waits for the first entry that fits, after those of earlier waits. A failure of the agent ends the wait.
     pub async fn until<T>(
         &mut self,
         what: &str,
@@ -121,7 +119,7 @@ impl Session {
                 if let Event::AgentExited { exit, .. } = event
                     && exit.reason.is_error()
                 {
-                    let why = format!("the agent ended while {what} was waited for: {}", exit.message);
+                    let why = format!("the agent ended before {what} came: {}", exit.message);
                     return Err(Fault::Wrong(if exit.stderr.is_empty() {
                         why
                     } else {
@@ -133,7 +131,7 @@ impl Session {
         }
     }
 
-    /// Waits until a command is settled: done, or the fault says why not. Entries stay to be waited for.
+    /// Waits until a command is settled: done, or a fault with the reason. Entries stay available for later waits.
     pub async fn settled(&mut self, command: Seq) -> Result<Option<Value>, Fault> {
         let deadline = Instant::now() + self.patience;
         let mut looked_at = 0;
@@ -193,7 +191,7 @@ impl Session {
         .await
     }
 
-    /// Waits for the end of a turn that should go well, and gives the agent's last words in it.
+    /// Waits for the end of a successful turn, and returns the agent's last text in it.
     pub async fn completes(&mut self) -> Result<String, Fault> {
         let mut words = String::new();
         let result = self
@@ -215,13 +213,13 @@ impl Session {
         Ok(words)
     }
 
-    /// Says something and gives the agent's last words in the turn that follows.
+    /// Sends a prompt and returns the agent's last text in the turn that follows.
     pub async fn exchange(&mut self, prompt: &str) -> Result<String, Fault> {
         self.prompt(prompt).await?;
         self.completes().await
     }
 
-    /// Waits for a turn that someone stopped to end as interrupted.
+    /// Waits for a stopped turn to end as interrupted.
     pub async fn interrupted(&mut self) -> Result<(), Fault> {
         let result = self.turn_end().await?;
         must!(
@@ -233,7 +231,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for the agent to ask something.
+    /// Waits for a request of the agent.
     pub async fn request(&mut self) -> Result<Request, Fault> {
         self.until("a request", |event| match event {
             Event::RequestOpened { request } => Some((**request).clone()),
@@ -247,13 +245,14 @@ impl Session {
         let request = self.request().await?;
         match &request.ask {
             Ask::Permission { tool_name, .. } if tool_name == tool => Ok(request),
-            other => {
-                Err(Fault::wrong(format!("asked for {} instead of permission for {tool}", other.title())))
-            }
+            other => Err(Fault::wrong(format!(
+                "the agent asked for {} instead of permission for {tool}",
+                other.title()
+            ))),
         }
     }
 
-    /// Waits until the turn is seen to be at work: until text streams, where the agent can stream.
+    /// Waits until the turn is visibly at work: until text streams, if the agent can stream.
     pub async fn at_work(&mut self) -> Result<(), Fault> {
         let streams = self.state().await?.capabilities.streaming;
         self.until("the work of the turn", |event| match event {
@@ -264,7 +263,7 @@ impl Session {
         .await
     }
 
-    /// Is there a message that was cut off and begins so?
+    /// Whether there is a cut-off message that begins with this text.
     pub fn kept(&self, beginning: &str) -> bool {
         self.seen().any(|event| match event {
             Event::Message { content, interrupted: true, .. } => plain_text(content).starts_with(beginning),
@@ -272,13 +271,13 @@ impl Session {
         })
     }
 
-    /// The number of the newest entry that came.
+    /// The number of the newest entry.
     pub fn newest(&self) -> Seq {
         self.seen.last().map_or(Seq::ZERO, |(seq, _)| *seq)
     }
 }
 
-/// What went wrong, where an entry tells of something.
+/// The failure in an entry, if it has one.
 fn trouble(event: &Event) -> Option<String> {
     match event {
         Event::AgentExited { exit, .. } => Some(format!("the agent ended: {}", exit.message)),

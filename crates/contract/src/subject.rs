@@ -1,4 +1,4 @@
-//! Subject: an agent under test, and the place where one run of it lives.
+//! Subject: an agent under test, and the place of one run.
 
 use std::{ffi::OsString, fmt, path::PathBuf, sync::Arc};
 
@@ -6,20 +6,20 @@ use portolan_core::ports::Agent;
 
 use crate::Profile;
 
-/// Where one scenario's agent lives: nothing of the user's is in it.
+/// The place of one scenario's agent: it contains nothing of the user.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Names every process of it; no other scenario has the same.
+    /// Marks every process of it; no other scenario has the same key.
     pub key: String,
     /// The agent's home folder, empty at first.
     pub home: PathBuf,
-    /// Where its model is.
+    /// The address of its model.
     pub base_url: String,
     /// All of its environment.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// Makes the agent for a place, or says why it cannot.
+/// Makes the agent for a place, or returns why it cannot.
 pub type Make = dyn Fn(&Place) -> Result<Arc<dyn Agent>, String> + Send + Sync;
 
 /// Ends the processes with the key of a place that still run, and names them. Called when all should have ended.
@@ -27,16 +27,16 @@ pub type Leftovers = fn(&str) -> Vec<String>;
 
 /// An agent under test.
 pub struct Subject {
-    /// What people call it, with version and road.
+    /// Its display name, with version and road.
     pub title: String,
-    /// What it calls things.
+    /// Its names for things.
     pub profile: Profile,
     /// Makes it.
     pub make: Box<Make>,
-    /// Finds what it left behind.
+    /// Finds processes that it left behind.
     pub leftovers: Leftovers,
-    /// The command line of an MCP server with the tool `depth` (this crate's `contract-tool-server`). Without one, the
-    /// scenario that needs it is not run.
+    /// The command line of an MCP server with the tool `depth` (this crate's `contract-tool-server`). Without it, the
+    /// scenarios that need it are not run.
     pub tool_server: Option<Vec<String>>,
 }
 

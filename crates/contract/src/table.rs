@@ -1,16 +1,16 @@
-//! The table: what ran, as a page that people read. One section per agent, between two marks, so that each agent's
-//! test owns its own part of the page.
+//! The table: the results, as a page for people. One section per agent, between two marks, so that each agent's test
+//! owns its own part of the page.
 
 use std::fmt::Write as _;
 
 use crate::{Finding, Scenario};
 
-/// One version of an agent on one road, and what came of every scenario.
+/// One version of an agent on one road, with the result of every scenario.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Version and road.
     pub title: String,
-    /// What came of the scenarios.
+    /// The results of the scenarios.
     pub findings: Vec<Finding>,
 }
 
@@ -41,7 +41,7 @@ pub fn section(agent: &str, title: &str, columns: &[Column]) -> String {
     page
 }
 
-/// The section of an agent as it stands in a page.
+/// The current section of an agent in a page.
 pub fn found(page: &str, agent: &str) -> Option<String> {
     let (begin, end) = marks(agent);
     let from = page.find(&begin)?;
@@ -49,7 +49,7 @@ pub fn found(page: &str, agent: &str) -> Option<String> {
     Some(format!("{}\n", &page[from..upto]))
 }
 
-/// The page with this section in place of the one that stood there, or at its end.
+/// The page with this section in place of the old one, or at its end.
 pub fn replaced(page: &str, agent: &str, section: &str) -> String {
     match found(page, agent) {
         Some(old) => page.replacen(old.trim_end(), section.trim_end(), 1),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_replaced_where_it_stands_and_the_rest_of_the_page_is_left() {
+    fn a_section_is_replaced_in_its_place_and_the_rest_of_the_page_is_unchanged() {
         let (old, new) = (section("demo", "Old", &[]), section("demo", "New", &[column()]));
         let page = replaced("# Page\n\nWords.\n", "demo", &old);
         assert_eq!(page, format!("# Page\n\nWords.\n\n{old}"));

@@ -1,4 +1,4 @@
-//! Transcript: what a scenario saw, so that a failure can be understood without running it again.
+//! Transcript: what a scenario saw, so that a failure can be understood without another run.
 
 use std::{
     collections::BTreeMap,
@@ -15,28 +15,28 @@ const LINES: usize = 4000;
 /// Characters of a line kept: enough to see what an entry is about.
 const WIDTH: usize = 600;
 
-/// What happened so far. Cheap to clone; all clones are the same.
+/// The transcript so far. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transcript(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
     lines: Vec<String>,
-    /// One for each reader: one that joins a session anew reads it from its beginning.
+    /// One for each reader: a new reader reads a session from its beginning.
     sessions: BTreeMap<String, Grammar>,
 }
 
 impl Transcript {
-    /// The next entry that a reader was given.
+    /// The next entry of a reader.
     pub(crate) fn entry(&self, reader: &str, seq: Seq, event: &Event) {
-        // Our own types serialise.
+        // Portolan's own types serialise.
         let line = serde_json::to_string(event).unwrap_or_default();
         self.add(&format!("{reader} {seq} {line}"));
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.sessions.entry(reader.to_owned()).or_default().see(event);
     }
 
-    /// What should not have been in any session.
+    /// The violations in all sessions.
     pub(crate) fn breaches(&self) -> Vec<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let breaches = kept.sessions.iter().flat_map(|(reader, grammar)| {
@@ -45,7 +45,7 @@ impl Transcript {
         breaches.collect()
     }
 
-    /// What the agent said that its adapter does not know, by the agent's own names.
+    /// Messages of the agent that its adapter does not know, by the agent's own names.
     pub(crate) fn unknown(&self) -> Vec<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.sessions.values().flat_map(|grammar| grammar.unknown.iter().cloned()).collect()

@@ -1,4 +1,4 @@
-//! Verdict: what came of a scenario.
+//! Verdict: the result of a scenario.
 
 use std::{fmt, time::Duration};
 
@@ -6,20 +6,20 @@ use serde::Serialize;
 
 use crate::Scenario;
 
-/// What came of a scenario.
+/// The result of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// It went as it should.
+    /// It went as expected.
     Works,
-    /// The agent does not offer it, and says so.
+    /// The agent does not offer it, and reports that.
     NotOffered {
         /// What it lacks.
         why: String,
     },
     /// It went wrong.
     Fails {
-        /// How.
+        /// The reason.
         why: String,
     },
 }
@@ -34,17 +34,17 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A scenario and what came of it.
+/// A scenario and its result.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Which scenario.
+    /// The scenario.
     pub scenario: &'static Scenario,
-    /// What came of it.
+    /// The result.
     pub verdict: Verdict,
-    /// How long it took, the start and the end of the agent included.
+    /// How long it took, with the start and the end of the agent.
     pub took: Duration,
-    /// What the agent said that its adapter does not know, by the agent's own names: signs of a newer version.
+    /// Messages of the agent that its adapter does not know, by the agent's own names: signs of a newer version.
     pub unknown: Vec<String>,
-    /// What happened, one line per entry, and what the model was asked. Kept where it fails.
+    /// The events, one line per entry, and the requests to the model. Kept if it fails.
     pub transcript: Vec<String>,
 }

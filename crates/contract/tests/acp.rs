@@ -1,16 +1,16 @@
-//! The contract suite on real agents over ACP, in their pinned versions. Offline: the model is scripted, the home is empty,
-//! the key opens nothing.
+//! The contract suite on real agents over ACP, in their pinned versions. Offline: the model is scripted, the home is
+//! empty, the key is fake.
 //!
-//! `SCENARIO=name` runs that one alone and compares nothing. `UPDATE=1` writes docs/compatibility.md.
+//! `SCENARIO=name` runs only that scenario and compares nothing. `UPDATE=1` writes docs/compatibility.md.
 
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
     clippy::large_types_passed_by_value,
-    reason = "a test, which tells what ran; profiles are passed once"
+    reason = "a test, which prints what ran; profiles are passed once"
 )]
 
-// What stands for Claude Code's second road is not needed here.
+// The listener for Claude Code's second road is not needed here.
 #[allow(dead_code, reason = "shared with the tests of other agents")]
 #[path = "support/page.rs"]
 mod page;
@@ -35,11 +35,11 @@ use portolan_core::{
 use portolan_scripted::{Script, contains, conversation_contains, hang, text, tools};
 use portolan_testkit::npm::{self, Pinned};
 
-/// Scenarios at once. They mostly wait; more would only make two cores slower.
+/// Scenarios at once. They mostly wait; more would only slow two cores down.
 const AT_ONCE: usize = 3;
 
-/// How long an agent may take to say that a turn has stopped. Shorter than a user's, so that one that never does costs the
-/// suite little.
+/// How long an agent may take to report that a turn has stopped. Shorter than for a user, so that an agent that never
+/// reports it costs the suite little.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 const AGENTS: [(Profile, Pinned); 6] = [
@@ -55,7 +55,7 @@ fn subject(profile: Profile, version: &str, command: Vec<OsString>) -> Arc<Subje
     let make = move |place: &Place| {
         let mut supervision = Supervision::new(place.key.clone(), place.environment.clone());
         supervision.answer = PATIENCE;
-        // As a daemon has it unless its user says otherwise. No prices: what a turn costs only the agent can tell.
+        // The defaults of a daemon. No prices: only the agent can report the cost of a turn.
         let config = Config {
             kind: profile.agent.to_owned(),
             command: command.clone(),
@@ -87,10 +87,10 @@ async fn installed(profile: Profile, pinned: Pinned) -> Vec<OsString> {
 /// A conversation that no agent has.
 const NOWHERE: &str = "01a00000-0000-7000-8000-000000000000";
 
-/// Those that offer no list of the conversations that they have kept.
+/// Agents that do not list past conversations.
 const WITHOUT_LIST: &[&str] = &["gemini"];
 
-/// A scenario of these agents' own.
+/// A scenario only for these agents.
 macro_rules! own {
     ($name:literal, $says:literal, $play:path) => {
         Scenario {
@@ -98,7 +98,7 @@ macro_rules! own {
             says: $says,
             core: false,
             model: Model::Scripted,
-            // An agent is started up to four times, and one takes half a minute for each on a busy machine.
+            // An agent is started up to four times, and one needs half a minute for each start on a busy machine.
             limit: scenarios::LIMIT.saturating_mul(2),
             offered: |_, _| Ok(()),
             play: |bench| Box::pin($play(bench)),
@@ -109,28 +109,20 @@ macro_rules! own {
 static OWN: [Scenario; 5] = [
     own!(
         "unknown-session",
-        "A conversation that the agent does not have is not taken up, and that is said.",
+        "A conversation that the agent does not have is not resumed, and an error says so.",
         unknown_session
     ),
-    own!(
-        "past",
-        "A conversation that the agent has kept is listed, and taken up with what was said in it.",
-        past
-    ),
-    own!("modes", "The agent has the modes that its users are told of, and begins in one that asks.", modes),
-    own!(
-        "silent",
-        "An agent that says nothing while its model does not answer is said to be silent.",
-        silent
-    ),
+    own!("past", "A past conversation is listed, and imported with its messages.", past),
+    own!("modes", "The agent has the documented modes, and begins in a mode that asks.", modes),
+    own!("silent", "A notice says that the agent is silent while its model does not answer.", silent),
     own!(
         "unsaid-reason",
-        "A reason for a no that the agent cannot be given is said to be unsaid.",
+        "A notice says that the reason of a denial did not reach the agent.",
         unsaid_reason
     ),
 ];
 
-/// The modes of each, and the one that it is in when a session begins.
+/// The modes of each agent, and its mode when a session begins.
 const MODES: [(&str, &[&str], &str); 6] = [
     ("gemini", &["default", "autoEdit", "yolo", "plan"], "default"),
     ("qwen", &["plan", "default", "auto-edit", "auto", "yolo"], "default"),
@@ -148,7 +140,7 @@ async fn modes(bench: &Bench) -> Result<(), Fault> {
     let Some((_, modes, first)) = known else { return Err(Fault::wrong("an agent without a list of modes")) };
     let told = state.capabilities.supported_permission_modes.unwrap_or_default();
     if told != *modes || state.summary.mode.as_deref() != Some(first) {
-        return Err(Fault::wrong(format!("it has {told:?}, and is in {:?}", state.summary.mode)));
+        return Err(Fault::wrong(format!("the agent has {told:?}, and is in {:?}", state.summary.mode)));
     }
     Ok(())
 }
@@ -198,7 +190,7 @@ async fn past(bench: &Bench) -> Result<(), Fault> {
         via: "test".into(),
     };
     let registry = bench.registry().await?;
-    // What lives here already is not taken up twice.
+    // A conversation that a session already has is not imported again.
     registry.delete(&who, session.id()).await?;
     let agent = Some(bench.profile().agent.to_owned());
     let listing = PastListing { agent, limit: 10, ..PastListing::default() };
@@ -211,7 +203,7 @@ async fn past(bench: &Bench) -> Result<(), Fault> {
     let found = listed.iter().find(|row| row.past.past == kept);
     let folder = found.and_then(|row| row.past.cwd.as_deref());
     if folder != Some(bench.folder()) {
-        return Err(Fault::wrong(format!("`{kept}` is listed as {listed:?}")));
+        return Err(Fault::wrong(format!("the conversation `{kept}` is listed as {listed:?}")));
     }
     let spec = SessionSpec { prompt: vec![Content::text("go on")], ..bench.spec() };
     let taken = registry.take_up(&who, CommandId::random(), TakeUp { past: kept, copy: false, spec }).await?;
@@ -229,12 +221,12 @@ async fn past(bench: &Bench) -> Result<(), Fault> {
             _ => None,
         })
         .collect();
-    // Some put more around what the user said.
+    // Some agents put more text around the prompt.
     if !["how deep is it", "Six fathoms."].iter().all(|part| words.iter().any(|word| word.contains(part))) {
-        return Err(Fault::wrong(format!("of {told} entries these are words: {words:?}")));
+        return Err(Fault::wrong(format!("of {told} entries these are messages: {words:?}")));
     }
     let said = again.completes().await?;
-    if said == "Going on." { Ok(()) } else { Err(Fault::wrong(format!("it went on with {said:?}"))) }
+    if said == "Going on." { Ok(()) } else { Err(Fault::wrong(format!("the agent went on with {said:?}"))) }
 }
 
 async fn unknown_session(bench: &Bench) -> Result<(), Fault> {
@@ -249,7 +241,7 @@ async fn unknown_session(bench: &Bench) -> Result<(), Fault> {
         .await?;
     match exit {
         Some(exit) if exit.reason.is_error() && exit.message.contains("could not begin") => Ok(()),
-        exit => Err(Fault::wrong(format!("it went on, or said nothing: {exit:?}"))),
+        exit => Err(Fault::wrong(format!("the agent went on, or gave no error: {exit:?}"))),
     }
 }
 
@@ -265,7 +257,10 @@ async fn does_what_the_page_says(agent: &str) {
     println!("{}", page::told(&columns));
     for finding in &columns[0].findings {
         if finding.scenario.name == scenarios::FIRST_MODE.name {
-            assert!(!matches!(finding.verdict, Verdict::Fails { .. }), "it acts unasked; see above");
+            assert!(
+                !matches!(finding.verdict, Verdict::Fails { .. }),
+                "the agent acts without asking; see above"
+            );
         }
         let Some(own) = OWN.iter().find(|own| own.name == finding.scenario.name) else { continue };
         let without = own.name == "past" && WITHOUT_LIST.contains(&agent);
@@ -278,10 +273,10 @@ async fn does_what_the_page_says(agent: &str) {
     }
     for finding in &columns[0].findings {
         if let ("resume-twice", Verdict::Fails { why }) = (finding.scenario.name, &finding.verdict) {
-            // It went on as if it knew.
+            // The agent went on as if it remembered.
             assert!(
                 why.contains(scenarios::FORGOTTEN_ALOUD),
-                "it has forgotten, and nothing tells; see above"
+                "the agent has forgotten, and nothing shows it; see above"
             );
         }
     }
@@ -290,47 +285,51 @@ async fn does_what_the_page_says(agent: &str) {
 
 // covers: 003-020, 003-021, 003-022, 003-024, 003-029
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gemini_does_what_the_page_says() {
+async fn gemini_matches_the_page() {
     does_what_the_page_says("gemini").await;
 }
 
 // covers: 003-017, 003-020, 003-021, 003-024, 003-141
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn qwen_does_what_the_page_says() {
+async fn qwen_matches_the_page() {
     does_what_the_page_says("qwen").await;
 }
 
 // covers: 003-011, 003-019, 003-020, 003-021, 003-024, 003-026, 003-031
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn opencode_does_what_the_page_says() {
+async fn opencode_matches_the_page() {
     does_what_the_page_says("opencode").await;
 }
 
 // covers: 003-012, 003-020, 003-021, 003-024
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn goose_does_what_the_page_says() {
+async fn goose_matches_the_page() {
     does_what_the_page_says("goose").await;
 }
 
 // covers: 003-011, 003-023
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_acp_adapter_of_claude_code_does_what_the_page_says() {
+async fn the_acp_adapter_of_claude_code_matches_the_page() {
     does_what_the_page_says("claude-agent-acp").await;
 }
 
 // covers: 003-011, 003-117
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_acp_adapter_of_codex_does_what_the_page_says() {
+async fn the_acp_adapter_of_codex_matches_the_page() {
     does_what_the_page_says("codex-acp").await;
 }
 
 #[test]
-fn what_the_catalogue_says_was_tested_is_what_runs_here() {
+fn the_tested_version_of_the_catalogue_is_the_version_that_runs_here() {
     for (profile, pinned) in AGENTS {
         let known = catalogue::known(profile.agent);
         assert_eq!(known.tested, Some(pinned.program_version()), "{}", profile.agent);
         assert_eq!(known.title, profile.title);
         assert!(profile.install.ends_with(&format!("@{}", pinned.version)), "{}", profile.install);
-        assert!(known.install.ends_with(pinned.package), "{} is not what runs here", known.install);
+        assert!(
+            known.install.ends_with(pinned.package),
+            "{} is not the version that runs here",
+            known.install
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! The contract suite on the real Claude Code, in the two pinned versions that stand for its two roads: the newest over
-//! its pipes, and the last that dials in. Offline: the model is scripted, the home is empty, the key opens nothing.
+//! The contract suite on the real Claude Code, in the two pinned versions for its two roads: the newest over its pipes,
+//! and the last that dials in. Offline: the model is scripted, the home is empty, the key is fake.
 //!
-//! `SCENARIO=name` runs that one alone and compares nothing. `UPDATE=1` writes docs/compatibility.md.
+//! `SCENARIO=name` runs only that scenario and compares nothing. `UPDATE=1` writes docs/compatibility.md.
 
 #[path = "claude/page_tools.rs"]
 mod page_tools;
@@ -30,7 +30,7 @@ use portolan_scripted::{Script, contains, text, tools};
 use portolan_testkit::npm::claude;
 use support::{listener::Listener, page};
 
-/// Scenarios of one version at once. They mostly wait; more would only make two cores slower.
+/// Scenarios of one version at once. They mostly wait; more would only slow two cores down.
 const AT_ONCE: usize = 3;
 
 /// The newest, over its pipes; and the last that dials in.
@@ -47,7 +47,7 @@ fn subject_by(command: Vec<OsString>, version: &str, way: Way, dial_in: DialIn) 
     };
     let make = move |place: &portolan_contract::Place| {
         let mut supervision = Supervision::new(place.key.clone(), place.environment.clone());
-        // An agent over a socket does not see that its pipe was closed; nobody wants to wait for that here.
+        // An agent over a socket does not notice that its pipe was closed; the test does not wait for that.
         let rung = Duration::from_millis(500);
         supervision.ladder = Ladder { ask: rung, close: rung, ..Ladder::default() };
         let config = Config { command: command.clone(), transport: Some(way), ..Config::default() };
@@ -72,7 +72,7 @@ async fn installed(version: &'static str) -> PathBuf {
 
 // covers: 000-002, 002-001, 002-075, 003-099
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_roads_of_claude_code_do_what_the_page_says() {
+async fn both_roads_of_claude_code_match_the_page() {
     let dial_in = Listener::listen().await.expect("a free port").dial_in;
     let scenarios = page::chosen(Scenario::all());
     let mut columns = Vec::new();
@@ -85,12 +85,12 @@ async fn both_roads_of_claude_code_do_what_the_page_says() {
     page::compare("claude", "Claude Code", &columns);
 }
 
-/// The listener whose connections the next scenario cuts. It knows no listener; this test has just the one.
+/// The listener whose connections the next scenario cuts. A scenario knows no listener; this test has only this one.
 static LISTENER: OnceLock<Listener> = OnceLock::new();
 
 static LINK: Scenario = Scenario {
     name: "link",
-    says: "A lost connection comes back, what waited still waits, and nothing is said twice.",
+    says: "A lost connection comes back, open requests still wait, and no message is repeated.",
     core: false,
     model: Model::Scripted,
     limit: scenarios::LIMIT,
@@ -134,7 +134,7 @@ async fn link_is_cut(bench: &Bench) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What is logged, for whoever runs a daemon.
+/// The log lines of the daemon.
 static LOGGED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 struct Logged;
@@ -152,7 +152,7 @@ impl io::Write for Logged {
 
 // covers: 000-095
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cut_connection_costs_nothing_repeats_nothing_and_is_in_the_log() {
+async fn a_cut_connection_loses_nothing_repeats_nothing_and_is_in_the_log() {
     let log = tracing_subscriber::fmt()
         .with_ansi(false)
         .with_max_level(tracing_subscriber::filter::LevelFilter::INFO);
@@ -172,7 +172,7 @@ async fn a_cut_connection_costs_nothing_repeats_nothing_and_is_in_the_log() {
     let lines = |words: &str| logged.lines().filter(|line| line.contains(words)).collect::<Vec<_>>();
     assert!(lines("agent dialled in").len() >= 3, "once, and after each cut: {logged}");
     assert!(lines("connection to the agent lost").len() >= 2, "{logged}");
-    let told = lines("agent told of itself");
+    let told = lines("agent described itself");
     assert!(
         told.iter().any(|line| line.contains("agent_session=Some") && line.contains("model=Some")),
         "{logged}"
@@ -181,11 +181,11 @@ async fn a_cut_connection_costs_nothing_repeats_nothing_and_is_in_the_log() {
     assert!(matches!(ended[..], [line] if line.contains("code=") || line.contains("signal=")), "{logged}");
 }
 
-/// Begins in the mode `auto` where nobody names one, and runs commands unasked.
+/// Begins in the mode `auto` if no mode is named, and runs commands without asking.
 const ACTS_UNASKED: &str = "2.1.300";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_version_begins_in_a_mode_in_which_it_asks() {
+async fn every_version_begins_in_a_mode_that_asks() {
     let dial_in = Listener::listen().await.expect("a free port").dial_in;
     let asks: Vec<_> =
         Scenario::all().into_iter().filter(|scenario| scenario.name == "permission-allow").collect();
@@ -201,7 +201,7 @@ async fn every_version_begins_in_a_mode_in_which_it_asks() {
 
 static WRONG_FORMAT: Scenario = Scenario {
     name: "wrong-format",
-    says: "A CLI that is told to speak in another form ends, and its own words say why.",
+    says: "A CLI that is set to another format ends, and its own error says why.",
     core: false,
     model: Model::Scripted,
     limit: scenarios::LIMIT,
@@ -218,7 +218,7 @@ async fn ends_with_its_own_words(bench: &Bench) -> Result<(), Fault> {
         })
         .await?;
     if !exit.reason.is_error() || exit.code != Some(1) || !exit.stderr.contains("stream-json") {
-        return Err(Fault::wrong(format!("it ended so: {exit:?}")));
+        return Err(Fault::wrong(format!("the CLI ended like this: {exit:?}")));
     }
     Ok(())
 }
@@ -234,7 +234,7 @@ exec "$program" "$@""#;
 
 // covers: 000-012
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cli_that_is_told_another_format_ends_and_says_why() {
+async fn a_cli_with_another_format_ends_and_says_why() {
     let dial_in = Listener::listen().await.expect("a free port").dial_in;
     let [(newest, pipes), (last, dials)] = PINNED;
     for (version, way, flag) in [
@@ -254,6 +254,6 @@ async fn a_cli_that_is_told_another_format_ends_and_says_why() {
 }
 
 #[test]
-fn what_doctor_tells_to_install_is_what_runs_here() {
+fn the_version_that_doctor_recommends_is_the_version_that_runs_here() {
     assert!(profile::CLAUDE.install.ends_with(&format!("@{}", PINNED[0].0)), "{}", profile::CLAUDE.install);
 }

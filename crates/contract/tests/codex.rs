@@ -1,9 +1,9 @@
 //! The contract suite on the real Codex, in the pinned version, through its app-server. Offline: the model is scripted,
-//! the home is empty, the key opens nothing.
+//! the home is empty, the key is fake.
 //!
-//! `SCENARIO=name` runs that one alone and compares nothing. `UPDATE=1` writes docs/compatibility.md.
+//! `SCENARIO=name` runs only that scenario and compares nothing. `UPDATE=1` writes docs/compatibility.md.
 
-// What stands for Claude Code's second road is not needed here.
+// The listener for Claude Code's second road is not needed here.
 #[allow(dead_code, reason = "shared with the tests of other agents")]
 #[path = "support/page.rs"]
 mod page;
@@ -24,7 +24,7 @@ use portolan_agents::{
 use portolan_contract::{Scenario, Subject, Verdict, profile, run, scenarios, table::Column};
 use portolan_testkit::npm::codex;
 
-/// Scenarios at once. They mostly wait; more would only make two cores slower.
+/// Scenarios at once. They mostly wait; more would only slow two cores down.
 const AT_ONCE: usize = 3;
 
 const PINNED: &str = "0.166.0";
@@ -32,7 +32,7 @@ const PINNED: &str = "0.166.0";
 fn subject(program: PathBuf) -> Arc<Subject> {
     let make = move |place: &portolan_contract::Place| {
         let supervision = Supervision::new(place.key.clone(), place.environment.clone());
-        // Codex tells no money, and there is no list of prices.
+        // Codex reports no cost, and Portolan has no price list for it.
         let price = Price { input: 1.0, output: 8.0, cache_write: 0.0, cache_read: 0.1 };
         let config = Config {
             command: vec![program.clone().into()],
@@ -60,7 +60,7 @@ async fn installed() -> PathBuf {
 
 // covers: 003-022, 003-030, 003-117
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn codex_does_what_the_page_says() {
+async fn codex_matches_the_page() {
     let subject = subject(installed().await);
     let scenarios = page::chosen(Scenario::all());
     let findings = run(&subject, &scenarios, AT_ONCE, |_| {}).await;
@@ -70,13 +70,13 @@ async fn codex_does_what_the_page_says() {
 }
 
 #[test]
-fn what_doctor_tells_to_install_is_what_runs_here() {
+fn the_version_that_doctor_recommends_is_the_version_that_runs_here() {
     assert!(profile::CODEX.install.ends_with(&format!("@{PINNED}")), "{}", profile::CODEX.install);
 }
 
 // covers: 003-025, 003-035, 003-038, 003-039, 003-044, 003-050, 003-052
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn codex_does_what_only_codex_does_and_leaves_the_users_configuration_alone() {
+async fn scenarios_only_for_codex_pass_and_the_users_configuration_is_unchanged() {
     let subject = subject(installed().await);
     let own: Vec<_> = own::OWN.iter().chain([&scenarios::FIRST_MODE]).collect();
     let findings = run(&subject, &own, AT_ONCE, |_| {}).await;

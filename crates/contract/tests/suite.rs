@@ -1,5 +1,5 @@
-//! The suite itself: it must be able to fail. An agent that does wrong is told apart from one that does right, from one
-//! that offers less, and from one that never answers; nothing hangs.
+//! The suite itself: it must be able to fail. It tells an agent that works from one that does wrong, one that offers
+//! less, and one that never answers; nothing hangs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -18,11 +18,11 @@ use portolan_testkit::agents::{Played, Puppet, Strings, exit, message};
 /// What the agent of a test does with a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Habit {
-    /// Says these words in pieces, then whole.
+    /// Says this text in pieces, then whole.
     Says(&'static str),
     /// Says pieces that are not the whole.
     Garbles,
-    /// Says the right words, and gives the result of a tool that it never called.
+    /// Says the right text, and gives the result of a tool that it never called.
     Strays,
     /// Never becomes ready.
     Sleeps,
@@ -30,7 +30,7 @@ enum Habit {
     Dies,
 }
 
-/// What the scenario `text` wants to hear.
+/// The text that the scenario `text` expects.
 const WORDS: &str = "Hello from the script, in more than one piece.";
 
 fn parrot(habit: Habit) -> Puppet {
@@ -94,7 +94,7 @@ fn why(finding: &Finding) -> &str {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_right_works() {
+async fn a_correct_agent_works() {
     let finding = tried(Habit::Says(WORDS), "text", NONE).await;
     assert_eq!((finding.verdict, finding.transcript), (Verdict::Works, Vec::<String>::new()));
 }
@@ -107,7 +107,7 @@ async fn an_agent_that_says_something_else_fails_with_the_reason_and_the_transcr
 }
 
 #[tokio::test]
-async fn pieces_that_are_not_the_whole_fail() {
+async fn pieces_that_differ_from_the_whole_fail() {
     let finding = tried(Habit::Garbles, "text", NONE).await;
     assert_eq!(why(&finding), "what streamed is [\"Hello\", \"squawk\"]");
 }
@@ -121,16 +121,13 @@ async fn an_agent_that_never_answers_fails_in_time() {
 }
 
 #[tokio::test]
-async fn an_agent_that_ends_fails_at_once_with_its_last_words() {
+async fn an_agent_that_ends_fails_at_once_with_its_last_output() {
     let finding = tried(Habit::Dies, "text", NONE).await;
-    assert_eq!(
-        why(&finding),
-        "the agent ended while the beginning of a turn was waited for: it fell off its perch"
-    );
+    assert_eq!(why(&finding), "the agent ended before the beginning of a turn came: it fell off its perch");
 }
 
 #[tokio::test]
-async fn what_an_agent_does_not_offer_is_not_tried() {
+async fn a_scenario_that_an_agent_does_not_offer_is_not_run() {
     let finding = tried(Habit::Sleeps, "image", NONE).await;
     assert_eq!(finding.verdict, Verdict::NotOffered { why: "pictures".into() });
 }

@@ -1,4 +1,4 @@
-//! Who may do what. The door finds out who someone is; this module alone decides what that allows.
+//! Who may do what. The listeners find out who a client is; this module alone decides what that client may do.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Refusal, RefusalCode, SessionId, TokenId, WayOut, capabilities::Asks};
 
-/// What a token may do; each role includes the ones before it.
+/// The role of a token; each role includes the roles before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Reads.
+    /// May read.
     Viewer,
     /// May also prompt and answer.
     Operator,
-    /// May also manage tokens, delete, see raw agent text and reach past the unified surface.
+    /// May also manage tokens, delete sessions, see raw agent text and send native messages to the agent.
     Owner,
 }
 
@@ -44,25 +44,25 @@ impl FromStr for Role {
 /// Whether agents may work in modes in which they ask nobody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bypass {
-    /// No, whoever asks for it.
+    /// Nobody may use such a mode.
     #[default]
     Refused,
     /// Owners may switch to such a mode.
     ForOwners,
 }
 
-/// Someone the door let in.
+/// A client that was let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// The token that opened the door.
+    /// The client's token.
     pub token: TokenId,
-    /// The name people see.
+    /// The name that people see.
     pub name: String,
-    /// What it allows.
+    /// The token's role.
     pub role: Role,
-    /// The sessions it is bound to; `None` is all of them.
+    /// The sessions that the token is bound to; `None` means all sessions.
     pub sessions: Option<BTreeSet<SessionId>>,
-    /// The frontend it came by, such as `native`, `page` or `cli`.
+    /// The frontend that the client uses, such as `native`, `page` or `cli`.
     pub via: String,
 }
 
@@ -70,7 +70,7 @@ impl Principal {
     /// May this principal act in `role` on `session`?
     pub fn may(&self, role: Role, session: SessionId) -> Result<(), Refusal> {
         if !self.sees(session) {
-            // The same words as for a session that does not exist: a bound token learns nothing about others.
+            // The same words as for a session that does not exist: a bound token learns nothing about other sessions.
             return Err(Refusal::no_session(session));
         }
         self.has(role)
@@ -84,8 +84,8 @@ impl Principal {
         self.has(role)
     }
 
-    /// May this principal have an agent work in `mode`, in which it asks so much? Whoever switches asking off decides for
-    /// everybody who would have been asked.
+    /// May this principal switch an agent to `mode`, in which the agent asks this much? Switching questions off decides
+    /// for everybody who would have been asked.
     pub fn may_use_mode(&self, mode: &str, asks: Asks, bypass: Bypass) -> Result<(), Refusal> {
         let shown = crate::capabilities::shown(mode);
         let refuse = |why: String, out| Err(Refusal::new(RefusalCode::Forbidden, why).with_way_out(out));
@@ -100,13 +100,13 @@ impl Principal {
                     "the agent may ask nobody before it acts"
                 };
                 let why = format!(
-                    "with `{shown}` {why}, so it needs the role owner; the token `{name}` has {role}; use a mode that asks"
+                    "in the mode `{shown}` {why}, so the mode needs the role owner; the token `{name}` has {role}; use a mode that asks"
                 );
                 refuse(why, WayOut::AskForRole { role: Role::Owner })
             }
             Asks::Nothing if bypass == Bypass::Refused => {
                 let why = format!(
-                    "with `{shown}` the agent asks nobody before it acts, which is switched off here; use a mode that asks"
+                    "in the mode `{shown}` the agent asks nobody before it acts, which is switched off here; use a mode that asks"
                 );
                 refuse(why, WayOut::ChangeSetting { key: "sessions.allow_bypass".into() })
             }
@@ -114,7 +114,7 @@ impl Principal {
         }
     }
 
-    /// Is this session within what the token is bound to?
+    /// May the token see this session?
     pub fn sees(&self, session: SessionId) -> bool {
         self.sessions.as_ref().is_none_or(|bound| bound.contains(&session))
     }
@@ -141,27 +141,27 @@ impl Principal {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Actor {
-    /// Someone with a token.
+    /// A person or program with a token.
     Person {
-        /// Whose token.
+        /// The token's public name.
         token: TokenId,
-        /// The name people see.
+        /// The name that people see.
         name: String,
         /// The frontend used.
         via: String,
     },
     /// A rule of the session or the configuration.
     Policy {
-        /// The rule, as people read it.
+        /// The rule, in words.
         rule: String,
     },
-    /// Time ran out.
+    /// A deadline.
     Deadline,
-    /// The agent itself.
+    /// The agent.
     Agent,
-    /// Portolan: start, stop, recovery.
+    /// Portolan: a start, a stop or a recovery.
     Daemon,
-    /// Nobody here: it was said before Portolan, or beside it, and came over with a conversation that was taken up.
+    /// Nobody here: the entry was imported with a past conversation.
     Imported,
 }
 
@@ -206,7 +206,7 @@ mod tests {
 
     // covers: 002-067, 004-042
     #[test]
-    fn who_switches_asking_off_is_an_owner_and_portolan_allows_it() {
+    fn only_an_owner_switches_questions_off_and_only_if_portolan_allows_it() {
         let may = |role, asks, bypass| principal(role, None).may_use_mode("m", asks, bypass).is_ok();
         for bypass in [Bypass::Refused, Bypass::ForOwners] {
             for asks in [Asks::Everything, Asks::Some] {

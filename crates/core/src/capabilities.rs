@@ -1,16 +1,16 @@
-//! What an agent can do. Frontends offer only what is true here; core refuses the rest by name.
+//! What an agent supports. Frontends offer only what is true here; core refuses the rest by name.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{Refusal, RefusalCode, ports::LoginWay, spec::SpecOption};
 
-/// How the agent is spoken to.
+/// The protocol between Portolan and the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum NativeProtocol {
-    /// Newline-delimited JSON over a WebSocket the agent dials.
+    /// Newline-delimited JSON over a WebSocket that the agent dials.
     NdjsonWs,
     /// The Agent SDK's protocol: newline-delimited JSON over pipes.
     AgentSdk,
@@ -28,15 +28,15 @@ pub enum NativeProtocol {
     Demo,
 }
 
-/// Who holds a prompt that arrives while a turn runs.
+/// Who keeps a prompt that arrives while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum PromptQueue {
-    /// Portolan, until the turn ends.
+    /// Portolan keeps the prompt until the turn ends.
     #[default]
     Held,
-    /// The agent takes it at once and queues or merges it itself.
+    /// The agent takes the prompt at once and queues or merges it.
     Agent,
 }
 
@@ -45,12 +45,13 @@ pub enum PromptQueue {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Asks {
-    /// A person is asked before anything changes; or nothing changes, because the agent only plans, or denies by itself.
+    /// The agent asks a person before it changes anything. Or nothing changes, because the agent only plans, or denies
+    /// by itself.
     Everything,
-    /// Some things are done unasked: edits in the working folder, or commands inside the agent's own sandbox. A person is
-    /// asked about the rest.
+    /// The agent does some things without asking: edits in the working folder, or commands inside its own sandbox. It
+    /// asks a person about the rest.
     Some,
-    /// Commands run and files change, and no person is asked. At most a model decides.
+    /// Commands run and files change without asking a person. At most, a model decides.
     Nothing,
     /// Nobody has marked this mode, or it depends on the agent's own configuration.
     #[default]
@@ -58,79 +59,79 @@ pub enum Asks {
     Unknown,
 }
 
-/// A model the agent offers.
+/// A model that the agent offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct ModelInfo {
-    /// What `set model` takes.
+    /// The model's id, for `set_model`.
     pub id: String,
-    /// What people read.
+    /// The model's name for people.
     pub display_name: String,
-    /// One line about it.
+    /// One line about the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub description: Option<String>,
 }
 
-/// A slash command the agent offers.
+/// A slash command that the agent offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct CommandInfo {
-    /// Without the slash.
+    /// The command's name, without the slash.
     pub name: String,
-    /// One line about it.
+    /// One line about the command.
     #[serde(default)]
     pub description: String,
-    /// What may follow it.
+    /// The command's arguments, as a hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub argument_hint: Option<String>,
 }
 
-/// What an agent can do, known before a session exists and refined once it runs.
+/// What an agent supports. Portolan knows this before a session exists, and refines it when the agent runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(default)]
 pub struct Capabilities {
-    /// Text arrives while it is written.
+    /// Text arrives while the agent writes it.
     pub streaming: bool,
-    /// A running turn can be stopped.
+    /// A running turn can be interrupted.
     pub interrupt: bool,
-    /// A prompt that waits in Portolan's queue can be put into the turn that runs. Where `prompt_queue` is `agent`,
-    /// nothing waits there: the agent has it already.
+    /// A prompt that waits in Portolan's queue can be moved into the running turn. Where `prompt_queue` is `agent`, no
+    /// prompt waits in Portolan: the agent already has it.
     pub steering: bool,
-    /// A session can be taken up again after its process has ended.
+    /// A session can resume after its agent's process ended.
     pub session_resume: bool,
-    /// Taking it up again loses nothing, however often: the process may be ended while it has nothing to do.
+    /// A resume loses nothing, however often it happens: the process may be ended while it has nothing to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reliable_resume: bool,
     /// The model can change in a running session.
     pub model_switching: bool,
-    /// There are permission modes.
+    /// The agent has permission modes.
     pub permission_modes: bool,
     /// The mode can change in a running session.
     pub permission_mode_switching_mid_session: bool,
     /// Commands such as `/compact` work.
     pub slash_commands: bool,
-    /// MCP servers can be used and asked about.
+    /// MCP servers can be used, and their state can be read.
     pub mcp: bool,
-    /// MCP servers can be added, restarted and switched in a running session.
+    /// MCP servers can be added, reconnected and switched on or off in a running session.
     pub mcp_changes: bool,
-    /// A permission can be given for an input that was edited.
+    /// A permission can be given for an edited input.
     pub edited_input: bool,
-    /// The result can be made to fit a JSON Schema.
+    /// The result can be required to match a JSON Schema.
     pub structured_output: bool,
     /// Prompts may hold images.
     pub image_input: bool,
-    /// Files can be taken back to an earlier state.
+    /// Files can be restored to an earlier state.
     pub file_checkpointing: bool,
-    /// Cost is told, or can be computed.
+    /// The agent reports its cost, or Portolan can compute the cost.
     pub cost_tracking: bool,
     /// Several agents work together as a team.
     pub agent_teams: bool,
     /// A session can be forked.
     pub session_fork: bool,
-    /// A fork may begin at a point in the past.
+    /// A fork may begin at an earlier entry.
     pub session_fork_at: bool,
     /// A session can be archived.
     pub session_archive: bool,
@@ -138,43 +139,43 @@ pub struct Capabilities {
     pub thinking_budget: bool,
     /// Environment variables can change in a running session.
     pub environment: bool,
-    /// The context window's contents can be asked for.
+    /// The contents of the context window can be read.
     pub context_usage: bool,
     /// Background tasks can be stopped.
     pub background_tasks: bool,
     /// Messages of the agent's own protocol can be sent to it.
     pub passthrough: bool,
-    /// Who holds a prompt that arrives while a turn runs.
+    /// Who keeps a prompt that arrives while a turn runs.
     pub prompt_queue: PromptQueue,
-    /// How the agent is spoken to.
+    /// The protocol between Portolan and the agent.
     pub native_protocol: NativeProtocol,
-    /// Which options a new session of this agent takes.
+    /// The options that a new session of this agent supports.
     pub options: Vec<SpecOption>,
-    /// The ways in which it can be logged in and out through Portolan; none where it cannot.
+    /// The ways to log this agent in and out through Portolan; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logins: Vec<LoginWay>,
-    /// A conversation that the agent has kept by itself can be put away in its own list.
+    /// The agent can archive a past conversation in its own list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub past_archive: bool,
-    /// The models, where known.
+    /// The models, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub supported_models: Option<Vec<ModelInfo>>,
-    /// The permission modes, where known.
+    /// The permission modes, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub supported_permission_modes: Option<Vec<String>>,
-    /// How much the agent asks in each of its modes. A mode that is not named here is `unknown`. The first mode that asks
-    /// everything is the one that the agent works in where nobody names another.
+    /// How much the agent asks in each of its modes. A mode that is missing here is `unknown`. The first mode that asks
+    /// everything is the agent's mode if nobody chooses another.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub mode_asks: IndexMap<String, Asks>,
-    /// The slash commands, where known.
+    /// The slash commands, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub supported_commands: Option<Vec<CommandInfo>>,
 }
 
-/// How much of a mode's name a refusal repeats, in characters.
+/// How many characters of a mode's name a refusal repeats.
 const SHOWN_MODE: usize = 64;
 
 /// A mode's name as a refusal repeats it.
@@ -229,7 +230,7 @@ impl Capabilities {
         self.mode_asks.get(mode).copied().unwrap_or_default()
     }
 
-    /// Is there no such mode, as far as is known? The refusal names those there are.
+    /// Refuses an unknown mode, as far as the modes are known. The refusal lists the known modes.
     pub(crate) fn has_mode(&self, mode: &str) -> Result<(), Refusal> {
         match &self.supported_permission_modes {
             Some(known) if !known.iter().any(|known| known == mode) => {
@@ -240,12 +241,12 @@ impl Capabilities {
         }
     }
 
-    /// The mode in which the agent asks everything, where one is marked so.
+    /// The mode in which the agent asks everything, if one is marked so.
     pub fn asking_mode(&self) -> Option<&str> {
         self.mode_asks.iter().find(|(_, asks)| **asks == Asks::Everything).map(|(mode, _)| mode.as_str())
     }
 
-    /// `Ok` where `flag` is true, else a refusal that names the agent and what it cannot do.
+    /// `Ok` if `flag` is true; otherwise a refusal that names the agent and the missing capability.
     pub fn require(flag: bool, agent: &str, what: &str) -> Result<(), Refusal> {
         if flag {
             Ok(())

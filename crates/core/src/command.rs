@@ -1,6 +1,6 @@
-//! Commands: what someone asks of a session or of the daemon, and why it may be refused.
+//! Commands: what a client asks of a session or of the daemon, and why Portolan may refuse.
 //!
-//! A refusal is a value, not an error: it is answered to the sender and changes nothing.
+//! A refusal is a value, not an error: the sender gets it as the answer, and it changes nothing.
 
 mod name;
 
@@ -15,29 +15,29 @@ use crate::{
     request::{Answer, Outcome},
 };
 
-/// What someone asks of a session.
+/// A command to a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Action {
-    /// Say something to the agent. Starts the agent again where it has ended and can resume.
+    /// Send a prompt to the agent. If the agent has ended and can resume, Portolan starts it again.
     Prompt {
-        /// What.
+        /// The prompt.
         #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::some_prompt"))]
         content: Vec<Content>,
     },
     /// Answer a request.
     Answer {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// The digest that was shown, to be sure that it is still what is asked.
+        /// The digest of the request that the person saw, to be sure that the request has not changed since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         digest: Option<String>,
-        /// What.
+        /// The answer.
         answer: Answer,
     },
-    /// Stop the running turn.
+    /// Interrupt the running turn.
     Interrupt,
     /// End the agent.
     Stop,
@@ -45,45 +45,45 @@ pub enum Action {
     Resume,
     /// Give the session another name.
     Rename {
-        /// The new one.
+        /// The new name.
         #[serde(rename = "to")]
         #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::title"))]
         title: String,
     },
-    /// Put the session away, or take it out again.
+    /// Archive the session, or restore it.
     Archive {
-        /// Away or out.
+        /// `true` archives, `false` restores.
         archived: bool,
     },
     /// Change the model.
     SetModel {
-        /// To which; the agent's default when absent.
+        /// The new model; the agent's default when absent.
         #[serde(default)]
         model: Option<String>,
     },
     /// Change the permission mode.
     SetMode {
-        /// To which.
+        /// The new mode.
         mode: String,
     },
     /// Change the thinking budget.
     SetThinking {
-        /// To how many tokens; the agent's default when absent.
+        /// The new budget in tokens; the agent's default when absent.
         #[serde(default)]
         tokens: Option<u32>,
     },
-    /// Set environment variables for what the agent starts from now on.
+    /// Set environment variables for every process that the agent starts from now on.
     SetEnvironment {
-        /// By name.
+        /// The variables by name.
         #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::some_variables"))]
         variables: IndexMap<String, String>,
     },
-    /// Take files back to what they were before a prompt.
+    /// Restore files to their state before a prompt.
     Rewind {
         /// The prompt's entry.
         #[cfg_attr(feature = "schema", schemars(extend("minimum" = 1)))]
         to: Seq,
-        /// Only tell what would change.
+        /// Only report what would change.
         #[serde(default)]
         dry_run: bool,
     },
@@ -91,27 +91,27 @@ pub enum Action {
     McpStatus,
     /// Connect an MCP server again.
     McpReconnect {
-        /// Which.
+        /// The server's name.
         server: String,
     },
     /// Switch an MCP server on or off.
     McpToggle {
-        /// Which.
+        /// The server's name.
         server: String,
-        /// On or off.
+        /// `true` switches the server on, `false` switches it off.
         enabled: bool,
     },
-    /// Set the session's own MCP servers, beside the user's.
+    /// Set the session's own MCP servers, in addition to the user's.
     McpSet {
-        /// By name, in the agent's own form.
+        /// The servers by name, in the agent's own form.
         servers: IndexMap<String, Value>,
-        /// Those set before stay, but for the ones named here. Else these are all there are.
+        /// Keep earlier servers, except those named here. Otherwise these servers replace all earlier ones.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keep: bool,
     },
     /// Send a JSON-RPC message to an MCP server.
     McpMessage {
-        /// Which.
+        /// The server's name.
         server: String,
         /// The message.
         message: Value,
@@ -120,27 +120,27 @@ pub enum Action {
     Context,
     /// Stop a background task.
     StopTask {
-        /// Which.
+        /// The task's id.
         task: String,
     },
-    /// Take back a prompt that still waits in the queue.
+    /// Withdraw a prompt that still waits in the queue.
     Withdraw {
         /// The prompt's entry.
         prompt: Seq,
     },
-    /// Put a prompt that waits in the queue into the turn that runs, now.
+    /// Move a waiting prompt from the queue into the running turn.
     Steer {
         /// The prompt's entry.
         prompt: Seq,
     },
-    /// Send again what ended as uncertain.
+    /// Send again a command that ended as uncertain.
     SendAgain {
         /// The command's entry.
         command: Seq,
     },
-    /// Drop a rule that an "always" made.
+    /// Remove a rule that an "always allow" made.
     RemoveRule {
-        /// The tool it is about.
+        /// The rule's tool.
         tool_name: String,
     },
     /// Send a message of the agent's own protocol.
@@ -177,10 +177,10 @@ impl Action {
         "send_again",
         "remove_rule",
     ];
-    /// The one action that reaches past the unified surface.
+    /// The one action that sends the agent's own protocol.
     pub const NATIVE: &'static str = "native";
 
-    /// Its name on the wire.
+    /// The action's name on the wire.
     pub fn name(&self) -> ActionName {
         match self {
             Self::Prompt { .. } => ActionName::Prompt,
@@ -210,10 +210,10 @@ impl Action {
         }
     }
 
-    /// The role it takes.
+    /// The role that the action needs.
     pub fn needs(&self) -> Role {
         match self {
-            // These change what the agent runs or who it talks to, past any approval.
+            // These actions change what the agent runs or which servers it uses, without any approval.
             Self::SetEnvironment { .. }
             | Self::McpSet { .. }
             | Self::McpMessage { .. }
@@ -242,106 +242,107 @@ impl Action {
     }
 }
 
-/// What someone asks of the daemon, beside making and deleting sessions which have calls of their own.
+/// Commands to the daemon. Creating and deleting sessions have calls of their own.
 pub const DAEMON_ACTIONS: [&str; 8] =
     ["create", "take_up", "archive_past", "delete", "log_in", "log_out", "token_create", "token_revoke"];
 
-/// Who sent a command and under which id: the key under which it is done at most once.
+/// A command's sender and id. The same key runs at most once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct CommandKey {
     /// The sender's token.
     pub token: TokenId,
-    /// The sender's id for it.
+    /// The command's id, made by the sender.
     pub id: CommandId,
 }
 
-/// How far a command has come.
+/// The progress of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "stage", rename_all = "snake_case")]
 pub enum Stage {
-    /// In the log; not yet on its way.
+    /// The command is in the log and not yet sent.
     Accepted,
-    /// About to be written to the agent. After a crash at this point nobody knows whether it arrived.
+    /// Portolan is about to write the command to the agent. After a crash at this point nobody knows whether it
+    /// arrived.
     Sending,
-    /// Written to the agent.
+    /// The command was written to the agent.
     Delivered,
-    /// The agent took it up, or Portolan itself carried it out.
+    /// The agent accepted the command, or Portolan itself carried it out.
     Consumed {
-        /// What came of it, where something did.
+        /// The result of the command, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         result: Option<Value>,
     },
-    /// Not done, and it will not be.
+    /// The command was not carried out and never will be.
     Refused {
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// It may or may not have reached the agent; it is never sent again by itself.
+    /// The command may or may not have reached the agent. Portolan never sends it again by itself.
     Uncertain {
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Stage {
-    /// Nothing more will come.
+    /// The stage is the last one.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Consumed { .. } | Self::Refused { .. } | Self::Uncertain { .. })
     }
 }
 
-/// Why not, as a kind that a program can act on.
+/// The reason of a refusal, as a kind for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalCode {
-    /// There is no such session, request, agent or entry, or you may not know of it.
+    /// The session, request, agent or entry does not exist, or the client may not know of it.
     NotFound,
-    /// No token, or none that opens the door.
+    /// The client sent no token, or an invalid token.
     Unauthenticated,
-    /// Your role or token does not allow it.
+    /// The client's role or token does not allow it.
     Forbidden,
-    /// This agent cannot do it.
+    /// The agent does not support it.
     Unsupported,
-    /// What was sent makes no sense.
+    /// The command or call is not valid.
     Invalid,
-    /// Too much waits already; try again later.
+    /// Too much is waiting already; try again later.
     Busy,
-    /// Someone or something was faster; `outcome` says who.
+    /// The request already has an outcome; `outcome` says which.
     AlreadyClosed,
-    /// It was asked by an earlier start of the agent, or has changed since you saw it.
+    /// An earlier start of the agent asked this, or the request has changed since the client saw it.
     Stale,
     /// The agent is not running.
     NotRunning,
-    /// The agent said no.
+    /// The agent refused.
     AgentRefused,
-    /// The session was taken back, ended or deleted before it was done.
+    /// The command was withdrawn, or the session ended or was deleted, before the command was carried out.
     Ended,
-    /// The disk does not take entries at the moment; nothing was changed.
+    /// The disk currently accepts no entries; nothing was changed.
     StoreFailing,
     /// Portolan is shutting down.
     ShuttingDown,
-    /// A fault of ours.
+    /// Portolan has an internal error.
     Internal,
 }
 
-/// Why a command was not done.
+/// Why Portolan did not carry out a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[error("{message}")]
 pub struct Refusal {
-    /// The kind.
+    /// The reason, as a kind.
     pub code: RefusalCode,
-    /// For people: what is wrong.
+    /// The reason, in words for people.
     pub message: String,
-    /// What can be done about it.
+    /// What the user can do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub way_out: Option<WayOut>,
-    /// When to try again.
+    /// The time to wait before trying again, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub retry_after_ms: Option<u32>,
@@ -357,13 +358,13 @@ impl Refusal {
         Self { code, message: message.into(), way_out: None, retry_after_ms: None, outcome: None }
     }
 
-    /// The same, with what can be done about it.
+    /// The same refusal, with a way out.
     #[must_use]
     pub fn with_way_out(self, way_out: WayOut) -> Self {
         Self { way_out: Some(way_out), ..self }
     }
 
-    /// No such session, or none that you may know of.
+    /// The session does not exist, or the client may not know of it.
     pub fn no_session(session: SessionId) -> Self {
         Self::new(RefusalCode::NotFound, format!("no session `{session}`")).with_way_out(WayOut::ListSessions)
     }
@@ -371,12 +372,12 @@ impl Refusal {
     /// The id was used for another command.
     pub(crate) fn id_used(id: &CommandId, seq: Seq) -> Self {
         let message = format!(
-            "the id `{id}` was used for another command (entry {seq}), so this one is not done; send it under a new id"
+            "the id `{id}` was used for another command (entry {seq}), so this command was not done; use a new id"
         );
         Self::new(RefusalCode::Invalid, message)
     }
 
-    /// Try again after so long.
+    /// Try again after this time.
     pub fn busy(message: impl Into<String>, retry_after_ms: u32) -> Self {
         Self { retry_after_ms: Some(retry_after_ms), ..Self::new(RefusalCode::Busy, message) }
     }
@@ -387,21 +388,20 @@ impl Refusal {
             Outcome::Answered { by, .. } => format!("request {request} was already answered by {by}"),
             Outcome::Expired => format!("request {request} has expired"),
             Outcome::Interrupted { by } => format!("request {request} was closed by an interrupt from {by}"),
-            Outcome::Withdrawn => format!("the agent took request {request} back"),
-            Outcome::AgentGone { reason } => format!("the agent that asked is gone: {reason}"),
+            Outcome::Withdrawn => format!("the agent withdrew request {request}"),
+            Outcome::AgentGone { reason } => format!("the agent that asked has ended: {reason}"),
         };
         Self { outcome: Some(Box::new(outcome)), ..Self::new(RefusalCode::AlreadyClosed, message) }
     }
 }
 
-/// The answer to a sender: taken into the log under this number, and how far it has come.
-/// The same id sent again gets the same number.
+/// The reply to a command: the number of its entry, and its progress. The same id sent again gets the same number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Receipt {
     /// The entry of the command.
     pub seq: Seq,
-    /// How far it has come.
+    /// The command's progress.
     #[serde(flatten)]
     pub stage: Stage,
 }
@@ -409,11 +409,11 @@ pub struct Receipt {
 /// A command on its way into a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// The key under which it is done at most once.
+    /// The command's sender and id. The same key runs at most once.
     pub key: CommandKey,
     /// Who sent it.
     pub by: Actor,
-    /// What it asks.
+    /// The action.
     pub action: Action,
 }
 

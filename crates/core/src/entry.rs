@@ -1,4 +1,4 @@
-//! Entries: what stands in a log, and the one text form that is both stored and sent.
+//! Entries: the lines of a log, in the one text form that is both stored and sent.
 //!
 //! The stored text of a durable entry *is* its native frame, so replay encodes nothing. Its first bytes have a
 //! fixed form, `{"type":"entry","session":"<36 characters>",`, so that a fork can copy entries into another
@@ -11,27 +11,27 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{Actor, LogId, Millis, Seq, SessionId};
 
-/// The version of the form that entries are stored in.
+/// The version of the form in which entries are stored.
 pub const ENTRY_VERSION: u32 = 1;
 
-/// How long `{"type":"entry","session":"<36 characters>"` is; a fork replaces just that much.
+/// The length of `{"type":"entry","session":"<36 characters>"`; a fork replaces exactly this much.
 pub const SESSION_PREFIX: usize = r#"{"type":"entry","session":""#.len() + 36 + 1;
 
 /// Room for the frame of most entries: a delta with its head.
 const USUAL: usize = 384;
 
-/// One entry: its number, when, who caused it, what happened.
+/// One entry: its number, its time, who caused it, and its event.
 #[derive(Debug)]
 pub struct Entry<E> {
     /// Its place in the log.
     pub seq: Seq,
-    /// When.
+    /// The time of the entry.
     pub at: Millis,
-    /// Who caused it; absent is the agent.
+    /// Who caused the entry; the agent when absent.
     pub by: Option<Actor>,
-    /// What.
+    /// The event.
     pub event: E,
-    /// What the agent really said, where it is worth keeping. For owners only: it can hold secrets.
+    /// The agent's original text, if it is worth keeping. For owners only: the text can hold secrets.
     pub raw: Option<Bytes>,
     log: LogId,
     frame: OnceLock<Bytes>,
@@ -52,7 +52,7 @@ impl<E: Serialize> Entry<E> {
         Self { seq, at, by, event, raw: None, log, frame: OnceLock::new() }
     }
 
-    /// The same, with what the agent really said.
+    /// The same entry, with the agent's original text.
     #[must_use]
     pub fn with_raw(mut self, raw: Option<Bytes>) -> Self {
         self.raw = raw;
@@ -77,7 +77,7 @@ impl<E: Serialize> Entry<E> {
         let start = out.len();
         let body = FrameOut { seq: self.seq, at: self.at, by: &self.by, event: &self.event };
         if let Err(error) = serde_json::to_writer(&mut out, &body) {
-            // Our own types serialise; should one ever not, the entry says so instead of being lost.
+            // Our own types always serialise. If one does not, the entry says so instead of being lost.
             out.truncate(start);
             let why = serde_json::Value::from(error.to_string());
             out.extend_from_slice(
@@ -88,13 +88,13 @@ impl<E: Serialize> Entry<E> {
                 .as_bytes(),
             );
         }
-        // The head is an open object already: the body goes on in it.
+        // The head is already an open object: the body continues it.
         out[start] = b',';
         Bytes::from(out)
     }
 }
 
-/// An entry as it lies in the store: its number and its frame.
+/// An entry in the store: its number and its frame.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Stored {
     /// Its place in the log.
@@ -114,12 +114,12 @@ impl fmt::Debug for Stored {
 pub struct Decoded<E> {
     /// Its place in the log.
     pub seq: Seq,
-    /// When.
+    /// The time of the entry.
     pub at: Millis,
-    /// Who caused it; absent is the agent.
+    /// Who caused the entry; the agent when absent.
     #[serde(default)]
     pub by: Option<Actor>,
-    /// What.
+    /// The event.
     pub event: E,
 }
 

@@ -1,7 +1,8 @@
 //! Events: what happened in a session, in one vocabulary for every agent; and what happened in the daemon.
 //!
-//! Translators turn an agent's own messages into these; projectors turn these into a frontend's frames. What has
-//! no event of its own becomes [`Event::Unknown`] with the raw text kept, so that nothing a newer agent says is lost.
+//! Translators turn an agent's own messages into events; projectors turn events into a frontend's frames. A message
+//! without an event of its own becomes [`Event::Unknown`] with its raw text, so that nothing a newer agent says is
+//! lost.
 //!
 //! # Where the unified messages of other bridges went
 //!
@@ -65,9 +66,9 @@ pub use self::{agent::*, content::*, daemon::*, session::*, turn::*, work::*};
 /// What happens to an entry when the daemon is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Committed before anyone sees it.
+    /// The entry is committed before anyone sees it.
     Durable,
-    /// Shown at once and written behind; the finished item's commit replaces it.
+    /// The entry is shown at once and written later; the finished item's commit replaces it.
     Streamed,
 }
 

@@ -1,11 +1,11 @@
-//! Names of things: each id is a type of its own, so that none can stand where another belongs.
+//! Ids. Each id is a type of its own, so that one id cannot be used in place of another.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A session of Portolan. Time-ordered, so that newer sessions sort after older ones.
+/// The id of a session. Ids are time-ordered: newer sessions sort after older ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(ts_rs::TS), ts(as = "String"))]
 #[serde(transparent)]
@@ -38,28 +38,29 @@ impl SessionId {
         Self(Uuid::now_v7())
     }
 
-    /// When it was made, where it tells.
+    /// When the id was made, if the id holds a time.
     pub fn made_at(self) -> Option<Millis> {
         let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
         let millis = seconds.checked_mul(1000)?.checked_add(u64::from(nanos) / 1_000_000)?;
         i64::try_from(millis).ok().map(Millis)
     }
 
-    /// Is this the beginning or the end of the id? The beginning is time, and so the same for days; the end is chance.
+    /// Is this the beginning or the end of the id? The beginning is a time and stays the same for days; the end is
+    /// random.
     pub fn is_named_by(self, part: &str) -> bool {
         let text = self.to_string();
         text.starts_with(part) || text.ends_with(part)
     }
 
-    /// How long an id is as text.
+    /// The length of an id as text.
     pub const TEXT: usize = uuid::fmt::Hyphenated::LENGTH;
 
-    /// As text, in a place that is there already.
+    /// Writes the id as text into an existing buffer.
     pub fn text(self, place: &mut [u8; Self::TEXT]) -> &str {
         self.0.hyphenated().encode_lower(place)
     }
 
-    /// The id with these 128 bits; for tests and for stores that keep ids as bytes.
+    /// The id with these 128 bits, for tests and for stores that keep ids as bytes.
     pub const fn from_u128(bits: u128) -> Self {
         Self(Uuid::from_u128(bits))
     }
@@ -84,8 +85,8 @@ impl FromStr for SessionId {
     }
 }
 
-/// The place of an entry in its log. The first entry has number 1; 0 means "before everything".
-/// Numbers only grow and are never used twice; gaps are normal.
+/// The number of an entry in its log. The first entry has number 1; 0 means "before everything". Numbers only grow and
+/// are never used twice; gaps are normal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS), ts(as = "u32"))]
 #[serde(transparent)]
@@ -112,17 +113,18 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Where a durable entry lies in the order in which all logs were written. Positions only grow, and none is given twice.
+/// The position of a durable entry in the order in which all logs were written. Positions only grow, and none is used
+/// twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Position(pub u64);
 
 impl Position {
-    /// Before everything.
+    /// Before the first position.
     pub const ZERO: Self = Self(0);
 }
 
-/// Which start of the agent within its session: 1 for the first process, one more for each after it.
+/// The number of a start of the agent in its session: 1 for the first process, one more for each later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS), ts(as = "u32"))]
 #[serde(transparent)]
@@ -134,7 +136,7 @@ impl fmt::Display for Generation {
     }
 }
 
-/// Something the agent waits for: the number of the entry that opened it, so it is unique in its session for ever.
+/// The id of a request: the number of the entry that opened it, so the id is unique in its session for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS), ts(as = "u32"))]
 #[serde(transparent)]
@@ -153,14 +155,14 @@ impl fmt::Display for RequestId {
 pub struct Millis(pub i64);
 
 impl Millis {
-    /// The wall clock's time. Core takes time from its injected clock instead; the rim uses this.
+    /// The time of the wall clock. Core takes time from its injected clock instead; the crates around core use this.
     pub fn now() -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Self(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
     }
 }
 
-/// Which log: the daemon's own, or a session's.
+/// A log: the daemon's own, or a session's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LogId {
     /// Sessions created, changed and ended, requests opened and closed, tokens.
@@ -185,7 +187,7 @@ impl FromStr for LogId {
     }
 }
 
-/// Text was empty, too long, or held a character that an id may not have.
+/// The text is empty, too long, or holds a character that an id may not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an id has 1 to {max} characters from A-Z a-z 0-9 . _ : -")]
 pub struct BadId {
@@ -247,11 +249,11 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// A command's id, made by its sender and scoped to (token, session): the same id is never done twice.
+    /// A command's id, made by its sender. The id belongs to one token and one session: the same id never runs twice.
     CommandId, 64
 }
 text_id! {
-    /// The public name of a token; not its secret.
+    /// The public name of a token, not the token's secret.
     TokenId, 64
 }
 

@@ -1,8 +1,8 @@
-//! The middle of Portolan: what happened in a session ([`event`]), what someone asks ([`command`]),
-//! the one durable log that both end in ([`log`]), and the task that owns each session ([`session`]).
+//! The middle of Portolan: what happened in a session ([`event`]), what a client asks ([`command`]), the one durable
+//! log that holds both ([`log`]), and the task that owns each session ([`session`]).
 //!
-//! Core knows no sockets, no processes and no foreign protocol. What lies on its sides is behind the
-//! traits in [`ports`]: agents to the south, the store below, frontends (which call [`registry`]) to the north.
+//! Core knows no sockets, no processes and no foreign protocol. The traits in [`ports`] separate core from its sides:
+//! agents to the south, the store below, frontends (which call [`registry`]) to the north.
 
 pub mod access;
 pub mod capabilities;

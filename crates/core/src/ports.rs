@@ -1,4 +1,4 @@
-//! Ports: the traits that the sides of core implement. Agents to the south, the store below, the clock.
+//! Ports: the traits that the sides of core implement: agents to the south, the store below, and the clock.
 
 mod account;
 mod agent;

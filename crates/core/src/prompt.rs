@@ -1,8 +1,8 @@
-//! What a prompt may hold. One check for every way to make one: a command, a new session, whichever frontend. Pure.
+//! The rules for a prompt's content: one check for commands, new sessions and every frontend. Pure.
 
 use crate::{Refusal, RefusalCode, event::Content};
 
-/// Refuses content that no agent could be told, and content that says nothing.
+/// Refuses content that no agent can take, and content without anything visible.
 pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
     let refuse = |why: String| Err(Refusal::new(RefusalCode::Invalid, why));
     let mut says_something = false;
@@ -12,12 +12,10 @@ pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
             Content::Image { media_type, data } => {
                 if !is_image(media_type) {
                     let shown: String = media_type.chars().filter(|c| !c.is_control()).take(64).collect();
-                    return refuse(format!("an image has a type such as `image/png`, not `{shown}`"));
+                    return refuse(format!("an image needs a type such as `image/png`, not `{shown}`"));
                 }
                 if !is_base64(data) {
-                    return refuse(
-                        "the `data` of an image is base64 with its padding, without line ends".into(),
-                    );
+                    return refuse("the `data` of an image must be padded base64 without line ends".into());
                 }
                 true
             }
@@ -30,13 +28,13 @@ pub(crate) fn check(content: &[Content]) -> Result<(), Refusal> {
             Content::Other { .. } => return refuse(not_for_prompts("other")),
         };
     }
-    if says_something { Ok(()) } else { refuse("a prompt needs words, an image or a resource".into()) }
+    if says_something { Ok(()) } else { refuse("a prompt needs text, an image or a resource".into()) }
 }
 
-/// Is there anything in it that can be seen? The schemas say the same by a pattern.
+/// Does the text hold anything visible? The schemas express the same rule as a pattern.
 fn is_visible(text: &str) -> bool {
     let unseen = |c: char| {
-        // Characters without a width or a mark: joiners, signs of direction, fillers, the blank of Braille.
+        // Characters without a width or a mark: joiners, direction marks, fillers, the Braille blank.
         let unmarked = matches!(
             c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -49,7 +47,7 @@ fn is_visible(text: &str) -> bool {
 }
 
 fn not_for_prompts(kind: &str) -> String {
-    format!("a prompt holds pieces of the type `text`, `image` or `resource`, not `{kind}`")
+    format!("a prompt may hold `text`, `image` and `resource`, not `{kind}`")
 }
 
 /// A media type of an image, without parameters.
@@ -58,7 +56,7 @@ fn is_image(media_type: &str) -> bool {
     media_type.strip_prefix("image/").is_some_and(|kind| !kind.is_empty() && kind.bytes().all(plain))
 }
 
-/// Base64 in its usual alphabet, padded, and of at least one byte.
+/// Padded Base64 in the standard alphabet, of at least one byte.
 fn is_base64(data: &str) -> bool {
     let body = data.trim_end_matches('=');
     let padding = data.len() - body.len();
@@ -81,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_holds_what_an_agent_can_be_told_and_says_something() {
+    fn a_prompt_holds_only_known_content_and_something_visible() {
         let image =
             |media_type: &str, data: &str| json!([{"type": "image", "media_type": media_type, "data": data}]);
         for good in [
@@ -97,11 +95,11 @@ mod tests {
         }
         let words = json!({"type": "text", "text": "hello"});
         for (bad, why) in [
-            (json!([]), "needs words"),
-            (json!([{"type": "text", "text": ""}]), "needs words"),
-            (json!([{"type": "text", "text": " \n\t\u{a0}"}]), "needs words"),
-            (json!([{"type": "text", "text": "\u{200b}\u{feff}\u{2800}\u{0}\u{1b}"}]), "needs words"),
-            (json!([{"type": "resource", "uri": " "}]), "needs words"),
+            (json!([]), "a prompt needs text"),
+            (json!([{"type": "text", "text": ""}]), "a prompt needs text"),
+            (json!([{"type": "text", "text": " \n\t\u{a0}"}]), "a prompt needs text"),
+            (json!([{"type": "text", "text": "\u{200b}\u{feff}\u{2800}\u{0}\u{1b}"}]), "a prompt needs text"),
+            (json!([{"type": "resource", "uri": " "}]), "a prompt needs text"),
             (json!([{"type": "thinking", "text": "hm"}]), "`thinking`"),
             (json!([words, {"type": "thinking", "text": "hm"}]), "`thinking`"),
             (json!([{"type": "redacted_thinking"}]), "`redacted_thinking`"),

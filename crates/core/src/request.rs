@@ -1,7 +1,7 @@
-//! Requests: everything an agent waits for, and the answers to it.
+//! Requests: everything that an agent waits for, and the answers.
 //!
 //! A request is opened once, gets at most one answer, and is closed for everybody at the same entry.
-//! The rules of that life are in `session::requests`; here are only the shapes.
+//! `session::requests` holds these rules; this module holds only the types.
 
 mod brief;
 
@@ -11,61 +11,61 @@ use serde_json::Value;
 
 use crate::{Actor, Generation, Millis, RequestId, event::FileChange};
 
-/// What the agent wants to know.
+/// What an agent asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Ask {
-    /// May I use this tool with this input?
+    /// The agent asks to use a tool with this input.
     Permission {
         /// The tool's name.
         tool_name: String,
-        /// What it would be called with.
+        /// The tool's input.
         input: Value,
         /// One line for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         description: Option<String>,
-        /// The changes to files it would make, where known.
+        /// The changes that the tool would make to files, if known.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<FileChange>,
         /// Why the agent asks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         reason: Option<String>,
-        /// The path that made it ask.
+        /// The path because of which the agent asks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         blocked_path: Option<String>,
-        /// Permission updates the agent itself proposes, in its own form. Some widen more than this one tool.
+        /// Permission updates that the agent proposes, in its own form. Some allow more than this one tool.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         suggestions: Vec<Value>,
-        /// The decisions the agent offers beyond allow and deny, by its own names.
+        /// The agent's own options beyond allow and deny.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<AskOption>,
     },
     /// Questions with choices.
     Question {
-        /// At least one.
+        /// The questions, at least one.
         questions: Vec<Question>,
     },
-    /// May I carry out this plan?
+    /// The agent asks to carry out a plan.
     Plan {
-        /// The plan, in Markdown; absent where the agent does not tell it.
+        /// The plan, in Markdown; absent if the agent does not send it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         plan: Option<String>,
-        /// The input of the call that asked, to be echoed.
+        /// The input of the tool call that asked, to be repeated in the answer.
         #[serde(default)]
         input: Value,
     },
-    /// A tool server wants data from the user.
+    /// An MCP server asks the user for data.
     Elicitation {
-        /// Which server.
+        /// The server's name.
         server: String,
-        /// Its words.
+        /// The server's message.
         message: String,
-        /// JSON Schema of the answer, or nothing for a plain confirmation.
+        /// JSON Schema of the answer; absent for a plain confirmation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         schema: Option<Value>,
@@ -76,16 +76,16 @@ pub enum Ask {
     },
     /// A hook waits for its output.
     Hook {
-        /// The agent's name for the event.
+        /// The agent's name for the hook's event.
         event: String,
-        /// What the hook is told.
+        /// The hook's input.
         input: Value,
     },
-    /// Something a newer agent asks; its own words are kept.
+    /// A request of a newer agent, unchanged.
     Other {
-        /// The agent's name for it.
+        /// The agent's name for the request.
         name: String,
-        /// All of it.
+        /// The whole request.
         body: Value,
     },
 }
@@ -103,7 +103,7 @@ impl Ask {
         }
     }
 
-    /// One line that says what waits, for lists and notifications.
+    /// One line about the request, for lists and notifications.
     pub fn title(&self) -> String {
         match self {
             Self::Permission { tool_name, input, description, .. } => {
@@ -124,28 +124,29 @@ impl Ask {
     }
 }
 
-/// A decision an agent offers by its own name.
+/// An agent's own option.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct AskOption {
-    /// What goes back to the agent.
+    /// The option's id, which is sent to the agent.
     pub id: String,
-    /// What people read.
+    /// The option's text for people.
     pub label: String,
-    /// Which answer it belongs to.
+    /// Whether the option allows or denies.
     #[serde(default)]
     pub verdict: Verdict,
 }
 
-/// Is an agent's own option a yes or a no? A no must never be sent as a yes, whatever it is called.
+/// Whether an agent's own option allows or denies. A denial must never be sent as an approval, whatever the option is
+/// called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It goes with [`Answer::Allow`].
+    /// The option belongs to [`Answer::Allow`].
     #[default]
     Allow,
-    /// It goes with [`Answer::Deny`].
+    /// The option belongs to [`Answer::Deny`].
     Deny,
 }
 
@@ -153,19 +154,19 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Question {
-    /// The question itself; also its key in the answer.
+    /// The question, which is also its key in the answer.
     pub question: String,
-    /// A word or two as heading.
+    /// A heading of a word or two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub header: Option<String>,
-    /// What to choose from; empty asks for free text.
+    /// The choices; if empty, the question asks for free text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
-    /// More than one choice may be taken.
+    /// Several choices are allowed.
     #[serde(default)]
     pub multiple: bool,
-    /// Own words are welcome beside the choices.
+    /// Free text is allowed in addition to the choices.
     #[serde(default)]
     pub free_text: bool,
     /// The answer is a secret and is not kept in the log.
@@ -177,9 +178,9 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Choice {
-    /// What is chosen.
+    /// The choice's text.
     pub label: String,
-    /// What it means.
+    /// The choice's meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub description: Option<String>,
@@ -189,36 +190,36 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Request {
-    /// Its id: the number of the entry that opened it.
+    /// The request's id: the number of the entry that opened it.
     pub request: RequestId,
-    /// Which start of the agent asked; an answer to an older one is refused.
+    /// The number of the agent's start that asked. An answer to an earlier start is refused.
     pub generation: Generation,
-    /// What it asks.
+    /// What the agent asks.
     pub ask: Ask,
-    /// The subagent that asks, by the call that started it; absent is the main agent.
+    /// The subagent that asks, named by the tool call that started it; the main agent when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub parent: Option<String>,
-    /// The tool call it belongs to.
+    /// The tool call that the request belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub tool: Option<String>,
-    /// SHA-256 of what is asked, hex. An answer that names another digest is refused.
+    /// SHA-256 of `ask`, in hex. An answer that names another digest is refused.
     pub digest: String,
-    /// When it was opened.
+    /// When the request was opened.
     pub opened_at: Millis,
-    /// When it is denied by itself; absent is never.
+    /// When Portolan denies the request by itself; never when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub deadline: Option<Millis>,
-    /// What it asks is cut short here, because it is large: the session's own entry and state have all of it. Only in the daemon's
-    /// log and inbox.
+    /// `ask` is shortened here because it is large; the session's own entry and state hold it whole. Only in the
+    /// daemon's log and inbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "schema", ts(as = "Option<bool>", optional))]
     pub shortened: bool,
 }
 
-/// How long an allow holds.
+/// How long an approval holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
@@ -226,76 +227,76 @@ pub enum Scope {
     /// This one call.
     #[default]
     Once,
-    /// Every later call of this tool in this session, by a rule of Portolan's own.
+    /// Every later call of this tool in this session, by a rule of Portolan.
     Session,
 }
 
-/// What someone answers.
+/// An answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Answer {
-    /// Yes, to a permission or a plan.
+    /// Allow a permission or a plan.
     Allow {
-        /// Edited input; the original when absent.
+        /// The edited input; the original input when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         input: Option<Value>,
-        /// How long it holds.
+        /// How long the approval holds.
         #[serde(default)]
         scope: Scope,
-        /// The mode to go on in, after a plan.
+        /// The agent's mode after a plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         mode: Option<String>,
-        /// One of the agent's own options, by id.
+        /// The id of one of the agent's own options.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         option: Option<String>,
     },
-    /// No, to anything.
+    /// Deny any request.
     Deny {
-        /// Why; the agent is told.
+        /// The reason, which the agent gets.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         message: Option<String>,
-        /// End the turn too.
+        /// Also interrupt the turn.
         #[serde(default)]
         interrupt: bool,
-        /// One of the agent's own options, by id.
+        /// The id of one of the agent's own options.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         option: Option<String>,
     },
-    /// To questions: by question text, the labels chosen or own words.
+    /// Answer questions.
     Choices {
-        /// A question left out was not answered.
+        /// The chosen labels or free text, by the question's text. A missing question was not answered.
         answers: IndexMap<String, Vec<String>>,
     },
-    /// To an elicitation: the data.
+    /// Answer an elicitation with data.
     Content {
-        /// What was asked for.
+        /// The requested data.
         content: Value,
     },
-    /// To a hook, or to something newer: the output in the agent's own form.
+    /// Answer a hook, or a newer request, in the agent's own form.
     Output {
-        /// All of it.
+        /// The whole output.
         output: Value,
     },
 }
 
 impl Answer {
-    /// A plain yes.
+    /// An approval without options.
     pub fn allow() -> Self {
         Self::Allow { input: None, scope: Scope::Once, mode: None, option: None }
     }
 
-    /// A plain no.
+    /// A denial without options.
     pub fn deny(message: Option<String>) -> Self {
         Self::Deny { message, interrupt: false, option: None }
     }
 
-    /// The agent's own option that was chosen, and what it must be to be sent.
+    /// The chosen option of the agent, and the verdict that it must have.
     fn option(&self) -> Option<(&str, Verdict)> {
         match self {
             Self::Allow { option, .. } => Some((option.as_deref()?, Verdict::Allow)),
@@ -304,7 +305,7 @@ impl Answer {
         }
     }
 
-    /// Can this be an answer to `ask`? The reason when not.
+    /// Can this answer `ask`? If not, the reason.
     pub fn fits(&self, ask: &Ask) -> Result<(), String> {
         if let Some((chosen, verdict)) = self.option() {
             let offered = match ask {
@@ -315,7 +316,7 @@ impl Answer {
                 None => return Err(format!("the agent offers no option `{chosen}` here")),
                 Some(option) if option.verdict != verdict => {
                     return Err(format!(
-                        "`{chosen}` (\u{201c}{}\u{201d}) does not go with this answer",
+                        "the option `{chosen}` (\u{201c}{}\u{201d}) does not fit this answer",
                         option.label
                     ));
                 }
@@ -340,8 +341,8 @@ impl Answer {
                     .iter()
                     .find(|q| !q.multiple && answers.get(&q.question).is_some_and(|a| a.len() > 1));
                 match several {
-                    Some(q) => Err(format!("`{}` takes one choice", q.question)),
-                    None if answers[&question.question].is_empty() => Err("an answer holds no choice".into()),
+                    Some(q) => Err(format!("the question `{}` takes one choice", q.question)),
+                    None if answers[&question.question].is_empty() => Err("an answer is empty".into()),
                     None => Ok(()),
                 }
             }
@@ -352,30 +353,30 @@ impl Answer {
     }
 }
 
-/// How a request ended. The first to come is the only one.
+/// How a request ended. Only the first outcome counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum Outcome {
-    /// Someone answered, or a rule did.
+    /// A person or a rule answered.
     Answered {
-        /// What.
+        /// The answer.
         answer: Answer,
-        /// Who.
+        /// Who answered.
         by: Actor,
     },
-    /// Its deadline passed; the agent was told no.
+    /// The request's deadline passed; Portolan denied it.
     Expired,
     /// The turn was interrupted.
     Interrupted {
-        /// By whom.
+        /// Who interrupted.
         by: Actor,
     },
-    /// The agent took it back.
+    /// The agent withdrew the request.
     Withdrawn,
-    /// The agent that asked is gone.
+    /// The agent that asked has ended.
     AgentGone {
-        /// In words.
+        /// The reason, in words.
         reason: String,
     },
 }

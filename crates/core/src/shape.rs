@@ -1,21 +1,21 @@
-//! What the schemas say of values beyond their type: patterns, lengths and bounds. What core refuses as `invalid` by looking at
-//! the value alone stands here, so that whatever a schema allows is understood.
+//! Rules for values beyond their type, for the schemas: patterns, lengths and bounds. Everything that core refuses as
+//! `invalid` from the value alone is here, so that core accepts whatever a schema allows.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// Something that is not only white space. U+0085 is white space to Rust and not to the patterns of JSON Schema.
+/// Text that is not only white space. U+0085 is white space to Rust and not to the patterns of JSON Schema.
 const SOMETHING: &str = r"[^\s\u0085]";
 
-/// Something that can be seen: see `prompt::says`.
+/// Text with something visible: see `prompt::says`.
 const VISIBLE: &str = r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0]";
 
-/// A session's id in full.
+/// A full session id.
 pub(crate) const SESSION: &str = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$";
 
 /// Any other id.
 pub(crate) const ID: &str = "^[A-Za-z0-9._:-]{1,64}$";
 
-/// What a prompt may hold.
+/// A prompt.
 pub(crate) fn prompt(_: &mut SchemaGenerator) -> Schema {
     let text = json_schema!({
         "description": "Text, usually Markdown.",
@@ -38,7 +38,7 @@ pub(crate) fn prompt(_: &mut SchemaGenerator) -> Schema {
         },
     });
     let resource = json_schema!({
-        "description": "A file or another thing with an address.",
+        "description": "A file or another thing with a URI.",
         "type": "object",
         "required": ["type", "uri"],
         "properties": {
@@ -51,7 +51,7 @@ pub(crate) fn prompt(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "items": {"oneOf": [text, image, resource]}})
 }
 
-/// The same, where one is needed.
+/// A prompt that is required.
 pub(crate) fn some_prompt(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = prompt(generator);
     schema.insert("minItems".into(), 1.into());
@@ -67,14 +67,14 @@ pub(crate) fn variables(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The same, where one is needed.
+/// Environment variables that are required.
 pub(crate) fn some_variables(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = variables(generator);
     schema.insert("minProperties".into(), 1.into());
     schema
 }
 
-/// A name of a session.
+/// A session's name.
 pub(crate) fn title(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": crate::spec::MAX_NAME, "pattern": SOMETHING})
 }

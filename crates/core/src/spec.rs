@@ -1,4 +1,4 @@
-//! What a new session is made of.
+//! The settings of a new session.
 
 use std::path::PathBuf;
 
@@ -14,65 +14,65 @@ use crate::{Capabilities, Refusal, RefusalCode, Seq, SessionId, event::Content};
 pub struct ForkPoint {
     /// The session to fork.
     pub session: SessionId,
-    /// The last entry both share; the newest one when absent.
+    /// The last entry that both share; the newest entry when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional), schemars(extend("minimum" = 1)))]
     pub at: Option<Seq>,
 }
 
-/// Words for the agent that stand before any prompt.
+/// Instructions for the agent before every prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "how", content = "text", rename_all = "snake_case")]
 pub enum SystemPrompt {
-    /// Instead of the agent's own.
+    /// Replaces the agent's own system prompt.
     Replace(String),
-    /// After the agent's own.
+    /// Follows the agent's own system prompt.
     Append(String),
 }
 
-/// A subagent the agent may call.
+/// A subagent that the agent may call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct SubagentDefinition {
-    /// When to use it.
+    /// When to use the subagent.
     pub description: String,
-    /// Its system prompt.
+    /// The subagent's system prompt.
     pub prompt: String,
-    /// The tools it may use; all when absent.
+    /// The subagent's tools; all tools when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub tools: Option<Vec<String>>,
-    /// Its model; the session's when absent.
+    /// The subagent's model; the session's model when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub model: Option<String>,
 }
 
-/// A hook the agent calls back for: an event name and what it must match.
+/// A hook for which the agent asks its clients: an event name and a filter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct HookDefinition {
     /// The agent's name for the event, such as `PreToolUse`.
     pub event: String,
-    /// Which tools it fires for; all when absent.
+    /// The tools that trigger the hook; all tools when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub matcher: Option<String>,
-    /// After how many seconds the agent goes on without an answer.
+    /// The number of seconds after which the agent continues without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub timeout_seconds: Option<u32>,
 }
 
-/// Everything one can ask of a new session. What the agent cannot take is refused, never ignored.
+/// The settings of a new session. A setting that the agent does not support is refused, never ignored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(deny_unknown_fields)]
 pub struct SessionSpec {
     /// The agent kind, such as `demo` or `claude`.
     pub agent: String,
-    /// The folder it works in.
+    /// The session's folder.
     #[serde(default)]
     #[cfg_attr(feature = "schema", ts(type = "string"), schemars(schema_with = "crate::shape::folder"))]
     pub cwd: PathBuf,
@@ -80,7 +80,7 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::prompt"))]
     pub prompt: Vec<Content>,
-    /// What people call it.
+    /// The session's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional), schemars(length(max = 200)))]
     pub name: Option<String>,
@@ -92,7 +92,7 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub mode: Option<String>,
-    /// Environment variables on top of the user's own.
+    /// Environment variables in addition to the user's own.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::variables"))]
     pub env: IndexMap<String, String>,
@@ -103,7 +103,7 @@ pub struct SessionSpec {
     /// Tools that need no permission.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
-    /// Tools that are not offered. Asking the user is never among them.
+    /// Tools that the agent may not use. The tool that asks the user is always allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
     /// MCP servers by name, in the agent's own form.
@@ -115,11 +115,11 @@ pub struct SessionSpec {
     /// Hooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookDefinition>,
-    /// Which of the agent's settings files count; its own default when absent.
+    /// The kinds of settings files that the agent reads; the agent's default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub setting_sources: Option<Vec<String>>,
-    /// Folders beside `cwd` it may use.
+    /// Folders that the agent may use in addition to `cwd`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(
         feature = "schema",
@@ -127,19 +127,19 @@ pub struct SessionSpec {
         schemars(schema_with = "crate::shape::folders")
     )]
     pub extra_dirs: Vec<PathBuf>,
-    /// A turn ends after this many steps.
+    /// The step limit of a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub max_turns: Option<u32>,
-    /// A turn ends when this much is spent.
+    /// The cost limit of a turn, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional), schemars(extend("exclusiveMinimum" = 0)))]
     pub max_budget_usd: Option<f64>,
-    /// The result must fit this JSON Schema.
+    /// A JSON Schema that the result must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub json_schema: Option<Value>,
-    /// Take up this conversation: the agent's own session id.
+    /// Resume this conversation: the agent's own session id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub resume: Option<String>,
@@ -177,7 +177,7 @@ pub enum SpecOption {
 }
 
 impl SpecOption {
-    /// Every option there is.
+    /// Every option.
     pub const ALL: [Self; 19] = [
         Self::Cwd,
         Self::Prompt,
@@ -201,18 +201,18 @@ impl SpecOption {
     ];
 }
 
-/// The tools with which an agent asks its user. They stay offered whatever the spec disallows:
-/// an agent that may not ask would guess.
+/// The tools with which an agent asks its user. They stay allowed whatever the settings disallow: an agent that may not
+/// ask would guess.
 const ASKING_TOOLS: &[&str] = &["AskUserQuestion"];
 
-/// Stands in the log where a secret may be.
+/// Replaces a possible secret in the log.
 pub const MASK: &str = "•••";
 
 /// The longest name of a session, in characters.
 pub const MAX_NAME: usize = 200;
 
 impl SessionSpec {
-    /// The spec as the log shows it to everyone: without values that may be secrets.
+    /// The settings as the log shows them to everyone: without values that may be secrets.
     #[must_use]
     pub fn masked(&self) -> Self {
         let mut shown = self.clone();
@@ -223,7 +223,7 @@ impl SessionSpec {
         shown
     }
 
-    /// The options this spec uses.
+    /// The options that these settings use.
     pub fn used(&self) -> Vec<SpecOption> {
         use SpecOption as O;
         let used = |option, is_used: bool| is_used.then_some(option);
@@ -253,7 +253,7 @@ impl SessionSpec {
         .collect()
     }
 
-    /// Checks the spec against what its agent takes, and takes asking the user out of the disallowed tools.
+    /// Checks the settings against the agent's capabilities, and removes the asking tools from the disallowed tools.
     pub fn admit(mut self, capabilities: &Capabilities) -> Result<Self, Refusal> {
         for option in self.used() {
             if !capabilities.options.contains(&option) {
@@ -261,7 +261,7 @@ impl SessionSpec {
                 let name = name.as_str().unwrap_or_default();
                 return Err(Refusal::new(
                     RefusalCode::Unsupported,
-                    format!("the agent `{}` does not take the option `{name}`", self.agent),
+                    format!("the agent `{}` does not support the option `{name}`", self.agent),
                 ));
             }
         }
@@ -292,18 +292,18 @@ impl SessionSpec {
     }
 }
 
-/// What a setting of an MCP server holds that anyone may see, by its name in the words of every agent. Arguments are not
-/// among them: they often hold a key. Nor is the path of an address: some services put the key there.
+/// The harmless settings of an MCP server, by their names in all agents' forms. Arguments are not harmless: they often
+/// hold a key. Nor is the path of an address: some services put the key there.
 enum Setting {
-    /// What sort of server it is.
+    /// The kind of server.
     Sort,
-    /// The program that runs it.
+    /// The server's program.
     Program,
-    /// Where it is.
+    /// The server's address.
     Address,
     /// A switch or a number.
     Plain,
-    /// Names of variables of the environment, where the secret lies.
+    /// Names of environment variables that hold the secret.
     Variables,
     /// Names of servers and tools.
     Names,
@@ -332,7 +332,7 @@ impl Setting {
     }
 }
 
-/// The sorts of servers that agents know.
+/// The kinds of servers that agents know.
 const SORTS: &[&str] = &[
     "stdio",
     "local",
@@ -346,14 +346,14 @@ const SORTS: &[&str] = &[
     "sdk",
 ];
 
-/// Masks every value of an MCP server's configuration that is not known to be harmless. Names of settings, variables and
-/// headers stay, and so do the program and the host of an address.
+/// Masks every value of an MCP server's configuration that is not known to be harmless. Names of settings, variables
+/// and headers stay, and so do the program and the host of an address.
 pub fn mask_server(config: &mut Value) {
     let Value::Object(settings) = config else { return mask_all(config) };
     for (name, value) in settings {
         match (Setting::of(name), &mut *value) {
             (Setting::Sort, Value::String(sort)) if SORTS.contains(&sort.as_str()) => {}
-            // A group of settings: the same rules hold inside.
+            // A group of settings: the same rules apply inside.
             (Setting::Sort, Value::Object(_)) => mask_server(value),
             (Setting::Program, Value::String(line)) => mask_arguments(line),
             (Setting::Program, Value::Array(words)) => {
@@ -366,7 +366,7 @@ pub fn mask_server(config: &mut Value) {
             }
             (Setting::Address, Value::String(address)) => mask_address(address),
             (Setting::Plain, Value::Bool(_) | Value::Number(_)) => {}
-            // Elsewhere the names in an object are those of variables, and its values are their values.
+            // Elsewhere an object holds variables by name, and its values may be secrets.
             (Setting::Variables, Value::Object(_)) if name != "env_http_headers" => mask_all(value),
             (Setting::Variables, value) => mask_all_but_variables(value),
             (Setting::Names, Value::String(_)) => {}
@@ -378,10 +378,10 @@ pub fn mask_server(config: &mut Value) {
     }
 }
 
-/// Leaves the first word of a command that stands in one line.
+/// Keeps the first word of a command line.
 fn mask_arguments(line: &mut String) {
     let end = line.find(char::is_whitespace).unwrap_or(line.len());
-    // A variable may stand before the program.
+    // A variable may come before the program.
     if line[..end].contains('=') {
         return MASK.clone_into(line);
     }
@@ -392,7 +392,7 @@ fn mask_arguments(line: &mut String) {
     }
 }
 
-/// Leaves names of variables, in capitals as they usually are, and masks a value behind `=`.
+/// Keeps variable names, which are usually in capitals, and masks a value after `=`.
 fn mask_all_but_variables(value: &mut Value) {
     let is_name = |text: &str| {
         let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
@@ -410,8 +410,8 @@ fn mask_all_but_variables(value: &mut Value) {
     }
 }
 
-/// Masks every value, and leaves the structure and the names in it. A list of variables or headers, as some agents want
-/// it, has the name as a value.
+/// Masks every value, and keeps the structure and the names. Some agents use a list of variables or headers in which
+/// the name is a value.
 fn mask_all(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -427,7 +427,7 @@ fn mask_all(value: &mut Value) {
     }
 }
 
-/// Leaves scheme and host of an address.
+/// Keeps the scheme and host of an address.
 fn mask_address(address: &mut String) {
     let Some((scheme, rest)) = address.split_once("://") else { return MASK.clone_into(address) };
     let (authority, beyond) = rest.split_at(rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len()));
@@ -457,7 +457,7 @@ mod tests {
         assert!(shown.contains("API_KEY") && shown.contains("run"), "{shown}");
     }
 
-    // Secrets in a list, in other headers and in an address were shown to viewers.
+    // Secrets in a list, in other headers and in an address were once shown to viewers.
     #[test]
     fn every_setting_of_an_mcp_server_that_is_not_known_to_be_harmless_is_masked() {
         use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tokens, money and context. An unknown figure is absent, never zero.
+//! Tokens, cost and context. An unknown figure is absent, never zero.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(default)]
 pub struct TokenUsage {
-    /// Tokens read that no cache held.
+    /// Input tokens that were not in a cache.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub input: u64,
-    /// Tokens written.
+    /// Output tokens.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub output: u64,
-    /// Tokens put into the cache.
+    /// Tokens written into the cache.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub cache_creation: u64,
     /// Tokens read from the cache.
@@ -23,12 +23,12 @@ pub struct TokenUsage {
 }
 
 impl TokenUsage {
-    /// What of the context window these tokens take: everything that was read.
+    /// The part of the context window that these tokens take: all input tokens.
     pub fn context(&self) -> u64 {
         self.input.saturating_add(self.cache_creation).saturating_add(self.cache_read)
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -40,29 +40,29 @@ impl TokenUsage {
     }
 }
 
-/// One model's share.
+/// The usage of one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(default)]
 pub struct ModelUsage {
-    /// Its tokens.
+    /// The model's tokens.
     pub usage: TokenUsage,
-    /// How many tokens fit into its context.
+    /// The size of the model's context window in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
     pub context_window: Option<u64>,
-    /// How many tokens it can write at once.
+    /// The model's output limit in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
     pub max_output: Option<u64>,
-    /// What it cost, where known.
+    /// The model's cost, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub cost_usd: Option<f64>,
 }
 
-/// By model name.
+/// Usage by model name.
 pub type ByModel = IndexMap<String, ModelUsage>;
 
-/// The context window of a session until its agent says otherwise.
+/// The context window of a session until its agent reports another.
 pub const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;

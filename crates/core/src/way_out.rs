@@ -1,17 +1,17 @@
-//! The way out of a refusal, for programs: what the sender can do about it.
+//! The way out of a refusal, for programs: what the sender can do.
 //!
-//! Core names no command, no button and no page. Each edge puts a way out into words of its own: the command line names a
-//! command, the page names what stands on it.
+//! Core names no command, no button and no page. Each client puts a way out into its own words: the command line names
+//! a command, the page names a part of the page.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Role, Seq, SessionId};
 
-/// What the sender of a refused command can do. When to try again stands beside it, in `retry_after_ms` of the refusal.
+/// What the sender of a refused command can do. The refusal's `retry_after_ms` says when to try again.
 ///
-/// A later version may know more kinds; leave out what you do not know.
-// A refusal that goes into a session's log names no session here: a fork copies the entries of its source.
+/// A later version may add kinds; ignore unknown kinds.
+// A refusal in a session's log names no session here, because a fork copies the entries of its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -20,66 +20,66 @@ pub enum WayOut {
     ListSessions,
     /// Start a new session.
     NewSession,
-    /// Use the session that has the conversation already, or fork that session.
+    /// Use the session that already continues the conversation, or fork that session.
     UseSession {
-        /// Which.
+        /// The session.
         session: SessionId,
     },
     /// Start the session's agent again.
     ResumeSession {
-        /// Which.
+        /// The session.
         session: SessionId,
     },
     /// End the session's agent first.
     StopSession {
-        /// Which.
+        /// The session.
         session: SessionId,
     },
-    /// Send again what ended as uncertain.
+    /// Send again a command that ended as uncertain.
     SendAgain {
-        /// In which session.
+        /// The session.
         session: SessionId,
         /// The command's entry.
         command: Seq,
     },
-    /// End an agent that runs in another session, or raise the setting that limits how many run at once.
+    /// End an agent in another session, or raise the setting that limits how many agents run at once.
     EndAnotherAgent {
-        /// The setting, by its key.
+        /// The setting's key.
         setting: String,
     },
     /// Look for the conversation in the list of past conversations.
     ListPast,
-    /// Say in which folder to look for past conversations.
+    /// Name a folder in which to look for past conversations.
     NameFolder {
-        /// Of which agent.
+        /// The agent's kind.
         agent: String,
     },
-    /// Go on in a copy of the past conversation.
+    /// Continue in a copy of the past conversation.
     CopyPast,
     /// Change a setting of Portolan.
     ChangeSetting {
-        /// The setting, by its key.
+        /// The setting's key.
         key: String,
     },
     /// Ask an owner for a token with this role.
     AskForRole {
-        /// Which.
+        /// The role.
         role: Role,
     },
     /// Look for the token in the list of tokens.
     ListTokens,
     /// Revoke a token that nobody needs any more.
     RevokeToken,
-    /// Give the owner's own token another secret.
+    /// Rotate the secret of the owner's own token.
     RotateOwnerToken,
-    /// A way out of a newer version, as it came.
+    /// A way out of a newer version, unchanged.
     #[serde(untagged)]
     #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
     Other(Box<Value>),
 }
 
 impl WayOut {
-    /// One of each, so that the tests of an edge can show that it has words for all of them.
+    /// One of each kind, so that a client's tests can show that it has words for all kinds.
     pub fn one_of_each() -> Vec<Self> {
         let session = SessionId::from_u128(7);
         vec![
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_version_offers_is_carried_through_and_costs_no_refusal() {
+    fn a_way_out_of_a_newer_version_is_passed_on_and_keeps_the_refusal_readable() {
         for newer in [
             json!({ "kind": "dance", "with": { "whom": "everybody" } }),
             // A known kind that has changed.

@@ -1,4 +1,4 @@
-//! Accounts of agents: looked at, changed by owners only, one login at a time, and no key anywhere.
+//! Accounts of agents: anyone may look, only owners change them, one login runs at a time, and no key is kept.
 
 #![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
 
@@ -24,7 +24,7 @@ const KEY: &str = "sk-harbour-0123456789";
 
 type Ended = Result<AccountState, AccountError>;
 
-/// An agent's account, of which the test says how a login by page ends.
+/// An agent's account; the test decides how a login with a page ends.
 #[derive(Debug, Default)]
 struct Purse {
     holder: Arc<Mutex<Option<String>>>,
@@ -40,7 +40,7 @@ fn state(holder: Option<&str>) -> AccountState {
 }
 
 impl Purse {
-    /// The newest login ends so.
+    /// Ends the newest login in this way.
     fn ends(&self, ended: Ended) {
         let page = self.pages.lock().expect("one test").pop().expect("a login is under way");
         page.send(ended).expect("someone waits for it");
@@ -82,7 +82,7 @@ fn key(text: &str) -> LogIn {
     LogIn::ApiKey { key: Secret::new(text) }
 }
 
-/// What the daemon's log holds of accounts, and all of it as text.
+/// The entries about accounts in the daemon's log, and the whole log as text.
 async fn noted(world: &World) -> (Vec<DaemonEvent>, String) {
     let page = Page { entries: 1000, bytes: u32::MAX };
     let stored = world.store.read(LogId::Daemon, Seq::ZERO, Seq(u64::MAX), page).await.expect("readable");
@@ -91,7 +91,7 @@ async fn noted(world: &World) -> (Vec<DaemonEvent>, String) {
     (events.filter(|event| matches!(event, DaemonEvent::AccountChanged { .. })).collect(), text)
 }
 
-/// Waits until the log holds so many.
+/// Waits until the log holds this many.
 async fn noted_times(world: &World, times: usize) -> Vec<DaemonEvent> {
     for _ in 0..1000 {
         let (events, _) = noted(world).await;
@@ -109,7 +109,7 @@ fn changed(login: Option<Login>, failed: Option<&str>) -> DaemonEvent {
 
 // covers: 003-050
 #[tokio::test]
-async fn a_login_with_a_key_and_a_logout_are_written_down_without_the_key() {
+async fn a_login_with_a_key_and_a_logout_are_recorded_without_the_key() {
     let world = World::with_account(Arc::new(Purse::default())).await;
     let registry = &world.registry;
     assert_eq!(registry.account(&owner(), "fake").await.expect("told").state, state(None));
@@ -130,7 +130,7 @@ async fn a_login_with_a_key_and_a_logout_are_written_down_without_the_key() {
 
 // covers: 003-050
 #[tokio::test]
-async fn a_login_by_a_page_goes_on_while_nobody_waits_and_a_newer_one_takes_its_place() {
+async fn a_login_with_a_page_continues_while_nobody_waits_and_a_newer_one_replaces_it() {
     let purse = Arc::new(Purse::default());
     let world = World::with_account(Arc::clone(&purse) as Arc<dyn Account>).await;
     let registry = &world.registry;
@@ -140,7 +140,7 @@ async fn a_login_by_a_page_goes_on_while_nobody_waits_and_a_newer_one_takes_its_
     let told = registry.account(&owner(), "fake").await.expect("told");
     assert_eq!((told.under_way.as_ref(), told.state), (Some(&page), AccountState::default()));
 
-    registry.log_in(&owner(), "fake", LogIn::Browser).await.expect("begun anew");
+    registry.log_in(&owner(), "fake", LogIn::Browser).await.expect("begun again");
     purse.ends(Err(AccountError("it was declined".into())));
     let failed = noted_times(&world, 1).await;
     assert_eq!(failed, [changed(None, Some("it was declined"))], "the first was given up without a word");
@@ -156,12 +156,12 @@ async fn a_login_by_a_page_goes_on_while_nobody_waits_and_a_newer_one_takes_its_
 }
 
 #[tokio::test]
-async fn the_page_of_a_login_is_for_owners_and_a_logout_takes_its_place() {
+async fn the_page_of_a_login_is_for_owners_and_a_logout_cancels_the_login() {
     let purse = Arc::new(Purse::default());
     let world = World::with_account(Arc::clone(&purse) as Arc<dyn Account>).await;
     let registry = &world.registry;
     registry.log_in(&owner(), "fake", LogIn::Browser).await.expect("begun");
-    // Whoever logs in on the page first is whom the agent works for.
+    // The agent works for whoever logs in on the page first.
     let operator = principal("operator", Role::Operator);
     let refused = registry.account(&operator, "fake").await.expect_err("not for operators");
     assert_eq!(refused.code, RefusalCode::Busy);
@@ -172,10 +172,10 @@ async fn the_page_of_a_login_is_for_owners_and_a_logout_takes_its_place() {
 }
 
 #[tokio::test]
-async fn a_change_is_written_down_though_whoever_asked_for_it_has_gone() {
+async fn a_change_is_recorded_even_if_its_caller_has_left() {
     let world = World::with_account(Arc::new(Purse::default())).await;
     let who = owner();
-    // It is begun, and nobody waits for it any more.
+    // The login has begun, and nobody waits for it any more.
     tokio::select! {
         biased;
         told = world.registry.log_in(&who, "fake", key(KEY)) => panic!("{told:?}"),
@@ -185,7 +185,7 @@ async fn a_change_is_written_down_though_whoever_asked_for_it_has_gone() {
 }
 
 #[tokio::test]
-async fn only_owners_change_an_account_and_only_by_ways_that_the_agent_has() {
+async fn only_owners_change_an_account_and_only_in_ways_that_the_agent_supports() {
     let world = World::with_account(Arc::new(Purse::default())).await;
     let registry = &world.registry;
     let operator = principal("operator", Role::Operator);

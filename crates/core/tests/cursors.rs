@@ -1,5 +1,5 @@
-//! Any number of readers, joining, reading, leaving and coming back whenever they like, see one order: every durable
-//! entry once, and the text of every item in full, whatever the ring still holds and however late the store commits.
+//! Any number of readers that join, read, leave and reconnect at any time see one order: every durable entry once, and
+//! the whole text of every item, whatever the ring still holds and however late the store commits.
 
 #![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
 
@@ -21,34 +21,34 @@ use proptest::{prelude::*, test_runner::RngSeed};
 
 const SESSION: SessionId = SessionId::from_u128(3);
 
-/// Readers of one run.
+/// The number of readers in one run.
 const READERS: usize = 4;
 
-/// Items that may be open at once.
+/// How many items may be open at once.
 const ITEMS: u8 = 3;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Something durable that is no item.
+    /// A durable entry that is no item.
     Notice,
     /// More durable entries at once than one batch holds, and text between them.
     Burst,
-    /// A little more of an item, which begins where it was not open.
+    /// A little more text of an item; starts the item if it is not open.
     Text(u8),
-    /// So much at once that the ring lets the oldest go, with a little text of an item between.
+    /// So much text at once that the ring drops its oldest entries, with a little text of an item between.
     Flood(u8),
-    /// All of it.
+    /// The end of an item.
     Finish(u8),
-    /// The writer gives the store what it has.
+    /// The writer passes its entries to the store.
     Publish,
-    /// The store commits nothing for a while, or again.
+    /// The store stops committing, or commits again.
     Hold,
     Release,
-    /// Nothing happened for a while: the ring is let go.
+    /// Nothing happened for a while: the ring is emptied.
     Forget,
-    /// A reader takes a batch, where one is there.
+    /// A reader takes a batch, if one is there.
     Read(usize),
-    /// A reader drops its connection and comes back with the last number it has.
+    /// A reader drops its connection and reconnects with its last number.
     Return(usize),
 }
 
@@ -68,13 +68,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A reader and what it has made of what it was given.
+/// A reader and what it got.
 struct Reader {
     cursor: Option<Cursor<State>>,
     mode: Mode,
-    /// What it can name when it comes back.
+    /// The number with which it reconnects.
     last: Seq,
-    /// The durable entries it was given.
+    /// The durable entries that it got.
     durable: Vec<(Seq, Event)>,
     /// The text of every item so far.
     items: BTreeMap<String, String>,
@@ -85,14 +85,14 @@ impl Reader {
         Self { cursor: None, mode, last: Seq::ZERO, durable: vec![], items: BTreeMap::new() }
     }
 
-    /// One delivery, where one is there already.
+    /// One delivery, if one is already there.
     async fn read(&mut self, log: &Writer<State>) -> bool {
         if self.cursor.is_none() {
             let joined = Cursor::join(log.log(), Start::After(self.last), self.mode).await;
             self.cursor = Some(joined.expect("a store in memory can be read"));
         }
         let cursor = self.cursor.as_mut().expect("joined just now");
-        // A store in memory answers at once: what is not there at the first look waits for the writer.
+        // A store in memory answers at once: a delivery that is not ready at the first poll waits for the writer.
         let delivery = tokio::select! {
             biased;
             delivery = cursor.next() => delivery,
@@ -146,7 +146,7 @@ struct World {
     durable: Vec<(Seq, Event)>,
     /// The text of every item.
     items: BTreeMap<String, String>,
-    /// The items that are open, and how many there were of each.
+    /// The open items, and how many there were of each.
     open: [bool; ITEMS as usize],
     begun: [u32; ITEMS as usize],
     written: u32,

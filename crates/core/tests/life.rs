@@ -1,4 +1,4 @@
-//! The life of agents: when one is started again, when one with nothing to do is ended, and how many run at once.
+//! The life of agents: when an agent is started again, when an idle agent is ended, and how many run at once.
 
 #![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
 
@@ -52,7 +52,7 @@ where
     lived.join().expect("a life")
 }
 
-/// The agent of this session was not started, though there was time for it.
+/// The agent of this session was not started, although there was time for it.
 async fn starts_nothing(world: &World) {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(world.started().is_none(), "an agent was started");
@@ -61,7 +61,7 @@ async fn starts_nothing(world: &World) {
 // ---------------------------------------------------------------------------- what a kill has parked
 
 #[tokio::test]
-async fn a_prompt_that_a_kill_has_parked_is_sent_once_its_sender_comes_again() {
+async fn a_prompt_that_a_kill_parked_is_sent_when_its_sender_repeats_it() {
     for starting in [true, false] {
         let store = Arc::new(MemoryStore::new());
         let (session, before) = killed(&store, move |world| async move {
@@ -88,7 +88,7 @@ async fn a_prompt_that_a_kill_has_parked_is_sent_once_its_sender_comes_again() {
         let mut agent = world.puppet().await;
         agent.ready().await;
         assert_eq!(agent.take_prompt().await.0, before.seq.0);
-        // Whoever comes a third time starts nothing more, and nothing is sent twice.
+        // A third try starts nothing more, and nothing is sent twice.
         submit(&world, session, "parked", prompt("second")).await;
         starts_nothing(&world).await;
         assert!(agent.instructions.try_recv().is_err());
@@ -96,7 +96,7 @@ async fn a_prompt_that_a_kill_has_parked_is_sent_once_its_sender_comes_again() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_made_just_before_a_kill_is_begun_once_its_maker_comes_again() {
+async fn a_session_created_just_before_a_kill_begins_when_its_creator_repeats_the_call() {
     let first = || SessionSpec { prompt: vec![Content::text("hello")], ..spec() };
     let store = Arc::new(MemoryStore::new());
     let session = killed(&store, move |world| async move {
@@ -114,7 +114,7 @@ async fn a_session_that_was_made_just_before_a_kill_is_begun_once_its_maker_come
 }
 
 #[tokio::test]
-async fn whoever_sends_again_does_not_undo_a_stop() {
+async fn sending_again_does_not_undo_a_stop() {
     let world = World::new().await;
     let (session, mut agent) = world.session().await;
     world.prompt(session, "first").await;
@@ -139,7 +139,7 @@ async fn is_running(world: &World, session: SessionId) -> bool {
 async fn an_agent_with_nothing_to_do_is_ended_and_the_next_prompt_starts_it_where_it_left_off() {
     let world = World::new().await;
     let (session, mut agent) = world.session().await;
-    // Whoever only reads does not keep it awake.
+    // A reader does not keep the agent running.
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     tokio::time::sleep(Duration::from_mins(20)).await;
     world.prompt(session, "hello").await;
@@ -168,7 +168,7 @@ async fn an_agent_with_nothing_to_do_is_ended_and_the_next_prompt_starts_it_wher
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_has_something_to_do_or_would_lose_by_it_is_kept() {
+async fn an_agent_that_is_busy_or_would_lose_something_keeps_running() {
     let world = World::new().await;
     let mut kept: Vec<(&str, SessionId, Strings)> = Vec::new();
     let (session, mut agent) = world.session().await;
@@ -204,7 +204,7 @@ async fn an_agent_that_has_something_to_do_or_would_lose_by_it_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_are_kept_for_ever_where_the_policy_says_so() {
+async fn agents_run_for_ever_if_the_policy_says_so() {
     let policy = Policy { idle_after: None, ..Policy::default() };
     let world = World::over(Arc::new(MemoryStore::new()), policy).await;
     let (session, _agent) = world.session().await;
@@ -213,7 +213,7 @@ async fn agents_are_kept_for_ever_where_the_policy_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_agent_too_many_ends_the_one_that_has_rested_longest_and_else_is_refused() {
+async fn one_agent_too_many_ends_the_longest_resting_agent_or_is_refused() {
     let policy = Policy { agents_at_once: NonZeroUsize::new(2), ..Policy::default() };
     let world = World::over(Arc::new(MemoryStore::new()), policy).await;
     let (first, _first) = world.session().await;

@@ -1,4 +1,4 @@
-//! Modes in which an agent asks nobody: who may use them, by every way that leads there.
+//! Modes in which an agent asks nobody: who may use them, on every path that leads there.
 
 #![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
 
@@ -42,7 +42,7 @@ async fn create(world: &World, who: &Principal, spec: SessionSpec) -> Result<(),
 
 // covers: 002-067
 #[tokio::test]
-async fn a_session_begins_in_a_mode_that_asks_nobody_by_an_owner_alone_and_where_that_is_allowed() {
+async fn only_an_owner_may_begin_a_session_in_a_mode_that_asks_nobody_and_only_if_allowed() {
     let forbidden = Err(RefusalCode::Forbidden);
     let strict = World::new().await;
     let open = World::over(Arc::new(MemoryStore::new()), allowing()).await;
@@ -132,7 +132,7 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
 }
 
 #[tokio::test]
-async fn a_copy_of_a_session_that_asks_nobody_asks_again_for_whoever_may_not_switch_it_off() {
+async fn a_copy_of_a_session_that_asks_nobody_asks_again_unless_its_maker_may_switch_that_off() {
     let world = World::over(Arc::new(MemoryStore::new()), allowing()).await;
     let made = world.registry.create(&owner(), CommandId::random(), with_mode("off")).await.unwrap();
     world.puppet().await.ready().await;

@@ -1,4 +1,4 @@
-//! Past conversations: listed, taken up once, imported whole or not at all.
+//! Past conversations: listed, imported once, imported whole or not at all.
 
 #![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
 
@@ -34,7 +34,7 @@ use tokio::sync::mpsc;
 const FIRST: &str = "aaaa1111-first";
 const SECOND: &str = "aaaa2222-second";
 
-/// What an agent has kept: conversations, each with its pieces.
+/// An agent's past conversations, each with its pieces.
 #[derive(Debug, Default)]
 struct Kept {
     sessions: Vec<PastSession>,
@@ -132,7 +132,7 @@ fn subagent(name: &str) -> Event {
     }
 }
 
-/// A conversation with a subagent, of which a call was never finished.
+/// A conversation with a subagent and an unfinished tool call.
 fn conversation() -> Vec<PastPiece> {
     vec![
         said(Some(100), prompt("mend the mast")),
@@ -155,7 +155,7 @@ fn listing() -> PastListing {
     PastListing { limit: 100, ..PastListing::default() }
 }
 
-/// Every entry that lies in the store: when, by whom, what.
+/// Every stored entry: its time, who caused it, and its event.
 async fn stored(world: &World, session: SessionId) -> Vec<(Millis, Option<Actor>, Event)> {
     let (mut all, mut after) = (Vec::new(), Seq::ZERO);
     loop {
@@ -171,7 +171,7 @@ async fn stored(world: &World, session: SessionId) -> Vec<(Millis, Option<Actor>
 }
 
 #[tokio::test]
-async fn the_list_is_newest_first_bounded_and_tells_what_lives_here_already() {
+async fn the_list_is_newest_first_and_bounded_and_names_existing_sessions() {
     let world = world(kept(conversation())).await;
     let all = world.registry.past(&owner(), listing()).await.expect("a list");
     let ids = |list: &[portolan_core::registry::PastDescription]| {
@@ -200,7 +200,7 @@ impl Past for Absent {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_here_is_missed_only_by_whoever_names_it() {
+async fn a_missing_agent_is_an_error_only_for_a_call_that_names_it() {
     let absent = World::with_past(Arc::new(MemoryStore::new()), Policy::default(), Arc::new(Absent)).await;
     assert_eq!(absent.registry.past(&owner(), listing()).await.expect("a list"), []);
     let named = PastListing { agent: Some("fake".into()), ..listing() };
@@ -210,7 +210,7 @@ async fn an_agent_that_is_not_here_is_missed_only_by_whoever_names_it() {
 
 // covers: 003-003, 003-039
 #[tokio::test]
-async fn a_conversation_is_put_away_and_taken_out_again_but_not_from_under_a_running_session() {
+async fn a_conversation_is_archived_and_restored_but_not_while_a_session_runs_it() {
     let world = world(kept(conversation())).await;
     let registry = &world.registry;
     let ids = async |place| {
@@ -218,7 +218,7 @@ async fn a_conversation_is_put_away_and_taken_out_again_but_not_from_under_a_run
         listed.into_iter().map(|one| one.past.past).collect::<Vec<_>>()
     };
     let to = |past: &str, place| PastMove { agent: String::new(), past: past.into(), place };
-    let away = registry.move_past(&owner(), to("aaaa1", PastPlace::Archived)).await.expect("put away");
+    let away = registry.move_past(&owner(), to("aaaa1", PastPlace::Archived)).await.expect("archived");
     assert_eq!((away.agent.as_str(), away.past.past.as_str()), ("fake", FIRST));
     assert_eq!(ids(PastPlace::Listed).await, [SECOND]);
     assert_eq!(ids(PastPlace::Archived).await, [FIRST]);
@@ -240,7 +240,7 @@ async fn a_conversation_is_put_away_and_taken_out_again_but_not_from_under_a_run
 }
 
 #[tokio::test]
-async fn who_only_reads_learns_nothing_of_the_past() {
+async fn a_viewer_sees_no_past_conversations() {
     let world = world(kept(conversation())).await;
     let viewer = principal("viewer", Role::Viewer);
     let refused = world.registry.past(&viewer, listing()).await.expect_err("refused");
@@ -258,7 +258,7 @@ async fn who_only_reads_learns_nothing_of_the_past() {
 }
 
 #[tokio::test]
-async fn an_import_holds_what_was_said_with_its_times_marked_as_such_and_what_was_open_is_closed() {
+async fn an_import_holds_marked_messages_with_their_times_and_closes_open_work() {
     let clock = Millis(5_000);
     let world = world(kept(conversation())).await;
     let taken = world.registry.take_up(&owner(), CommandId::random(), take_up("aaaa1")).await.expect("taken");
@@ -324,7 +324,7 @@ async fn the_next_prompt_resumes_the_conversation_by_its_id() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_comes_along_is_sent_and_a_copy_leaves_the_conversation_alone() {
+async fn an_import_sends_its_prompt_and_a_copy_leaves_the_conversation_unchanged() {
     let world = world(kept(conversation())).await;
     let spec = SessionSpec {
         prompt: vec![Content::text("go on")],
@@ -343,7 +343,7 @@ async fn a_prompt_that_comes_along_is_sent_and_a_copy_leaves_the_conversation_al
 }
 
 #[tokio::test]
-async fn a_conversation_is_taken_up_once_unless_a_copy_is_asked_for() {
+async fn a_conversation_is_imported_once_unless_a_copy_is_requested() {
     let world = world(kept(conversation())).await;
     let take = |id: CommandId, asked: TakeUp| async { world.registry.take_up(&owner(), id, asked).await };
     let (id, again) = (CommandId::random(), CommandId::random());
@@ -365,7 +365,7 @@ async fn a_conversation_is_taken_up_once_unless_a_copy_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_a_session_holds_itself_lives_here_already() {
+async fn a_conversation_of_a_session_is_listed_with_that_session() {
     let mut past = past_session("agent-session", "its own", 1);
     past.cwd = None;
     let world = world(Arc::new(Kept { sessions: vec![past], ..Kept::default() })).await;
@@ -377,9 +377,9 @@ async fn a_conversation_that_a_session_holds_itself_lives_here_already() {
     assert_eq!((taken.session.session, taken.already), (session, true));
 }
 
-// Two sessions went on with one conversation, each without the other.
+// Two sessions once continued one conversation, each without the other.
 #[tokio::test]
-async fn a_conversation_that_a_session_goes_on_with_is_not_resumed_in_another() {
+async fn a_conversation_that_a_session_continues_is_not_resumed_in_another() {
     let world = world(kept(conversation())).await;
     let (first, _agent) = world.session().await;
     let mut reader = world.attach(first, Start::After(Seq::ZERO)).await;
@@ -392,7 +392,7 @@ async fn a_conversation_that_a_session_goes_on_with_is_not_resumed_in_another() 
         refused.code == RefusalCode::Invalid && refused.message.contains(&first.to_string()),
         "{refused}"
     );
-    // Before its agent has said which conversation it is in.
+    // Before its agent has reported its conversation.
     let second = create("another").await.expect("nobody has that one").session;
     let refused = create("another").await.expect_err("refused");
     assert!(refused.message.contains(&second.to_string()), "{refused}");
@@ -400,7 +400,7 @@ async fn a_conversation_that_a_session_goes_on_with_is_not_resumed_in_another() 
 }
 
 #[tokio::test]
-async fn what_is_meant_must_be_there_and_be_one() {
+async fn a_named_conversation_must_exist_and_be_unique() {
     let world = world(kept(conversation())).await;
     let refused = |past: &'static str| async {
         let asked = take_up(past);
@@ -424,7 +424,7 @@ async fn what_is_meant_must_be_there_and_be_one() {
 }
 
 #[tokio::test]
-async fn the_past_of_folders_that_are_not_allowed_is_not_told_and_not_taken_up() {
+async fn past_conversations_in_forbidden_folders_are_neither_listed_nor_imported() {
     let allowed = tempfile::tempdir().expect("a folder");
     let inside = PastSession { cwd: Some(allowed.path().into()), ..past_session(FIRST, "inside", 1) };
     let outside = PastSession { cwd: Some(PathBuf::from("/")), ..past_session(SECOND, "outside", 2) };
@@ -449,7 +449,7 @@ async fn the_past_of_folders_that_are_not_allowed_is_not_told_and_not_taken_up()
 #[tokio::test]
 async fn an_import_that_fails_leaves_nothing_behind() {
     let broken = PastPiece::Failed(PastError::Unreadable("the disk would not".into()));
-    // Enough that pieces of it were written before.
+    // So many that pieces of it were already written.
     let pieces: Vec<PastPiece> =
         (0..1_000).map(|number| said(Some(number), finished(&format!("0.{number}"), "words"))).collect();
     for last in [Some(broken), None] {
@@ -463,7 +463,7 @@ async fn an_import_that_fails_leaves_nothing_behind() {
         assert_eq!(size, 0, "no note is left");
         let query = portolan_core::ports::SessionQuery { limit: 10, ..Default::default() };
         assert_eq!(world.registry.list(&owner(), query).await.expect("a list"), []);
-        // The same id may try again, and the second try is whole.
+        // The same id may try again, and the second try is complete.
         *past.pieces.lock().expect("one test") = conversation();
         let taken = world.registry.take_up(&owner(), id, take_up(FIRST)).await.expect("taken");
         assert_eq!(stored(&world, taken.session.session).await.len(), 8);
@@ -489,11 +489,11 @@ async fn an_import_that_a_crash_cut_short_is_gone_after_the_restart() {
 }
 
 #[tokio::test]
-async fn a_long_conversation_comes_over_whole_and_is_there_after_a_restart() {
+async fn a_long_conversation_is_imported_whole_and_survives_a_restart() {
     let count: u32 = 3_000;
     let mut pieces: Vec<PastPiece> =
         (0..count).map(|number| said(None, finished(&format!("0.{number}"), &"x".repeat(1000)))).collect();
-    // What has no place in the past is left out, and told.
+    // Entries that cannot be imported are left out and counted.
     let end = Box::new(TurnResult::bare(TurnOutcome::Completed));
     pieces.push(said(None, Event::TurnEnded { turn: 1, result: end }));
     pieces.push(said(None, Event::Delta { item: "0.1".into(), text: "x".into() }));
@@ -505,7 +505,7 @@ async fn a_long_conversation_comes_over_whole_and_is_there_after_a_restart() {
     assert_eq!(all.len(), count as usize + 2);
     assert!(
         all[1..=count as usize].iter().all(|(at, ..)| *at == Millis(100)),
-        "where no time is told: its beginning"
+        "without a time: its beginning"
     );
     let Some((_, _, Event::Imported { entries, left_out, .. })) = all.last() else { panic!("no end") };
     assert_eq!((*entries, *left_out), (count, 2));
@@ -519,7 +519,7 @@ async fn a_long_conversation_comes_over_whole_and_is_there_after_a_restart() {
 
 // covers: 003-117
 #[tokio::test]
-async fn resuming_is_offered_and_taken_only_where_the_agent_can() {
+async fn resuming_is_offered_and_accepted_only_if_the_agent_supports_it() {
     for session_resume in [true, false] {
         let world = World::new().await;
         let made = world.registry.create(&owner(), CommandId::random(), spec()).await.expect("a session");
@@ -550,7 +550,7 @@ async fn resuming_is_offered_and_taken_only_where_the_agent_can() {
 }
 
 #[tokio::test]
-async fn two_who_take_up_the_same_at_once_get_one_session() {
+async fn two_simultaneous_imports_of_one_conversation_get_one_session() {
     let world = world(kept(conversation())).await;
     let take = || async {
         loop {
@@ -570,12 +570,12 @@ async fn two_who_take_up_the_same_at_once_get_one_session() {
 
 // --------------------------------------------------------------------------------- several that keep
 
-/// An agent that only keeps conversations.
+/// An agent that only keeps past conversations.
 fn keeper(kind: &str, past: Arc<dyn Past>) -> Puppet {
     Puppet::new(kind).with_capabilities(capabilities()).with_past(past)
 }
 
-/// Tells nothing, each in its own way.
+/// Reports nothing, each in its own way.
 #[derive(Debug)]
 enum Mute {
     Hangs,
@@ -588,7 +588,7 @@ impl Past for Mute {
         match self {
             Self::Hangs => Box::pin(std::future::pending()),
             Self::OffersNothing => {
-                Box::pin(async { Err(PastError::NotOffered("it tells of no past conversations".into())) })
+                Box::pin(async { Err(PastError::NotOffered("it lists no past conversations".into())) })
             }
             Self::WantsFolder => {
                 let (agent, title) = ("narrow".to_owned(), "Narrow".to_owned());
@@ -623,10 +623,10 @@ async fn an_agent_that_lists_one_folder_at_a_time_asks_for_the_folder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_that_hang_or_tell_nothing_do_not_hold_up_the_list_of_the_others() {
+async fn agents_that_hang_or_report_nothing_do_not_delay_the_list_of_the_others() {
     let hangs = |kind| keeper(kind, Arc::new(Mute::Hangs));
     let keepers = vec![
-        // More than are asked at once.
+        // More agents than are asked at once.
         hangs("h1"),
         hangs("h2"),
         hangs("h3"),
@@ -648,7 +648,7 @@ async fn agents_that_hang_or_tell_nothing_do_not_hold_up_the_list_of_the_others(
 }
 
 #[tokio::test]
-async fn a_conversation_that_two_agents_have_is_told_once_and_taken_up_without_asking_whose_it_is() {
+async fn a_conversation_of_two_agents_is_listed_once_and_imported_without_naming_the_agent() {
     let keeper = |kind| keeper(kind, kept(vec![PastPiece::End]));
     let registry = registry(vec![keeper("own"), keeper("adapter")]).await;
     let all = registry.past(&owner(), listing()).await.expect("a list");
@@ -657,14 +657,18 @@ async fn a_conversation_that_two_agents_have_is_told_once_and_taken_up_without_a
     let asked = TakeUp { spec, ..take_up(FIRST) };
     let taken = registry.take_up(&owner(), CommandId::random(), asked).await.expect("taken up");
     let all = registry.past(&owner(), listing()).await.expect("a list");
-    assert_eq!(told(&all), [("own", SECOND), ("adapter", FIRST)], "it is told by whom it lives under");
+    assert_eq!(
+        told(&all),
+        [("own", SECOND), ("adapter", FIRST)],
+        "it is listed by the agent that continues it"
+    );
     assert_eq!(all[1].session, Some(taken.session.session));
     let again = registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken up");
     assert_eq!((again.session.session, again.already), (taken.session.session, true));
 }
 
 #[tokio::test]
-async fn a_conversation_that_another_program_has_open_is_taken_up_as_a_copy_or_not_at_all() {
+async fn a_conversation_that_another_program_has_open_is_imported_only_as_a_copy() {
     let mut held = past_session(FIRST, "the first", 300);
     held.held_by = Some(4711);
     let world =

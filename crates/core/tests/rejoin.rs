@@ -1,5 +1,5 @@
-//! A daemon that is killed and comes back beside an agent that still runs: nothing is lost, nothing is done twice, and what
-//! waited goes on waiting.
+//! A daemon that is killed and restarts beside an agent that still runs: nothing is lost, nothing is done twice, and
+//! waiting requests still wait.
 
 #![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
 
@@ -30,7 +30,7 @@ use portolan_store::MemoryStore;
 use portolan_testkit::{agents::finished, sessions::owner};
 use tokio::sync::{mpsc, watch};
 
-/// What an agent that outlives the daemon is made of: what it has reported, what it has taken, and who is connected.
+/// The state of an agent that outlives the daemon: its reports, the instructions that it took, and its connection.
 #[derive(Debug)]
 struct Running {
     reports: Vec<Report>,
@@ -43,7 +43,7 @@ impl Running {
     fn say(&mut self, report: Report) {
         self.reports.push(report.clone());
         if let Some(connected) = &self.connected {
-            // A daemon that was killed no longer listens; it is given the report when it is back.
+            // A killed daemon no longer listens; it gets the report after its restart.
             let _ = connected.try_send(report);
         }
     }
@@ -53,7 +53,7 @@ impl Running {
         recorded >= self.reports.len() as u64
     }
 
-    /// It answers every prompt with a text, a question and another text.
+    /// The agent answers every prompt with a text, a question and another text.
     fn take(&mut self, instruction: Instruction) -> Vec<Report> {
         self.taken.push(instruction.clone());
         let ticket = instruction.ticket;
@@ -92,7 +92,7 @@ fn event(event: Event) -> Report {
     Report::Event { event, raw: None }
 }
 
-/// Says one thing after the other, so that most of them have a commit of their own.
+/// Sends one report after the other, so that most of them have a commit of their own.
 async fn say_all(agent: &Mutex<Running>, reports: Vec<Report>) {
     for report in reports {
         agent.lock().expect("one test").say(report);
@@ -119,7 +119,7 @@ fn ask(key: &str) -> Report {
     Report::RequestOpened { key: key.into(), ask: Box::new(ask), parent: None, tool: None, raw: None }
 }
 
-/// An agent whose process is not the daemon's: it lives on the test's own runtime.
+/// An agent whose process does not belong to the daemon: it runs on the test's own runtime.
 #[derive(Clone, Debug)]
 struct Survivor {
     runtime: tokio::runtime::Handle,
@@ -135,7 +135,7 @@ impl Survivor {
         Arc::clone(self.running.lock().expect("one test").get(&session).expect("it runs"))
     }
 
-    /// Connects a daemon, which is given what it lacks.
+    /// Connects a daemon, which gets the reports that it lacks.
     fn connect(&self, running: &Arc<Mutex<Running>>, after: u64) -> AgentLink {
         let (instructions, mut told) = mpsc::channel(INSTRUCTIONS);
         let (reports, given) = mpsc::channel(REPORTS);
@@ -158,7 +158,7 @@ impl Survivor {
                             let reports = agent.lock().expect("one test").take(instruction);
                             say_all(&agent, reports).await;
                         }
-                        // Another daemon has come: what this one still says is not read.
+                        // Another daemon has connected: nobody reads this one any more.
                         _ => return,
                     },
                     () = stop.cancelled() => {
@@ -233,8 +233,8 @@ async fn open(store: &Arc<MemoryStore>, agent: &Survivor) -> Registry {
     Registry::open(store, agents, Clock::system(), Policy::default()).await.expect("a registry")
 }
 
-/// A daemon that is killed when its life is over, or a moment after the store took its last write. Gives what came of its
-/// life, where it got there.
+/// A daemon that is killed at the end of its life, or a moment after the store took its last write. Returns the life's
+/// result, if it got there.
 fn killed<T, F>(
     store: &Arc<MemoryStore>,
     agent: &Survivor,
@@ -253,7 +253,7 @@ where
                 lived = life(registry.clone()) => Some(lived),
                 () = no_more_is_written(&opened_over) => None,
             };
-            // Nothing is ended in order.
+            // Nothing is ended in an orderly way.
             std::mem::forget(registry);
             lived
         });
@@ -269,7 +269,7 @@ async fn no_more_is_written(store: &MemoryStore) {
     while store.waiting() == 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    // Time for what does not wait for the store.
+    // Time for work that does not wait for the store.
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
@@ -277,7 +277,7 @@ fn id(name: &str) -> CommandId {
     name.parse().expect("an id")
 }
 
-/// What a person does, who repeats everything under the same ids after each restart: none of it is done twice.
+/// A person's actions, repeated under the same ids after each restart: none of them is done twice.
 async fn one_conversation(registry: Registry, session: SessionId) {
     let content = vec![Content::text("go")];
     registry.submit(&owner(), session, id("prompt"), Action::Prompt { content }).await.expect("taken in");
@@ -313,7 +313,7 @@ async fn recorded(agent: &Survivor, session: SessionId) {
     }
 }
 
-/// The life of a daemon up to a request that waits, is recorded, and stands in the inbox.
+/// The life of a daemon up to a request that waits, is recorded, and is in the inbox.
 fn asked(
     store: &Arc<MemoryStore>,
     agent: &Survivor,
@@ -353,7 +353,7 @@ async fn told(store: &MemoryStore, session: SessionId) -> Vec<String> {
     words.collect()
 }
 
-/// What waits, as the daemon's own log tells it from its first entry on.
+/// The waiting requests, according to the daemon's own log from its first entry on.
 async fn inbox(registry: &Registry) -> Vec<String> {
     let mut reader = registry.watch(&owner(), Start::After(Seq::ZERO)).await.expect("a reader");
     let mut told = Vec::new();
@@ -381,7 +381,7 @@ async fn inbox(registry: &Registry) -> Vec<String> {
 
 // Marks, stored instructions, restored items and the inbox together.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kill_after_any_commit_changes_nothing_of_what_an_agent_that_lives_on_does() {
+async fn a_kill_after_any_commit_does_not_change_the_work_of_an_agent_that_still_runs() {
     let expected = conversation_killed_after(usize::MAX).await;
     assert!(expected.finished, "nothing was in the way");
     let mut kills = 0;
@@ -399,7 +399,7 @@ async fn a_kill_after_any_commit_changes_nothing_of_what_an_agent_that_lives_on_
 }
 
 struct Conversation {
-    /// The first daemon came to the end of it.
+    /// The first daemon got to the end.
     finished: bool,
     told: Vec<String>,
     taken: Vec<String>,
@@ -445,7 +445,7 @@ async fn conversation_killed_after(commits: usize) -> Conversation {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_streams_is_there_again_and_a_report_is_acknowledged_once_it_is_recorded() {
+async fn streamed_text_is_restored_and_a_report_is_acknowledged_when_it_is_recorded() {
     let (store, agent) = (Arc::new(MemoryStore::new()), Survivor::new());
     let session = killed(&store, &agent, asked(&store, &agent)).expect("a session");
     let running = agent.of(session);
@@ -459,7 +459,7 @@ async fn what_streams_is_there_again_and_a_report_is_acknowledged_once_it_is_rec
     assert_eq!(items, [("text", ItemKind::Text, "let me see"), ("later", ItemKind::Thinking, "")]);
     assert_eq!(state.requests.len(), 1, "the request still waits");
     assert_eq!(running.lock().expect("one test").taken.len(), 1, "the prompt was sent once");
-    // More of the same item, and a store that is held: nothing is acknowledged that is not committed.
+    // More of the same item, and a held store: nothing uncommitted is acknowledged.
     store.hold();
     running.lock().expect("one test").say(event(Event::Delta { item: "text".into(), text: " …".into() }));
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -476,7 +476,7 @@ async fn the_inbox_of_an_agent_that_ended_with_its_daemon_is_emptied_before_anyo
     let store = Arc::new(MemoryStore::new());
     let agent = Survivor::new();
     killed(&store, &agent, asked(&store, &agent)).expect("a session");
-    // This one's agents end with it.
+    // The agents of this daemon end with it.
     let world = common::World::over(Arc::clone(&store), Policy::default()).await;
     let inbox = inbox(&world.registry).await;
     assert_eq!(inbox.len(), 2, "{inbox:?}");

@@ -24,7 +24,7 @@ use portolan_testkit::{
     sessions::{owner, principal},
 };
 
-/// How long anything may take on a machine that has much else to do.
+/// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn is_message(event: &Event) -> bool {
@@ -33,7 +33,7 @@ fn is_message(event: &Event) -> bool {
 
 // covers: 003-006, 003-101
 #[tokio::test]
-async fn a_late_reader_gets_the_history_then_the_open_text_then_what_follows() {
+async fn a_late_reader_gets_the_history_then_the_open_text_then_new_entries() {
     let world = World::new().await;
     let (session, mut agent) = world.session().await;
     world.prompt(session, "hello").await;
@@ -66,7 +66,7 @@ async fn a_late_reader_gets_the_history_then_the_open_text_then_what_follows() {
 }
 
 #[tokio::test]
-async fn a_reader_that_comes_back_with_its_last_number_misses_nothing() {
+async fn a_reader_that_reconnects_with_its_last_number_misses_nothing() {
     let world = World::new().await;
     let (session, mut agent) = world.session().await;
     world.prompt(session, "count").await;
@@ -129,7 +129,7 @@ async fn a_reader_that_stopped_reading_catches_up_without_loss_of_text() {
 }
 
 #[tokio::test]
-async fn nothing_uncommitted_is_shown_or_told_to_the_agent() {
+async fn nothing_uncommitted_is_shown_or_sent_to_the_agent() {
     let world = World::new().await;
     let (session, mut agent) = world.session().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
@@ -189,16 +189,16 @@ async fn a_long_stream_writes_no_checkpoint_before_its_end() {
 }
 
 #[tokio::test]
-async fn an_agent_is_not_read_while_what_it_streams_cannot_be_written() {
+async fn an_agent_is_not_read_while_its_streamed_text_cannot_be_written() {
     streams_no_further(|store| store.fail("the disk is full")).await;
 }
 
 #[tokio::test]
-async fn an_agent_is_not_read_while_a_disk_takes_long_for_what_it_streams() {
+async fn an_agent_is_not_read_while_a_slow_disk_writes_its_streamed_text() {
     streams_no_further(MemoryStore::hold).await;
 }
 
-/// An agent that streams while the store is as `stuck` makes it: it is held back, and nothing is lost.
+/// An agent that streams while the store is as `stuck` makes it: the agent is held back, and nothing is lost.
 async fn streams_no_further(stuck: impl FnOnce(&MemoryStore)) {
     let world = World::new().await;
     let (session, mut agent) = world.session().await;
@@ -208,7 +208,7 @@ async fn streams_no_further(stuck: impl FnOnce(&MemoryStore)) {
     agent.begin_item("1.1").await;
     stuck(&world.store);
     let mut said = 0;
-    // Were it read for ever, so much would be shown that a kill would lose.
+    // Without this limit, so much would be shown that a kill would lose.
     let blocked = loop {
         if said == 1_000_000 {
             break false;
@@ -232,7 +232,7 @@ async fn streams_no_further(stuck: impl FnOnce(&MemoryStore)) {
 }
 
 #[tokio::test]
-async fn what_ends_something_reaches_the_agent_even_when_nothing_can_be_recorded() {
+async fn a_stop_or_interrupt_reaches_the_agent_even_when_nothing_can_be_recorded() {
     let world = World::new().await;
     let (session, mut agent) = world.session().await;
     world.prompt(session, "a long story").await;
@@ -247,11 +247,11 @@ async fn what_ends_something_reaches_the_agent_even_when_nothing_can_be_recorded
     assert_eq!(refusal.code, RefusalCode::StoreFailing);
     assert_eq!(
         refusal.message,
-        "the agent was told to stop its turn; nothing can be recorded at the moment: the disk is full"
+        "the agent was asked to interrupt its turn; nothing can be recorded at the moment: the disk is full"
     );
     assert_eq!(agent.told().await.order, Order::Interrupt);
 
-    // Even where the session's task itself waits for the disk: the store's queue is full.
+    // Even if the session's task itself waits for the disk: the store's queue is full.
     let mut number = 0;
     loop {
         number += 1;
@@ -262,10 +262,12 @@ async fn what_ends_something_reaches_the_agent_even_when_nothing_can_be_recorded
         }
     }
     let refusal = world.registry.delete(&owner, session).await.unwrap_err();
-    assert!(refusal.message.starts_with("its agent was told to stop, but the session itself is still there"));
+    assert!(
+        refusal.message.starts_with("the session's agent was asked to stop, but the session was not deleted")
+    );
     agent.stop.cancelled().await;
     let refusal = submit(Action::Stop).await.unwrap_err();
-    assert!(refusal.message.starts_with("the agent was told to stop; nothing"), "{}", refusal.message);
+    assert!(refusal.message.starts_with("the agent was asked to stop; nothing"), "{}", refusal.message);
 
     world.store.release();
     reader.until(|event| matches!(event, Event::AgentExited { .. })).await;
@@ -276,7 +278,7 @@ async fn what_ends_something_reaches_the_agent_even_when_nothing_can_be_recorded
 }
 
 #[tokio::test]
-async fn a_session_that_is_put_away_loses_its_agent_even_when_nothing_can_be_recorded() {
+async fn an_archived_session_loses_its_agent_even_when_nothing_can_be_recorded() {
     let world = World::new().await;
     let (session, agent) = world.session().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
@@ -290,7 +292,7 @@ async fn a_session_that_is_put_away_loses_its_agent_even_when_nothing_can_be_rec
         (refusal.code, refusal.message.as_str()),
         (
             RefusalCode::StoreFailing,
-            "the session goes into the archive once that can be recorded; the agent was told to stop; \
+            "the session is archived when that can be recorded; the agent was asked to stop; \
              nothing can be recorded at the moment: the disk is full"
         )
     );
@@ -299,7 +301,7 @@ async fn a_session_that_is_put_away_loses_its_agent_even_when_nothing_can_be_rec
     assert!(refusal.message.starts_with("nothing can be recorded"), "taking it out can wait: {refusal:?}");
 
     world.store.release();
-    // In either order: the agent does not wait for what is recorded.
+    // In either order: the agent does not wait for the recording.
     let seen = |reader: &Reader, fits: fn(&Event) -> bool| reader.seen.iter().any(|(_, event)| fits(event));
     while !(seen(&reader, |event| matches!(event, Event::SessionArchived { archived: true }))
         && seen(&reader, |event| matches!(event, Event::AgentExited { .. })))
@@ -313,13 +315,13 @@ async fn a_session_that_is_put_away_loses_its_agent_even_when_nothing_can_be_rec
 }
 
 #[tokio::test]
-async fn an_agent_is_stopped_even_where_its_session_takes_nothing_in_any_more() {
+async fn an_agent_is_stopped_even_if_its_session_accepts_nothing_more() {
     let world = World::new().await;
     let (session, agent) = world.session().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
     world.store.fail("the disk is full");
-    // The task waits for the store, and so many commands for the task that no more fit.
+    // The task waits for the store, and its mailbox is full.
     let mut number = 0;
     loop {
         number += 1;
@@ -333,12 +335,12 @@ async fn an_agent_is_stopped_even_where_its_session_takes_nothing_in_any_more() 
     for _ in 0..200 {
         let stop = world.registry.submit(&owner, session, CommandId::random(), Action::Stop);
         let refusal = stop.await.unwrap_err();
-        assert!(refusal.message.starts_with("the agent was told to stop; nothing"), "{}", refusal.message);
+        assert!(refusal.message.starts_with("the agent was asked to stop; nothing"), "{}", refusal.message);
     }
     agent.stop.cancelled().await;
     let archived = Action::Archive { archived: true };
     let refusal = world.registry.submit(&owner, session, CommandId::random(), archived).await.unwrap_err();
-    assert!(refusal.message.starts_with("the agent was told to stop; nothing"), "{}", refusal.message);
+    assert!(refusal.message.starts_with("the agent was asked to stop; nothing"), "{}", refusal.message);
 }
 
 #[tokio::test(start_paused = true)]
@@ -375,7 +377,7 @@ async fn a_start_that_can_never_work_is_not_tried_again() {
     again.exit(ExitReason::NotReady).await;
     let notice = reader.until(|event| matches!(event, Event::Notice { .. })).await;
     let Event::Notice { text, .. } = notice else { unreachable!() };
-    assert!(text.contains("cannot take up its conversation again and stays down"), "{text}");
+    assert!(text.contains("cannot resume its conversation and stays stopped"), "{text}");
     assert_eq!(
         reader.seen.iter().filter(|(_, event)| matches!(event, Event::AgentStarting { .. })).count(),
         2
@@ -395,7 +397,7 @@ async fn an_interrupt_on_its_way_when_the_disk_fills_up_still_reaches_the_agent(
     let sent = tokio::spawn(async move {
         registry.submit(&owner(), session, CommandId::random(), Action::Interrupt).await
     });
-    // Its entry waits to be committed.
+    // The command's entry waits for its commit.
     while world.store.waiting() == 0 {
         tokio::task::yield_now().await;
     }
@@ -499,7 +501,7 @@ async fn a_prompt_to_an_ended_session_resumes_it_by_the_agents_own_id() {
 }
 
 #[tokio::test]
-async fn an_agent_that_cannot_resume_says_that_it_forgot_before_it_takes_the_next_prompt() {
+async fn an_agent_that_cannot_resume_reports_its_lost_conversation_before_the_next_prompt() {
     let world = World::new().await;
     let made = world.registry.create(&owner(), CommandId::random(), spec()).await.unwrap();
     let session = made.session;
@@ -508,7 +510,7 @@ async fn an_agent_that_cannot_resume_says_that_it_forgot_before_it_takes_the_nex
         let (pid, version, protocol) = (None, None, NativeProtocol::Demo);
         Report::Started { pid, version, protocol, capabilities: Box::new(can.clone()) }
     };
-    // It tells no id of its own: there is nothing that could be taken up.
+    // The agent reports no id of its own: there is nothing to resume.
     let mut agent = world.puppet().await;
     agent.say(started(&can)).await;
     agent.say(Report::Ready).await;
@@ -532,14 +534,14 @@ async fn an_agent_that_cannot_resume_says_that_it_forgot_before_it_takes_the_nex
         let told = reader.seen.iter().any(|(_, event)| *event == forgot);
         assert_eq!(told, !said.is_empty(), "only where something was said: {:?}", reader.seen);
     }
-    // What its adapter says of a loss is passed on, and resets what was known of the context.
+    // The adapter's report of a loss is passed on, and resets the known context.
     let lost = Event::ConversationReset { agent_session: None, reason: Some(ResetReason::Lost) };
     agent.event(lost.clone()).await;
     reader.until(|event| *event == lost).await;
 }
 
 #[tokio::test]
-async fn nothing_is_called_lost_where_nothing_was_said() {
+async fn a_reset_of_an_empty_conversation_is_not_reported_as_a_loss() {
     let world = World::new().await;
     let (session, agent) = world.session().await;
     let lost = Event::ConversationReset { agent_session: None, reason: Some(ResetReason::Lost) };
@@ -552,7 +554,7 @@ async fn nothing_is_called_lost_where_nothing_was_said() {
 
 // covers: 002-040
 #[tokio::test]
-async fn a_fork_shares_the_history_up_to_its_point_and_goes_on_alone() {
+async fn a_fork_shares_the_history_up_to_its_point_and_continues_alone() {
     let world = World::new().await;
     let (session, mut agent) = world.session().await;
     world.prompt(session, "hello").await;
@@ -583,7 +585,7 @@ async fn a_fork_shares_the_history_up_to_its_point_and_goes_on_alone() {
 }
 
 #[tokio::test]
-async fn a_killed_daemon_leaves_an_honest_session_behind() {
+async fn a_killed_daemon_leaves_a_session_with_a_true_state() {
     let store = Arc::new(MemoryStore::new());
     let (before, kept) = (Arc::clone(&store), Arc::clone(&store));
     let session = std::thread::spawn(move || {
@@ -631,7 +633,7 @@ async fn a_killed_daemon_leaves_an_honest_session_behind() {
     assert_eq!(snapshot.state.summary.status, Status::Terminated);
     assert!(snapshot.state.requests.is_empty() && snapshot.state.turn.is_none());
     assert!(reader.seen.windows(2).all(|pair| pair[0].0 < pair[1].0), "no number twice");
-    // Whoever only reads the daemon's log learns it too.
+    // A reader of only the daemon's log learns it too.
     let mut daemon = world.registry.watch(&owner(), Start::After(Seq::ZERO)).await.unwrap();
     let told = async {
         loop {
@@ -688,7 +690,7 @@ async fn everyone_sees_who_is_there() {
 
 // covers: 002-046
 #[tokio::test]
-async fn what_a_principal_may_not_do_is_refused_by_core() {
+async fn core_refuses_what_a_principal_may_not_do() {
     let world = World::new().await;
     let (session, _agent) = world.session().await;
     let viewer = principal("viewer", Role::Viewer);
@@ -716,7 +718,7 @@ async fn what_a_principal_may_not_do_is_refused_by_core() {
 
 // covers: 002-041
 #[tokio::test]
-async fn deleting_ends_the_agent_and_tells_the_readers() {
+async fn deleting_ends_the_agent_and_informs_the_readers() {
     let world = World::new().await;
     let (session, agent) = world.session().await;
     let mut reader = world.registry.attach(&owner(), session, Start::Tail(0), Mode::Every).await.unwrap();
@@ -735,7 +737,7 @@ async fn deleting_ends_the_agent_and_tells_the_readers() {
 }
 
 #[tokio::test]
-async fn the_inbox_shows_what_waits_in_every_session_and_closes_it() {
+async fn the_inbox_shows_the_requests_of_every_session_and_closes_them() {
     let world = World::new().await;
     let mut daemon = world.registry.watch(&owner(), Start::Tail(0)).await.unwrap();
     let (session, agent) = world.session().await;
@@ -774,7 +776,7 @@ async fn the_inbox_shows_what_waits_in_every_session_and_closes_it() {
 }
 
 #[tokio::test]
-async fn secrets_of_a_session_do_not_stand_in_its_log() {
+async fn secrets_of_a_session_are_not_in_its_log() {
     let world = World::new().await;
     let mut asked = spec();
     asked.env.insert("API_KEY".into(), "hunter2".into());
@@ -809,7 +811,7 @@ async fn a_variable_that_the_agent_may_not_have_is_refused_and_not_kept() {
 
 // covers: 002-047
 #[tokio::test]
-async fn a_session_works_only_where_it_may_and_links_do_not_help() {
+async fn a_session_uses_only_allowed_folders_and_symlinks_do_not_help() {
     let inside = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(outside.path(), inside.path().join("link")).unwrap();
@@ -864,7 +866,7 @@ async fn pruning_deletes_what_is_old_and_ended_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_id_of_a_deleted_session_makes_no_second_one() {
+async fn the_id_of_a_deleted_session_creates_no_second_session() {
     let world = World::new().await;
     let id = CommandId::random();
     let made = world.registry.create(&owner(), id.clone(), spec()).await.expect("a session");
@@ -899,18 +901,18 @@ async fn another_spec_under_the_id_of_a_session_is_refused() {
     for other in [named, with("another secret")] {
         let refusal = world.registry.create(&owner(), id.clone(), other).await.expect_err("another");
         assert_eq!(refusal.code, RefusalCode::Invalid);
-        assert!(refusal.message.contains("under a new id"), "{}", refusal.message);
+        assert!(refusal.message.contains("use a new id"), "{}", refusal.message);
     }
     let refusal = world.registry.create_like(&owner(), id.clone(), made).await.expect_err("another way");
     assert_eq!(refusal.code, RefusalCode::Invalid);
-    // It is kept as a digest: nobody reads the secret there.
+    // Only a digest is kept: nobody can read the secret there.
     let key = portolan_core::command::CommandKey { token: owner().token, id };
     let row = world.store.command(LogId::Daemon, key).await.expect("readable").expect("kept");
     assert!(!String::from_utf8_lossy(&row.stage).contains("one"), "{:?}", row.stage);
 }
 
 #[tokio::test]
-async fn two_commands_under_one_id_in_the_same_moment_are_not_taken_for_each_other() {
+async fn two_commands_under_one_id_at_the_same_moment_are_not_confused() {
     let world = World::new().await;
     let (session, _puppet) = world.session().await;
     let owner = owner();
@@ -927,9 +929,9 @@ async fn two_commands_under_one_id_in_the_same_moment_are_not_taken_for_each_oth
     }
 }
 
-// One check for the two ways to make a prompt.
+// One check for both ways to send a prompt.
 #[tokio::test]
-async fn a_prompt_that_no_agent_could_be_told_is_refused_as_a_command_and_as_the_first_of_a_session() {
+async fn a_prompt_with_invalid_content_is_refused_as_a_command_and_as_the_first_of_a_session() {
     let world = World::new().await;
     let thinking = || vec![Content::Thinking { text: "hm".into() }];
     let first = SessionSpec { prompt: thinking(), ..spec() };
@@ -966,7 +968,7 @@ async fn a_receipt_says_when_there_was_nothing_to_do() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_kept_back_is_recorded_at_once_and_sent_when_it_is_let_go() {
+async fn a_held_prompt_is_recorded_at_once_and_sent_when_it_is_released() {
     let world = World::new().await;
     let session = world.registry.create(&owner(), CommandId::random(), spec()).await.unwrap().session;
     let mut agent = world.puppet().await;
@@ -979,7 +981,7 @@ async fn a_prompt_that_is_kept_back_is_recorded_at_once_and_sent_when_it_is_let_
     agent.ready().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
-    // What is told in order comes after whatever was told before it: no prompt was.
+    // Instructions arrive in order, so this one comes after all earlier ones: no prompt was sent.
     let model = Action::SetModel { model: Some("oak".into()) };
     world.registry.submit(&owner(), session, CommandId::random(), model).await.unwrap();
     let told = agent.told().await;

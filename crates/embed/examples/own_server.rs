@@ -1,9 +1,9 @@
-//! A program with a server of its own that has Portolan in it: `cargo run -p portolan-embed --example own_server`.
+//! A program with its own server that embeds Portolan: `cargo run -p portolan-embed --example own_server`.
 //!
-//! It mounts Portolan's router beside its own routes, adds an agent of its own, makes a session, reads what happens in
-//! it as typed events, and answers what the agent asks by its own code. Others may join the same session with the token
-//! that it prints, by WebSocket or REST.
-#![expect(clippy::print_stdout, reason = "it shows what it does")]
+//! The program mounts Portolan's router next to its own routes, adds its own agent, creates a session, reads the
+//! session as typed events, and answers the agent's requests with its own code. Other clients may join the same session
+//! with the printed token, by WebSocket or REST.
+#![expect(clippy::print_stdout, reason = "the example prints what it does")]
 
 mod parrot;
 
@@ -39,11 +39,11 @@ impl Program {
     pub(crate) async fn start() -> Result<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let host = listener.local_addr()?.to_string();
-        // The agent is our own; Portolan's are added by `portolan_agents::catalogue`.
+        // The agent is our own; `portolan_agents::catalogue` has Portolan's agents.
         let settings = Settings::in_memory(vec![Arc::new(parrot::Parrot)]).with_hosts([host.clone()]);
         let portolan = Portolan::open(settings).await?;
         let token = portolan.token("a friend", Role::Operator).await?;
-        // Our own routes, and all of Portolan's beside them.
+        // Our own routes, and all of Portolan's routes.
         let router = Router::new()
             .route("/", get(async || "the program's own page\n"))
             .fallback_service(portolan.router());
@@ -61,7 +61,7 @@ impl Program {
         })
     }
 
-    /// A conversation, and what was seen of it.
+    /// A conversation, and what the program saw of it.
     pub(crate) async fn talk(&self) -> Result<Vec<String>> {
         let folder = std::env::current_dir()?;
         let spec = SessionSpec { agent: "parrot".into(), cwd: folder, ..SessionSpec::default() };
@@ -96,7 +96,7 @@ impl Program {
     }
 }
 
-/// What this program thinks of what its agent asks.
+/// The program's answer to a request of its agent.
 async fn decide(session: &Session, request: RequestId, ask: &Ask) -> Result<String> {
     let title = ask.title();
     match ask {

@@ -1,4 +1,4 @@
-//! A client inside the program: who asks, and the sessions they may have.
+//! A client inside the program: its identity, and its sessions.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -15,20 +15,20 @@ use portolan_core::{
 
 use crate::{Changes, Session};
 
-/// How long [`Client::start`] waits for an agent to be there: as long as the driver of agents' processes waits itself.
+/// How long [`Client::start`] waits for an agent: as long as the driver of agent processes waits.
 pub const CONNECTED_WITHIN: Duration = portolan_agents::READY;
 
-/// Somebody who uses sessions. Cheap to clone.
+/// A user of sessions. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
     registry: Registry,
     who: Principal,
-    /// The session that was chosen last; clones share it.
+    /// The session that was selected last; clones share it.
     chosen: Arc<Mutex<Option<SessionId>>>,
 }
 
 impl Client {
-    /// As `who`: what they may do is checked at every call.
+    /// A client for `who`, whose rights are checked at every call.
     pub fn new(registry: Registry, who: Principal) -> Self {
         Self { registry, who, chosen: Arc::default() }
     }
@@ -44,20 +44,21 @@ impl Client {
         Self::new(registry, who)
     }
 
-    /// Makes a session and starts its agent. It is the active one from now on.
+    /// Creates a session and starts its agent. The new session becomes the active one.
     pub async fn create(&self, spec: SessionSpec) -> Result<Session, Refusal> {
         let summary = self.registry.create(&self.who, CommandId::random(), spec).await?;
         *self.chosen() = Some(summary.session);
         Ok(self.session(summary.session))
     }
 
-    /// Makes a session and returns it when its agent is connected. The first prompt is in the spec. Where no agent is
-    /// there within [`CONNECTED_WITHIN`], it is ended and this refuses; the log of what happened stays.
+    /// Creates a session and returns it when its agent is connected. The spec contains the first prompt. If the agent
+    /// is not connected within [`CONNECTED_WITHIN`], the agent is ended and this call fails; the log of the session
+    /// stays.
     pub async fn start(&self, spec: SessionSpec) -> Result<Session, Refusal> {
         self.start_within(spec, CONNECTED_WITHIN).await
     }
 
-    /// The same with a patience of one's own.
+    /// The same with another timeout.
     pub async fn start_within(&self, spec: SessionSpec, patience: Duration) -> Result<Session, Refusal> {
         let session = self.create(spec).await?;
         let Ok(known) = tokio::time::timeout(patience, session.info()).await else {
@@ -72,15 +73,15 @@ impl Client {
         Ok(session)
     }
 
-    /// Makes this session the active one: only what [`Client::active`] gives where a program names none.
+    /// Makes this session the active one: [`Client::active`] returns it to a program that names no session.
     pub async fn set_active(&self, session: SessionId) -> Result<(), Refusal> {
         self.registry.snapshot(&self.who, session).await?;
         *self.chosen() = Some(session);
         Ok(())
     }
 
-    /// The session to use where none is named: the one made or chosen last while its agent lives or is asleep, then the
-    /// newest of which that is so. Never one that this client may not see.
+    /// The session to use if none is named: the session that was created or selected last, while its agent runs or is
+    /// asleep; otherwise the newest such session. Never a session that this client may not see.
     pub async fn active(&self) -> Result<Option<Session>, Refusal> {
         let chosen = *self.chosen();
         if let Some(session) = chosen
@@ -98,7 +99,7 @@ impl Client {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session with this id. Nothing is looked up: one that is not there refuses what is asked of it.
+    /// The session with this id. This call looks nothing up: commands to a session that does not exist are refused.
     pub fn session(&self, session: SessionId) -> Session {
         Session::new(self.registry.clone(), self.who.clone(), session)
     }
@@ -114,12 +115,12 @@ impl Client {
         self.registry.delete(&self.who, session).await
     }
 
-    /// The agents there are.
+    /// The agents.
     pub fn agents(&self) -> Vec<AgentDescription> {
         self.registry.agents_for(&self.who)
     }
 
-    /// What happens to all sessions, from now on: made, changed, deleted; requests opened and closed.
+    /// New events of all sessions: created, changed, deleted; requests opened and closed.
     pub async fn changes(&self) -> Result<Changes, Refusal> {
         Ok(Changes::new(self.registry.watch(&self.who, Start::Tail(0)).await?))
     }

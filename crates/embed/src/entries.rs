@@ -1,4 +1,4 @@
-//! Entries as a program reads them: typed, in order, from any place of the log to its end.
+//! Entries as a program reads them: typed, in order, from any number of the log to its end.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -13,11 +13,11 @@ use serde::{Serialize, de::DeserializeOwned};
 /// One entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told<E> {
-    /// Its number; a reader that comes back goes on after it.
+    /// Its number; a reader that returns continues after it.
     pub seq: Seq,
-    /// When.
+    /// When it happened.
     pub at: Millis,
-    /// Who caused it; absent is the agent.
+    /// Who caused it; absent if the agent did.
     pub by: Option<Actor>,
     /// What happened.
     pub event: E,
@@ -33,7 +33,7 @@ impl<E: Serialize + Clone + DeserializeOwned> Told<E> {
     }
 }
 
-/// The entries of a session: history, then everything as it happens. Dropping it leaves the session.
+/// The entries of a session: the history, then every new entry. Dropping this value leaves the session.
 #[derive(Debug)]
 pub struct Entries {
     reader: SessionReader,
@@ -46,7 +46,7 @@ impl Entries {
         Self { reader, waiting: VecDeque::new(), state: None }
     }
 
-    /// The next entry; `None` once the session was deleted or Portolan stops. Cancel-safe.
+    /// The next entry; `None` if the session was deleted or Portolan stops. Cancel-safe.
     ///
     /// A reader that falls behind gets the text of an open item merged into fewer deltas; no other entry is ever left
     /// out.
@@ -64,12 +64,12 @@ impl Entries {
         }
     }
 
-    /// The state of the session where the history ended: what was open then, with its text so far. `None` until then.
+    /// The state of the session at the end of the history: the open items, with their text so far. `None` until then.
     pub fn state(&self) -> Option<&Arc<State>> {
         self.state.as_ref()
     }
 
-    /// Everything up to here was given out or waits to be.
+    /// Every entry up to this number was returned or is buffered.
     pub fn last(&self) -> Seq {
         self.reader.last()
     }
@@ -87,7 +87,7 @@ impl Changes {
         Self { reader, waiting: VecDeque::new() }
     }
 
-    /// The next change; `None` once Portolan stops. Cancel-safe.
+    /// The next change; `None` if Portolan stops. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Told<DaemonEvent>>, Refusal> {
         loop {
             if let Some(piece) = self.waiting.pop_front() {
@@ -106,7 +106,7 @@ pub(crate) fn closed<T>(why: Closed) -> Result<Option<T>, Refusal> {
     match why {
         Closed::Deleted | Closed::Stopping => Ok(None),
         Closed::Failed => {
-            Err(Refusal::new(RefusalCode::StoreFailing, "the store cannot be read; come back later"))
+            Err(Refusal::new(RefusalCode::StoreFailing, "the store cannot be read; try again later"))
         }
     }
 }

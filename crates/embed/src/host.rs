@@ -1,7 +1,7 @@
-//! The parts put together, for a program that is not the daemon.
+//! The parts of Portolan for a program that is not the daemon.
 //!
-//! Owns the store, the registry and the checks of the door. Listens nowhere by itself: the program serves the router, or
-//! has a door opened for it.
+//! Owns the store, the registry and the checks of the door. Does not listen by itself: the program serves the router,
+//! or opens a door with [`Portolan::listen`].
 
 use std::{
     fmt,
@@ -29,22 +29,23 @@ use tokio::sync::OnceCell;
 
 use crate::Client;
 
-/// What Portolan is made from.
+/// The settings of an embedded Portolan.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where the logs are kept.
+    /// The store of the logs.
     pub store: Arc<dyn Store>,
-    /// The agents that sessions may use: those of [`portolan_agents::catalogue`], one's own, or both.
+    /// The agents that sessions may use: those of [`portolan_agents::catalogue`], the program's own, or both.
     pub agents: Vec<Arc<dyn Agent>>,
-    /// Under which names the door lets requests in, and where it listens. A program that serves the router itself names its
-    /// own hosts here, such as `localhost:8080`: a request under any other name is refused, so that no page of a stranger can
-    /// reach it. [`Portolan::listen`] listens where this says: a free port of 127.0.0.1 where nothing else is said.
+    /// The host names that the door accepts, and the address that it listens on. A program that serves the router
+    /// itself names its own hosts here, such as `localhost:8080`: a request with any other host name is refused, so
+    /// that no hostile web page can reach Portolan. [`Portolan::listen`] listens on this address; default: a free port
+    /// of 127.0.0.1.
     pub door: DoorSettings,
-    /// What sessions may do, and when requests are denied by themselves.
+    /// What sessions may do, and when a request is denied automatically.
     pub policy: Policy,
-    /// Who finds out who someone is. Without one Portolan has tokens of its own: [`Portolan::token`] makes them.
+    /// Authenticates users. Without an authenticator Portolan uses its own tokens, which [`Portolan::token`] creates.
     pub authenticator: Option<Arc<dyn Authenticator>>,
-    /// The version told to clients.
+    /// The version that clients see.
     pub version: String,
 }
 
@@ -58,9 +59,9 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// The usual ones, over this store.
+    /// The default settings, with this store.
     pub fn new(store: Arc<dyn Store>, agents: Vec<Arc<dyn Agent>>) -> Self {
-        // The daemon has a port that is known. Programs are many: each takes a free one and tells which.
+        // The daemon has a fixed port. There may be many programs: each uses a free port and reports it.
         let anywhere_here = ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         Self {
             store,
@@ -72,24 +73,24 @@ impl Settings {
         }
     }
 
-    /// Logs in memory: gone with the program. For tests.
+    /// Logs in memory, lost when the program ends. For tests.
     pub fn in_memory(agents: Vec<Arc<dyn Agent>>) -> Self {
         Self::new(Arc::new(MemoryStore::new()), agents)
     }
 
-    /// Logs in a database at this path, which is made where it is missing. Blocks while an old one is migrated.
+    /// Logs in a database at this path, which is created if missing. Blocks during the migration of an old database.
     pub fn in_file(path: &Path, agents: Vec<Arc<dyn Agent>>) -> Result<Self, StoreError> {
         Ok(Self::new(Arc::new(SqliteStore::open(path, Durability::Normal)?), agents))
     }
 
-    /// Lets people in by the program's own accounts, and by nothing else: tokens open nothing then, and none can be made.
+    /// Authenticates users only with the program's own accounts: tokens are then invalid, and none can be created.
     #[must_use]
     pub fn with_authenticator(mut self, authenticator: Arc<dyn Authenticator>) -> Self {
         self.authenticator = Some(authenticator);
         self
     }
 
-    /// The names under which the program's own server is reached.
+    /// The host names of the program's own server.
     #[must_use]
     pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = String>) -> Self {
         self.door.hosts.extend(hosts);
@@ -97,10 +98,10 @@ impl Settings {
     }
 }
 
-/// Why the door does not open.
+/// Why a door cannot open.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// An address cannot be had, or not in this way.
+    /// The daemon cannot listen on an address, or not with these settings.
     #[error(transparent)]
     Bind(#[from] BindError),
     /// Portolan stops.
@@ -125,18 +126,19 @@ pub enum ListenError {
 #[derive(Clone, Debug)]
 pub struct Portolan {
     house: Arc<House>,
-    /// Where the door is open, once it is.
+    /// The addresses of the open doors.
     listening: Arc<OnceCell<Vec<Listening>>>,
     open: Arc<Mutex<Option<Open>>>,
 }
 
 impl Portolan {
-    /// Puts everything together, with the native protocol. Sessions that a crash left open are settled in the background.
+    /// Builds everything, with the native protocol. Sessions that a crash left open are settled in the background.
     pub async fn open(settings: Settings) -> Result<Self, OpenError> {
         Self::open_with(settings, Vec::new()).await
     }
 
-    /// The same, with more frontends: those of [`portolan_frontends::catalogue`](crate::frontends), one's own, or both.
+    /// The same, with more frontends: those of [`portolan_frontends::catalogue`](crate::frontends), the program's own,
+    /// or both.
     pub async fn open_with(settings: Settings, frontends: Vec<Box<dyn Frontend>>) -> Result<Self, OpenError> {
         let Settings { store, agents, door, policy, authenticator, version } = settings;
         let (incarnation, home) = (None, None);
@@ -152,23 +154,23 @@ impl Portolan {
         self.house.host()
     }
 
-    /// Every route of the frontends with its guard: to be merged into, or served as, the program's own router. A token is
-    /// asked for on all of them but the page's static files.
+    /// Every route of the frontends with its access checks: merge it into the program's own router, or serve it
+    /// directly. All routes but the page's static files need a token.
     ///
-    /// Put a [`door::Arrival`](crate::door::Arrival) on requests where the program knows how they came in; without one,
-    /// only the hosts of the settings count.
+    /// Add a [`door::Arrival`](crate::door::Arrival) to a request if the program knows how the request arrived;
+    /// otherwise only the hosts of the settings count.
     pub fn router(&self) -> Router {
         self.house.router()
     }
 
-    /// The same routes bare, for [`door::serve`](crate::door::serve()), which puts the guard on itself.
+    /// The same routes without access checks, for [`door::serve`](crate::door::serve()), which adds the checks itself.
     pub fn routes(&self) -> Router {
         self.house.routes()
     }
 
-    /// Opens the doors of the settings, as the daemon does: one listener for everything, and those that frontends have of
-    /// their own. Gives where the first listens, with the port that was picked, and tells owners by
-    /// [`DaemonEvent::DoorOpened`]. Asked again, it gives the same.
+    /// Opens the doors of the settings, as the daemon does: the main listener, and the frontends' own listeners.
+    /// Returns the address of the main listener, with the chosen port, and informs owners with
+    /// [`DaemonEvent::DoorOpened`]. A second call returns the same address.
     pub async fn listen(&self) -> Result<Vec<Listening>, ListenError> {
         if self.host().stopping.is_cancelled() {
             return Err(Refusal::new(RefusalCode::ShuttingDown, "Portolan is shutting down").into());
@@ -184,7 +186,8 @@ impl Portolan {
         Ok(addresses)
     }
 
-    /// What a browser opens, such as `http://127.0.0.1:40123`; none while no door of [`Portolan::listen`] is open.
+    /// The address for a browser, such as `http://127.0.0.1:40123`; `None` while no door of [`Portolan::listen`] is
+    /// open.
     pub fn url(&self) -> Option<String> {
         let open = self.listening.get().filter(|_| !self.host().stopping.is_cancelled())?;
         open.iter().find_map(Listening::url)
@@ -195,30 +198,30 @@ impl Portolan {
         Arc::clone(self.house.access())
     }
 
-    /// Every session by its id: the whole of what frontends call.
+    /// The registry of all sessions: everything that frontends call.
     pub fn registry(&self) -> &Registry {
         &self.host().registry
     }
 
-    /// The program itself as an owner of all sessions. Entries name it as a person of this name.
+    /// A client for the program itself, as an owner of all sessions. Entries show it as a person with this name.
     pub fn client(&self, name: &str) -> Client {
         Client::owner(self.host().registry.clone(), name)
     }
 
-    /// A token for somebody else, as the secret to be sent as `Authorization: Bearer`. It is told this once. Refused where
-    /// [`Settings::authenticator`] lets people in.
+    /// Creates a token for somebody else. Returns the secret for `Authorization: Bearer`, which is never shown again.
+    /// Refused if [`Settings::authenticator`] is set.
     pub async fn token(&self, name: &str, role: Role) -> Result<String, Refusal> {
         let (made, secret) = self.host().tokens.create(name, role, None, None).await?;
         let created = DaemonEvent::TokenCreated { token: made.token, name: made.name, role };
-        // The token is there whether or not the log can take a line about it.
+        // The token exists even if the log cannot be written.
         if let Err(refusal) = self.host().registry.note(None, created).await {
             tracing::warn!(%refusal, "a new token is not in the log");
         }
         Ok(secret)
     }
 
-    /// Ends everything in order: running turns get `grace`, then their agents are stopped, clients are told, the doors are
-    /// closed where some are open, and the store is written to the end. Gives what did not stop.
+    /// Stops everything in order: running turns get `grace`, then their agents are stopped, clients are informed, open
+    /// doors are closed, and the store is flushed. Returns what did not stop.
     pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
         self.house.close();
         let mut problems = self.house.end_sessions(grace).await;

@@ -1,9 +1,9 @@
 //! Portolan inside another program.
 //!
-//! [`Portolan`] is everything behind the door, put together: a store, agents, the registry of sessions, tokens and the
-//! native protocol. A program mounts [`Portolan::router`] in an axum server of its own, makes [`Session`]s, reads their
-//! typed [`Event`]s, answers requests by its own code, and adds [`Agent`]s of its own. docs/embedding.md is the guide
-//! and `examples/own_server.rs` a whole program.
+//! [`Portolan`] is everything behind the door: a store, agents, the registry of sessions, tokens and the native
+//! protocol. A program mounts [`Portolan::router`] in its own axum server, creates [`Session`]s, reads their typed
+//! [`Event`]s, answers requests with its own code, and adds its own [`Agent`]s. docs/embedding.md is the guide and
+//! `examples/own_server.rs` is a whole program.
 //!
 //! ```
 //! # use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -27,10 +27,10 @@
 //! # }
 //! ```
 //!
-//! # For those who know other bridges
+//! # For users of other bridges
 //!
-//! Every method and event of two other designs, and what it is here. A test fails on one that has no row, and the links
-//! are checked with the documentation.
+//! Every method and event of two other designs, and its counterpart here. A test fails if one has no row, and the
+//! documentation build checks the links.
 //!
 //! ## A facade with an event emitter
 //!
@@ -48,7 +48,7 @@
 //! | approveToolSimple | [`Session::allow`] |
 //! | denyTool | [`Session::deny`], [`Session::deny_and_interrupt`] |
 //! | sendControlRequest | [`Session::native`], [`Session::native_within`] |
-//! | sendInitialize | [`Session::info`]; it is sent by itself at each start |
+//! | sendInitialize | [`Session::info`]; Portolan sends it automatically at each start |
 //! | interrupt | [`Session::interrupt`] |
 //! | setModel | [`Session::set_model`] |
 //! | setPermissionMode | [`Session::set_mode`] |
@@ -109,7 +109,7 @@ mod news;
 mod session;
 mod status;
 
-/// Agents, their translators and what runs their processes.
+/// Agents, their translators and the driver of their processes.
 pub use portolan_agents as agents;
 pub use portolan_core::{
     Action, Capabilities, DaemonEvent, Event, Principal, Refusal, RefusalCode, RequestId, Role, Seq,
@@ -117,11 +117,11 @@ pub use portolan_core::{
 };
 /// The protocols that clients speak, and the list of all of them.
 pub use portolan_frontends as frontends;
-/// The listener that every protocol stands behind: who comes in, and by which name we were called.
+/// The listener of all protocols: checks users and host names.
 pub use portolan_host::door;
-/// Accounts of the program's own, in place of tokens.
+/// The program's own accounts, instead of tokens.
 pub use portolan_host::door::{Authenticator, Credential, Standing, Stay};
-/// What a frontend is given, and what it gives back.
+/// What a frontend gets, and what it returns.
 pub use portolan_host::{Frontend, Host, MountError, Mounted, Place};
 
 pub use self::{
@@ -137,7 +137,7 @@ pub use self::{
 mod tests {
     use std::collections::BTreeSet;
 
-    /// The facade's methods, getters, options of behaviour and events.
+    /// The methods, getters, behaviour options and events of the facade.
     const FACADE: [&str; 35] = [
         "new Bridge(config)",
         "start",
@@ -202,13 +202,13 @@ mod tests {
     ];
 
     #[test]
-    fn everything_that_other_bridges_have_is_mapped() {
+    fn every_feature_of_the_other_bridges_has_a_row() {
         let rows = include_str!("lib.rs").lines().filter_map(|line| line.strip_prefix("//! | "));
         let mut mapped = BTreeSet::new();
         for row in rows.filter(|row| !row.starts_with("there ")) {
             let mut cells = row.split(" | ");
             let (there, here) = (cells.next().unwrap(), cells.next().unwrap());
-            assert!(mapped.insert(there.to_owned()), "`{there}` stands twice");
+            assert!(mapped.insert(there.to_owned()), "`{there}` has two rows");
             let is_reason = here.starts_with("- (");
             assert!(is_reason || here.contains("[`"), "`{there}` has neither a counterpart nor a reason");
         }

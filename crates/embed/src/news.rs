@@ -1,7 +1,7 @@
-//! Where a session stands and what its agent can do, told at every change.
+//! The status of a session and the capabilities of its agent, at every change.
 //!
-//! Lists are told once per batch of entries and may pass over a state that was left at once. Here the log itself is
-//! folded, entry by entry, so that nothing is passed over.
+//! Lists are updated once per batch of entries and may miss a short-lived state. News come from the log itself, entry
+//! by entry, so that no state is missed.
 
 use std::collections::VecDeque;
 
@@ -14,16 +14,16 @@ use portolan_core::{
 
 use crate::{BridgeStatus, Told, entries::closed};
 
-/// One of the news.
+/// One change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// It stands here now.
+    /// The new status.
     Status(BridgeStatus),
-    /// Its agent can do this now.
+    /// The new capabilities of the agent.
     Capabilities(Box<Capabilities>),
 }
 
-/// The news of a session. Dropping it leaves the session.
+/// The news of a session. Dropping this value leaves the session.
 #[derive(Debug)]
 pub struct News {
     reader: SessionReader,
@@ -38,8 +38,7 @@ impl News {
         Self { reader, state: None, status: None, capabilities: None, waiting: VecDeque::new() }
     }
 
-    /// The next of them: first how things are, then each change. `None` once the session was deleted or Portolan stops.
-    /// Cancel-safe.
+    /// The next change; first the current values. `None` if the session was deleted or Portolan stops. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Item>, Refusal> {
         loop {
             if let Some(item) = self.waiting.pop_front() {
@@ -53,7 +52,7 @@ impl News {
                 Delivery::Entries(pieces) => {
                     for piece in &pieces {
                         let told = Told::read(piece)?;
-                        // What comes before the first snapshot is in it.
+                        // The first snapshot contains all entries before it.
                         let Some(state) = &mut self.state else { continue };
                         state.apply(told.seq, told.at, told.by.as_ref(), &told.event);
                         self.compare();
@@ -65,7 +64,7 @@ impl News {
         }
     }
 
-    /// What is not as it was told last is told.
+    /// Returns the values that have changed since the last call.
     fn compare(&mut self) {
         let Some(state) = &self.state else { return };
         let status = BridgeStatus::from(&state.summary);

@@ -1,7 +1,7 @@
-//! A session as a program uses it: one method for each thing that can be asked of it.
+//! A session as a program uses it: one method for each action.
 //!
-//! Everything here is an [`Action`] given to the registry, as every frontend does it; what only some agents can do is
-//! refused by those that cannot. A handle holds nothing open: the session goes on without it.
+//! Every method passes an [`Action`] to the registry, as every frontend does; an action that the agent does not support
+//! is refused. A handle keeps nothing open: the session continues without it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,23 +28,23 @@ pub struct Session {
     id: SessionId,
 }
 
-/// What came of a slash command.
+/// The result of a slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandOutput {
-    /// What it said.
+    /// Its output.
     pub content: String,
-    /// Who carried it out.
+    /// Who ran it.
     pub source: CommandSource,
 }
 
-/// Who carries a slash command out.
+/// Who runs a slash command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandSource {
     /// The agent itself.
     Native,
-    /// Portolan, from what it knows.
+    /// Portolan, from its own data.
     Emulated,
-    /// An agent in a terminal, which it was typed into.
+    /// An agent in a terminal; the command was typed into the terminal.
     Pty,
 }
 
@@ -60,23 +60,23 @@ impl Session {
 
     // ---------------------------------------------------------------------------------- what it is
 
-    /// All that is known of it now.
+    /// The whole current state.
     pub async fn state(&self) -> Result<Arc<State>, Refusal> {
         Ok(self.registry.snapshot(&self.who, self.id).await?.state)
     }
 
-    /// Where it stands.
+    /// Its status.
     pub async fn status(&self) -> Result<BridgeStatus, Refusal> {
         Ok(BridgeStatus::from(&self.state().await?.summary))
     }
 
-    /// What its agent can do.
+    /// The capabilities of its agent.
     pub async fn capabilities(&self) -> Result<Capabilities, Refusal> {
         Ok(self.state().await?.capabilities.clone())
     }
 
-    /// What the agent told about itself: its own session id, folder, model, mode, tools, MCP servers, commands, models,
-    /// account and version. Waits until the agent is ready; refuses where it has ended without that.
+    /// What the agent reported about itself: its own session id, folder, model, mode, tools, MCP servers, commands,
+    /// models, account and version. Waits until the agent is ready; fails if the agent ended before that.
     pub async fn info(&self) -> Result<AgentInfo, Refusal> {
         let mut entries = self.entries(Start::Tail(0)).await?;
         loop {
@@ -93,48 +93,48 @@ impl Session {
         }
     }
 
-    /// The slash commands it has.
+    /// The slash commands of the agent.
     pub async fn commands(&self) -> Result<Vec<CommandInfo>, Refusal> {
         let told = self.info().await?.commands;
         Ok(told.or(self.capabilities().await?.supported_commands).unwrap_or_default())
     }
 
-    /// The models it can use.
+    /// The models of the agent.
     pub async fn models(&self) -> Result<Vec<ModelInfo>, Refusal> {
         let told = self.info().await?.models;
         Ok(told.or(self.capabilities().await?.supported_models).unwrap_or_default())
     }
 
-    /// Whose account it uses, where it tells.
+    /// The account of the agent, if the agent reports it.
     pub async fn account(&self) -> Result<Option<Account>, Refusal> {
         Ok(self.info().await?.account)
     }
 
     // -------------------------------------------------------------------------------- what happens
 
-    /// Joins it: the durable entries after `start`, then everything as it happens.
+    /// Joins the session: the durable entries after `start`, then every new entry.
     pub async fn entries(&self, start: Start) -> Result<Entries, Refusal> {
         Ok(Entries::new(self.registry.attach(&self.who, self.id, start, Mode::Every).await?))
     }
 
-    /// Where it stands and what its agent can do: as it is now, then at every change.
+    /// The status and the capabilities of the agent: the current values, then every change.
     pub async fn news(&self) -> Result<News, Refusal> {
         Ok(News::new(self.registry.attach(&self.who, self.id, Start::Tail(0), Mode::Items).await?))
     }
 
-    /// What the agent really said where this entry was made from it, byte for byte, if that was kept. For owners.
+    /// The agent's original message for this entry, byte for byte, if it was kept. For owners.
     pub async fn raw(&self, entry: Seq) -> Result<Option<Vec<u8>>, Refusal> {
         Ok(self.registry.raw(&self.who, self.id, entry).await?.map(|bytes| bytes.to_vec()))
     }
 
     // ---------------------------------------------------------------------------------- what is asked
 
-    /// Asks anything of it. Returns once it is in the log, with its number and how far it has come.
+    /// Sends any action. Returns when the command is in the log, with its number and its progress.
     pub async fn submit(&self, action: Action) -> Result<Receipt, Refusal> {
         self.registry.submit(&self.who, self.id, CommandId::random(), action).await
     }
 
-    /// Asks anything of it and waits for what comes of it.
+    /// Sends any action and waits for its result.
     pub async fn settle(&self, action: Action) -> Result<Option<Value>, Refusal> {
         let Receipt { seq, mut stage } = self.submit(action).await?;
         if !stage.is_final() {
@@ -156,35 +156,35 @@ impl Session {
         }
     }
 
-    /// Says something to the agent. Its number names the prompt from then on.
+    /// Sends a prompt to the agent. The returned number names the prompt from then on.
     pub async fn prompt(&self, text: &str) -> Result<Seq, Refusal> {
         Ok(self.submit(Action::Prompt { content: vec![Content::text(text)] }).await?.seq)
     }
 
-    /// Says something, with pictures where there are any, and gives what happens from there on until the turn that took
-    /// it up has ended. An agent may take several prompts up in one turn.
+    /// Sends a prompt, with images if there are any, and returns all entries until the turn of the prompt has ended. An
+    /// agent may handle several prompts in one turn.
     pub async fn send(&self, content: Vec<Content>) -> Result<Reply, Refusal> {
         let command = self.submit(Action::Prompt { content }).await?.seq;
         let entries = self.entries(Start::After(command)).await?;
         Ok(Reply { entries, command, taken_up: false, ended: false })
     }
 
-    /// Answers a request. Only the first answer counts; a later one is refused with who was first.
+    /// Answers a request. Only the first answer counts; the refusal of a later answer says who was first.
     pub async fn answer(&self, request: RequestId, answer: Answer) -> Result<Seq, Refusal> {
         Ok(self.submit(Action::Answer { request, digest: None, answer }).await?.seq)
     }
 
-    /// A plain yes, with the input as it was asked.
+    /// Allows a request, with its original input.
     pub async fn allow(&self, request: RequestId) -> Result<Seq, Refusal> {
         self.answer(request, Answer::allow()).await
     }
 
-    /// A plain no, and why.
+    /// Denies a request, with a reason.
     pub async fn deny(&self, request: RequestId, message: Option<&str>) -> Result<Seq, Refusal> {
         self.answer(request, Answer::deny(message.map(Into::into))).await
     }
 
-    /// The same, and the turn ends with it.
+    /// The same, and ends the turn.
     pub async fn deny_and_interrupt(
         &self,
         request: RequestId,
@@ -194,12 +194,12 @@ impl Session {
         self.answer(request, Answer::Deny { message, interrupt: true, option: None }).await
     }
 
-    /// Stops the running turn. Requests that wait are closed for everybody.
+    /// Stops the running turn. Open requests are closed for every client.
     pub async fn interrupt(&self) -> Result<(), Refusal> {
         self.settle(Action::Interrupt).await.map(drop)
     }
 
-    /// Changes the model; the agent's default where none is named.
+    /// Changes the model; `None` is the agent's default.
     pub async fn set_model(&self, model: Option<&str>) -> Result<(), Refusal> {
         self.settle(Action::SetModel { model: model.map(Into::into) }).await.map(drop)
     }
@@ -209,28 +209,28 @@ impl Session {
         self.settle(Action::SetMode { mode: mode.into() }).await.map(drop)
     }
 
-    /// Changes the thinking budget; the agent's default where none is given.
+    /// Changes the thinking budget; `None` is the agent's default.
     pub async fn set_thinking(&self, tokens: Option<u32>) -> Result<(), Refusal> {
         self.settle(Action::SetThinking { tokens }).await.map(drop)
     }
 
-    /// Sets environment variables for what the agent starts from now on.
+    /// Sets environment variables for programs that the agent starts from now on.
     pub async fn set_environment(&self, variables: IndexMap<String, String>) -> Result<(), Refusal> {
         self.settle(Action::SetEnvironment { variables }).await.map(drop)
     }
 
-    /// Takes files back to what they were before the prompt with this number, or only tells what would change.
+    /// Restores files to what they were before the prompt with this number, or only reports what would change.
     pub async fn rewind(&self, prompt: Seq, dry_run: DryRun) -> Result<Option<Value>, Refusal> {
         self.settle(Action::Rewind { to: prompt, dry_run: dry_run == DryRun::Yes }).await
     }
 
-    /// The state of its MCP servers, asked anew.
+    /// The current state of its MCP servers, from the agent.
     pub async fn mcp_status(&self) -> Result<Vec<McpServer>, Refusal> {
         self.settle(Action::McpStatus).await?;
         Ok(self.state().await?.mcp_servers.clone())
     }
 
-    /// Connects an MCP server again.
+    /// Reconnects an MCP server.
     pub async fn mcp_reconnect(&self, server: &str) -> Result<(), Refusal> {
         self.settle(Action::McpReconnect { server: server.into() }).await.map(drop)
     }
@@ -242,7 +242,7 @@ impl Session {
             .map(drop)
     }
 
-    /// Sets the session's own MCP servers, each in the agent's own form.
+    /// Sets the session's own MCP servers, each in the agent's own format.
     pub async fn mcp_set(&self, servers: IndexMap<String, Value>) -> Result<Option<Value>, Refusal> {
         self.settle(Action::McpSet { servers, keep: false }).await
     }
@@ -252,12 +252,12 @@ impl Session {
         self.settle(Action::McpMessage { server: server.into(), message }).await
     }
 
-    /// Sends a message of the agent's own protocol, and gives its answer. For owners.
+    /// Sends a message of the agent's own protocol, and returns the answer. For owners.
     pub async fn native(&self, body: Value) -> Result<Option<Value>, Refusal> {
         self.settle(Action::Native { body }).await
     }
 
-    /// The same with a patience of one's own. An answer that comes later still stands in the log.
+    /// The same with another timeout. An answer that comes later is still in the log.
     pub async fn native_within(&self, body: Value, patience: Duration) -> Result<Option<Value>, Refusal> {
         tokio::time::timeout(patience, self.native(body)).await.unwrap_or_else(|_| {
             let message = format!("the agent gave no answer within {} s", patience.as_secs_f32());
@@ -265,8 +265,8 @@ impl Session {
         })
     }
 
-    /// Carries out a slash command, such as `/compact`, and gives what it said. What the agent does not have but
-    /// Portolan knows (`/cost`) is told by Portolan.
+    /// Runs a slash command, such as `/compact`, and returns its output. Portolan itself answers `/cost` if the agent
+    /// does not have that command.
     pub async fn execute(&self, command: &str) -> Result<CommandOutput, Refusal> {
         let line = command.trim().trim_start_matches('/');
         let name = line.split_whitespace().next().unwrap_or_default();
@@ -294,7 +294,8 @@ impl Session {
             return Err(Refusal::new(RefusalCode::Unsupported, message));
         }
         let summary = &self.state().await?.summary;
-        let cost = summary.cost_usd.map_or_else(|| "an unknown sum".to_owned(), |cost| format!("${cost:.4}"));
+        let cost =
+            summary.cost_usd.map_or_else(|| "an unknown amount".to_owned(), |cost| format!("${cost:.4}"));
         let content = format!("{cost} in {} turns", summary.turns);
         Ok(CommandOutput { content, source: CommandSource::Emulated })
     }
@@ -306,26 +307,25 @@ impl Session {
         self.settle(Action::Resume).await.map(drop)
     }
 
-    /// Ends the agent and everything it started; returns when it has. The log stays.
+    /// Ends the agent and everything it started; returns when they have ended. The log stays.
     pub async fn close(&self) -> Result<(), Refusal> {
         self.settle(Action::Stop).await.map(drop)
     }
 
-    /// The next entry where there must be one.
+    /// The next entry; an error if there is none.
     async fn following(&self, entries: &mut Entries) -> Result<Told<Event>, Refusal> {
-        entries
-            .next()
-            .await?
-            .ok_or_else(|| Refusal::new(RefusalCode::Ended, "the session is gone, or Portolan stops"))
+        entries.next().await?.ok_or_else(|| {
+            Refusal::new(RefusalCode::Ended, "the session was deleted, or Portolan is stopping")
+        })
     }
 }
 
-/// Only tell what would be done?
+/// Whether to only report what would change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DryRun {
-    /// Only tell.
+    /// Only report.
     Yes,
-    /// Do it.
+    /// Make the change.
     No,
 }
 
@@ -345,7 +345,7 @@ fn text(content: &Content) -> Option<&str> {
     }
 }
 
-/// What happens from a prompt on until the turn that took it up has ended.
+/// The entries from a prompt until its turn has ended.
 #[derive(Debug)]
 pub struct Reply {
     entries: Entries,
@@ -360,7 +360,7 @@ impl Reply {
         self.command
     }
 
-    /// The next entry; `None` after the last of the turn, or where the prompt came to nothing. Cancel-safe.
+    /// The next entry; `None` after the last entry of the turn, or if the prompt started no turn. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Told<Event>>, Refusal> {
         if self.ended {
             return Ok(None);
@@ -378,7 +378,7 @@ impl Reply {
         Ok(told)
     }
 
-    /// All of it at once.
+    /// All entries at once.
     pub async fn all(mut self) -> Result<Vec<Told<Event>>, Refusal> {
         let mut all = Vec::new();
         while let Some(told) = self.next().await? {

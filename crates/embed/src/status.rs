@@ -1,9 +1,9 @@
-//! Where a session stands, in the words of other bridges.
+//! The status of a session, in the words of other bridges.
 
 use portolan_core::session::state::{Status, Summary};
 use serde::{Deserialize, Serialize};
 
-/// The status of a session as other bridges tell it: a word, or an object with the error.
+/// The status of a session as other bridges report it: a word, or an object with the error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BridgeStatus {
@@ -15,16 +15,16 @@ pub enum BridgeStatus {
     Active,
     /// The last turn has ended.
     Idle,
-    /// The connection to a living agent is lost.
+    /// The connection to a running agent is lost.
     Disconnected,
     /// The agent has ended.
     Terminated,
-    /// The agent failed: why.
+    /// The agent failed, with the reason.
     Error(String),
 }
 
 impl BridgeStatus {
-    /// The agent is there and listens.
+    /// Whether the agent is connected.
     pub fn is_connected(&self) -> bool {
         matches!(self, Self::Connected | Self::Active | Self::Idle)
     }
@@ -52,7 +52,7 @@ mod tests {
 
     // covers: 004-003, 004-004, 004-005, 004-006, 004-007, 004-008, 004-009
     #[test]
-    fn every_status_is_told_as_other_bridges_tell_it() {
+    fn every_status_is_reported_as_in_other_bridges() {
         let state = State::new(SessionId::from_u128(1), SessionSpec::default(), Millis(1));
         let told = |status, error: Option<&str>| {
             let summary = Summary { status, error: error.map(Into::into), ..state.summary.clone() };

@@ -1,5 +1,5 @@
-//! What a facade with an event emitter gives its program: sessions that are there when they are made, a default among
-//! them, news, a door with a port of its own, and an end of all of it.
+//! What a facade with an event emitter gives its program: sessions that are connected when they are returned, an active
+//! session, news, a door with its own port, and a shutdown.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -30,7 +30,7 @@ async fn open() -> Portolan {
     Portolan::open(Settings::in_memory(vec![mirror()])).await.unwrap()
 }
 
-/// Somebody else, who may do less.
+/// Another user, with fewer rights.
 fn guest(portolan: &Portolan, role: Role, sessions: Option<BTreeSet<SessionId>>) -> Client {
     let (name, via) = ("guest".into(), "embed".into());
     let who = Principal { token: TokenId::random(), name, role, sessions, via };
@@ -58,7 +58,7 @@ async fn listening(portolan: &Portolan) -> SocketAddr {
 
 // covers: 004-090
 #[tokio::test]
-async fn a_session_that_is_started_is_connected_and_its_first_prompt_is_the_first_it_hears() {
+async fn a_started_session_is_connected_and_its_agent_gets_the_first_prompt_first() {
     let portolan = open().await;
     let content = vec![Content::text("hello")];
     let session =
@@ -79,7 +79,7 @@ async fn a_session_that_is_started_is_connected_and_its_first_prompt_is_the_firs
 
 // covers: 004-091
 #[tokio::test]
-async fn a_session_whose_agent_never_comes_is_given_up_and_the_agent_is_ended() {
+async fn a_session_whose_agent_never_connects_fails_and_the_agent_is_ended() {
     let portolan = open().await;
     let me = portolan.client("test");
     assert_eq!(CONNECTED_WITHIN, Duration::from_secs(30));
@@ -95,7 +95,7 @@ async fn a_session_whose_agent_never_comes_is_given_up_and_the_agent_is_ended() 
 
 // covers: 004-092
 #[tokio::test]
-async fn a_session_that_is_killed_leaves_nobody_waiting() {
+async fn a_killed_session_leaves_nobody_waiting() {
     let (_portolan, session) = opened().await;
     assert_eq!(portolan_agents::child::Ladder::default().terminate, Duration::from_secs(5));
     let mut entries = session.entries(Start::After(Seq::ZERO)).await.unwrap();
@@ -128,7 +128,7 @@ async fn active(client: &Client) -> Option<SessionId> {
 
 // covers: 004-093
 #[tokio::test]
-async fn the_newest_session_is_active_until_another_is_chosen_or_it_ends() {
+async fn the_newest_session_is_active_until_another_is_selected_or_it_ends() {
     let portolan = open().await;
     let me = portolan.client("test");
     assert_eq!(active(&me).await, None);
@@ -138,7 +138,7 @@ async fn the_newest_session_is_active_until_another_is_chosen_or_it_ends() {
     assert_eq!(active(&me.clone()).await, Some(second.id()));
     me.set_active(first.id()).await.unwrap();
     assert_eq!(active(&me).await, Some(first.id()));
-    // It is a default of each client and opens nothing.
+    // The active session is only a default of each client and gives no access.
     let bound = guest(&portolan, Role::Operator, Some([first.id()].into()));
     assert_eq!(active(&bound).await, Some(first.id()));
     assert_eq!(bound.set_active(second.id()).await.unwrap_err().code, RefusalCode::NotFound);
@@ -152,7 +152,7 @@ async fn the_newest_session_is_active_until_another_is_chosen_or_it_ends() {
 
 // covers: 004-098
 #[tokio::test]
-async fn a_raw_request_gets_its_answer_or_fails_in_its_time_and_only_an_owner_may_send_it() {
+async fn a_raw_request_gets_its_answer_or_times_out_and_only_an_owner_may_send_it() {
     let (portolan, session) = opened().await;
     let body = json!({ "type": "x" });
     let answer = session.native_within(body.clone(), Duration::from_mins(1)).await.unwrap();
@@ -172,12 +172,12 @@ async fn next(news: &mut News) -> Item {
 
 // covers: 004-102, 004-104
 #[tokio::test]
-async fn every_change_of_status_and_of_what_it_can_do_is_told() {
+async fn every_change_of_status_and_capabilities_is_reported() {
     let (_portolan, session) = opened().await;
     let status = Item::Status;
     let can = |capabilities: Capabilities| Item::Capabilities(Box::new(capabilities));
     let known = session.capabilities().await.unwrap();
-    assert!(known.supported_commands.is_some(), "the agent told more of itself than was known before");
+    assert!(known.supported_commands.is_some(), "the agent reported more than was known before");
     let mut news = session.news().await.unwrap();
     assert_eq!(next(&mut news).await, status(BridgeStatus::Connected));
     assert_eq!(next(&mut news).await, can(known.clone()));
@@ -195,7 +195,7 @@ async fn every_change_of_status_and_of_what_it_can_do_is_told() {
 
 // covers: 004-103
 #[tokio::test]
-async fn every_message_is_told_as_an_event_and_on_request_as_it_was_said() {
+async fn every_message_is_an_event_and_its_original_is_available() {
     let (portolan, session) = opened().await;
     let mut entries = session.entries(Start::Tail(0)).await.unwrap();
     let mut heard = Vec::new();
@@ -218,7 +218,7 @@ async fn every_message_is_told_as_an_event_and_on_request_as_it_was_said() {
     assert_eq!(viewer.raw(heard[1].0).await.unwrap_err().code, RefusalCode::Forbidden);
 }
 
-/// What a program thinks of the tools of its agent.
+/// The program's answer to a request of its agent.
 async fn decide(session: &Session, event: &Event) {
     let Event::RequestOpened { request } = event else { return };
     match &request.ask {
@@ -230,7 +230,7 @@ async fn decide(session: &Session, event: &Event) {
 
 // covers: 004-128
 #[tokio::test]
-async fn a_program_allows_reading_and_denies_the_shell_from_the_stream() {
+async fn a_program_allows_reading_and_denies_the_shell_while_it_reads_the_stream() {
     let (_portolan, session) = opened().await;
     let mut heard = Vec::new();
     for text in ["ask Read", "ask Bash"] {
@@ -249,14 +249,14 @@ async fn a_program_allows_reading_and_denies_the_shell_from_the_stream() {
 
 // covers: 004-100
 #[tokio::test]
-async fn what_is_known_can_be_read_at_any_time() {
+async fn the_state_can_be_read_at_any_time() {
     let portolan = open().await;
     assert_eq!(portolan.url(), None, "no door is open");
     let address = listening(&portolan).await;
     assert_eq!(portolan.url(), Some(format!("http://{address}")));
     let me = portolan.client("test");
     let session = me.create(spec()).await.unwrap();
-    // Before the agent is there, while it runs, and after its end.
+    // Before the agent is connected, while it runs, and after its end.
     assert!(session.capabilities().await.is_ok());
     assert_eq!(session.state().await.unwrap().summary.agent, "mirror");
     let info = session.info().await.unwrap();
@@ -271,18 +271,18 @@ async fn what_is_known_can_be_read_at_any_time() {
 
 // covers: 004-080, 004-081, 004-082, 004-088, 004-105
 #[tokio::test]
-async fn a_program_that_listens_is_told_its_free_port_of_loopback_and_one_door_serves_both_ways_in() {
+async fn a_program_that_listens_gets_a_free_port_of_loopback_and_one_door_for_websocket_and_rest() {
     let portolan = open().await;
     let mut changes = portolan.client("test").changes().await.unwrap();
     let address = listening(&portolan).await;
     assert_eq!(address.ip().to_string(), "127.0.0.1");
     assert_ne!(address.port(), 0);
-    assert_eq!(listening(&portolan).await, address, "asked again, it is the same door");
+    assert_eq!(listening(&portolan).await, address, "a second call returns the same door");
     let event = changes.next().await.unwrap().unwrap().event;
     let DaemonEvent::DoorOpened { addresses, tls: false, .. } = &event else { panic!("{event:?}") };
     assert_eq!(addresses, &[address.to_string()]);
     let other = open().await;
-    assert_ne!(listening(&other).await, address, "two programs do not get in each other's way");
+    assert_ne!(listening(&other).await, address, "two programs use different ports");
     let here = address.to_string();
     assert_eq!(status_line(address, "/healthz", &here).await, "HTTP/1.1 200 OK");
     assert_eq!(status_line(address, "/api/v1/sessions", &here).await, "HTTP/1.1 401 Unauthorized");
@@ -304,7 +304,7 @@ async fn what_happens_at_the_door_is_in_the_log() {
     for _ in 0..failures {
         let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
         request.headers_mut().insert("authorization", "Bearer guessed".parse().unwrap());
-        assert!(tokio_tungstenite::connect_async(request).await.is_err(), "a guess opens nothing");
+        assert!(tokio_tungstenite::connect_async(request).await.is_err(), "a guessed token gives no access");
     }
     let mut told = Vec::new();
     while told.len() < 3 {
@@ -328,7 +328,7 @@ async fn what_happens_at_the_door_is_in_the_log() {
 
 // covers: 004-089
 #[tokio::test]
-async fn after_the_end_no_agent_runs_and_nobody_listens() {
+async fn after_the_shutdown_no_agent_runs_and_no_port_is_open() {
     let portolan = open().await;
     let address = listening(&portolan).await;
     let me = portolan.client("test");

@@ -1,4 +1,5 @@
-//! What a program that runs as Claude Code hears first: `initialize`, unasked, and then the first prompt as a message.
+//! The first input of a program that runs as Claude Code: `initialize`, automatically, and then the first prompt as a
+//! message.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -13,7 +14,7 @@ use portolan_core::{Event, event::Content};
 use portolan_embed::{Portolan, Seq, SessionSpec, Settings, Start};
 use serde_json::{Value, json};
 
-/// Keeps every line that it hears, answers the first as `initialize` is answered, and ends after the second.
+/// Records every input line, answers the first line like `initialize`, and ends after the second.
 const SCRIPT: &str = r#"case " $* " in *" --version "*) echo '2.1.325 (Claude Code)'; exit 0 ;; esac
 case " $* " in *" --input-format "*) ;; *) exit 1 ;; esac
 printf '%s\n' "$*" > "$0.arguments"
@@ -36,7 +37,7 @@ fn claude(script: &Path) -> Claude {
 
 // covers: 004-087, 004-090
 #[tokio::test]
-async fn every_session_is_initialized_by_itself_and_the_first_prompt_is_the_first_message() {
+async fn every_session_is_initialized_automatically_and_the_first_prompt_is_the_first_message() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("claude.sh");
     std::fs::write(&script, SCRIPT).unwrap();
@@ -54,7 +55,11 @@ async fn every_session_is_initialized_by_itself_and_the_first_prompt_is_the_firs
             _ => {}
         }
     }
-    assert_eq!(models.unwrap()[0].display_name, "Opus", "what only that answer tells is known");
+    assert_eq!(
+        models.unwrap()[0].display_name,
+        "Opus",
+        "the models, which only that answer contains, are known"
+    );
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let heard: Vec<Value> =
         read("claude.sh.heard").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -65,6 +70,6 @@ async fn every_session_is_initialized_by_itself_and_the_first_prompt_is_the_firs
     );
     assert_eq!((&second["type"], &second["message"]["role"]), (&json!("user"), &json!("user")));
     assert!(second["message"]["content"].to_string().contains("good morning"), "{second}");
-    assert!(!read("claude.sh.arguments").contains("good morning"), "it is on no command line");
+    assert!(!read("claude.sh.arguments").contains("good morning"), "the prompt is not on the command line");
     portolan.shutdown(Duration::from_secs(5)).await;
 }

@@ -1,4 +1,4 @@
-//! The example is a program that works: its own routes, Portolan's beside them, and somebody else in its session.
+//! The example is a working program: its own routes, Portolan's routes, and another client in its session.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -37,7 +37,7 @@ async fn get_as(program: &Program, host: &str, path: &str, token: Option<&str>) 
 
 // covers: 003-001
 #[tokio::test]
-async fn the_program_talks_with_its_agent_and_answers_by_its_own_code() {
+async fn the_program_talks_with_its_agent_and_answers_with_its_own_code() {
     let program = Program::start().await.unwrap();
     let seen = program.talk().await.unwrap();
     assert_eq!(
@@ -57,7 +57,7 @@ async fn the_program_talks_with_its_agent_and_answers_by_its_own_code() {
 
 // covers: 003-001, 004-101
 #[tokio::test]
-async fn its_routes_and_ours_are_served_side_by_side_and_ours_ask_for_a_token() {
+async fn the_program_serves_its_own_routes_and_portolans_routes_which_need_a_token() {
     let program = Program::start().await.unwrap();
     assert_eq!(get(&program, "/", None).await, (200, "the program's own page\n".into()));
     assert_eq!(get(&program, "/api/v1/sessions", None).await.0, 401);

@@ -1,4 +1,4 @@
-//! A program that lets in its own users: who gets in, what each may do, and how the program puts somebody out.
+//! A program with its own users: who has access, what each may do, and how the program ends the access of a user.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
@@ -71,7 +71,7 @@ impl Program {
         answer(self.send(request, secret, &length, body).await).await
     }
 
-    /// A request that was let in, and whose body the route waits for.
+    /// A request that has passed the checks, and whose body the route waits for.
     async fn under_way(&self, request: &str, secret: &str, length: usize) -> TcpStream {
         let lines = format!("Content-Length: {length}\r\nExpect: 100-continue\r\n");
         let mut stream = self.send(request, Some(secret), &lines, "").await;
@@ -91,7 +91,7 @@ impl Program {
 /// The status of a response, and all of it.
 async fn answer(mut stream: TcpStream) -> (u16, String) {
     let mut bytes = Vec::new();
-    // A reset after the answer is an end, too.
+    // A reset after the answer also counts as the end.
     let _ = tokio::time::timeout(SOON, stream.read_to_end(&mut bytes)).await.expect("no answer");
     let text = String::from_utf8_lossy(&bytes).into_owned();
     (text.split(' ').nth(1).expect("an answer").parse().unwrap(), text)
@@ -120,14 +120,14 @@ fn session() -> String {
 
 // covers: 003-174
 #[tokio::test]
-async fn the_programs_own_users_get_in_by_its_own_credential_and_nobody_else_does() {
+async fn only_the_programs_own_users_have_access_with_their_own_credential() {
     let program = Program::start().await;
     for (secret, status) in [(None, 401), (Some("a guess"), 401), (Some("bobs secret"), 200)] {
         assert_eq!(program.ask("GET /api/v1/sessions", secret, "").await.0, status, "{secret:?}");
     }
-    let Err(Error::Http(refused)) = program.socket("a guess").await else { panic!("it was let in") };
+    let Err(Error::Http(refused)) = program.socket("a guess").await else { panic!("access was given") };
     assert_eq!(refused.status(), 401);
-    // The role is the program's to give, and core's to enforce.
+    // The program gives the role, and core enforces it.
     for (secret, status) in [("bobs secret", 403), ("adas secret", 201)] {
         assert_eq!(
             program.ask("POST /api/v1/sessions", Some(secret), &session()).await.0,
@@ -142,7 +142,7 @@ async fn the_programs_own_users_get_in_by_its_own_credential_and_nobody_else_doe
 
 // covers: 003-174
 #[tokio::test]
-async fn a_user_whom_the_program_puts_out_loses_the_websocket_and_the_others_keep_theirs() {
+async fn a_user_who_loses_access_loses_the_websocket_and_the_others_keep_theirs() {
     let program = Program::start().await;
     let mut bobs = program.socket("bobs secret").await.unwrap();
     let mut adas = program.socket("adas secret").await.unwrap();
@@ -150,19 +150,19 @@ async fn a_user_whom_the_program_puts_out_loses_the_websocket_and_the_others_kee
         assert_eq!(client.ask(HELLO()).await["type"], "welcome");
     }
     program.users.remove(&bob());
-    let Message::Text(closing) = bobs.next().await else { panic!("it does not say why") };
+    let Message::Text(closing) = bobs.next().await else { panic!("the close frame does not say why") };
     let closing: Value = serde_json::from_str(&closing).unwrap();
     assert_eq!((&closing["type"], &closing["reason"]), (&json!("closing"), &json!("token_gone")));
-    let Message::Close(Some(close)) = bobs.next().await else { panic!("it goes on") };
+    let Message::Close(Some(close)) = bobs.next().await else { panic!("the connection stays open") };
     assert_eq!(u16::from(close.code), 4001);
-    assert!(program.socket("bobs secret").await.is_err(), "nor does it come back");
+    assert!(program.socket("bobs secret").await.is_err(), "the user cannot reconnect");
     assert_eq!(adas.ask(json!({"type": "ping", "id": "1"})).await["reply"], "pong");
     program.portolan.shutdown(Duration::ZERO).await;
 }
 
 // covers: 003-174
 #[tokio::test]
-async fn a_request_under_way_and_an_open_response_end_with_the_user() {
+async fn a_running_request_and_an_open_response_end_with_the_access_of_the_user() {
     let program = Program::start().await;
     let mut events = program.send("GET /api/v1/events", Some("adas secret"), "", "").await;
     let mut begun = Vec::new();
@@ -172,20 +172,20 @@ async fn a_request_under_way_and_an_open_response_end_with_the_user() {
     let body = session();
     let mut request = program.under_way("POST /api/v1/sessions", "adas secret", body.len()).await;
     program.users.remove(&ada());
-    // The answer may be there already, and the connection closed.
+    // The answer may be complete already, and the connection closed.
     let _ = request.write_all(body.as_bytes()).await;
     let (status, text) = answer(request).await;
     assert_eq!(status, 401, "{text}");
     let mut rest = String::new();
-    tokio::time::timeout(SOON, events.read_to_string(&mut rest)).await.expect("it goes on").unwrap();
+    tokio::time::timeout(SOON, events.read_to_string(&mut rest)).await.expect("the stream must end").unwrap();
     assert!(rest.contains("event: closing") && rest.contains("token_gone"), "{rest}");
     let me = program.portolan.client("the program");
-    assert_eq!(me.sessions().await.unwrap(), [], "the request has made nothing");
+    assert_eq!(me.sessions().await.unwrap(), [], "the request created no session");
     program.portolan.shutdown(Duration::ZERO).await;
 }
 
 #[tokio::test]
-async fn tokens_that_would_open_nothing_are_not_made() {
+async fn no_tokens_are_created_if_they_would_be_useless() {
     let program = Program::start().await;
     let refusal = program.portolan.token("a phone", Role::Operator).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Unsupported);

@@ -1,5 +1,5 @@
-//! The parts, each without the others, by the public interface alone: a process, a translator of an agent, the translator to
-//! AG-UI, the server of AG-UI, and what agents call of a page.
+//! The parts, each without the others, through the public interface: a process, the translator of an agent, the
+//! translator to AG-UI, the server of AG-UI, and the tools of a page.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -45,8 +45,8 @@ fn supervision() -> Arc<Supervision> {
     Arc::new(Supervision::new("parts", vec![("PATH".into(), path)]))
 }
 
-/// What Claude Code says in a turn: beside its answer what it tells of itself, a sign of life, how a login goes, and an echo
-/// of the prompt.
+/// The output of Claude Code in a turn: its answer, a report about itself, a sign of life, the progress of a login, and
+/// an echo of the prompt.
 const LINES: [&str; 7] = [
     r#"{"type":"system","subtype":"status","status":"requesting","session_id":"s","uuid":"u1"}"#,
     r#"{"type":"keep_alive"}"#,
@@ -57,7 +57,7 @@ const LINES: [&str; 7] = [
     r#"{"type":"result","subtype":"success","is_error":false,"duration_ms":1200,"duration_api_ms":900,"num_turns":1,"result":"Good morning.","session_id":"s","total_cost_usd":0.25,"usage":{"input_tokens":11,"output_tokens":7,"cache_creation_input_tokens":5,"cache_read_input_tokens":3},"uuid":"u6"}"#,
 ];
 
-/// What they are in Portolan's words, after a prompt.
+/// The same output as Portolan's events, after a prompt.
 fn entries() -> Vec<(Option<Actor>, Event)> {
     let claude = Claude::new(claude::Config::default(), supervision(), DialIn::new());
     let spec = Arc::new(SessionSpec { agent: "claude".into(), ..SessionSpec::default() });
@@ -97,7 +97,7 @@ fn state() -> State {
     )
 }
 
-/// The same as a page gets them while they happen.
+/// The same events as a page gets them live.
 fn streamed() -> Vec<Value> {
     let state = state();
     let mut projector = Projector::new(
@@ -122,20 +122,20 @@ fn custom<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
 
 // covers: 004-079
 #[test]
-fn what_an_agent_said_becomes_events_of_ag_ui_without_a_server() {
+fn the_output_of_an_agent_becomes_ag_ui_events_without_a_server() {
     let events = streamed();
     let texts: Vec<_> = events
         .iter()
         .filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT")
         .map(|event| event["delta"].as_str().unwrap())
         .collect();
-    assert_eq!(texts, ["hello", "Good morning."], "the prompt once, though it was echoed");
+    assert_eq!(texts, ["hello", "Good morning."], "the prompt appears once, although it was echoed");
     assert_eq!(custom(&events, "system_status").len(), 2);
     assert_eq!(
         custom(&events, "auth_status"),
         [&json!({"isAuthenticating": true, "output": ["Opening a browser"], "error": null})]
     );
-    // And the way back: what a client sends is read without one, too.
+    // And the reverse: the input of a client is read without a server, too.
     let body = br#"{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":"hi"}]}"#;
     let input = agui::parse::run_input(body).unwrap();
     assert_eq!((input.thread_id.as_str(), input.messages[0].role.as_str()), ("t", "user"));
@@ -143,7 +143,7 @@ fn what_an_agent_said_becomes_events_of_ag_ui_without_a_server() {
 
 // covers: 004-126
 #[test]
-fn the_history_holds_what_was_said_and_neither_echoes_nor_what_an_agent_tells_of_itself() {
+fn the_history_has_the_messages_but_no_echoes_and_no_agent_info() {
     let entries = entries();
     let told = |wanted: fn(&Event) -> bool| entries.iter().filter(|(_, event)| wanted(event)).count();
     assert_eq!(told(|event| matches!(event, Event::AuthStatus { .. })), 1, "the log keeps it");
@@ -166,7 +166,7 @@ fn the_history_holds_what_was_said_and_neither_echoes_nor_what_an_agent_tells_of
 
 // covers: 004-130
 #[test]
-fn the_figures_of_a_turn_are_its_tokens_its_cost_its_steps_and_its_durations() {
+fn the_figures_of_a_turn_are_its_tokens_cost_steps_and_durations() {
     let events = streamed();
     let usage = json!({
         "inputTokens": 11, "outputTokens": 7, "cacheCreationInputTokens": 5, "cacheReadInputTokens": 3,
@@ -181,7 +181,7 @@ fn the_figures_of_a_turn_are_its_tokens_its_cost_its_steps_and_its_durations() {
 
 // covers: 004-129
 #[tokio::test]
-async fn a_process_is_started_spoken_to_and_ended_with_all_that_it_started() {
+async fn a_process_is_started_used_and_ended_with_all_its_children() {
     let supervision = supervision();
     let program = Program {
         agent: "echo".into(),
@@ -197,10 +197,10 @@ async fn a_process_is_started_spoken_to_and_ended_with_all_that_it_started() {
     assert!(!child.has_ended());
     child.terminate();
     tokio::time::timeout(Duration::from_secs(30), child.ended()).await.unwrap();
-    assert!(Ladder::default().terminate > Duration::ZERO, "how long the gentle way may take is public, too");
+    assert!(Ladder::default().terminate > Duration::ZERO, "the time before a kill is public, too");
 }
 
-/// AG-UI's server put together from its parts, over the sessions of a program.
+/// The server of AG-UI, built from its parts, over the sessions of a program.
 struct Server {
     tools: FrontendTools,
     address: String,
@@ -209,7 +209,7 @@ struct Server {
 
 impl Server {
     async fn new(portolan: &Portolan) -> Self {
-        // The agents here never come for the tools.
+        // The agents here never use the tools.
         let limits = Limits { register: Duration::from_millis(100), ..Limits::default() };
         let tools = FrontendTools::new(portolan.registry().clone(), limits);
         let closing = CancellationToken::new();
@@ -246,7 +246,7 @@ impl Server {
 
 // covers: 004-129
 #[tokio::test]
-async fn for_every_agent_it_is_told_whether_it_can_have_the_tools_of_a_page() {
+async fn the_info_says_for_every_agent_whether_it_can_use_the_tools_of_a_page() {
     let settings = agents::Settings {
         supervision: supervision(),
         demo: vec![],
@@ -265,19 +265,19 @@ async fn for_every_agent_it_is_told_whether_it_can_have_the_tools_of_a_page() {
     };
     assert!(
         told(&server.info(&token).await).is_empty(),
-        "agents cannot reach a listener that nobody has told"
+        "agents cannot reach the tools before the listener's address is set"
     );
     server.tools.listens_at(server.address.clone());
     let mut can = told(&server.info(&token).await);
     can.sort_unstable();
-    assert_eq!(can, ["claude", "demo"], "all others take MCP servers when they start, or not at all");
+    assert_eq!(can, ["claude", "demo"], "all other agents accept MCP servers when they start, or not at all");
     server.closing.cancel();
     portolan.shutdown(Duration::from_secs(5)).await;
 }
 
 // covers: 004-131
 #[tokio::test]
-async fn what_agents_call_of_a_page_tells_its_address_and_which_tools_it_has() {
+async fn the_tool_server_of_a_page_gives_its_address_and_its_tools() {
     let portolan = Portolan::open(Settings::in_memory(vec![mirror()])).await.unwrap();
     let session = portolan.client("test").create(spec()).await.unwrap().id();
     let server = Server::new(&portolan).await;

@@ -1,4 +1,4 @@
-//! Every method of a session's handle reaches the agent as what it means, and what comes of it comes back.
+//! Every method of a session's handle reaches the agent as its action, and the result comes back.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::unnecessary_wraps, reason = "results are optional, and compared with this")]
@@ -26,7 +26,7 @@ fn told(what: &str) -> Option<Value> {
 
 // covers: 003-091
 #[tokio::test]
-async fn what_an_agent_can_do_is_known_without_a_session() {
+async fn the_capabilities_of_an_agent_are_known_without_a_session() {
     let portolan = Portolan::open(Settings::in_memory(vec![mirror()])).await.unwrap();
     let agents = portolan.client("test").agents();
     assert_eq!((agents[0].kind.as_str(), &agents[0].capabilities), ("mirror", &mirror::capabilities()));
@@ -34,7 +34,7 @@ async fn what_an_agent_can_do_is_known_without_a_session() {
 
 // covers: 003-092, 003-108, 003-109, 003-110, 003-112
 #[tokio::test]
-async fn what_the_agent_tells_of_itself_is_given_once_it_is_ready() {
+async fn the_info_of_an_agent_is_available_when_the_agent_is_ready() {
     let portolan = Portolan::open(Settings::in_memory(vec![mirror()])).await.unwrap();
     let session = portolan.client("test").create(spec()).await.unwrap();
     let told = session.info().await.unwrap();
@@ -78,7 +78,7 @@ async fn any_number_of_readers_see_the_same_entries() {
 
 // covers: 003-102, 004-094
 #[tokio::test]
-async fn what_is_sent_gives_the_messages_of_its_turn() {
+async fn a_prompt_returns_the_messages_of_its_turn() {
     let (_portolan, session) = opened().await;
     let picture = Content::Image { media_type: "image/png".into(), data: "AAAA".into() };
     let content = vec![Content::text("look"), picture];
@@ -126,7 +126,7 @@ async fn a_request_is_answered_by_the_program_and_only_once() {
 
 // covers: 003-105, 003-106, 003-107, 003-111, 003-114, 004-099
 #[tokio::test]
-async fn everything_else_reaches_the_agent_as_what_it_means() {
+async fn every_other_action_reaches_the_agent() {
     let (_portolan, session) = opened().await;
     session.set_model(Some("silver")).await.unwrap();
     session.set_mode("plan").await.unwrap();
@@ -142,7 +142,7 @@ async fn everything_else_reaches_the_agent_as_what_it_means() {
     let rewound = session.rewind(prompt, DryRun::Yes).await.unwrap();
     assert_eq!(rewound, told(&format!("Rewind {{ prompt: Ticket({prompt}), dry_run: true }}")));
     session.interrupt().await.unwrap();
-    assert_eq!(session.state().await.unwrap().requests, [], "nothing waits after an interrupt");
+    assert_eq!(session.state().await.unwrap().requests, [], "no request is open after an interrupt");
     assert_eq!(session.mcp_status().await.unwrap()[0].name, "files");
     session.mcp_reconnect("files").await.unwrap();
     session.mcp_toggle("files", Switch::Off).await.unwrap();
@@ -156,20 +156,20 @@ async fn everything_else_reaches_the_agent_as_what_it_means() {
 }
 
 #[tokio::test]
-async fn a_slash_command_is_the_agents_own_or_told_by_us_or_refused() {
+async fn a_slash_command_is_run_by_the_agent_or_by_portolan_or_refused() {
     let (_portolan, session) = opened().await;
     let own = session.execute("/compact a little").await.unwrap();
     let said = format!("{:?}", vec![Content::text("/compact a little")]);
     assert_eq!(own, CommandOutput { content: said, source: CommandSource::Native });
     let ours = session.execute("cost").await.unwrap();
-    let content = "an unknown sum in 1 turns".to_owned();
+    let content = "an unknown amount in 1 turns".to_owned();
     assert_eq!(ours, CommandOutput { content, source: CommandSource::Emulated });
     assert_eq!(session.execute("/dance").await.unwrap_err().code, RefusalCode::Unsupported);
 }
 
 // covers: 003-093, 003-116
 #[tokio::test]
-async fn a_closed_session_can_be_read_and_resumed_and_taken_up_by_the_agents_own_id() {
+async fn a_closed_session_can_be_read_and_resumed_also_by_the_agents_own_id() {
     let (portolan, session) = opened().await;
     said(&session, vec![Content::text("hello")]).await;
     session.close().await.unwrap();
@@ -185,7 +185,7 @@ async fn a_closed_session_can_be_read_and_resumed_and_taken_up_by_the_agents_own
 
 // covers: 003-094
 #[tokio::test]
-async fn after_the_shutdown_nothing_runs_and_readers_hear_of_it() {
+async fn after_the_shutdown_nothing_runs_and_readers_are_informed() {
     let (portolan, session) = opened().await;
     let mut entries = session.entries(Start::Tail(0)).await.unwrap();
     assert_eq!(portolan.shutdown(Duration::from_secs(5)).await, Vec::<String>::new());

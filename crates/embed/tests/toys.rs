@@ -1,4 +1,4 @@
-//! A frontend and an agent of a program's own: a folder and a line in a list each.
+//! A program's own frontend and its own agent: each is a folder and a line in a list.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
@@ -33,7 +33,7 @@ async fn chunk(body: &mut Incoming) -> Option<String> {
 }
 
 #[tokio::test]
-async fn an_agent_and_a_frontend_of_ones_own_know_nothing_of_each_other_and_meet_in_a_session() {
+async fn an_own_agent_and_an_own_frontend_work_together_without_knowing_each_other() {
     let path = std::env::var_os("PATH").unwrap();
     let supervision = Arc::new(Supervision::new("toys", vec![("PATH".into(), path)]));
     let settings = Settings::in_memory(vec![Arc::new(echo::Echo(supervision))]);
@@ -46,7 +46,7 @@ async fn an_agent_and_a_frontend_of_ones_own_know_nothing_of_each_other_and_meet
     session.prompt("land").await.unwrap();
 
     let path = format!("/plain/{}", session.id());
-    assert_eq!(get(&portolan, &path, None).await.status(), 401, "the door asks for a token");
+    assert_eq!(get(&portolan, &path, None).await.status(), 401, "the door needs a token");
     let answer = get(&portolan, &path, Some(&token)).await;
     assert_eq!(
         (answer.status().as_u16(), &answer.headers()["content-type"]),

@@ -1,6 +1,7 @@
-//! What the handheld's projector costs per entry: `cargo run --release -p portolan-frontends --example handheld_cost`.
+//! Measures the cost of the handheld's projector per entry: `cargo run --release -p portolan-frontends --example
+//! handheld_cost`.
 //!
-//! A turn as agents make them: mostly deltas, now and then a message, a tool and what it asks.
+//! A typical turn: mostly deltas, sometimes a message, a tool and its request.
 
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
 
@@ -13,10 +14,10 @@ use portolan_frontends::handheld::{
 };
 use serde_json::json;
 
-/// Turns that are played.
+/// The number of turns.
 const TURNS: u64 = 2_000;
 
-/// Deltas in one message.
+/// The number of deltas in one message.
 const DELTAS: u64 = 40;
 
 fn turn(number: u64) -> Vec<Event> {

@@ -1,4 +1,4 @@
-//! Writes the files under `schemas/` anew: `cargo run -p portolan-frontends --features schema --example schemas`.
+//! Writes the files under `schemas/` again: `cargo run -p portolan-frontends --features schema --example schemas`.
 
 use std::{error::Error, fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! The north side: one folder per protocol. They stand on `portolan-host`.
+//! The frontends: one folder per protocol, built on `portolan-host`.
 
 pub mod agui;
 pub mod handheld;
@@ -14,17 +14,18 @@ use portolan_host::Frontend;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Makes of the list of frontends what depends on all of them: their tables in portolan.toml, and the frontends themselves.
+/// Generates from the list of frontends everything that depends on all of them: their tables in portolan.toml, and the
+/// frontends themselves.
 macro_rules! catalogue {
     ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// What portolan.toml says to every frontend: a table each, under the name of the frontend.
+        /// The settings of every frontend in portolan.toml: one table each, under the name of the frontend.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default)]
         pub struct Settings {
             $($(#[$doc])* pub $name: $name::Settings,)+
         }
 
-        /// Every frontend there is. The native protocol comes first, and has no settings.
+        /// Every frontend. The native protocol comes first, and has no settings.
         pub fn catalogue(settings: Settings) -> Vec<Box<dyn Frontend>> {
             vec![native::frontend(), $($name::frontend(settings.$name)),+]
         }

@@ -1,4 +1,4 @@
-//! What tests of several frontends share: what stands behind every frontend, a client of frames, where goldens lie.
+//! Shared by the tests of several frontends: a registry behind a frontend, a client of frames, the folder of goldens.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use tokio_tungstenite::{
     tungstenite::{Message, protocol},
 };
 
-/// Snapshots in the folder `goldens` beside the test, each named by the test.
+/// Snapshots in the folder `goldens` next to the test; the test names each snapshot.
 pub(crate) fn goldens() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("goldens");
@@ -29,7 +29,7 @@ pub(crate) fn goldens() -> insta::Settings {
 
 // ---------------------------------------------------------------------------- behind a frontend
 
-/// A registry in memory, who may use it, and how its door is set.
+/// A registry in memory, its tokens, and the settings of its door.
 pub(crate) struct Behind {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) registry: Registry,
@@ -43,7 +43,7 @@ impl Behind {
         Self::over(Arc::new(MemoryStore::new()), agents, policy).await
     }
 
-    /// Over a store that is there already.
+    /// Over an existing store.
     pub(crate) async fn over(store: Arc<MemoryStore>, agents: Vec<Arc<dyn Agent>>, policy: Policy) -> Self {
         let clock = Clock::system();
         let registry = Registry::open(store.clone(), agents, clock.clone(), policy).await.unwrap();
@@ -52,14 +52,14 @@ impl Behind {
         Self { store, registry, tokens, door }
     }
 
-    /// What its door checks.
+    /// The checks of its door.
     pub(crate) async fn access(&self) -> AccessCheck {
         let clock = Clock::system();
         let tickets = Tickets::open(self.store.clone(), clock.clone(), self.tokens.clone()).await.unwrap();
         AccessCheck::new(&self.door, self.tokens.clone(), tickets, clock).unwrap()
     }
 
-    /// Somebody with a new token, and its secret.
+    /// A person with a new token, and the secret of the token.
     pub(crate) async fn someone(&self, name: &str, role: Role) -> (Principal, String) {
         let (info, secret) = self.tokens.create(name, role, None, None).await.unwrap();
         (Principal { token: info.token, name: info.name, role, sessions: None, via: "test".into() }, secret)
@@ -68,12 +68,12 @@ impl Behind {
 
 // ---------------------------------------------------------------------------------- its clients
 
-/// Frames of JSON, by another implementation of WebSocket than ours.
+/// Frames of JSON, with another implementation of WebSocket than ours.
 pub(crate) struct Frames<S> {
     pub(crate) socket: WebSocketStream<S>,
-    /// Frames that came while another one was waited for.
+    /// Frames that came while the client waited for another one.
     pub(crate) early: VecDeque<Value>,
-    /// Every frame passes this.
+    /// A check for every frame.
     check: fn(&Value),
     /// How long a frame may take.
     patience: Duration,
@@ -93,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         self.socket.send(Message::text(text)).await.unwrap();
     }
 
-    /// The next frame as it comes.
+    /// The next frame from the connection.
     pub(crate) async fn next(&mut self) -> Value {
         match self.early.pop_front() {
             Some(frame) => frame,
@@ -101,7 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         }
     }
 
-    /// The next frame that nobody has seen.
+    /// The next unread frame.
     pub(crate) async fn fresh(&mut self) -> Value {
         loop {
             let next = tokio::time::timeout(self.patience, self.socket.next()).await;
@@ -117,7 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         }
     }
 
-    /// The close code, after every frame that still came.
+    /// The close code, after all remaining frames.
     pub(crate) async fn closed(&mut self) -> (Vec<Value>, Option<u16>) {
         let mut frames: Vec<Value> = self.early.drain(..).collect();
         loop {
@@ -131,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         }
     }
 
-    /// Frames up to the first that fits, which is the last of them.
+    /// Frames up to and including the first frame that matches.
     pub(crate) async fn until_fits(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut frames = Vec::new();
         loop {

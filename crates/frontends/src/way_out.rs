@@ -1,9 +1,9 @@
-//! The ways out of refusals in plain words, for the protocols that have room for a text alone: AG-UI, insights and the
-//! handheld. Names no command: whoever reads the words may have none.
+//! The ways out of refusals as plain text, for the protocols that have only a text: AG-UI, insights and the handheld.
+//! The texts name no command, because their readers may have no command line.
 
 use portolan_core::{Refusal, WayOut};
 
-/// What is wrong, and what can be done about it.
+/// The message of a refusal, and its way out.
 pub fn told(refusal: &Refusal) -> String {
     match refusal.way_out.as_ref().and_then(words) {
         Some(words) => format!("{}; {words}", refusal.message),
@@ -11,26 +11,26 @@ pub fn told(refusal: &Refusal) -> String {
     }
 }
 
-/// A way out in words; none for one of a newer version.
+/// A way out as text; none for a way out of a newer version.
 fn words(way_out: &WayOut) -> Option<String> {
     Some(match way_out {
-        WayOut::ListSessions => "the list of sessions shows those there are".into(),
+        WayOut::ListSessions => "the list of sessions shows every session".into(),
         WayOut::NewSession => "start a new session".into(),
         WayOut::UseSession { .. } => "use that session, or fork it".into(),
         WayOut::ResumeSession { .. } => "resume the session to start it again".into(),
         WayOut::StopSession { .. } => "stop the agent of that session first".into(),
-        WayOut::SendAgain { .. } => "send it again if the agent does not have it".into(),
+        WayOut::SendAgain { .. } => "send it again if the agent did not get it".into(),
         WayOut::EndAnotherAgent { setting } => {
             format!("stop the agent of another session, or raise the setting `{setting}`")
         }
-        WayOut::ListPast => "the list of past conversations shows those there are".into(),
+        WayOut::ListPast => "the list of past conversations shows all of them".into(),
         WayOut::NameFolder { .. } => "name a folder".into(),
-        WayOut::CopyPast => "or go on in a copy".into(),
+        WayOut::CopyPast => "or continue in a copy".into(),
         WayOut::ChangeSetting { key } => format!("the setting `{key}` of Portolan decides this"),
         WayOut::AskForRole { role } => format!("ask an owner for a token with the role {role}"),
-        WayOut::ListTokens => "the list of tokens shows those there are".into(),
-        WayOut::RevokeToken => "revoke one that nobody needs any more".into(),
-        WayOut::RotateOwnerToken => "give it another secret instead".into(),
+        WayOut::ListTokens => "the list of tokens shows every token".into(),
+        WayOut::RevokeToken => "revoke a token that nobody needs".into(),
+        WayOut::RotateOwnerToken => "give that token another secret instead".into(),
         WayOut::Other(_) => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! The port of the north: what a frontend is given, and what it gives back.
+//! The port of the north: what a frontend gets, and what it returns.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -12,47 +12,47 @@ use crate::{
 
 /// A protocol that clients speak.
 ///
-/// The door has found out who someone is before a route of a frontend runs, and ends every request, response body and
-/// WebSocket when what let it in ends, when its client takes nothing any more, and when the host stops: a frontend cannot
-/// forget it.
+/// Before a route of a frontend runs, the door has found out who the client is. The door ends every request, response
+/// body and WebSocket when the client's access ends, when the client reads nothing any more, and when the host stops: a
+/// frontend cannot forget it.
 pub trait Frontend: fmt::Debug + Send {
-    /// Its table in portolan.toml, and its name in the daemon's log.
+    /// The frontend's table in portolan.toml, and its name in the daemon's log.
     fn name(&self) -> &'static str;
 
-    /// Addresses of its own, beside the main listener. They are taken before anything is opened, so that one that cannot
-    /// be had costs nothing.
+    /// Addresses of the frontend besides the main listener. They are taken before anything is opened, so that an
+    /// unavailable address costs nothing.
     fn addresses(&self) -> Vec<SocketAddr> {
         Vec::new()
     }
 
-    /// Stands on this host from now on.
+    /// Mounts the frontend on this host.
     fn mount(self: Box<Self>, host: &Host) -> Boxed<'_, Result<Mounted, MountError>>;
 }
 
-/// A frontend cannot stand on the host: why, for people, with the way out.
+/// Why a frontend cannot be mounted, for people, with the way out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("[{frontend}] {message}")]
 pub struct MountError {
-    /// Which frontend.
+    /// The frontend.
     pub frontend: &'static str,
-    /// Why.
+    /// The reason.
     pub message: String,
 }
 
-/// What a frontend has on the host, and what is to be done for it.
+/// A mounted frontend: its places on the host, and what the host does for it.
 #[derive(Default)]
 pub struct Mounted {
-    /// On the main listener.
+    /// Its place on the main listener.
     pub main: Option<Place>,
-    /// On the addresses of its own.
+    /// Its place on its own addresses.
     pub own: Option<Place>,
-    /// Listeners that it has opened by itself, without the door: how they are set, for the daemon's log.
+    /// Listeners that the frontend opened by itself, without the door: their settings, for the daemon's log.
     pub opened: Vec<DaemonEvent>,
     /// Called before the doors open, with the addresses of the main listener.
     pub start: Option<Start>,
     /// Called when the host begins to stop, before sessions end.
     pub stop: Option<Box<dyn FnOnce() + Send>>,
-    /// Ends once everything of the frontend has ended; waited for after sessions have.
+    /// Ends when everything of the frontend has ended; the host waits for it after the sessions have ended.
     pub ended: Option<Boxed<'static, ()>>,
 }
 
@@ -66,29 +66,29 @@ impl fmt::Debug for Mounted {
     }
 }
 
-/// What a frontend has on one listener.
+/// A frontend's part of one listener.
 pub struct Place {
-    /// How strangers are admitted there, beside a token in the request.
+    /// How strangers are admitted there, besides by a token in the request.
     pub admits: Vec<Admit>,
-    /// Whoever comes from this machine needs no token.
+    /// Clients on this machine need no token.
     pub tokenless: bool,
-    /// Its routes, once the checks of that listener are there.
+    /// Makes the routes, after the checks of that listener exist.
     pub routes: Routes,
 }
 
-/// Starts a frontend, at these addresses of the main listener.
+/// Starts a frontend, with these addresses of the main listener.
 pub type Start = Box<dyn FnOnce(&[Listening]) + Send>;
 
 /// Makes the routes of a place behind the checks of its listener.
 pub type Routes = Box<dyn FnOnce(&Arc<AccessCheck>) -> Router + Send>;
 
 impl Place {
-    /// With a token in every request.
+    /// A place with a token in every request.
     pub fn new(routes: impl FnOnce(&Arc<AccessCheck>) -> Router + Send + 'static) -> Self {
         Self { admits: Vec::new(), tokenless: false, routes: Box::new(routes) }
     }
 
-    /// Strangers are admitted in this way, too.
+    /// Also admits strangers in this way.
     #[must_use]
     pub fn admitting(mut self, admit: Admit) -> Self {
         self.admits.push(admit);

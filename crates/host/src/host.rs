@@ -1,5 +1,5 @@
-//! Puts Portolan together: sessions, tokens, the doors and the frontends behind them. The daemon and programs that embed
-//! Portolan open the same host, each with the frontends that it wants.
+//! Combines Portolan's parts: sessions, tokens, the doors and the frontends behind them. The daemon and programs that
+//! embed Portolan open the same host, each with its own frontends.
 
 use std::{
     fmt,
@@ -26,30 +26,30 @@ use crate::{
     },
 };
 
-/// How long connections and the store may take to close once every agent has ended.
+/// How long connections and the store may take to close after every agent has ended.
 pub const CLOSING: Duration = Duration::from_secs(10);
 
-/// How long the start waits for each line about a door: a commit takes far less than a millisecond.
+/// How long the start waits for each entry about a door: a commit takes far less than a millisecond.
 const NOTED: Duration = Duration::from_secs(1);
 
-/// What a host is made from.
+/// The settings of a host.
 #[derive(Clone)]
 pub struct HostSettings {
-    /// Where the logs are kept.
+    /// The store of the logs.
     pub store: Arc<dyn Store>,
     /// The agents that sessions may use.
     pub agents: Vec<Arc<dyn Agent>>,
-    /// What the main listener believes, and where it listens.
+    /// The settings of the main listener.
     pub door: DoorSettings,
-    /// What sessions may do.
+    /// The rules for sessions.
     pub policy: Policy,
-    /// Who finds out who someone is, in place of the tokens in the store.
+    /// Finds out who a client is, instead of the tokens in the store.
     pub authenticator: Option<Arc<dyn Authenticator>>,
-    /// The version told to clients.
+    /// The version that clients see.
     pub version: String,
-    /// Told to clients: another one means that the logs were replaced. Absent where nobody knows.
+    /// The incarnation that clients see: another one means that the logs were replaced. Absent if unknown.
     pub incarnation: Option<String>,
-    /// The folder where Portolan keeps its own things, where there is one.
+    /// The folder with Portolan's own files, if there is one.
     pub home: Option<PathBuf>,
 }
 
@@ -62,34 +62,34 @@ impl fmt::Debug for HostSettings {
     }
 }
 
-/// What frontends stand on. Cheap to clone.
+/// The base of the frontends. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// Every session by its id.
     pub registry: Registry,
-    /// Who finds out who someone is: the tokens, or what the embedding program brought.
+    /// Finds out who a client is: the tokens, or what the embedding program brought.
     pub authenticator: Arc<dyn Authenticator>,
-    /// Who may come in by a token.
+    /// The tokens.
     pub tokens: Arc<Tokens>,
-    /// Who may come in by a browser's login.
+    /// The tickets and browsers.
     pub tickets: Arc<Tickets>,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// How the main listener is set.
+    /// The settings of the main listener.
     pub door: Arc<DoorSettings>,
-    /// The version told to clients.
+    /// The version that clients see.
     pub version: String,
-    /// Another one means that the logs were replaced.
+    /// The incarnation: another one means that the logs were replaced.
     pub incarnation: Option<String>,
-    /// The folder where Portolan keeps its own things: no frontend approves a change in it by itself.
+    /// The folder with Portolan's own files: no frontend approves a change in it by itself.
     pub home: Option<PathBuf>,
-    /// Cancelled once every session has ended: connections then say so, and close.
+    /// Cancelled when every session has ended: connections then send the reason and close.
     pub stopping: CancellationToken,
-    /// Every connection and stream of events that is open; waited for at the end.
+    /// Every open connection and event stream; the host waits for them at the end.
     pub connections: TaskTracker,
     /// Cancelled when the host begins to stop: nobody is let in any more, and tasks end.
     pub closing: CancellationToken,
-    /// Work that goes on beside connections, until `closing`.
+    /// Background work, until `closing`.
     pub tasks: TaskTracker,
     reporter: Reporter,
 }
@@ -100,23 +100,23 @@ pub enum OpenError {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A host or an origin in the settings is none.
+    /// A host or an origin in the settings is invalid.
     #[error(transparent)]
     Name(#[from] BadName),
-    /// A frontend cannot stand on it.
+    /// A frontend cannot be mounted.
     #[error(transparent)]
     Frontend(#[from] MountError),
-    /// What a frontend is set to makes no sense.
+    /// A frontend's setting is invalid.
     #[error("[{frontend}] {error}")]
     Setting {
-        /// Which frontend.
+        /// The frontend.
         frontend: &'static str,
-        /// What.
+        /// The reason.
         error: BadName,
     },
 }
 
-/// The addresses that a frontend wants for itself.
+/// The own addresses of a frontend.
 #[derive(Clone, Debug)]
 struct Own {
     frontend: &'static str,
@@ -130,25 +130,25 @@ impl Own {
     }
 }
 
-/// Every address that the host listens on, taken and not yet open: connections wait.
+/// Every address of the host, taken and not yet open: connections wait.
 #[derive(Debug)]
 pub struct Bound {
     main: Door,
     own: Vec<(&'static str, Door)>,
 }
 
-/// An address cannot be had.
+/// An address is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Of the main listener.
+    /// An address of the main listener.
     #[error(transparent)]
     Main(#[from] DoorError),
-    /// Of a frontend.
+    /// An address of a frontend.
     #[error("[{frontend}] {error}")]
     Own {
-        /// Which frontend.
+        /// The frontend.
         frontend: &'static str,
-        /// Why.
+        /// The reason.
         error: DoorError,
     },
 }
@@ -171,13 +171,13 @@ impl Bound {
         Ok(Self { main, own })
     }
 
-    /// Where the main listener is.
+    /// The addresses of the main listener.
     pub fn addresses(&self) -> Vec<Listening> {
         self.main.addresses()
     }
 }
 
-/// A listener with everything that stands on it.
+/// A listener with everything on it.
 #[derive(Debug)]
 struct Listener {
     frontend: Option<&'static str>,
@@ -187,7 +187,7 @@ struct Listener {
     tokenless: bool,
 }
 
-/// A host with its frontends, not yet open to anyone.
+/// A host with its frontends, not yet open.
 #[derive(Debug)]
 pub struct House {
     host: Host,
@@ -198,7 +198,7 @@ pub struct House {
     wanted: Vec<Own>,
 }
 
-/// What is to be done for one frontend while the host lives.
+/// What the host does for one frontend while it lives.
 #[derive(Default)]
 struct Life {
     start: Option<Start>,
@@ -247,7 +247,7 @@ impl Host {
         Ok(host)
     }
 
-    /// What happens at the doors is in the log, for as long as there is a listener that reports.
+    /// Writes the doors' events to the log while any listener reports.
     fn write_notes(&self, notes: Notes) {
         let (registry, stopping) = (self.registry.clone(), self.stopping.clone());
         self.connections.spawn(async move {
@@ -258,7 +258,7 @@ impl Host {
         });
     }
 
-    /// Starts a task that ends when the host begins to stop. A panic in it is logged and ends only itself.
+    /// Starts a task that ends when the host begins to stop. A panic in the task is logged and ends only the task.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let closing = self.closing.clone();
         self.tasks.spawn(async move {
@@ -269,7 +269,7 @@ impl Host {
         });
     }
 
-    /// Has these frontends stand on the host, each on the main listener and on its own.
+    /// Mounts these frontends on the host, each on the main listener and on its own.
     pub async fn mount(self, frontends: Vec<Box<dyn Frontend>>) -> Result<House, OpenError> {
         let (mut main, wanted) = (Vec::new(), Own::of(&frontends));
         let (mut own, mut opened, mut lives) = (Vec::new(), Vec::new(), Vec::new());
@@ -317,7 +317,7 @@ impl Host {
 }
 
 impl House {
-    /// What the frontends stand on.
+    /// The host.
     pub fn host(&self) -> &Host {
         &self.host
     }
@@ -327,28 +327,28 @@ impl House {
         &self.main.access
     }
 
-    /// Everything on the main listener, behind its guard: for a program that serves it by itself.
+    /// Everything on the main listener, behind its guard, for a program that serves it by itself.
     pub fn router(&self) -> Router {
         guard(self.routes(), Arc::clone(&self.main.access))
     }
 
-    /// The same without the guard, for [`door::serve`](crate::door::serve()), which puts it on.
+    /// The same without the guard, for [`door::serve`](crate::door::serve()), which adds it.
     pub fn routes(&self) -> Router {
         self.main.routes.clone()
     }
 
-    /// Takes every address, or none. The daemon does so by [`Bound::bind`], before it opens its store.
+    /// Takes every address, or none. The daemon uses [`Bound::bind`], before it opens its store.
     pub async fn bind(&self) -> Result<Bound, BindError> {
         Bound::take(&self.host.door, &self.wanted).await
     }
 
-    /// Starts every frontend and opens every door. That a door is open is in the log before anyone comes in by it.
+    /// Starts every frontend and opens every door. The log says that a door is open before anyone comes in.
     pub async fn open(&self, bound: Bound) -> Open {
         let addresses = bound.addresses();
         let mut doors = vec![self.main.opened(&self.host.door, &addresses)];
         let mut own = Vec::new();
         for (name, door) in bound.own {
-            // One without a place there serves nobody, and gives its address back.
+            // A frontend without a place there serves nobody, and its address is released.
             let Some(listener) = self.own.iter().find(|listener| listener.frontend == Some(name)) else {
                 continue;
             };
@@ -359,7 +359,7 @@ impl House {
         for opened in doors {
             self.host.note_door(opened).await;
         }
-        // Before anyone comes in: an agent that somebody starts at once must know where to come to.
+        // Before anyone comes in: an agent that is started at once must know where to connect.
         for start in self.take(|life| life.start.take()) {
             start(&addresses);
         }
@@ -378,12 +378,12 @@ impl House {
         Open { addresses, serving }
     }
 
-    /// Something of every frontend's life, where it has it.
+    /// A part of every frontend's life, if the frontend has it.
     fn take<T>(&self, of: impl FnMut(&mut Life) -> Option<T>) -> Vec<T> {
         self.lives.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().filter_map(of).collect()
     }
 
-    /// Begins to stop: nobody new is let in, and tasks end. Sessions go on until [`House::end_sessions`].
+    /// Begins to stop: nobody new is let in, and tasks end. Sessions continue until [`House::end_sessions`].
     pub fn close(&self) {
         self.host.closing.cancel();
         for stop in self.take(|life| life.stop.take()) {
@@ -391,14 +391,14 @@ impl House {
         }
     }
 
-    /// Ends every session; running turns get `grace`. Gives what did not stop.
+    /// Ends every session; running turns get `grace`. Returns what did not stop.
     pub async fn end_sessions(&self, grace: Duration) -> Vec<String> {
         let stuck = self.host.registry.shutdown(grace).await;
         stuck.into_iter().map(|name| format!("the agent of {name} did not stop")).collect()
     }
 
-    /// Has every connection say why and close, and writes the store to its end. For after the sessions have ended. Gives
-    /// what went wrong.
+    /// Closes every connection with its reason, and writes the store to its end. Call it after the sessions have ended.
+    /// Returns what went wrong.
     pub async fn closed(&self, open: Option<Open>) -> Option<String> {
         let host = &self.host;
         host.stopping.cancel();
@@ -416,7 +416,7 @@ impl House {
         };
         match tokio::time::timeout(CLOSING, close).await {
             Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(format!("the store was not written to the end: {error}")),
+            Ok(Err(error)) => Some(format!("the store was not completely written: {error}")),
             Err(_) => Some(format!("connections or the store did not close within {} s", CLOSING.as_secs())),
         }
     }
@@ -425,13 +425,13 @@ impl House {
 /// The open doors of a house.
 #[derive(Debug)]
 pub struct Open {
-    /// Where the main listener is.
+    /// The addresses of the main listener.
     pub addresses: Vec<Listening>,
     serving: Vec<Serving>,
 }
 
 impl Listener {
-    /// How it is set, for the log.
+    /// The settings of the listener, for the log.
     fn opened(&self, settings: &DoorSettings, addresses: &[Listening]) -> DaemonEvent {
         let settings = DoorSettings { origins: self.origins.clone(), ..settings.clone() };
         let mut opened = door::opened(&settings, addresses);
@@ -447,8 +447,12 @@ impl Host {
     async fn note_door(&self, opened: DaemonEvent) {
         match tokio::time::timeout(NOTED, self.registry.note(None, opened)).await {
             Ok(Ok(_)) => {}
-            Ok(Err(refusal)) => tracing::warn!(%refusal, "how a door is set is not in the daemon's log"),
-            Err(_) => tracing::warn!("how a door is set is not in the daemon's log yet: the store is slow"),
+            Ok(Err(refusal)) => {
+                tracing::warn!(%refusal, "the settings of a listener are not in the daemon's log");
+            }
+            Err(_) => tracing::warn!(
+                "the settings of a listener are not in the daemon's log yet: the store is slow"
+            ),
         }
     }
 }

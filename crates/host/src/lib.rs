@@ -1,7 +1,7 @@
-//! What every frontend stands on: the door that they share, and the host that puts Portolan together.
+//! The base of every frontend: the shared door, and the host that combines Portolan's parts.
 //!
-//! [`Frontend`] is the port of the north. A [`Host`] has the sessions and the tokens; with its frontends it is a [`House`],
-//! whose doors open at once.
+//! [`Frontend`] is the port of the north. A [`Host`] has the sessions and the tokens; with its frontends it is a
+//! [`House`], whose doors open together.
 
 pub mod door;
 mod frontend;

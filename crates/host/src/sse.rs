@@ -1,5 +1,5 @@
-//! A response that is a stream of server-sent events: its head, and a body of the chunks that one task makes. What the
-//! chunks say is each protocol's own.
+//! A response that is a stream of server-sent events: its head, and a body of chunks from one task. Each protocol
+//! defines the content of the chunks.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -14,14 +14,14 @@ use tokio::sync::mpsc;
 
 use crate::door::Farewell;
 
-/// A comment after so long without an event keeps proxies from closing the stream.
+/// A comment after this time without an event keeps proxies from closing the stream.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// A client that takes nothing for so long is let go; it can come back and go on.
+/// A client that reads nothing for this long is dropped; the client can reconnect and continue.
 pub const STALLED: Duration = Duration::from_secs(10);
 
-/// The response whose body is these chunks, until no more can come. One chunk at a time is on its way: while the network
-/// takes nothing, its maker waits.
+/// The response with these chunks as its body, until no more can come. One chunk at a time is on its way: while the
+/// network accepts nothing, its maker waits.
 pub fn response() -> (mpsc::Sender<Bytes>, Response) {
     let (chunks, body) = mpsc::channel::<Bytes>(1);
     let body = stream::unfold(body, |mut body| async {
@@ -32,12 +32,12 @@ pub fn response() -> (mpsc::Sender<Bytes>, Response) {
     for (name, value) in [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
-        // Without it nginx would gather the events up.
+        // Without this header nginx would buffer the events.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    // Whoever makes the chunks says why when it ends.
+    // The maker of the chunks sends the reason when it ends.
     response.extensions_mut().insert(Farewell);
     (chunks, response)
 }

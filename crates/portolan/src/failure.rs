@@ -1,7 +1,7 @@
-//! How a command ends: its exit code, and the words on stderr when it did not work.
+//! How a command ends: its exit code, and the error message on stderr.
 //!
-//! Every error a user can meet passes through [`Failure`], so that the exit codes stay one small table
-//! (docs/cli.md shows it) and every message says what is wrong and the way out.
+//! Every error that a user can see passes through [`Failure`], so that the exit codes stay one small table (in
+//! docs/cli.md) and every message says what is wrong and the way out.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use portolan_core::{Refusal, RefusalCode};
 
 use crate::way_out;
 
-/// What the process tells its caller.
+/// The exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It was refused, or it failed.
+    /// The command was refused, or it failed.
     Failed = 1,
-    /// The command line or the configuration makes no sense.
+    /// The command line or the configuration is invalid.
     Usage = 2,
-    /// No daemon runs, or it cannot be reached.
+    /// No daemon runs, or the daemon cannot be reached.
     Unreachable = 3,
     /// There is no such session, request, agent or token.
     NotFound = 4,
@@ -24,12 +24,12 @@ pub(crate) enum Exit {
     TurnFailed = 5,
     /// The turn that was waited for was interrupted.
     TurnInterrupted = 6,
-    /// What was waited for did not come in time; nobody knows yet what came of it.
+    /// The result did not come in time, or nobody knows the outcome.
     Uncertain = 7,
     /// With `doctor`: something does not work.
     #[cfg(feature = "conformance")]
     Degraded = 8,
-    /// With `audit verify`: the log is not as it was sealed.
+    /// With `audit verify`: the log does not match its seals.
     Broken = 9,
 }
 
@@ -40,29 +40,29 @@ impl Exit {
         (Self::Failed as u8, "refused, or failed"),
         (
             Self::Usage as u8,
-            "the command line or the configuration makes no sense; with `set`, also a value that the agent does not take",
+            "the command line or the configuration is invalid; with `set`, also a value that the agent does not accept",
         ),
-        (Self::Unreachable as u8, "no daemon runs, or it cannot be reached"),
+        (Self::Unreachable as u8, "no daemon runs, or the daemon cannot be reached"),
         (Self::NotFound as u8, "no such session, request, agent or token"),
         (Self::TurnFailed as u8, "the turn that was waited for failed"),
         (Self::TurnInterrupted as u8, "the turn that was waited for was interrupted"),
-        (Self::Uncertain as u8, "what was waited for did not come in time, or nobody knows what came of it"),
+        (Self::Uncertain as u8, "the result did not come in time, or nobody knows the outcome"),
         #[cfg(feature = "conformance")]
         (Self::Degraded as u8, "with `doctor`: something does not work, or an agent is not logged in"),
-        (Self::Broken as u8, "with `audit verify`: the log is not as it was sealed"),
+        (Self::Broken as u8, "with `audit verify`: the log does not match its seals"),
     ];
 }
 
-/// Why a command did not work.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// For the caller.
+    /// The exit code.
     pub(crate) exit: Exit,
-    /// For people: what is wrong, then what to do.
+    /// The message for people: what is wrong, then what to do.
     pub(crate) message: String,
 }
 
-/// What a command gives back.
+/// The result of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
@@ -70,7 +70,7 @@ impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, message: message.into() }
     }
-    /// The command line or the configuration makes no sense.
+    /// The command line or the configuration is invalid.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: message.into() }
     }
@@ -78,7 +78,7 @@ impl Failure {
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self { exit: Exit::Unreachable, message: message.into() }
     }
-    /// There is no such thing.
+    /// There is no such session, request, agent or token.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self { exit: Exit::NotFound, message: message.into() }
     }
@@ -122,12 +122,12 @@ impl From<portolan_client::Error> for Failure {
             Error::Invalid(_) => Self::usage(told),
             Error::Unreachable(_) => Self::unreachable(told),
             Error::Untrusted(_) => {
-                Self::unreachable(format!("{told}; a self-signed certificate is trusted by `--ca-file FILE`"))
+                Self::unreachable(format!("{told}; trust a self-signed certificate with `--ca-file FILE`"))
             }
             Error::NotLetIn => {
-                Self::unreachable(format!("{told}; its owner makes another with `portolan token create`"))
+                Self::unreachable(format!("{told}; its owner creates a token with `portolan token create`"))
             }
-            Error::Silent { .. } => Self::unreachable(format!("{told}; `portolan logs` may tell why")),
+            Error::Silent { .. } => Self::unreachable(format!("{told}; `portolan logs` may show why")),
             Error::Refused(refusal) => refusal.into(),
             Error::Unexpected(_) | Error::Replaced => Self::new(told),
             Error::Unsettled { .. } => Self { exit: Exit::Uncertain, message: told },
@@ -147,6 +147,6 @@ impl From<std::io::Error> for Failure {
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        Self::new(format!("unreadable JSON: {error}"))
+        Self::new(format!("the JSON cannot be read: {error}"))
     }
 }

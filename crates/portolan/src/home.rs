@@ -1,7 +1,7 @@
-//! The home folder: where everything of Portolan lies, and the file by which a running daemon is found.
+//! The home folder with all files of Portolan, and the file that shows where the running daemon is.
 //!
-//! Owns the names of the files in it and their modes. The folder is 0700, the token 0600: whoever can read them
-//! can do everything the owner can.
+//! Defines the names and modes of the files in the folder. The folder is 0700, the token 0600: anyone who can read them
+//! has the owner's rights.
 
 pub(crate) mod identity;
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Exit, Failure, Outcome};
 
-/// The variable that says where the home folder is.
+/// The variable that names the home folder.
 pub(crate) const HOME_VARIABLE: &str = "PORTOLAN_HOME";
 
 /// The home folder.
@@ -24,7 +24,7 @@ pub(crate) const HOME_VARIABLE: &str = "PORTOLAN_HOME";
 pub(crate) struct Home(PathBuf);
 
 impl Home {
-    /// The folder that PORTOLAN_HOME names, else the platform's data folder.
+    /// The folder that PORTOLAN_HOME names, otherwise the platform's data folder.
     pub(crate) fn find() -> Outcome<Self> {
         if let Some(named) = std::env::var_os(HOME_VARIABLE).filter(|value| !value.is_empty()) {
             let path = PathBuf::from(named);
@@ -35,13 +35,11 @@ impl Home {
         directories::ProjectDirs::from("", "", "portolan")
             .map(|found| Self(found.data_dir().to_path_buf()))
             .ok_or_else(|| {
-                Failure::usage(format!(
-                    "there is no home folder for this user; set {HOME_VARIABLE} to a folder"
-                ))
+                Failure::usage(format!("this user has no home folder; set {HOME_VARIABLE} to a folder"))
             })
     }
 
-    /// A home folder at this place, for tests.
+    /// A home folder at this path, for tests.
     #[cfg(test)]
     pub(crate) fn at(path: &Path) -> Self {
         Self(path.to_path_buf())
@@ -55,7 +53,7 @@ impl Home {
     pub(crate) fn config(&self) -> PathBuf {
         self.0.join("portolan.toml")
     }
-    /// Every log.
+    /// The database with the logs of all sessions.
     pub(crate) fn database(&self) -> PathBuf {
         self.0.join("portolan.db")
     }
@@ -63,27 +61,27 @@ impl Home {
     pub(crate) fn token(&self) -> PathBuf {
         self.0.join("token")
     }
-    /// Where the running daemon is.
+    /// The file that says where the running daemon is.
     pub(crate) fn record(&self) -> PathBuf {
         self.0.join("daemon.json")
     }
-    /// Who this home is.
+    /// The identity of this home.
     pub(crate) fn identity(&self) -> PathBuf {
         self.0.join("identity.json")
     }
-    /// Held by the one daemon of this home.
+    /// The lock file of the one daemon of this home.
     pub(crate) fn lock(&self) -> PathBuf {
         self.0.join("daemon.lock")
     }
-    /// The local way in.
+    /// The Unix socket of the daemon.
     pub(crate) fn socket(&self) -> PathBuf {
         self.0.join("daemon.sock")
     }
-    /// Files that lead a browser to a one-time link.
+    /// Files that redirect a browser to a one-time link.
     pub(crate) fn links(&self) -> PathBuf {
         self.0.join("links")
     }
-    /// What a daemon in the background has to say.
+    /// The folder for logs of a daemon in the background.
     pub(crate) fn logs(&self) -> PathBuf {
         self.0.join("logs")
     }
@@ -92,7 +90,8 @@ impl Home {
         self.logs().join("daemon.log")
     }
 
-    /// Makes the folder, for its owner alone. One that is there and open to others is closed, if it is ours.
+    /// Creates the folder, for its owner alone. A folder that exists and is open to others is closed, if it is a home
+    /// folder.
     pub(crate) fn make(&self) -> Outcome {
         make_folder(&self.0)?;
         let wrong = |error: io::Error| unusable(&self.0, &error);
@@ -102,14 +101,14 @@ impl Home {
         let ours = ["portolan.toml", "portolan.db", "token"].iter().any(|name| self.0.join(name).exists());
         if !ours && fs::read_dir(&self.0).map_err(wrong)?.next().is_some() {
             return Err(Failure::usage(format!(
-                "`{}` holds other things and is open to others; set {HOME_VARIABLE} to a folder of its own",
+                "`{}` holds other files and is open to other users; set {HOME_VARIABLE} to another folder",
                 self.0.display()
             )));
         }
         fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700)).map_err(wrong)
     }
 
-    /// Makes the folder for logs.
+    /// Creates the folder for logs.
     pub(crate) fn make_logs(&self) -> Outcome {
         make_folder(&self.logs())
     }
@@ -119,37 +118,37 @@ fn make_folder(path: &Path) -> Outcome {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| unusable(path, &error))
 }
 
-/// The home folder cannot be used, in words with a way out.
+/// The error for a home folder that cannot be used, with the way out.
 pub(crate) fn unusable(path: &Path, error: &io::Error) -> Failure {
     Failure {
         exit: Exit::Failed,
         message: format!(
-            "`{}` cannot be written: {error}; make it writable, or set {HOME_VARIABLE} to another folder",
+            "`{}` cannot be written: {error}; make the folder writable, or set {HOME_VARIABLE} to another folder",
             path.display()
         ),
     }
 }
 
-/// What daemon.json says: where the running daemon is.
+/// The content of daemon.json: where the running daemon is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// Its process.
+    /// Its process id.
     pub(crate) pid: u32,
-    /// Where it listens.
+    /// Its URL.
     pub(crate) url: String,
-    /// The address it listens on, which may be one that means all of the machine's.
+    /// The address it listens on. The address may stand for all addresses of the machine.
     #[serde(default)]
     pub(crate) listen: String,
     /// Its version.
     pub(crate) version: String,
-    /// Since when it runs; RFC 3339.
+    /// When it started; RFC 3339.
     pub(crate) started_at: String,
-    /// When it last said so; RFC 3339.
+    /// Its last sign of life; RFC 3339.
     pub(crate) heartbeat_at: String,
 }
 
 impl Record {
-    /// What the file says; `None` where there is none or it cannot be read.
+    /// Reads the file; `None` if the file is missing or cannot be read.
     pub(crate) fn read(home: &Home) -> Option<Self> {
         serde_json::from_slice(&fs::read(home.record()).ok()?).ok()
     }
@@ -162,10 +161,10 @@ impl Record {
     }
 }
 
-/// Writes a file of mode 0600 beside `path` and puts it in its place.
+/// Writes a file of mode 0600 next to `path` and renames it to `path`.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
-    // What a killed process left behind, or a link to someone's file, goes; it is never written into.
+    // Remove what a killed process left behind, or a link to another file; never write into it.
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -176,7 +175,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-/// Removes a file that may not be there.
+/// Removes a file that may not exist.
 pub(crate) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound
@@ -185,7 +184,7 @@ pub(crate) fn remove(path: &Path) {
     }
 }
 
-/// The time as people and programs read it, always with three decimals so that columns stay straight.
+/// The time in RFC 3339, always with three decimals so that columns stay aligned.
 pub(crate) fn rfc3339(at: portolan_core::Millis) -> String {
     jiff::Timestamp::from_millisecond(at.0).map(|time| format!("{time:.3}")).unwrap_or_default()
 }
@@ -195,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_home_folder_is_for_its_owner_alone() {
+    fn only_the_owner_can_open_the_home_folder() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(&folder.path().join("deep/home"));
         home.make().unwrap();
@@ -206,7 +205,11 @@ mod tests {
         assert_eq!(mode(home.path()), 0o700, "a folder that was open to others is closed");
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(home.path().join("someone's"), "").unwrap();
-        assert_eq!(home.make().unwrap_err().exit, Exit::Usage, "one with other things in it is not touched");
+        assert_eq!(
+            home.make().unwrap_err().exit,
+            Exit::Usage,
+            "a folder with other files in it is not touched"
+        );
         assert_eq!(mode(home.path()), 0o755);
         fs::write(home.config(), "").unwrap();
         home.make().unwrap();
@@ -251,6 +254,6 @@ mod tests {
         );
         assert_eq!(Record::read(&home), Some(record));
         fs::write(home.record(), "{half").unwrap();
-        assert_eq!(Record::read(&home), None, "half a file is no record");
+        assert_eq!(Record::read(&home), None, "half a file is not a record");
     }
 }

@@ -1,4 +1,4 @@
-//! The binary: reads the command line, refuses what an agent must not do, and runs one command.
+//! The binary: reads the command line, refuses to run for an agent, and runs one command.
 
 mod arguments;
 mod commands;
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // The library knows which stream its words belong on.
+            // clap chooses stdout or stderr itself.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -49,7 +49,7 @@ fn complain(failure: &Failure, json: bool) {
         let error = serde_json::json!({"error": {"exit": failure.exit as u8, "message": failure.message}});
         output::note(error.to_string());
     } else {
-        // It may quote what an agent or a stranger's client wrote.
+        // The message may quote text from an agent or a stranger's client.
         output::note(format!("portolan: {}", terminal::clean::visible(&failure.message)));
     }
 }
@@ -58,7 +58,7 @@ fn run(arguments: Arguments) -> Outcome {
     if !is_harmless(&arguments.verb) {
         refuse_agents()?;
     }
-    // The daemon serves many; a client waits for one.
+    // The daemon serves many clients; a client waits for one daemon.
     let mut builder = match arguments.verb {
         Verb::Up(_) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
@@ -68,12 +68,12 @@ fn run(arguments: Arguments) -> Outcome {
         .build()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     let outcome = runtime.block_on(commands::run(arguments));
-    // A thread that waits for stdin or a browser must not hold up the end.
+    // A thread that waits for stdin or a browser must not delay the exit.
     runtime.shutdown_background();
     outcome
 }
 
-/// Verbs that touch no session and no daemon.
+/// Verbs that use no session and no daemon.
 fn is_harmless(verb: &Verb) -> bool {
     match verb {
         Verb::Completions { .. } | Verb::Reference { .. } | Verb::DemoAgent { .. } => true,
@@ -83,21 +83,21 @@ fn is_harmless(verb: &Verb) -> bool {
     }
 }
 
-/// An agent that may use this program could approve its own requests. What it can do by other ways, as the user it
-/// runs as, the security model tells.
+/// Refuses to run for an agent, because an agent that may use this program could approve its own requests.
+/// docs/security.md describes what an agent can do in other ways, as the user it runs as.
 fn refuse_agents() -> Outcome {
     let marked = std::env::var_os(portolan_agents::child::environment::MARKER).is_some();
     let descends = || {
         home::Home::find().is_ok_and(|home| {
-            // Without a key there was no daemon here, and no agent.
+            // A home without a key never had a daemon, so it has no agent.
             home::identity::Identity::read(&home)
                 .is_some_and(|home| portolan_agents::descends_from_agent(std::process::id(), &home.key))
         })
     };
     if marked || descends() {
         return Err(Failure::new(
-            "an agent of Portolan started this, and agents may not use Portolan: they could approve their own \
-             requests; run it from your own terminal",
+            "an agent of Portolan started this command, and agents may not use Portolan: they could approve their own \
+             requests; run the command from your own terminal",
         ));
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::{
     terminal::clean,
 };
 
-/// How a command shows what it found.
+/// The format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// For people.
@@ -34,13 +34,13 @@ pub(crate) fn json(value: &impl Serialize) -> Outcome {
     json_text(&serde_json::to_string(value)?)
 }
 
-/// Writes a line of ready-made JSON. For a terminal, what could move its cursor or turn letters around is escaped: it
-/// is the same JSON, but the terminal cannot act on it.
+/// Writes a line of ready-made JSON. For a terminal, characters that could move the cursor or reverse text are escaped:
+/// the JSON means the same, but the terminal cannot act on it.
 pub(crate) fn json_text(text: &str) -> Outcome {
     if is_terminal() { line(tamed(text)) } else { line(text) }
 }
 
-/// JSON escapes control characters below space itself; these others it lets stand.
+/// JSON itself escapes the control characters below space, but not these.
 fn tamed(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -57,24 +57,24 @@ fn tamed(text: &str) -> String {
     out
 }
 
-/// Writes bytes of data and sees to it that they leave.
+/// Writes bytes of data and flushes them.
 pub(crate) fn raw(bytes: &[u8]) -> Outcome {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        // Whoever read has read enough.
+        // The reader closed the pipe because it has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
     }
 }
 
-/// Writes data that nobody may be waiting for: a daemon goes on whether its terminal is there or not.
+/// Writes data that perhaps nobody reads: a daemon continues when its terminal is gone.
 pub(crate) fn offer(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a line for people. Where even stderr is closed there is nobody left to tell.
+/// Writes a line for people. An error is ignored: if stderr is closed, nobody can read one.
 pub(crate) fn note(text: impl AsRef<str>) {
     let mut err = io::stderr().lock();
     let _ = err.write_all(&[text.as_ref().as_bytes(), b"\n"].concat()).and_then(|()| err.flush());
@@ -99,7 +99,7 @@ fn no_colour_is_unset() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Lays out rows in columns, two spaces apart. The last column is not padded.
+/// Arranges rows in columns, two spaces apart. The last column is not padded.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     use unicode_width::UnicodeWidthStr as _;
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_for_a_terminal_says_the_same_without_acting_on_it() {
+    fn json_for_a_terminal_means_the_same_and_cannot_control_the_terminal() {
         let value = serde_json::json!({"text": "a\u{9b}2Jb\u{202e}c\u{7f}\u{e0001} é 漢 🙂\n\u{1b}"});
         let text = tamed(&value.to_string());
         assert_eq!(text, r#"{"text":"a\u009b2Jb\u202ec\u007f\udb40\udc01 é 漢 🙂\n\u001b"}"#);

@@ -1,5 +1,5 @@
-//! Pages and scripts made from the code itself: docs/cli.md, docs/configuration.md, shell completions.
-//! A test fails when the pages in docs/ are not what the code says; the hidden verb `reference` prints them.
+//! Generates docs/cli.md, docs/configuration.md and shell completions from the code. A test fails when the pages in
+//! docs/ do not match the code; the hidden verb `reference` prints the pages.
 
 use std::fmt::Write as _;
 
@@ -40,10 +40,10 @@ pub(crate) fn cli() -> String {
     root.build();
     let mut out = String::from(
         "# Command line\n\n\
-         Made from the code by `portolan reference cli`; do not edit.\n\n\
-         stdout is data, stderr is for people. Every verb takes `--json`. Ids of sessions may be shortened to their beginning or end as long \
-         as they stay unique. A command that needs the daemon starts it where none runs. Colour is for terminals \
-         only; `NO_COLOR` switches it off.\n\n",
+         Generated from the code by `portolan reference cli`; do not edit.\n\n\
+         stdout is data, stderr is for people. Every verb takes `--json`. Session ids may be shortened to their beginning or \
+         end as long as they stay unique. A verb that needs the daemon starts the daemon if none runs. Colour is for \
+         terminals only; `NO_COLOR` switches it off.\n\n",
     );
     out.push_str("## Exit codes\n\n| code | meaning |\n|---|---|\n");
     for (code, meaning) in Exit::TABLE {
@@ -56,7 +56,7 @@ pub(crate) fn cli() -> String {
         section(verb, "portolan", "portolan", 3, &mut out);
     }
     out.push_str(
-        "## Actions\n\nWhat can be asked of a session or of the daemon, and a command line that asks it.\n\n",
+        "## Actions\n\nWhat clients can ask of a session or of the daemon, with an example command line for each action.\n\n",
     );
     out.push_str("| action | command line |\n|---|---|\n");
     for (action, line) in ACTIONS {
@@ -71,7 +71,8 @@ enum Which {
     Own,
 }
 
-/// A verb and those below it. `typed` is what stands before it on a command line: what the verbs above want comes first.
+/// A verb and its subcommands. `typed` is the command line before the verb: the parent verbs with their required
+/// arguments.
 fn section(command: &Command, above: &str, typed: &str, level: usize, out: &mut String) {
     let name = format!("{above} {}", command.get_name());
     let mut typed = format!("{typed} {}", command.get_name());
@@ -79,7 +80,7 @@ fn section(command: &Command, above: &str, typed: &str, level: usize, out: &mut 
     if let Some(about) = command.get_about() {
         let _ = writeln!(out, "{about}.\n");
     }
-    // The help's first paragraph stands above already.
+    // The first paragraph of the help is already above.
     let more = command.get_long_about().map(ToString::to_string).unwrap_or_default();
     if let Some((_, more)) = more.split_once("\n\n") {
         let _ = writeln!(out, "{more}\n");
@@ -162,7 +163,7 @@ fn options(command: &Command, out: &mut String, which: Which) {
         let defaults: Vec<String> =
             argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
         if argument.get_action().takes_values() && !defaults.is_empty() {
-            let _ = write!(help, "; `{}` when absent", defaults.join(", "));
+            let _ = write!(help, "; default: `{}`", defaults.join(", "));
         }
         let _ = writeln!(out, "- `{shown}`: {help}");
     }
@@ -172,14 +173,14 @@ fn options(command: &Command, out: &mut String, which: Which) {
 pub(crate) fn configuration() -> String {
     let mut out = String::from(
         "# Configuration\n\n\
-         Made from the code by `portolan reference configuration`; do not edit.\n\n\
-         The file is `portolan.toml` in the home folder (`portolan config path` tells where); it need not exist. A \
-         variable of the environment wins over the file, an option of the command line (`portolan up --set \
-         KEY=VALUE`) over both. `portolan config` shows every value with its origin, `portolan config check` tells \
-         what is wrong. An unknown key is an error with its line.\n\n\
-         The home folder is `PORTOLAN_HOME`, else the platform's data folder. It holds `portolan.toml`, \
-         `portolan.db` (every session), `token` (the owner's, mode 0600), `identity.json` (who this home is), `daemon.lock`, `logs/`, and while the \
-         daemon runs `daemon.json` and `daemon.sock`.\n",
+         Generated from the code by `portolan reference configuration`; do not edit.\n\n\
+         The file is `portolan.toml` in the home folder; `portolan config path` prints its path. The file is optional. An \
+         environment variable overrides the file, and a command-line option (`portolan up --set KEY=VALUE`) overrides both. \
+         `portolan config` shows every value with its origin, `portolan config check` lists the mistakes. An unknown key \
+         is an error that names its line.\n\n\
+         The home folder is `PORTOLAN_HOME`, otherwise the platform's data folder. It holds `portolan.toml`, \
+         `portolan.db` (every session), `token` (the owner's, mode 0600), `identity.json` (the \
+         id of this home), `daemon.lock`, `logs/`, and while the daemon runs `daemon.json` and `daemon.sock`.\n",
     );
     let mut table = "";
     for key in KEYS.iter() {
@@ -198,11 +199,11 @@ pub(crate) fn configuration() -> String {
          | variable | meaning |\n|---|---|\n\
          | `PORTOLAN_HOME` | the home folder |\n\
          | `PORTOLAN_URL` | use the daemon at this address instead of the local one |\n\
-         | `PORTOLAN_TOKEN_FILE` | the file with the token for it |\n\
-         | `PORTOLAN_TOKEN` | the token itself; never given to agents |\n\
-         | `PORTOLAN_CA_FILE` | trust the certificates in this PEM file too |\n\
+         | `PORTOLAN_TOKEN_FILE` | the file with the token for that daemon |\n\
+         | `PORTOLAN_TOKEN` | the token itself; agents never get it |\n\
+         | `PORTOLAN_CA_FILE` | also trust the certificates in this PEM file |\n\
          | `NO_COLOR` | no colour |\n\
-         | `VISUAL`, `EDITOR` | what `attach` edits inputs with |\n",
+         | `VISUAL`, `EDITOR` | the editor that `attach` uses for inputs |\n",
     );
     out
 }
@@ -224,27 +225,27 @@ mod tests {
             std::fs::write(path, expected).unwrap();
             return;
         }
-        assert!(found == expected, "docs/{name} is old; `cargo xtask schemas` makes it anew");
+        assert!(found == expected, "docs/{name} is old; run `cargo xtask schemas`");
     }
 
-    // The page is for the program with everything in it.
+    // The page describes the program with all features.
     #[cfg(feature = "conformance")]
     #[test]
-    fn the_command_line_reference_is_what_the_code_says() {
+    fn the_command_line_reference_matches_the_code() {
         check("cli.md", &cli());
     }
 
     #[test]
-    fn the_configuration_reference_is_what_the_code_says() {
+    fn the_configuration_reference_matches_the_code() {
         check("configuration.md", &configuration());
     }
 
     #[test]
-    fn the_command_line_makes_sense_to_its_library() {
+    fn clap_accepts_the_command_line() {
         Arguments::command().debug_assert();
     }
 
-    /// Every verb with the verbs below it, each as one would type it.
+    /// Every verb and subcommand, each as a user types it.
     fn verbs(command: &clap::Command, typed: &[String], all: &mut Vec<Vec<String>>) {
         for verb in command.get_subcommands() {
             let typed = [typed, &[verb.get_name().to_owned()]].concat();
@@ -255,7 +256,7 @@ mod tests {
 
     // covers: 000-099
     #[test]
-    fn every_verb_says_what_it_does_when_it_is_asked_for_help() {
+    fn the_help_of_every_verb_says_what_the_verb_does() {
         let mut all = vec![vec![]];
         verbs(&Arguments::command(), &[], &mut all);
         let typed: Vec<String> = all.iter().map(|verb| verb.join(" ")).collect();
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shell_gets_a_script() {
+    fn every_shell_gets_a_completion_script() {
         use clap::ValueEnum as _;
         for shell in clap_complete::Shell::value_variants() {
             let mut script = Vec::new();

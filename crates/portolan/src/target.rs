@@ -1,4 +1,4 @@
-//! Where the daemon is and how to get in: the Unix socket of the home folder first, else a URL and a token.
+//! Where the daemon is and how to connect: first the Unix socket of the home folder, otherwise a URL and a token.
 //!
 //! A token comes from a file or from the variable PORTOLAN_TOKEN, never from the command line, where every
 //! other process could read it.
@@ -17,15 +17,15 @@ use crate::{
     home::{Home, Record},
 };
 
-/// The version that this program and its daemon must share, or be warned about.
+/// The version of this program. A daemon of another version causes a warning.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Whether a daemon is started where none runs.
+/// Whether to start a daemon if none runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// It is.
+    /// Start a daemon.
     IfNeeded,
-    /// It is not.
+    /// Start no daemon.
     Never,
 }
 
@@ -43,7 +43,7 @@ enum Place {
 }
 
 impl Target {
-    /// What the command line and the environment say.
+    /// The target that the command line and the environment name.
     pub(crate) fn find(global: &Global, start: Start) -> Outcome<Self> {
         let token = match (&global.token_file, std::env::var("PORTOLAN_TOKEN")) {
             (Some(file), _) => Some(read_token(file)?),
@@ -58,14 +58,14 @@ impl Target {
             }
             (Some(_), None) => {
                 return Err(Failure::usage(
-                    "a daemon by URL needs a token; name its file with `--token-file`, or set PORTOLAN_TOKEN",
+                    "a daemon at a URL needs a token; give it with `--token-file FILE`, or set PORTOLAN_TOKEN",
                 ));
             }
         };
         Ok(Self { place, start })
     }
 
-    /// The home folder, where the daemon is this user's own.
+    /// The home folder, if the daemon is this user's own.
     pub(crate) fn home(&self) -> Option<&Home> {
         match &self.place {
             Place::Local { home, .. } => Some(home),
@@ -81,7 +81,7 @@ impl Target {
         if let Some(line) = local(home, token).await? {
             return Ok(line);
         }
-        // One that was stopped while somebody was connected stays stopped.
+        // A daemon that was stopped while a client was connected stays stopped.
         if self.start == Start::Never || attempt == Attempt::Again {
             return Err(no_daemon(home));
         }
@@ -89,7 +89,7 @@ impl Target {
         local(home, token).await?.ok_or_else(|| no_daemon(home))
     }
 
-    /// Asks once by HTTP. `None` where the daemon knows no such path.
+    /// Sends one HTTP request. `None` if the daemon does not know the path.
     pub(crate) async fn request(
         &self,
         method: http::Method,
@@ -99,15 +99,15 @@ impl Target {
         Ok(portolan_client::request(self, method, path, body).await?)
     }
 
-    /// Connects, and starts the daemon where none runs and the target allows it.
+    /// Connects. Starts the daemon if none runs and the target allows a start.
     pub(crate) async fn connect(&self) -> Outcome<Client> {
         let who = ClientInfo { name: "cli".into(), version: VERSION.into() };
         let client = Client::connect(Arc::new(self.clone()), who).await?;
         let version = &client.server().version;
         if version != VERSION {
             crate::output::note(format!(
-                "warning: the daemon is version {version}, this program {VERSION}; `portolan down` lets the next \
-                 command start the new one"
+                "warning: the daemon is version {version}, this program {VERSION}; run `portolan down`, then the next \
+                 command starts the new version"
             ));
         }
         Ok(client)
@@ -119,7 +119,7 @@ impl Dial for Target {
         Box::pin(async move {
             match self.dial(attempt).await {
                 Ok(line) => line,
-                // It has its own exit code and words.
+                // The failure has its own exit code and message.
                 Err(failure) => Err(Error::NotStarted(Box::new(failure))),
             }
         })
@@ -131,12 +131,13 @@ fn no_daemon(home: &Home) -> Failure {
 }
 
 fn read_token(file: &std::path::Path) -> Outcome<Token> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format!("the token file `{}`: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage(format!("the token file `{}` cannot be read: {error}", file.display()))
+    })?;
     Ok(Token::new(&text))
 }
 
-/// The daemon of this home: its socket, else its address. `None` where none runs.
+/// The daemon of this home: its socket, otherwise its address. `None` if no daemon runs.
 async fn local(home: &Home, token: Option<&Token>) -> Outcome<Option<Result<Line, Error>>> {
     let reach = Reach::to(&home.socket());
     if let Ok(reach) = &reach {
@@ -146,8 +147,8 @@ async fn local(home: &Home, token: Option<&Token>) -> Outcome<Option<Result<Line
         }
     }
     let Some(record) = Record::read(home) else { return Ok(None) };
-    // Only the one who holds the lock gets the token. A daemon that was killed leaves its file behind, and both its
-    // pid and its port may be another user's by now.
+    // Only the process that holds the lock gets the token. A killed daemon leaves its file behind, and another user may
+    // have its pid and its port by now.
     if !is_of_the_holder(home, &record) || !listens(&record.url).await {
         return Ok(None);
     }
@@ -161,12 +162,12 @@ async fn local(home: &Home, token: Option<&Token>) -> Outcome<Option<Result<Line
     Ok(Some(address.line(Attempt::First).await))
 }
 
-/// Did the daemon that runs now write this?
+/// Did the running daemon write this record?
 fn is_of_the_holder(home: &Home, record: &Record) -> bool {
     Lock::holder(home).is_some_and(|holder| holder.pid == Some(record.pid))
 }
 
-/// Does anyone listen there? A daemon that is stopping does not.
+/// Does a process listen at this address? A daemon that is stopping does not.
 async fn listens(url: &str) -> bool {
     let uri = url.parse::<http::Uri>().ok();
     match uri.as_ref().and_then(|uri| Some((uri.host()?.trim_matches(['[', ']']), uri.port_u16()?))) {
@@ -182,12 +183,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_listens_where_a_killed_daemon_did_is_not_given_the_token() {
+    async fn a_stranger_on_the_port_of_a_killed_daemon_does_not_get_the_token() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         let stranger = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let record = Record {
-            // A number that is alive: the system gives them out again.
+            // A pid of a running process: the system reuses pids.
             pid: std::process::id(),
             url: format!("http://{}", stranger.local_addr().unwrap()),
             listen: String::new(),

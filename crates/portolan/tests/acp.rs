@@ -1,5 +1,5 @@
-//! Agents over ACP behind the real daemon, from the command line: one that only the configuration knows, and the road that
-//! stands in for another. The agent is a script; the real ones run the contract suite.
+//! Agents over ACP behind the real daemon, from the command line: an agent that only the configuration knows, and an
+//! ACP adapter that replaces a missing agent. The agent is a script; real agents run the contract suite.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -8,7 +8,7 @@ use std::fs;
 use portolan_testkit::daemon::{Home, wait_for};
 use serde_json::{Value, json};
 
-/// Answers what every client asks; wants a login where the prompt says so, and keeps one conversation.
+/// Answers the requests of every client; asks for a login if the prompt says so, and keeps one conversation.
 const AGENT: &str = r#"
 say() { printf '%s\n' "$1"; }
 told() { say '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"'"$1"'","update":{"sessionUpdate":"'"$2"'","content":{"type":"text","text":"'"$3"'"}}}}'; }
@@ -50,7 +50,7 @@ impl Place {
         text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone()).collect()
     }
 
-    /// The first event of a session that fits.
+    /// The first event of a session that matches.
     fn event(&self, session: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         wait_for(what, || self.events(session).into_iter().find(&fits))
     }
@@ -63,14 +63,14 @@ impl Place {
 
 // covers: 003-017
 #[test]
-fn a_command_in_the_configuration_is_all_that_an_agent_takes() {
+fn an_agent_needs_only_a_command_in_the_configuration() {
     let place = place("[agents.harbour]\ncommand = [\"sh\", \"SCRIPT\"]\n");
     let looked = place.home.json(["doctor", "harbour"]);
     assert_eq!(looked[0]["probe"]["road"]["name"], "acp", "{looked}");
     let session = place.new_session("harbour", "hello");
     let said = place.event(&session, "its words", |event| event["type"] == "message");
     assert_eq!(said["content"][0]["text"], "Here.");
-    // The ways to log in are shown to whoever is there.
+    // Every client sees the ways to log in.
     assert_eq!(place.home.run(["send", &session, "log in"]).code, 0);
     let login = place.event(&session, "the ways to log in", |event| event["type"] == "auth_status");
     assert_eq!(login["output"], json!(["A key (`key`)"]));
@@ -82,7 +82,7 @@ fn a_command_in_the_configuration_is_all_that_an_agent_takes() {
     let cwd = place.folder.path().canonicalize().unwrap();
     let kept = json!({ "agent": "harbour", "past": "kept-1", "title": "the mast", "cwd": cwd,
         "updated_at": 1_767_312_000_000_u64 });
-    // Others may be here that have kept something as well, elsewhere.
+    // Other installed agents may have past conversations in other folders.
     assert_eq!(place.home.json(["past", "--cwd", cwd.to_str().unwrap()]), json!([kept]));
     assert_eq!(place.home.json(["past", "harbour"]), json!([kept]));
     let taken = place.home.run(["past", "resume", "kept-1"]).ok().trim().to_owned();
@@ -99,7 +99,7 @@ fn a_command_in_the_configuration_is_all_that_an_agent_takes() {
 }
 
 #[test]
-fn a_road_that_cannot_be_used_falls_to_the_next_and_both_doctor_and_the_session_say_so() {
+fn a_missing_agent_is_replaced_by_its_acp_adapter_and_doctor_and_the_session_say_so() {
     let place = place(
         "[agents.claude]\ncommand = [\"no-such-claude\"]\n[agents.claude-agent-acp]\ncommand = [\"sh\", \"SCRIPT\"]\n",
     );

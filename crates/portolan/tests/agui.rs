@@ -1,5 +1,5 @@
-//! CopilotKit's protocol behind the real daemon: with every scene of the demo agent, beside the command line, from a
-//! configured origin, on a listener of its own, over a restart. The released clients themselves are tried in tests/agui.
+//! CopilotKit's protocol behind the real daemon: with every scene of the demo agent, together with the command line,
+//! from a configured origin, on its own listener, across a restart. tests/agui tests the released clients themselves.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -73,7 +73,7 @@ impl Answer {
     fn more(&mut self) -> bool {
         let mut bytes = [0; 4096];
         let read = self.stream.read(&mut bytes).unwrap();
-        // The demo's words are ASCII or arrive whole; a cut character would only garble a comparison, and fail it.
+        // The demo's text is ASCII or arrives whole; a cut character would only make a comparison fail.
         self.text.push_str(&String::from_utf8_lossy(&bytes[..read]));
         read > 0
     }
@@ -124,7 +124,7 @@ fn kinds(events: &[Value]) -> Vec<String> {
 
 // covers: 004-016, 004-019, 004-031, 004-069
 #[test]
-fn the_demo_agent_s_tool_is_shown_asked_for_and_run() {
+fn the_tool_of_the_demo_agent_is_shown_approved_and_run() {
     let home = demo("");
     let client = Client::of(&home);
     let mut run = client.run("t1", "u1", "tool, fast");
@@ -132,7 +132,7 @@ fn the_demo_agent_s_tool_is_shown_asked_for_and_run() {
     assert_eq!((&asked["toolName"], &asked["kind"]), (&json!("Bash"), &json!("permission")));
     let arguments = run.so_far().iter().filter(|event| event["type"] == "TOOL_CALL_ARGS").count();
     assert!(arguments > 1, "they stream: {}", run.text);
-    // Someone at the command line sees the same request, and is faster.
+    // The command line sees the same request and answers first.
     let session = asked["sessionId"].as_str().unwrap();
     let number = asked["requestId"].as_str().unwrap();
     assert_eq!(home.run(["approve", session, number]).code, 0);
@@ -171,7 +171,7 @@ fn a_thread_survives_a_restart_and_a_slow_turn_is_stopped() {
 }
 
 #[test]
-fn a_thread_whose_agent_is_asleep_goes_on_with_its_next_run() {
+fn the_next_run_of_a_thread_wakes_its_sleeping_agent() {
     let home = demo("[limits]\nagents_at_once = 1\n");
     let client = Client::of(&home);
     assert_eq!(texts(&client.run("t1", "u1", "say one").events()), "one");
@@ -181,15 +181,15 @@ fn a_thread_whose_agent_is_asleep_goes_on_with_its_next_run() {
         let one = |summary: &Value| (summary["turns"].clone(), summary["asleep"] == true);
         list.as_array().unwrap().iter().map(one).collect::<Vec<_>>()
     };
-    // The newest stands first.
+    // The newest session is first.
     assert_eq!(asleep(), [(json!(1), false), (json!(1), true)]);
     assert_eq!(texts(&client.run("t1", "u3", "say three").events()), "three");
     assert_eq!(asleep(), [(json!(1), true), (json!(2), false)], "in the session that it had");
 }
 
-// Without a thread of its own a chat goes on with the session that is there.
+// A chat without its own thread continues in the active session.
 #[test]
-fn the_active_session_is_still_it_while_its_agent_is_asleep() {
+fn a_session_stays_active_while_its_agent_is_asleep() {
     let home = demo("[limits]\nagents_at_once = 1\n");
     let client = Client::of(&home);
     assert_eq!(texts(&client.run("active", "u1", "say one").events()), "one");
@@ -208,7 +208,7 @@ fn the_active_session_is_still_it_while_its_agent_is_asleep() {
 
 // covers: 004-001, 004-085
 #[test]
-fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {
+fn agui_gets_its_own_listener_if_the_configuration_sets_one() {
     let home = demo("listen = \"localhost:0\"\norigins = [\"http://localhost:5173\"]");
     let log = home.path().join("logs/daemon.log");
     let address = wait_for("its address in the log", || {
@@ -263,5 +263,5 @@ fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {
     );
     home.configure("[agui]\norigins = [\"localhost\"]\n");
     let refused = home.run(["up", "--no-open"]);
-    assert!(refused.code != 0 && refused.stderr.contains("is no origin"), "{refused:?}");
+    assert!(refused.code != 0 && refused.stderr.contains("is not an origin"), "{refused:?}");
 }

@@ -1,5 +1,5 @@
-//! Claude Code behind the real daemon, on both its roads: what a kill of the daemon leaves, and what `doctor` says.
-//! Offline: the model is scripted, the home is empty, the key opens nothing.
+//! Claude Code behind the real daemon, over both transports: the state after a kill of the daemon, and the report of
+//! `doctor`. Offline: the model is scripted, the home is empty, the key is invalid.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -13,14 +13,14 @@ use portolan_testkit::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// The newest, over its pipes; and the last that dials in.
+/// The newest version, which uses stdio; and the last version that dials in.
 const VERSIONS: [(&str, &str); 2] = [("2.1.325", "stdio"), ("2.1.120", "WebSocket")];
 
 fn program(version: &'static str) -> PathBuf {
     claude(version).program().unwrap()
 }
 
-/// A home whose Claude Code is this program and asks this model.
+/// A home whose Claude Code is this program and uses this model.
 fn home(program: &Path, model: &str) -> (Home, tempfile::TempDir) {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
     let agent_home = tempfile::tempdir().unwrap();
@@ -71,9 +71,9 @@ async fn a_conversation_survives_the_kill_of_its_daemon() {
             assert_eq!(settled["summary"]["status"], "terminated", "{settled}");
             let again = home.run(["send", &session, "--wait", "second words"]);
             assert!(again.code == 0 && again.stdout.contains("I remember."), "{version}: {again:?}");
-            assert!(!home.path().join("asked.txt").exists(), "what nobody allowed ran");
+            assert!(!home.path().join("asked.txt").exists(), "a command ran that nobody allowed");
             assert_eq!(home.run(["down"]).code, 0);
-            assert_eq!(home.agents(&session), [0; 0], "nothing outlives the daemon");
+            assert_eq!(home.agents(&session), [0; 0], "no process outlives the daemon");
         });
         tried.await.unwrap();
         model.shutdown().await;
@@ -81,7 +81,7 @@ async fn a_conversation_survives_the_kill_of_its_daemon() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prompt_whose_answer_has_begun_is_consumed_when_the_agent_is_killed() {
+async fn a_prompt_with_the_beginning_of_an_answer_is_consumed_when_the_agent_is_killed() {
     for version in ["2.1.42", "2.1.89", "2.1.325"] {
         let begins = text("I begin, and never come to an end.").chunks_of(8).stall();
         let script = Script::new().on(contains("first words")).reply(begins).asides(text("scripted"));
@@ -119,7 +119,7 @@ async fn a_prompt_whose_answer_has_begun_is_consumed_when_the_agent_is_killed() 
 }
 
 #[test]
-fn doctor_tells_the_road_and_tries_the_installed_version() {
+fn doctor_reports_the_transport_and_tests_the_installed_version() {
     for (version, road) in VERSIONS {
         let (home, _agent_home) = home(&program(version), "http://127.0.0.1:1");
         let looked = home.run(["--json", "doctor", "claude"]);
@@ -131,12 +131,12 @@ fn doctor_tells_the_road_and_tries_the_installed_version() {
         assert_eq!(tried.code, 0, "{tried:?}");
         let found: Value = serde_json::from_str(&tried.stdout).unwrap();
         assert_eq!(found[0]["health"], "works", "{found}");
-        assert!(tried.stderr.contains("claude: text: works"), "progress is told: {tried:?}");
+        assert!(tried.stderr.contains("claude: text: works"), "progress is shown: {tried:?}");
     }
 }
 
 #[test]
-fn doctor_says_what_is_wrong_with_a_program_that_is_no_agent() {
+fn doctor_reports_what_is_wrong_with_a_program_that_is_not_an_agent() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("claude");
     let script = "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.325 (Claude Code)' && exit 0\nexit 3\n";
@@ -150,7 +150,7 @@ fn doctor_says_what_is_wrong_with_a_program_that_is_no_agent() {
     {
         assert!(tried.stdout.contains(expected), "`{expected}` is missing in {tried:?}");
     }
-    // One that works in another mode than it is told to.
+    // A program that works in another mode than the requested mode.
     let script = r#"#!/bin/sh
         [ "$1" = --version ] && echo '2.1.325 (Claude Code)' && exit 0
         while read -r line; do
@@ -163,7 +163,7 @@ fn doctor_says_what_is_wrong_with_a_program_that_is_no_agent() {
     let looked = home.run(["doctor", "claude"]);
     assert_eq!(looked.code, 1, "{looked:?}");
     for expected in
-        ["claude 2.1.325: broken", "  mode     it does not begin in a mode in which it asks: ", "is `auto`"]
+        ["claude 2.1.325: broken", "  mode     the agent does not begin in a mode that asks: ", "is `auto`"]
     {
         assert!(looked.stdout.contains(expected), "`{expected}` is missing in {looked:?}");
     }
@@ -180,5 +180,5 @@ fn doctor_says_what_is_wrong_with_a_program_that_is_no_agent() {
     let missing = home.run(["doctor", "claude"]);
     assert_eq!(missing.code, 1, "{missing:?}");
     assert!(missing.stdout.starts_with("claude: missing\n"), "{missing:?}");
-    assert_eq!(home.run(["doctor"]).code, 0, "an agent that nobody asked for may be missing");
+    assert_eq!(home.run(["doctor"]).code, 0, "an agent that the user did not name may be missing");
 }

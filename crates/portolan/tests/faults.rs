@@ -1,5 +1,5 @@
-//! What goes wrong around a daemon, with the real binary: a full disk, a home that disappears, a path that is too long,
-//! a database that someone locks or changes. Each must be told plainly and lose nothing.
+//! Faults around a daemon, with the real binary: a full disk, a home that disappears, a path that is too long, a
+//! database that another program locks or changes. Each fault must give a clear error and lose nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -18,7 +18,7 @@ fn home() -> Home {
     Home::new(PROGRAM)
 }
 
-/// A command with this home and nothing of the surrounding configuration.
+/// A command with this home and without the surrounding configuration.
 fn in_home(mut command: Command, home: &Path) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTOLAN_")) {
         command.env_remove(name);
@@ -27,21 +27,21 @@ fn in_home(mut command: Command, home: &Path) -> Command {
     command
 }
 
-/// The program with a home anywhere.
+/// The program with a home at any path.
 fn portolan(home: &Path, arguments: &[&str]) -> Command {
     let mut command = in_home(Command::new(PROGRAM), home);
     command.args(arguments);
     command
 }
 
-/// Its exit code and what it said.
+/// Its exit code and its output.
 fn run(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = portolan(home, arguments).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
 
-/// A daemon of this test, ended with it.
+/// A daemon of this test, which ends with the test.
 struct Daemon(Child);
 
 impl Drop for Daemon {
@@ -70,14 +70,14 @@ const FREE_PORT: &str = "[listen]\naddress = \"127.0.0.1:0\"\n";
 
 // ------------------------------------------------------------------------------------- full disk
 
-/// Root can mount, so there this is a failure; others may not be allowed to.
-#[expect(clippy::print_stderr, reason = "whoever runs the tests must see what was not shown")]
+/// Root can mount, so this is a failure for root; other users may not be allowed to mount.
+#[expect(clippy::print_stderr, reason = "the person who runs the tests must see what was skipped")]
 fn nothing_can_be_mounted(more: &str) {
     assert!(!rustix::process::geteuid().is_root(), "root cannot mount a disk of its own: {more}");
-    eprintln!("NOT SHOWN: this machine lets nobody mount anything; {more}");
+    eprintln!("SKIPPED: this machine does not allow a mount; {more}");
 }
 
-/// A home on a small disk of its own. The disk is seen by the daemon alone, and by others through the daemon.
+/// A home on its own small disk. Only the daemon sees the disk; other programs see it through the daemon.
 struct SmallDisk {
     daemon: Daemon,
     home: PathBuf,
@@ -85,7 +85,7 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// `None` where this machine lets nobody mount anything, not even in a namespace of its own.
+    /// `None` if this machine does not allow a mount, not even in a new namespace.
     fn new(options: &str) -> Option<Self> {
         const MOUNT: &str = r#"mount -t tmpfs -o "$1" tmpfs "$0" && printf '%s' "$2" > "$0/portolan.toml" \
             && exec "$3" up --no-open"#;
@@ -119,7 +119,7 @@ impl SmallDisk {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Takes all the room there is.
+    /// Fills the disk.
     fn fill(&self) {
         let mut file = std::fs::File::create(self.home.join("filler")).unwrap();
         let bytes = [0_u8; 4096];
@@ -141,23 +141,23 @@ fn agents(session: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_full_disk_refuses_what_must_be_kept_and_still_stops_agents() {
+fn on_a_full_disk_commands_that_must_be_recorded_are_refused_and_agents_can_be_stopped() {
     let Some(disk) = SmallDisk::new("size=8m,mode=0700") else {
         return nothing_can_be_mounted("core's tests show the same with a store that refuses");
     };
     let session = disk.json(&["new", "demo", "slow"])["session"].as_str().unwrap().to_owned();
     wait_for("the turn", || disk.json(&["show", &session])["state"]["turn"].is_object().then_some(()));
     disk.fill();
-    // What is left of the database's own room is used up first.
+    // The database first uses up the space that it has reserved.
     let refused = wait_for("the full disk", || {
         let (code, said) = disk.run(&["rename", &session, "x".repeat(180).as_str()]);
         (code == Some(1)).then_some(said)
     });
     assert!(refused.contains("free some space"), "{refused}");
     let (code, said) = disk.run(&["interrupt", &session]);
-    assert!(code == Some(1) && said.contains("the agent was told to stop its turn"), "{said}");
+    assert!(code == Some(1) && said.contains("the agent was asked to interrupt its turn"), "{said}");
     let (code, said) = disk.run(&["delete", "--yes", &session]);
-    assert!(code == Some(1) && said.contains("its agent was told to stop"), "{said}");
+    assert!(code == Some(1) && said.contains("agent was asked to stop"), "{said}");
     wait_for("the end of the agent", || agents(&session).is_empty().then_some(()));
     let (code, said) = disk.run(&["new", "demo", "hello"]);
     assert!(code == Some(1) && said.contains("nothing can be recorded"), "{said}");
@@ -169,7 +169,7 @@ fn a_full_disk_refuses_what_must_be_kept_and_still_stops_agents() {
         (state["summary"]["status"] == "terminated").then_some(state)
     });
     assert_eq!((&state["turn"], &state["summary"]["name"]), (&Value::Null, &json!("after")));
-    // SQLite follows links in paths and would not find the disk of another: it reads a copy.
+    // SQLite resolves links in paths and cannot find the disk of another namespace, so it reads a copy.
     let copy = tempfile::tempdir().unwrap();
     for file in ["portolan.db", "portolan.db-wal"] {
         std::fs::copy(disk.home.join(file), copy.path().join(file)).unwrap();
@@ -183,8 +183,8 @@ fn a_full_disk_refuses_what_must_be_kept_and_still_stops_agents() {
 }
 
 #[test]
-fn a_read_only_home_is_told_with_a_way_out() {
-    // The configuration cannot be written there either, so the shell ends before the program: it is called directly.
+fn a_read_only_home_is_an_error_with_a_way_out() {
+    // The shell cannot write the configuration there either and would end first, so the program is called directly.
     const MOUNT: &str = r#"mount -t tmpfs -o size=1m,ro tmpfs "$0" && exec "$1" up --no-open"#;
     let folder = tempfile::tempdir().unwrap();
     let mut command = in_home(Command::new("unshare"), folder.path());
@@ -229,7 +229,7 @@ fn a_daemon_whose_home_was_replaced_ends_and_touches_nothing_there() {
 }
 
 #[test]
-fn a_home_deep_down_works_like_any_other() {
+fn a_home_with_a_very_long_path_works() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("d".repeat(100)).join("e".repeat(100));
     std::fs::create_dir_all(&place).unwrap();
@@ -245,7 +245,7 @@ fn a_home_deep_down_works_like_any_other() {
     let (code, said) = run(&place, &["ls", "--json"]);
     assert!(code == Some(0) && said.contains(&session), "{said}");
     drop(daemon);
-    // A client starts one there as well.
+    // A client can also start a daemon there.
     let (code, said) = run(&place, &["ls", "--json"]);
     assert!(code == Some(0) && said.contains(&session), "{said}");
     assert_eq!(run(&place, &["down"]).0, Some(0));
@@ -254,7 +254,7 @@ fn a_home_deep_down_works_like_any_other() {
 // --------------------------------------------------------------------------------- the database
 
 #[test]
-fn a_database_that_another_program_locks_is_told_and_waited_for() {
+fn a_database_that_another_program_locks_is_reported_and_waited_for() {
     let home = home();
     home.up();
     assert_eq!(home.run(["down"]).code, 0);
@@ -268,7 +268,7 @@ fn a_database_that_another_program_locks_is_told_and_waited_for() {
     drop(other);
     home.up();
 
-    // While it runs: refused, and done once the lock is gone.
+    // While the daemon runs: the command is refused, and it works when the lock is gone.
     let session = home.run(["new", "demo", "say one"]).ok().trim().to_owned();
     let other = rusqlite::Connection::open(home.path().join("portolan.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -302,7 +302,7 @@ fn a_taken_port_gives_the_same_exit_code_in_the_foreground_and_in_the_background
 // ------------------------------------------------------------------------------------ the audit
 
 #[test]
-fn the_daemons_log_is_a_chain_that_shows_what_was_changed_later() {
+fn a_later_change_of_the_daemons_log_is_found() {
     let home = home();
     home.up();
     let token = home.json(["token", "create", "ada", "--role", "viewer"])["token"]["token"].clone();
@@ -311,13 +311,11 @@ fn the_daemons_log_is_a_chain_that_shows_what_was_changed_later() {
     assert_eq!((&whole["whole"], &whole["broken"]), (&json!(true), &Value::Null));
     let head = whole["head"].as_str().unwrap().to_owned();
     let plain = home.run(["audit", "verify"]).ok();
-    assert!(
-        plain.contains("entries of the daemon's log are as they were sealed") && plain.contains("\nhead ")
-    );
+    assert!(plain.contains("entries of the daemon's log match their seals") && plain.contains("\nhead "));
     home.signal(Signal::TERM);
     home.ended();
     let later = home.run(["audit", "verify", "--head", &head]).ok();
-    assert!(later.contains("nothing before it was changed"), "{later}");
+    assert!(later.contains("no entry before the head was changed"), "{later}");
 
     let database = rusqlite::Connection::open(home.path().join("portolan.db")).unwrap();
     let frames: Vec<String> = {
@@ -345,7 +343,7 @@ fn the_daemons_log_is_a_chain_that_shows_what_was_changed_later() {
     assert_eq!(broken.code, 9, "{broken:?}");
     let told: Value = serde_json::from_str(&broken.stdout).unwrap();
     assert_eq!((&told["whole"], &told["broken"]), (&json!(false), &json!({"how": "changed", "seq": 4})));
-    assert!(broken.stderr.contains("entry 4 does not fit its seal"), "{broken:?}");
+    assert!(broken.stderr.contains("entry 4 does not match its seal"), "{broken:?}");
     assert!(token.is_string());
 
     let nonsense = home.run(["audit", "verify", "--head", "7"]);
@@ -353,7 +351,7 @@ fn the_daemons_log_is_a_chain_that_shows_what_was_changed_later() {
 }
 
 #[test]
-fn the_daemons_log_is_read_and_names_every_listener() {
+fn the_daemons_log_can_be_read_and_names_every_listener() {
     let home = home();
     home.configure(
         "[handheld]\nlisten = \"127.0.0.1:0\"\n\
@@ -397,5 +395,5 @@ fn an_agent_that_is_not_installed_is_refused_at_once() {
     home.up();
     let refused = home.run(["new", "claude", "hello"]);
     assert!(refused.code == 4 && refused.stderr.contains("/nowhere/claude"), "{refused:?}");
-    assert_eq!(home.json(["ls"]), json!([]), "nothing was made");
+    assert_eq!(home.json(["ls"]), json!([]), "no session was created");
 }

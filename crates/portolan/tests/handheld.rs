@@ -1,5 +1,5 @@
-//! The handheld behind the real daemon: a client with the app's own limits plays every button, with the demo agent and
-//! with the real Claude Code. Offline: the model is scripted, the home is empty, the key opens nothing.
+//! The handheld behind the real daemon: a client with the limits of the app presses every button, with the demo agent
+//! and with the real Claude Code. Offline: the model is scripted, the home is empty, the key is invalid.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,10 +17,10 @@ use portolan_testkit::{
 };
 use serde_json::{Value, json};
 
-/// The newest, over its pipes; and the last that dials in.
+/// The newest version, which uses stdio; and the last version that dials in.
 const VERSIONS: [&str; 2] = ["2.1.325", "2.1.120"];
 
-/// A home whose handheld lets in whoever is approved.
+/// A home whose handheld accepts approved devices.
 fn home(agent: &str, more: &str) -> (Home, tempfile::TempDir) {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
     let folder = tempfile::tempdir().unwrap();
@@ -37,7 +37,7 @@ fn address(home: &Home) -> SocketAddr {
     home.json(["handheld", "status"])["listen"].as_str().unwrap().parse().unwrap()
 }
 
-/// The app, after the owner has let it in.
+/// The app, after the owner has approved it.
 fn app(home: &Home) -> App {
     assert_eq!(home.run(["devices", "approve", "127.0.0.1"]).code, 0);
     let mut app = App::connect(address(home)).unwrap();
@@ -59,14 +59,14 @@ fn state(home: &Home, session: &str) -> Value {
 
 // covers: 000-001, 000-006, 000-082
 #[test]
-fn a_device_is_held_at_the_door_until_the_owner_approves_it_and_its_approval_outlives_the_daemon() {
+fn a_device_waits_until_the_owner_approves_it_and_the_approval_outlives_the_daemon() {
     let (home, _folder) = home("demo", "");
     home.up();
     let refused = App::connect(address(&home)).unwrap_err();
     assert!(refused.contains("403"), "{refused}");
     let devices = home.json(["devices", "list"]);
     assert_eq!((&devices[0]["address"], &devices[0]["state"]), (&json!("127.0.0.1"), &json!("held")));
-    assert!(home.run(["devices", "list"]).stdout.contains("held at the door"));
+    assert!(home.run(["devices", "list"]).stdout.contains("waits for approval"));
     let mut first = app(&home);
     let names: Vec<_> = first.slots.iter().map(|slot| slot["agent"].clone()).collect();
     assert_eq!(names, ["slot-0", "slot-1", "slot-2", "slot-3"]);
@@ -78,7 +78,7 @@ fn a_device_is_held_at_the_door_until_the_owner_approves_it_and_its_approval_out
     home.up();
     let mut second = App::connect(address(&home)).unwrap();
     second.until("four slots", |app| app.slots.iter().all(|slot| !slot.is_null()));
-    // Who may come in is for owners: an operator's token lists nothing.
+    // Only owners manage devices: an operator's token cannot list them.
     let token = home.path().join("operator");
     let made = home.run(["token", "create", "op", "--role", "operator", "-o", token.to_str().unwrap()]);
     assert_eq!(made.code, 0, "{made:?}");
@@ -99,7 +99,7 @@ fn every_button_works_with_the_demo_agent() {
     assert_eq!(app.slots[two]["agent"], "demo-1 shop");
     let first = session(&home, one);
 
-    // A native client beside it sees each answer, and whose it is.
+    // A native client sees each answer, and who gave it.
     let beside = home.watch(["--json", "attach", &first]);
     app.command(one, "tool, fast");
     let panel = app.panel(one, "Bash");
@@ -145,7 +145,7 @@ fn every_button_works_with_the_demo_agent() {
     app.message(two, "Interrupted");
     assert_eq!(app.slots[two]["state"], "idle", "not an error");
 
-    // Auto-edit: an edit is approved by itself, a shell command is not.
+    // Auto-edit: an edit is approved automatically, a shell command is not.
     app.auto_edit("true");
     app.until("auto-edit", |app| app.slots.iter().all(|slot| slot["autoEdit"] == true));
     app.command(two, "edit, fast");
@@ -160,7 +160,7 @@ fn every_button_works_with_the_demo_agent() {
     app.press(two, "escape");
     app.message(two, "Interrupted");
 
-    // What the app cannot help: a quote makes a message that nobody can read. It is ignored.
+    // A flaw of the app: a quote makes a message that cannot be parsed. The daemon ignores it.
     app.command(two, "say \"hi\"");
     app.command(two, "say after it");
     app.message(two, "after it");
@@ -212,7 +212,7 @@ fn the_owner_binds_sessions_to_slots_and_they_survive_a_kill() {
 
 // covers: 000-091
 #[test]
-fn without_a_listener_there_is_no_handheld_and_the_way_to_one_is_told() {
+fn without_a_listener_there_is_no_handheld_and_the_error_says_how_to_get_one() {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
     home.up();
     for verb in [["handheld", "status"], ["devices", "list"]] {
@@ -222,7 +222,7 @@ fn without_a_listener_there_is_no_handheld_and_the_way_to_one_is_told() {
     assert_eq!(home.run(["down"]).code, 0);
     home.configure("[handheld]\nlisten = \"127.0.0.1:0\"\nallow = [\"home\"]\n");
     let refused = home.run(["config", "check"]);
-    assert!(refused.code != 0 && refused.stderr.contains("no address or network"), "{refused:?}");
+    assert!(refused.code != 0 && refused.stderr.contains("not an address or a network"), "{refused:?}");
 }
 
 fn script() -> Script {
@@ -321,7 +321,7 @@ fn play(version: &'static str, model: &str) {
 
     app.command(slot, "please ramble");
     app.state(slot, "working");
-    // Once the model speaks: before that, some versions have nothing to interrupt yet.
+    // Only after the model has begun to answer: before that, some versions have nothing to interrupt.
     let talks = session(&home, slot);
     wait_for("the first words", || state(&home, &talks)["items"].get(0).cloned());
     app.press(slot, "escape");
@@ -341,9 +341,10 @@ async fn every_button_works_with_the_real_claude_code() {
     }
 }
 
-/// The places to which auto-edit must never let an agent write: what a prompt calls them, and where a yes would write.
+/// The paths to which auto-edit must never let an agent write: their names in a prompt, and the files that an approval
+/// would write.
 struct Traps {
-    /// A link in the session's folder that leads out of it.
+    /// A link in the session's folder that points outside of it.
     outside: tempfile::TempDir,
     work: PathBuf,
 }
@@ -357,7 +358,7 @@ impl Traps {
         Self { outside, work: work.canonicalize().unwrap() }
     }
 
-    /// The word, the path that the model names, and the file that it would make.
+    /// The word, the path that the model names, and the file that the model would create.
     fn all(&self) -> [(&'static str, PathBuf, PathBuf); 3] {
         let inside = |path: &str| self.work.join(path);
         [
@@ -368,11 +369,11 @@ impl Traps {
     }
 }
 
-/// What comes of an ordinary edit while auto-edit is on.
+/// The result of an ordinary edit while auto-edit is on.
 #[derive(Clone, Copy, PartialEq)]
 enum Ordinary {
     Approved,
-    /// Its tool is none of those that auto-edit approves.
+    /// The tool is not one that auto-edit approves.
     Asked,
 }
 
@@ -383,13 +384,13 @@ struct Cast {
     ordinary: Ordinary,
 }
 
-/// Auto-edit with a real CLI: an ordinary file is written, everything else is asked about.
+/// Auto-edit with a real CLI: an ordinary file is written without a request, everything else opens a request.
 fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
     let Cast { profile, program, ordinary } = cast;
     let (kind, version) = (profile.agent, program.version);
     let agent_home = tempfile::tempdir().unwrap();
     let path = std::env::var_os("PATH").unwrap();
-    // The daemon's own PATH is the agent's, and cannot be set for it.
+    // The agent uses the PATH of the daemon, which the configuration cannot set.
     let environment: Vec<String> = (profile.environment)(agent_home.path(), model, path)
         .iter()
         .filter(|(name, _)| name != "PATH")
@@ -437,7 +438,7 @@ fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
     assert_eq!(home.run(["down"]).code, 0);
 }
 
-// Auto-edit led to a shell. Each agent that can ask about an edit, but for the demo agent below.
+// Auto-edit once gave access to a shell. Tests each agent that can ask about an edit, except the demo agent below.
 // covers: 000-045
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn auto_edit_asks_about_links_hooks_and_settings_with_real_agents() {
@@ -466,7 +467,7 @@ async fn auto_edit_asks_about_links_hooks_and_settings_with_real_agents() {
     }
 }
 
-// With the agent that everybody has.
+// With the agent that every installation has.
 // covers: 000-045
 #[test]
 fn auto_edit_asks_about_a_link_with_the_demo_agent_and_says_why() {
@@ -498,7 +499,7 @@ fn auto_edit_asks_about_a_link_with_the_demo_agent_and_says_why() {
     assert_eq!(home.run(["down"]).code, 0);
 }
 
-// Whoever writes to the daemon's own files has its token, and with it a shell.
+// An agent that can write the daemon's own files can get the token, and with it a shell.
 #[test]
 fn auto_edit_asks_about_files_of_portolan_itself() {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));

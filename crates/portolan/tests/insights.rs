@@ -1,6 +1,6 @@
-//! The insights dashboard behind the real daemon: with the demo agent, beside the command line, on a listener of its own,
-//! and with the real Claude Code and its subagents. Offline: the model is scripted. Everything that is sent or received
-//! is held against the schema in the repository.
+//! The insights dashboard behind the real daemon: with the demo agent, together with the command line, on its own
+//! listener, and with the real Claude Code and its subagents. Offline: the model is scripted. Every message is checked
+//! against the schema in the repository.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -33,7 +33,7 @@ static SERVER: LazyLock<Validator> = LazyLock::new(|| schema_of("ServerMessage")
 
 fn fits(schema: &Validator, message: &Value) {
     let problems: Vec<String> = schema.iter_errors(message).map(|error| error.to_string()).collect();
-    assert!(problems.is_empty(), "{message} does not fit the schema: {problems:?}");
+    assert!(problems.is_empty(), "{message} does not match the schema: {problems:?}");
 }
 
 /// A dashboard.
@@ -44,7 +44,7 @@ struct Dashboard {
 }
 
 impl Dashboard {
-    /// The one of the main listener, as the owner.
+    /// The dashboard on the main listener, as the owner.
     async fn of(home: &Home) -> Self {
         let url = home.record().unwrap()["url"].as_str().unwrap().replace("http://", "ws://");
         let token = std::fs::read_to_string(home.path().join("token")).unwrap();
@@ -84,7 +84,7 @@ impl Dashboard {
         }
     }
 
-    /// Messages up to the first of this type, which is the last of them.
+    /// Messages up to and including the first message of this type.
     async fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut messages = Vec::new();
         loop {
@@ -121,7 +121,7 @@ impl Dashboard {
     }
 }
 
-/// The place of the first message that fits.
+/// The index of the first message that matches.
 fn place(messages: &[Value], kind: &str, fits: impl Fn(&Value) -> bool) -> usize {
     let found = messages.iter().position(|message| message["type"] == kind && fits(&message["payload"]));
     found.unwrap_or_else(|| panic!("no such {kind} in {messages:#?}"))
@@ -180,7 +180,7 @@ async fn every_message_goes_both_ways_with_the_demo_agent() {
     for answer in ["**Majorca**", "**Charts, A cat**", "**La Bella**"] {
         assert!(noted.contains(answer), "{noted}");
     }
-    // The mode: edits are not asked for any more.
+    // The mode: edits need no permission any more.
     let mode = json!({"session_id": session, "permission_mode": "acceptEdits"});
     dashboard.send("permission_mode.change", mode.clone()).await;
     assert_eq!(dashboard.one("permission_mode.changed").await, mode);
@@ -197,7 +197,7 @@ async fn every_message_goes_both_ways_with_the_demo_agent() {
     wait_for("a turn", || (home.json(["show", &session])["state"]["turn"] != json!(null)).then_some(()));
     dashboard.send("session.interrupt", json!({"session_id": session})).await;
     dashboard.until("session.completed").await;
-    // A client that comes back.
+    // A client that reconnects.
     let mut back = Dashboard::of(&home).await;
     back.send("session.list", json!({})).await;
     assert_eq!(back.one("session.listed").await["sessions"][0]["session_id"], session.as_str());
@@ -231,7 +231,7 @@ async fn every_message_goes_both_ways_with_the_demo_agent() {
 
 // covers: 001-016, 001-039
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approval_on_the_command_line_closes_in_the_dashboard_at_once_with_who_gave_it() {
+async fn an_approval_on_the_command_line_closes_the_request_in_the_dashboard_and_shows_who_gave_it() {
     let home = with_demo("");
     let mut dashboard = Dashboard::of(&home).await;
     let session = dashboard.create(home.path(), "tool, fast").await;
@@ -249,12 +249,12 @@ async fn an_approval_on_the_command_line_closes_in_the_dashboard_at_once_with_wh
     let error = dashboard.one("error").await;
     assert_eq!(error["code"], "PERMISSION_RESPONSE_FAILED");
     assert!(error["message"].as_str().unwrap().contains("owner (cli)"), "{error}");
-    // And the other way round: the command line sees who was first in the dashboard.
+    // And the reverse: the command line sees who answered in the dashboard.
     dashboard.input(&session, "tool, fast").await;
     let request = dashboard.one("permission.request").await;
     dashboard.respond(&session, &request, true).await;
     dashboard.until("session.completed").await;
-    // Killed while it asks: that is why nobody has to answer any more.
+    // Killed while it asks: the reason why nobody has to answer any more.
     let killed = dashboard.create(home.path(), "tool, fast").await;
     let asked = dashboard.one("permission.request").await;
     dashboard.send("session.kill", json!({"session_id": killed})).await;
@@ -275,7 +275,7 @@ async fn an_approval_on_the_command_line_closes_in_the_dashboard_at_once_with_wh
 
 // covers: 001-001, 001-002
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {
+async fn the_dashboard_gets_its_own_listener_if_the_configuration_sets_one() {
     let home = with_demo("listen = \"localhost:0\"\nallow_anonymous_loopback = true");
     let log = home.path().join("logs/daemon.log");
     let url = wait_for("its address in the log", || {
@@ -288,19 +288,19 @@ async fn it_has_a_listener_of_its_own_where_the_configuration_says_so() {
         let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
         Some(format!("ws://127.0.0.1:{port}/"))
     });
-    // As an old client comes: no token, no path.
+    // As an old client connects: no token, no path.
     let mut dashboard = Dashboard::at(&url, None).await;
     dashboard.create(home.path(), "hello, fast").await;
     dashboard.until("session.completed").await;
     assert_eq!(home.run(["down"]).code, 0, "it closes with the daemon");
-    // One that others could reach without TLS is refused, and nothing starts.
+    // A listener that other machines can reach without TLS is refused, and nothing starts.
     home.configure("[insights]\nlisten = \"0.0.0.0:0\"\n");
     let refused = home.run(["up", "--no-open"]);
     assert!(refused.code != 0 && refused.stderr.contains("[insights]"), "{refused:?}");
     assert!(refused.stderr.contains("without TLS"), "{refused:?}");
 }
 
-/// The newest, over its pipes; and the last that dials in.
+/// The newest version, which uses stdio; and the last version that dials in.
 const VERSIONS: [&str; 2] = ["2.1.325", "2.1.120"];
 
 // covers: 001-011, 001-022, 001-023, 001-025, 001-026, 001-035, 001-053, 001-060
@@ -374,7 +374,7 @@ async fn the_real_claude_and_its_subagents_are_a_tree_in_the_dashboard() {
             tokens(total) > tokens(own) && total["cost_usd"].as_f64().unwrap() > 0.0,
             "{version}: {total}"
         );
-        // The conversation goes on, with two questions answered one by one.
+        // The conversation continues, with two questions answered one by one.
         dashboard.input(&session, "ask me").await;
         let first = dashboard.one("agent.question").await;
         let second = dashboard.one("agent.question").await;
@@ -389,7 +389,7 @@ async fn the_real_claude_and_its_subagents_are_a_tree_in_the_dashboard() {
             said.contains("South") && said.contains("Charts") && said.contains("Biscuits"),
             "{version}: {said}"
         );
-        // Its process is gone: the next input starts another one, which goes on with the same conversation.
+        // Its process is gone: the next input starts another process, which continues the same conversation.
         assert_eq!(home.run(["stop", &session]).code, 0);
         wait_for("the end of its processes", || home.agents(&session).is_empty().then_some(()));
         dashboard.input(&session, "still there?").await;
@@ -398,7 +398,7 @@ async fn the_real_claude_and_its_subagents_are_a_tree_in_the_dashboard() {
         let asked = model.requests();
         let last = asked.iter().rfind(|asked| asked.prompt().contains("still there?")).unwrap();
         assert!(last.body.to_string().contains("send someone"), "{version}: it remembers what was said");
-        // A subagent in the background: what it used is told as far as the log has it.
+        // A subagent in the background: its usage is reported as far as the log has it.
         dashboard.input(&session, "somebody else does it").await;
         let quiet = dashboard.one("agent.completed").await;
         let told: u64 = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"]
@@ -411,7 +411,7 @@ async fn the_real_claude_and_its_subagents_are_a_tree_in_the_dashboard() {
         let end = ends.rfind(|event| event["type"] == "subagent_ended").unwrap();
         let known = end["work"]["tokens"].as_u64().unwrap();
         assert!(known > 0 && told >= known, "{version}: {told} of {known}");
-        // A kill takes back what waits, and is told as a kill.
+        // A kill withdraws open requests, and is reported as a kill.
         dashboard.input(&session, "send someone").await;
         dashboard.one("permission.request").await;
         dashboard.send("session.kill", json!({"session_id": session})).await;

@@ -1,4 +1,4 @@
-//! The life of the daemon, with the real binary: one per home, found by its file, ended in order.
+//! The lifecycle of the daemon, with the real binary: one per home, found by its file, stopped in order.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -53,7 +53,7 @@ fn a_running_daemon_is_found_by_its_file() {
 
 // covers: 003-151
 #[test]
-fn a_second_daemon_is_refused_and_told_about_the_first() {
+fn a_second_daemon_is_refused_and_the_error_names_the_first() {
     let home = home();
     let pid = home.up();
     let second = home.run(["up", "--no-open"]);
@@ -87,7 +87,7 @@ fn a_second_signal_ends_everything_at_once() {
     let session = home.run(["new", "demo", "slow"]).ok().trim().to_owned();
     working(&home, &session);
     home.signal(Signal::TERM);
-    // The socket goes first: from here on the daemon is stopping.
+    // The socket is removed first: from then on the daemon is stopping.
     wait_for("the stop", || (!home.path().join("daemon.sock").exists()).then_some(()));
     home.signal(Signal::TERM);
     assert_eq!(home.ended(), 0);
@@ -95,13 +95,13 @@ fn a_second_signal_ends_everything_at_once() {
 }
 
 #[test]
-fn a_daemon_that_ends_before_it_is_told_a_second_time_has_ended() {
+fn a_daemon_that_ends_before_the_second_signal_counts_as_stopped() {
     let home = home();
-    // It stops within a moment or two: now before the second signal, now after it.
+    // The daemon stops quickly: sometimes before the second signal, sometimes after it.
     for _ in 0..5 {
         home.up();
         std::thread::scope(|scope| {
-            // As init would: only one that was waited for is gone for the second signal.
+            // As init does: a process that nobody waited for can still receive the second signal.
             scope.spawn(|| home.ended());
             home.run(["down", "--now"]).ok();
         });
@@ -110,7 +110,7 @@ fn a_daemon_that_ends_before_it_is_told_a_second_time_has_ended() {
 }
 
 #[test]
-fn a_client_that_comes_while_the_daemon_stops_gets_the_next_one() {
+fn a_client_that_connects_while_the_daemon_stops_gets_the_next_daemon() {
     let home = home();
     home.configure("[limits]\nshutdown_grace_seconds = 1");
     let first = home.up();
@@ -125,7 +125,7 @@ fn a_client_that_comes_while_the_daemon_stops_gets_the_next_one() {
 }
 
 #[test]
-fn down_stops_the_daemon_and_says_when_there_is_none() {
+fn down_stops_the_daemon_and_reports_if_there_is_none() {
     let home = home();
     let pid = home.up();
     assert_eq!(home.json(["down"]), json!({"stopped": true, "pid": pid}));
@@ -137,7 +137,7 @@ fn down_stops_the_daemon_and_says_when_there_is_none() {
 }
 
 #[test]
-fn down_says_what_it_waits_for() {
+fn down_shows_what_it_waits_for() {
     let home = home();
     home.configure("[limits]\nshutdown_grace_seconds = 1");
     home.up();
@@ -145,25 +145,25 @@ fn down_says_what_it_waits_for() {
     working(&home, &session);
     let ran = home.run(["down"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    let told = "turns that run get up to 1 s to end; `portolan down --now` ends them at once\nstopped\n";
+    let told = "running turns get up to 1 s to end; `portolan down --now` ends them at once\nstopped\n";
     assert_eq!(ran.stderr, told);
 }
 
 #[test]
-fn the_file_of_a_daemon_that_was_killed_misleads_nobody() {
+fn the_file_of_a_killed_daemon_misleads_nobody() {
     let home = home();
     home.up();
     home.kill();
     assert!(home.record().is_some() && home.path().join("daemon.sock").exists(), "a kill leaves both behind");
     let status = home.run(["status"]);
-    assert!(status.code == 3 && status.stdout.contains("ended without a word"), "{status:?}");
+    assert!(status.code == 3 && status.stdout.contains("crashed or was killed"), "{status:?}");
     let pid = home.up();
     assert_eq!(home.record().unwrap()["pid"], pid);
 }
 
 // covers: 003-150
 #[test]
-fn a_client_starts_the_daemon_and_it_goes_on_without_the_client() {
+fn a_client_starts_the_daemon_and_the_daemon_outlives_the_client() {
     let home = home();
     assert_eq!(home.json(["ls"]), json!([]));
     let status = home.json(["status"]);
@@ -177,7 +177,7 @@ fn a_client_starts_the_daemon_and_it_goes_on_without_the_client() {
 }
 
 #[test]
-fn clients_that_come_at_once_start_one_daemon() {
+fn clients_that_connect_at_the_same_time_start_one_daemon() {
     let home = home();
     let pids: Vec<String> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..4)
@@ -195,14 +195,14 @@ fn clients_that_come_at_once_start_one_daemon() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_with_a_way_out() {
+fn a_taken_port_is_an_error_with_a_way_out() {
     let home = home();
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap().to_string();
     let ran = home.run(["up", "--no-open", "--listen", &address]);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains(&address) && ran.stderr.contains("`portolan up --listen"), "{ran:?}");
-    // A command that only needs the daemon has no such option, so that the whole command is named.
+    // Other verbs do not have this option, so the error names the whole command.
     std::fs::write(home.path().join("portolan.toml"), format!("[listen]\naddress = {address:?}\n")).unwrap();
     let ran = home.run(["ls"]);
     assert!(ran.code != 0 && ran.stderr.contains("`portolan up --listen"), "{ran:?}");
@@ -219,7 +219,7 @@ fn an_address_that_others_can_reach_needs_tls() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_told_with_a_way_out() {
+fn a_home_that_cannot_be_written_is_an_error_with_a_way_out() {
     let home = home();
     let file = home.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -233,7 +233,7 @@ fn a_home_that_cannot_be_written_is_told_with_a_way_out() {
 
 // covers: 002-035
 #[test]
-fn mistakes_in_the_configuration_stop_the_start_and_each_is_named_with_its_line() {
+fn mistakes_in_the_configuration_prevent_the_start_and_are_listed_with_their_lines() {
     let home = home();
     home.configure("[log]\nlevl = \"info\"\nformat = \"loud\"\n[limits]\nline_bytes = \"big\"");
     for verb in [vec!["up", "--no-open"], vec!["config", "check"], vec!["config"]] {
@@ -287,7 +287,7 @@ fn an_agent_may_not_use_the_program() {
 }
 
 #[test]
-fn a_reader_that_has_read_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let home = home();
     let mut command = home.command(["completions", "bash"]);
     let (reader, writer) = std::io::pipe().unwrap();
@@ -302,14 +302,14 @@ fn the_log_of_the_daemon_can_be_read() {
     home.up();
     let log = home.run(["logs"]).ok();
     assert!(log.contains("ready") && log.contains("http://127.0.0.1:"), "{log}");
-    assert!(!log.contains("ticket"), "no way in stands in a log");
+    assert!(!log.contains("ticket"), "a log contains no secret");
     let token = std::fs::read_to_string(home.path().join("token")).unwrap();
     assert!(!log.contains(token.trim()));
 }
 
 // covers: 003-152
 #[test]
-fn what_a_killed_daemon_left_running_is_ended_by_the_next() {
+fn the_next_daemon_ends_the_processes_of_a_killed_daemon() {
     let home = home();
     home.up();
     let session = home.run(["new", "demo", "orphans"]).ok().trim().to_owned();
@@ -320,7 +320,7 @@ fn what_a_killed_daemon_left_running_is_ended_by_the_next() {
 }
 
 #[test]
-fn a_copy_of_a_home_leaves_the_agents_of_the_original_alone() {
+fn a_copy_of_a_home_does_not_end_the_agents_of_the_original() {
     let original = home();
     original.up();
     let session = original.run(["new", "demo", "slow"]).ok().trim().to_owned();
@@ -335,7 +335,7 @@ fn a_copy_of_a_home_leaves_the_agents_of_the_original_alone() {
     wait_for("the session to be settled in the copy", || {
         copy.json(["show", &session])["state"]["turn"].is_null().then_some(())
     });
-    assert_eq!(original.agents(&session), agents, "the original's agent goes on");
+    assert_eq!(original.agents(&session), agents, "the original's agent keeps running");
     let key = |home: &Home| -> serde_json::Value {
         serde_json::from_slice(&std::fs::read(home.path().join("identity.json")).unwrap()).unwrap()
     };
@@ -344,7 +344,7 @@ fn a_copy_of_a_home_leaves_the_agents_of_the_original_alone() {
 }
 
 #[test]
-fn old_sessions_are_deleted_where_the_configuration_says_so() {
+fn old_sessions_are_deleted_if_the_configuration_says_so() {
     let home = home();
     home.up();
     let session = home.run(["new", "demo", "say one"]).ok().trim().to_owned();
@@ -358,7 +358,7 @@ fn old_sessions_are_deleted_where_the_configuration_says_so() {
     assert_eq!(home.run(["down"]).code, 0);
     home.ended();
     home.up();
-    assert_eq!(home.json(["ls"]).as_array().unwrap().len(), 1, "kept for ever by default");
+    assert_eq!(home.json(["ls"]).as_array().unwrap().len(), 1, "sessions are kept for ever by default");
     assert_eq!(home.run(["down"]).code, 0);
     home.ended();
     home.up_with(&["--set", "retention.age_days=0"]);
@@ -366,7 +366,7 @@ fn old_sessions_are_deleted_where_the_configuration_says_so() {
 }
 
 #[test]
-fn a_self_signed_certificate_is_trusted_only_where_it_is_named() {
+fn a_self_signed_certificate_is_trusted_only_if_it_is_named() {
     let home = home();
     home.up_with(&["--set", "listen.self_signed=true"]);
     let url = home.record().unwrap()["url"].as_str().unwrap().to_owned();
@@ -382,7 +382,7 @@ fn a_self_signed_certificate_is_trusted_only_where_it_is_named() {
 }
 
 #[test]
-fn a_daemon_in_the_background_says_where_it_is() {
+fn a_daemon_in_the_background_prints_its_address() {
     let home = home();
     let up = home.json(["up", "--detach", "--no-open", "--set", "log.level=debug"]);
     assert_eq!(up["url"], home.record().unwrap()["url"]);
@@ -394,7 +394,7 @@ fn a_daemon_in_the_background_says_where_it_is() {
         opened.stdout.contains("/#ticket=") && opened.stderr.contains("no browser was opened"),
         "{opened:?}"
     );
-    assert!(!home.run(["open", "--print"]).stderr.contains("no browser"), "none was asked for");
+    assert!(!home.run(["open", "--print"]).stderr.contains("no browser"), "the user asked for no browser");
     assert_eq!(home.run(["down"]).code, 0);
 }
 
@@ -416,10 +416,10 @@ fn the_owners_token_is_rotated_whether_or_not_the_daemon_runs() {
     assert_eq!(home.json(["token", "rotate"]), json!({"rotated": true, "daemon_ran": true}));
     let second = token();
     assert_ne!(second, first);
-    // The file is there a moment before the daemon takes it for true.
+    // The file exists a moment before the daemon uses its secret.
     wait_for("the new secret", || (with(&second) == Some(0)).then_some(()));
-    assert_eq!(with(&first), Some(3), "the old secret opens nothing");
-    assert_eq!(home.run(["ls"]).code, 0, "the socket needs none");
+    assert_eq!(with(&first), Some(3), "the old secret gives no access");
+    assert_eq!(home.run(["ls"]).code, 0, "the socket needs no token");
 
     assert_eq!(home.run(["down"]).code, 0);
     home.ended();
@@ -453,12 +453,12 @@ fn the_systemd_unit_is_shown_and_written() {
 }
 
 #[test]
-fn another_device_is_paired_by_a_link_for_an_address_that_it_can_reach() {
+fn the_link_for_another_device_has_an_address_that_the_device_can_reach() {
     let home = home();
     home.up();
     let alone = home.run(["pair"]);
     assert_ne!(alone.code, 0);
-    assert!(alone.stderr.contains("no other device reaches it"), "{alone:?}");
+    assert!(alone.stderr.contains("no other device can reach the daemon"), "{alone:?}");
     assert!(home.json(["token", "list"]).as_array().unwrap().iter().all(|token| token["name"] != "phone"));
 
     let paired = home.json(["pair", "--at", "http://192.0.2.7:7420/", "--role", "viewer"]);
@@ -470,14 +470,14 @@ fn another_device_is_paired_by_a_link_for_an_address_that_it_can_reach() {
     assert!(paired["note"].as_str().unwrap().contains("plain HTTP"), "{paired}");
     let told = home.run(["pair", "tablet", "--at", "https://desk.example"]);
     assert!(told.stdout.starts_with("https://desk.example/#ticket="), "{told:?}");
-    assert!(told.stderr.contains("the device becomes `tablet`, operator"), "{told:?}");
-    assert!(!told.stdout.contains('\u{1b}'), "no picture where there is no screen");
+    assert!(told.stderr.contains("the device gets the token `tablet`, role operator"), "{told:?}");
+    assert!(!told.stdout.contains('\u{1b}'), "no QR code without a terminal");
     let log = std::fs::read_to_string(home.path().join("daemon.log")).unwrap_or_default();
-    assert!(!log.contains("ptt_"), "no way in stands in a log");
+    assert!(!log.contains("ptt_"), "a log contains no secret");
 }
 
 #[test]
-fn ls_tells_how_many_agents_run_of_how_many_that_may() {
+fn ls_shows_how_many_agents_run_and_how_many_may_run() {
     let home = home();
     home.configure("[limits]\nagents_at_once = 2");
     home.up();

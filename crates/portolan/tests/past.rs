@@ -1,4 +1,4 @@
-//! Past conversations from the command line: listed, taken up, gone on with. Offline; what the agent keeps stays as it is.
+//! Past conversations from the command line: listed, imported, resumed. Offline; the agent's files stay unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 const PAST: &str = "0aaaaaaa-0000-4000-8000-000000000001";
 
-/// A home whose Claude Code is this program, has this home of its own and asks this model.
+/// A home whose Claude Code is this program, has this home folder and uses this model.
 fn home(program: &Path, agent_home: &Path, model: &str) -> Home {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
     home.configure(&format!(
@@ -52,7 +52,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// A conversation with a subagent, as the CLI leaves it.
+/// A conversation with a subagent, as the CLI stores it.
 fn keep(agent_home: &Path, cwd: &Path) {
     let project = agent_home.join(".claude/projects/-harbour");
     let line = |kind: &str, uuid: &str, second: u32, aside: bool, message: Value| {
@@ -89,12 +89,12 @@ fn keep(agent_home: &Path, cwd: &Path) {
 
 // covers: 002-141, 003-084
 #[test]
-fn a_conversation_with_a_subagent_is_listed_and_taken_up_once_and_left_as_it_was() {
+fn a_conversation_with_a_subagent_is_listed_and_imported_once_and_its_files_stay_unchanged() {
     let (agent_home, cwd) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let cwd = cwd.path().canonicalize().unwrap();
     keep(agent_home.path(), &cwd);
     let kept = files(agent_home.path());
-    // Nothing of it is started to read what it has kept: this one can only say which version it is.
+    // Portolan reads the files without starting the agent: this program can only print its version.
     let place = tempfile::tempdir().unwrap();
     let program = place.path().join("claude");
     fs::write(&program, "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.325 (Claude Code)'\n").unwrap();
@@ -110,7 +110,7 @@ fn a_conversation_with_a_subagent_is_listed_and_taken_up_once_and_left_as_it_was
     assert_eq!(home.json(["past", "--cwd", "/proc"]), json!([]));
     assert_eq!(home.run(["past", "nobody"]).code, 4);
     assert_eq!(home.run(["past", "demo"]).code, home.run(["past", "demo", "--limit", "1"]).code);
-    assert_ne!(home.run(["past", "demo"]).code, 0, "it keeps nothing");
+    assert_ne!(home.run(["past", "demo"]).code, 0, "the demo agent keeps no conversations");
 
     let session = home.run(["past", "resume", "0aaaaaaa"]).ok().trim().to_owned();
     let all = entries(&home, &session);
@@ -143,7 +143,7 @@ fn a_conversation_with_a_subagent_is_listed_and_taken_up_once_and_left_as_it_was
     );
     assert_eq!(all.last().unwrap()["event"]["type"], "imported");
     let aside = all.iter().find(|entry| entry["event"]["content"][0]["text"] == "I see the mast.").unwrap();
-    assert_eq!(aside["event"]["parent"], "tool_1", "a subagent's words are its own");
+    assert_eq!(aside["event"]["parent"], "tool_1", "the text of a subagent belongs to the subagent");
     let state = home.json(["show", &session])["state"].clone();
     assert_eq!(state["summary"]["status"], "terminated");
     assert_eq!(state["summary"]["agent_session"], PAST);
@@ -151,21 +151,21 @@ fn a_conversation_with_a_subagent_is_listed_and_taken_up_once_and_left_as_it_was
 
     let again = home.run(["past", "resume", PAST]);
     assert_eq!((again.code, again.stdout.trim()), (0, session.as_str()));
-    assert!(again.stderr.contains("lives here already"), "{again:?}");
+    assert!(again.stderr.contains("this conversation is already session"), "{again:?}");
     let shown = home.run(["show", &session, "--entries"]).ok();
-    assert!(shown.contains("everything above is from the past"), "{shown}");
+    assert!(shown.contains("everything above was imported"), "{shown}");
 
     home.kill();
     home.up();
-    assert_eq!(entries(&home, &session), all, "it survives, and nothing had to be settled");
+    assert_eq!(entries(&home, &session), all, "the session survives, and nothing had to be settled");
     let copy = home.json(["past", "resume", PAST, "--fork", "--name", "a copy"]);
     assert_eq!((&copy["already"], &copy["session"]["name"]), (&json!(false), &json!("a copy")));
     assert_eq!(home.json(["ls"]).as_array().unwrap().len(), 2);
-    assert_eq!(files(agent_home.path()), kept, "what the agent keeps is as it was");
+    assert_eq!(files(agent_home.path()), kept, "the agent's files are unchanged");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_real_agent_goes_on_with_a_conversation_that_was_taken_up() {
+async fn the_real_agent_resumes_an_imported_conversation() {
     let script = Script::new()
         .on(conversation_contains("the word is halyard").and_contains("which word was it"))
         .reply(text("It was halyard."))
@@ -176,7 +176,7 @@ async fn the_real_agent_goes_on_with_a_conversation_that_was_taken_up() {
     let tried = tokio::task::spawn_blocking(move || {
         let agent_home = tempfile::tempdir().unwrap();
         let home = home(&claude("2.1.325").program().unwrap(), agent_home.path(), &base_url);
-        // A conversation that Portolan knows nothing of any more.
+        // A conversation that Portolan does not know any more.
         let first = home.run(["new", "claude", "the word is halyard"]).ok().trim().to_owned();
         wait_for("the first turn", || {
             let state = home.json(["show", &first])["state"].clone();
@@ -213,7 +213,7 @@ async fn the_real_agent_goes_on_with_a_conversation_that_was_taken_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_conversation_that_another_program_has_open_is_not_split() {
+async fn a_conversation_that_another_program_has_open_is_imported_only_as_a_copy() {
     let script = Script::new()
         .on(conversation_contains("the word is halyard").and_contains("which word was it"))
         .reply(text("It was halyard."))
@@ -224,7 +224,7 @@ async fn a_conversation_that_another_program_has_open_is_not_split() {
     let tried = tokio::task::spawn_blocking(move || {
         let agent_home = tempfile::tempdir().unwrap();
         let program = claude("2.1.325").program().unwrap();
-        // What goes on in another home is another program to this one.
+        // A daemon of another home counts as another program.
         let other = home(&program, agent_home.path(), &base_url);
         let first = other.run(["new", "claude", "the word is halyard"]).ok().trim().to_owned();
         let state = wait_for("the first turn", || {
@@ -237,7 +237,7 @@ async fn a_conversation_that_another_program_has_open_is_not_split() {
         let refused = ours.run(["past", "resume", &id]);
         assert_ne!(refused.code, 0, "{refused:?}");
         assert!(refused.stderr.contains("has this conversation open"), "{refused:?}");
-        // By its id it is refused at the start of the agent.
+        // A resume by its id is refused when the agent starts.
         let beside = ours.run(["new", "claude", "--resume", &id, "which word was it"]).ok().trim().to_owned();
         let error = wait_for("the refusal", || {
             ours.json(["show", &beside])["state"]["summary"]["error"].as_str().map(str::to_owned)
@@ -254,7 +254,7 @@ async fn a_conversation_that_another_program_has_open_is_not_split() {
     model.shutdown().await;
 }
 
-/// What a session with the real Goose needs: its own home, and the scripted model for its provider.
+/// The needs of a session with the real Goose: its own home, and the scripted model as its provider.
 fn goose_home(command: &[std::ffi::OsString], agent_home: &Path, model: &str) -> Home {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
     let mut command: Vec<String> = command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -272,7 +272,7 @@ fn goose_home(command: &[std::ffi::OsString], agent_home: &Path, model: &str) ->
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_conversation_that_an_agent_over_acp_has_kept_is_listed_and_gone_on_with() {
+async fn a_past_conversation_of_an_agent_over_acp_is_listed_and_resumed() {
     let script = Script::new()
         .on(conversation_contains("the word is halyard").and_contains("which word was it"))
         .reply(text("It was halyard."))

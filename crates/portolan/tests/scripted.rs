@@ -1,4 +1,4 @@
-//! `portolan scripted`: the scripted model by itself.
+//! `portolan scripted`: the scripted model alone.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,7 +11,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// Ends with the test, whatever comes of it.
+/// Ends with the test, however the test ends.
 struct Model(Child);
 
 impl Drop for Model {
@@ -22,7 +22,7 @@ impl Drop for Model {
 }
 
 #[test]
-fn the_scripted_model_says_where_it_is_and_what_it_was_asked() {
+fn the_scripted_model_prints_its_address_and_its_requests() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script.json");
     std::fs::write(&script, r#"{"otherwise": {"text": "ahoy"}}"#).unwrap();
@@ -54,7 +54,7 @@ fn the_scripted_model_says_where_it_is_and_what_it_was_asked() {
 }
 
 #[test]
-fn a_script_that_makes_no_sense_is_named_with_the_reason() {
+fn the_error_for_an_invalid_script_names_the_file_and_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script.json");
     std::fs::write(&script, r#"{"rules": 3}"#).unwrap();
@@ -64,6 +64,6 @@ fn a_script_that_makes_no_sense_is_named_with_the_reason() {
         .unwrap();
     assert_eq!(ended.status.code(), Some(2));
     let said = String::from_utf8(ended.stderr).unwrap();
-    let wanted = format!("portolan: `{}`: this is not a script: invalid type: integer `3`", script.display());
+    let wanted = format!("portolan: `{}`: not a valid script: invalid type: integer `3`", script.display());
     assert!(said.starts_with(&wanted), "{said}");
 }

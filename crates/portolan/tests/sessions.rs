@@ -25,7 +25,7 @@ fn request(home: &Home, session: &str) -> Value {
     wait_for("a request", || state(home, session)["requests"].get(0).cloned())
 }
 
-/// The number of the request that waits, as one gives it.
+/// The number of the open request, as a user types it.
 fn number(home: &Home, session: &str) -> String {
     request(home, session)["request"].to_string()
 }
@@ -56,7 +56,7 @@ fn two_terminals_see_one_session_and_who_answered() {
         let present = serde_json::from_str::<Value>(&line).unwrap()["present"].as_array()?.len();
         (present == 3).then_some(present)
     });
-    assert_eq!(present, 3, "two terminals and the one that looks");
+    assert_eq!(present, 3, "two terminals, and the client of this check");
     assert_eq!(home.run(["approve", &session, &number(&home, &session)]).code, 0);
     assert!(one.line("allowed by").contains("allowed by owner (cli)"));
     assert_eq!(other.line("allowed by"), one.line("allowed by"));
@@ -67,7 +67,7 @@ fn two_terminals_see_one_session_and_who_answered() {
 
 // covers: 003-006
 #[test]
-fn who_joins_late_sees_the_history_and_what_waits() {
+fn a_client_that_joins_late_sees_the_history_and_the_open_request() {
     let home = home();
     let session = new(&home, "tool fast");
     request(&home, &session);
@@ -79,14 +79,14 @@ fn who_joins_late_sees_the_history_and_what_waits() {
 }
 
 #[test]
-fn a_second_answer_is_refused_and_told_who_was_first() {
+fn a_second_answer_is_refused_with_the_reason() {
     let home = home();
     let session = new(&home, "tool fast");
     let number = request(&home, &session)["request"].to_string();
     assert_eq!(home.run(["approve", &session, &number]).code, 0);
     let second = home.run(["deny", &session, &number]);
     assert_eq!(second.code, 4, "{second:?}");
-    assert!(second.stderr.contains(&format!("request {number} does not wait")), "{second:?}");
+    assert!(second.stderr.contains(&format!("request {number} is not open")), "{second:?}");
 }
 
 #[test]
@@ -94,19 +94,19 @@ fn an_answer_without_a_number_never_reaches_a_request_that_nobody_can_have_read(
     let home = home();
     let session = new(&home, "show me everything fast");
     request(&home, &session);
-    // Pressed again and again: each press may answer only what was there long enough to be read.
+    // Repeated presses: each press may answer only a request that was open long enough to be read.
     let answered = |entries: &[Value]| {
         entries.iter().filter(|entry| entry["event"]["type"] == "request_closed").cloned().collect::<Vec<_>>()
     };
     let mut refused = 0;
     let log = wait_for("two answers", || {
         let ran = home.run(["approve", &session]);
-        if ran.stderr.contains("has opened only now") {
+        if ran.stderr.contains("opened just now") {
             refused += 1;
             assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:?}");
-            assert!(ran.stderr.contains("May I use"), "what waits is shown: {ran:?}");
+            assert!(ran.stderr.contains("May I use"), "the request is shown: {ran:?}");
         }
-        assert!(ran.code != 0 || ran.stderr.contains("May I use"), "what is answered is shown: {ran:?}");
+        assert!(ran.code != 0 || ran.stderr.contains("May I use"), "the answered request is shown: {ran:?}");
         let log = entries(&home, &session);
         (answered(&log).len() >= 2).then_some(log)
     });
@@ -136,7 +136,7 @@ fn several_requests_are_listed_and_answered_by_number() {
 }
 
 #[test]
-fn a_question_is_answered_by_numbers_labels_and_own_words() {
+fn a_question_is_answered_by_number_by_label_or_with_own_text() {
     let home = home();
     let session = new(&home, "question fast");
     let asked = request(&home, &session);
@@ -160,7 +160,7 @@ fn a_question_is_answered_by_numbers_labels_and_own_words() {
 
 // covers: 003-150
 #[test]
-fn a_killed_daemon_settles_everything_when_it_comes_back() {
+fn a_killed_daemon_settles_everything_at_its_next_start() {
     let home = home();
     let session = new(&home, "tool fast");
     request(&home, &session);
@@ -177,23 +177,23 @@ fn a_killed_daemon_settles_everything_when_it_comes_back() {
     });
     assert_eq!(state["commands"].as_array().unwrap().len(), 0, "{state}");
     let after = entries(&home, &session);
-    assert_eq!(after[..seen.len()], seen, "everything that was seen is there");
+    assert_eq!(after[..seen.len()], seen, "every entry that was seen is still there");
     let last = seen.last().unwrap();
-    assert_eq!(state["summary"]["active_at"], last["at"], "its age is that of what the agent did last");
+    assert_eq!(state["summary"]["active_at"], last["at"], "its age counts from the agent's last entry");
     let closed = after.iter().find(|entry| entry["event"]["type"] == "request_closed").unwrap();
     assert_eq!(closed["event"]["outcome"]["how"], "agent_gone");
     let ended = after.iter().find(|entry| entry["event"]["type"] == "turn_ended").unwrap();
     assert_eq!(ended["event"]["result"]["outcome"], "interrupted");
     let numbers: Vec<u64> = after.iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "no number is used twice: {numbers:?}");
-    // The attached client came back by itself and repeats nothing.
-    attached.line("the agent that asked is gone");
+    // The attached client reconnected by itself and repeats nothing.
+    attached.line("the agent that asked has ended");
     let asked = attached.lines().iter().filter(|line| line.contains("May I use Bash?")).count();
     assert_eq!(asked, 1);
 }
 
 #[test]
-fn a_prompt_after_the_end_of_the_agent_takes_the_conversation_up_again() {
+fn a_prompt_after_the_end_of_the_agent_resumes_the_conversation() {
     let home = home();
     let session = new(&home, "say one");
     idle(&home, &session);
@@ -206,7 +206,7 @@ fn a_prompt_after_the_end_of_the_agent_takes_the_conversation_up_again() {
 }
 
 #[test]
-fn the_exit_code_of_a_waiting_send_tells_how_the_turn_ended() {
+fn the_exit_code_of_a_waiting_send_shows_how_the_turn_ended() {
     let home = home();
     let session = new(&home, "say ready");
     idle(&home, &session);
@@ -230,7 +230,7 @@ fn ids_may_be_shortened_while_they_stay_unique() {
     assert!(list.contains("first"), "{list}");
     let shortest = list.lines().nth(1).unwrap().split_whitespace().next().unwrap();
     assert_eq!(home.json(["show", shortest])["state"]["summary"]["session"], two.as_str());
-    assert_eq!(shortest, &two[28..], "the end, which is chance; the beginning is time");
+    assert_eq!(shortest, &two[28..], "the end of an id is random; the beginning is the time");
     assert_eq!(home.json(["show", &one[30..]])["state"]["summary"]["session"], one.as_str());
     let shared: String = one.chars().zip(two.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
     let unclear = home.run(["show", &shared]);
@@ -301,19 +301,19 @@ fn settings_of_a_session_can_be_changed() {
     assert!(env.contains("GREETING=hello"), "{env}");
     assert_eq!(home.run(["stop", &session]).code, 0);
     let later = home.run(["set", &session, "model", "demo-large"]).ok();
-    assert_eq!(later, "it holds from the next start of the agent on\n");
+    assert_eq!(later, "the setting holds from the agent's next start\n");
 }
 
 #[test]
-fn what_was_done_is_said_where_the_agent_says_nothing() {
+fn an_action_is_confirmed_if_the_agent_reports_nothing() {
     let home = home();
     let session = new(&home, "say one");
     idle(&home, &session);
     for (line, said) in [
-        (["rename", &session, "A new name"].as_slice(), "the session is called `A new name` now"),
-        (&["set", &session, "mode", "plan"], "the mode is `plan` now"),
-        (&["set", &session, "thinking", "4000"], "the thinking budget is 4000 tokens now"),
-        (&["archive", &session], "the session is in the archive; `--undo` takes it out"),
+        (["rename", &session, "A new name"].as_slice(), "the session is now named `A new name`"),
+        (&["set", &session, "mode", "plan"], "the mode is now `plan`"),
+        (&["set", &session, "thinking", "4000"], "the thinking budget is now 4000 tokens"),
+        (&["archive", &session], "the session is archived; `--undo` takes it out of the archive"),
         (&["archive", "--undo", &session], "the session is out of the archive"),
     ] {
         let ran = home.run(line);
@@ -321,13 +321,13 @@ fn what_was_done_is_said_where_the_agent_says_nothing() {
     }
     home.run(["token", "create", "ada"]).ok();
     let revoked = home.run(["token", "revoke", "ada"]);
-    assert!(revoked.code == 0 && revoked.stderr.contains("the token `ada` opens nothing"), "{revoked:?}");
+    assert!(revoked.code == 0 && revoked.stderr.contains("the token `ada` is revoked"), "{revoked:?}");
     let renamed = home.run(["rename", &session, "again", "--json"]);
     assert!(renamed.stderr.is_empty() && renamed.stdout.contains("\"consumed\""), "{renamed:?}");
 }
 
 #[test]
-fn two_tokens_do_not_have_one_name() {
+fn two_tokens_cannot_have_the_same_name() {
     let home = home();
     home.run(["token", "create", "ada"]).ok();
     for again in ["ada", " ada ", "owner"] {
@@ -340,7 +340,7 @@ fn two_tokens_do_not_have_one_name() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "tests start the command line itself, not an agent")]
-fn attach_without_a_terminal_says_that_it_follows_and_how_it_ends() {
+fn attach_without_a_terminal_says_what_it_does_and_how_it_ends() {
     use std::io::BufRead as _;
     let home = home();
     let session = new(&home, "say one");
@@ -350,11 +350,11 @@ fn attach_without_a_terminal_says_that_it_follows_and_how_it_ends() {
     std::io::BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(said.contains("follows the session until it is deleted or Ctrl-C ends it"), "{said}");
+    assert!(said.contains("prints the session until the session is deleted or you press Ctrl-C"), "{said}");
 }
 
 #[test]
-fn a_file_is_not_replaced_by_an_export_unless_that_is_asked_for() {
+fn an_export_replaces_a_file_only_with_force() {
     let home = home();
     let session = new(&home, "say one");
     idle(&home, &session);
@@ -384,7 +384,7 @@ fn a_history_is_exported_entry_by_entry() {
 }
 
 #[test]
-fn the_last_words_of_an_agent_stand_in_its_log_without_its_secrets() {
+fn the_log_of_a_session_has_the_agents_last_output_without_its_secrets() {
     let home = home();
     let session = new(&home, "crash");
     wait_for("the crash", || {
@@ -397,7 +397,7 @@ fn the_last_words_of_an_agent_stand_in_its_log_without_its_secrets() {
 
 // covers: 003-004
 #[test]
-fn a_viewer_reads_and_may_do_nothing() {
+fn a_viewer_may_only_read() {
     let home = home();
     let session = new(&home, "tool fast");
     let number = number(&home, &session);
@@ -408,9 +408,9 @@ fn a_viewer_reads_and_may_do_nothing() {
     assert_eq!(
         (again.code, home.run(["token", "list"]).stdout.contains("late")),
         (1, false),
-        "no place, no token"
+        "without a file for the secret, no token is created"
     );
-    assert!(made.stdout.is_empty(), "the secret is in the file alone");
+    assert!(made.stdout.is_empty(), "the secret is only in the file");
     let url = home.record().unwrap()["url"].as_str().unwrap().to_owned();
     let vera = |arguments: &[&str]| {
         let mut command = home.command(arguments);
@@ -452,7 +452,7 @@ fn a_token_bound_to_a_session_sees_no_other() {
 }
 
 #[test]
-fn an_agent_that_does_not_exist_is_told() {
+fn an_agent_that_does_not_exist_is_an_error() {
     let home = home();
     let ran = home.run(["new", "nobody"]);
     assert!(ran.code == 4 || ran.code == 2, "{ran:?}");
@@ -461,7 +461,7 @@ fn an_agent_that_does_not_exist_is_told() {
 
 // covers: 002-067
 #[test]
-fn asking_is_switched_off_by_the_owner_alone_and_where_the_configuration_allows_it() {
+fn only_the_owner_can_use_modes_without_asking_and_only_if_the_configuration_allows_them() {
     let home = home();
     let session = new(&home, "say hi fast");
     idle(&home, &session);
@@ -470,11 +470,7 @@ fn asking_is_switched_off_by_the_owner_alone_and_where_the_configuration_allows_
     for arguments in [&set[..], &make[..]] {
         let ran = home.run(arguments);
         assert_ne!(ran.code, 0);
-        assert!(
-            ran.stderr.contains("; `sessions.allow_bypass` in portolan.toml decides this"),
-            "{}",
-            ran.stderr
-        );
+        assert!(ran.stderr.contains("; change `sessions.allow_bypass` in portolan.toml"), "{}", ran.stderr);
     }
     home.run(["down"]).ok();
     home.ended();
@@ -498,7 +494,7 @@ fn asking_is_switched_off_by_the_owner_alone_and_where_the_configuration_allows_
 }
 
 #[test]
-fn what_had_nothing_to_do_says_so() {
+fn an_action_without_an_effect_says_so() {
     let home = home();
     let session = new(&home, "say hi fast");
     idle(&home, &session);
@@ -508,7 +504,7 @@ fn what_had_nothing_to_do_says_so() {
     assert_eq!(home.run(["stop", &session]).ok().trim(), "the agent was not running");
 }
 
-/// A request over REST, as a client without any of our code makes it.
+/// A request over REST, as a client without our code sends it.
 fn rest(home: &Home, path: &str, body: &Value) -> Value {
     let address = home.record().unwrap()["url"].as_str().unwrap().replace("http://", "");
     let token = std::fs::read_to_string(home.path().join("token")).unwrap();
@@ -527,9 +523,9 @@ fn rest(home: &Home, path: &str, body: &Value) -> Value {
 }
 
 #[test]
-fn what_a_kill_has_parked_is_said_and_runs_once_its_sender_comes_again() {
+fn prompts_parked_by_a_kill_are_shown_and_run_when_their_sender_sends_them_again() {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
-    // An agent that takes its time to start: the prompt is accepted, and never on its way.
+    // An agent that starts slowly: the prompt is accepted but never sent to the agent.
     let starts = home.path().join("starts");
     let script =
         format!("test \"$0\" = --version && exit; echo start >>{}; exec sleep 600", starts.display());
@@ -551,7 +547,7 @@ fn what_a_kill_has_parked_is_said_and_runs_once_its_sender_comes_again() {
     let again = rest(&home, "/api/v1/sessions", &create);
     assert_eq!(again["session"]["session"], session.as_str(), "{again}");
     wait_for("the second start", || (started() == 2).then_some(()));
-    // The same with a prompt of its own.
+    // The same with a separate prompt.
     home.kill();
     home.up();
     let path = format!("/api/v1/sessions/{session}/commands");
@@ -567,7 +563,7 @@ fn what_a_kill_has_parked_is_said_and_runs_once_its_sender_comes_again() {
 }
 
 #[test]
-fn an_agent_that_makes_room_for_another_is_asleep_and_goes_on_with_the_next_prompt() {
+fn an_agent_that_was_ended_for_another_is_asleep_and_resumes_with_the_next_prompt() {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
     home.configure("[limits]\nagents_at_once = 1\n[agents.demo.env]\nDEMO_PACE_MS = \"0\"\n");
     home.up();
@@ -585,7 +581,7 @@ fn an_agent_that_makes_room_for_another_is_asleep_and_goes_on_with_the_next_prom
     assert!(exit["message"].as_str().unwrap().contains("at most 1 run at once"), "{exit}");
     home.run(["send", "--wait", &first, "say", "three"]).ok();
     assert_eq!(state(&home, &second)["summary"]["asleep"], true);
-    // Where each has something to do, one more is refused with the way out.
+    // If every agent is busy, one more is refused with the way out.
     home.run(["send", &first, "slow"]).ok();
     let refused = home.run(["new", "demo", "say", "four"]);
     assert_ne!(refused.code, 0);

@@ -1,4 +1,4 @@
-//! `attach` at a real terminal: keys, answers, and what an agent must not be able to do to it.
+//! `attach` at a real terminal: keys, answers, and what an agent must not be able to do to the terminal.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,12 +19,12 @@ fn attach(home: &Home, session: &str) -> Terminal {
     Terminal::start(home.command(["attach", session]))
 }
 
-/// A request takes no answer before it has been on the screen for half a second; this is the least one must wait.
+/// A request takes no answer until it is on the screen for half a second; a test must wait at least this long.
 const GUARD: Duration = Duration::from_millis(600);
 
 // covers: 003-009
 #[test]
-fn one_key_approves_and_the_terminal_is_left_as_it_was() {
+fn one_key_approves_and_the_terminal_is_restored_at_the_end() {
     let home = home();
     let session = home.run(["new", "demo", "tool fast"]).ok().trim().to_owned();
     let mut one = attach(&home, &session);
@@ -43,7 +43,7 @@ fn one_key_approves_and_the_terminal_is_left_as_it_was() {
     one.press("\u{4}");
     assert!(one.ended().success());
     assert!(one.is_as_before());
-    // The cursor is back.
+    // The cursor is visible again.
     one.see_last("\u{1b}[?25h");
 }
 
@@ -55,11 +55,11 @@ fn a_denial_with_a_reason_and_an_interrupt() {
     terminal.see("y allow");
     std::thread::sleep(GUARD);
     terminal.press("d");
-    terminal.see("why not");
+    terminal.see("reason ›");
     terminal.press("too early\r");
     terminal.see("denied by owner (cli): too early");
     terminal.press("slow\r");
-    // Its words are on the screen, so its turn runs.
+    // The agent's text is on the screen, so its turn runs.
     terminal.see("1 2 3");
     terminal.press("\u{3}");
     terminal.see("── interrupted");
@@ -87,7 +87,7 @@ fn an_agent_cannot_write_to_the_clipboard_or_move_the_cursor() {
 }
 
 #[test]
-fn a_terminal_comes_back_by_itself_after_the_daemon_was_killed() {
+fn a_terminal_reconnects_by_itself_after_a_kill_of_the_daemon() {
     let home = home();
     let session = home.run(["new", "demo", "say first words"]).ok().trim().to_owned();
     let mut terminal = attach(&home, &session);
@@ -107,10 +107,10 @@ fn a_terminal_comes_back_by_itself_after_the_daemon_was_killed() {
 }
 
 #[test]
-fn an_edited_input_is_what_the_agent_gets() {
+fn the_agent_gets_the_edited_input() {
     let home = home();
     let session = home.run(["new", "demo", "tool fast"]).ok().trim().to_owned();
-    // An editor that puts something else in place of what it is given.
+    // An editor that replaces the text.
     let editor = home.path().join("editor");
     std::fs::write(&editor, "#!/bin/sh\necho '{\"command\": \"ls -a\"}' > \"$1\"\n").unwrap();
     std::fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
@@ -120,13 +120,13 @@ fn an_edited_input_is_what_the_agent_gets() {
     terminal.see("y allow");
     std::thread::sleep(GUARD);
     terminal.press("e");
-    terminal.see("allowed by owner (cli), with other input");
+    terminal.see("allowed by owner (cli), with edited input");
     terminal.press("\u{4}");
     assert!(terminal.ended().success());
     assert!(terminal.is_as_before());
 }
 
-/// An `xdg-open` that writes down what it is given.
+/// An `xdg-open` that records its arguments.
 fn desktop(command: &mut std::process::Command, folder: &std::path::Path) {
     use std::os::unix::fs::PermissionsExt as _;
     let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\" || exit 1\nstat -c %a \"$1\" >mode\ncat \"$1\" >page\n\
@@ -142,7 +142,7 @@ fn desktop(command: &mut std::process::Command, folder: &std::path::Path) {
 }
 
 #[test]
-fn a_browser_gets_the_one_time_link_by_a_file_that_no_other_user_can_read() {
+fn a_browser_gets_the_one_time_link_in_a_file_that_no_other_user_can_read() {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
     for (arguments, printed) in [(&["up", "--detach"][..], "open   http://"), (&["open"][..], "http://")] {
         let folder = tempfile::tempdir().unwrap();
@@ -177,7 +177,7 @@ fn a_key_for_a_request_that_was_answered_elsewhere_does_not_become_a_prompt() {
     terminal.see("allowed by owner (cli)");
     terminal.press("y");
     terminal.see(&format!("too late: request {number} is closed"));
-    // Were the key still in the line, this would send it.
+    // If the key were still in the line, this would send it.
     terminal.press("\rsay goodbye\r");
     terminal.see("\u{1b}[1m› say goodbye");
     terminal.press("\u{4}");

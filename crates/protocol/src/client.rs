@@ -1,4 +1,4 @@
-//! What clients send: frames by WebSocket, bodies by REST.
+//! Frames and REST bodies that clients send.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -9,18 +9,18 @@ use portolan_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The first frame. Nothing else is answered before it.
+/// The client's first frame. The server answers no other frame before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Greeting {
-    /// The only way to greet.
+    /// Opens the conversation with the server.
     Hello {
-        /// The highest protocol version the client speaks.
+        /// The highest protocol version that the client speaks.
         protocol: u32,
-        /// Who it is.
+        /// The client's name and version.
         client: ClientInfo,
-        /// Browsers only: the key from origin storage that goes with the cookie.
+        /// Browsers only: the key from origin storage that belongs to the cookie.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(
             feature = "schema",
@@ -32,18 +32,17 @@ pub enum Greeting {
 }
 
 impl Greeting {
-    /// Its name on the wire.
+    /// The frame's name on the wire.
     pub const NAME: &'static str = "hello";
 }
 
-/// Every other frame from the client: a call, under an id that the reply repeats.
+/// Every later frame from the client: a call, under an id that the reply repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct ClientFrame {
-    /// Made by the client. For `command`, `create` and `take_up` it is also the key under which the thing is done at most
-    /// once.
+    /// The call's id, made by the client. `command`, `create` and `take_up` run at most once under the same id.
     pub id: CommandId,
-    /// What the client asks.
+    /// The call.
     #[serde(flatten)]
     pub call: Call,
 }
@@ -55,194 +54,194 @@ impl ClientFrame {
     }
 }
 
-/// What a client can ask.
+/// A client's call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Call {
-    /// Sessions, newest first. Reply: `sessions`.
+    /// List sessions, newest first. Reply: `sessions`.
     List {
-        /// Archived ones, others, or (absent) both.
+        /// `true`: only archived sessions. `false`: only the others. Absent: both.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         archived: Option<bool>,
-        /// Only those older than this one, for the next page.
+        /// Only sessions older than this one, for the next page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         before: Option<SessionId>,
-        /// At most so many; 100 when absent, 1,000 at most.
+        /// The largest number of sessions; 100 when absent, 1,000 at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         limit: Option<u32>,
     },
-    /// The session whose id begins or ends with these characters. Reply: `resolved`.
+    /// Find the session whose id begins or ends with these characters. Reply: `resolved`.
     Resolve {
         /// At least 4 characters.
         prefix: String,
     },
-    /// Make a session. Reply: `session`.
+    /// Create a session. Reply: `session`.
     Create {
-        /// What it is made of.
+        /// The new session's settings.
         spec: Box<SessionSpec>,
     },
-    /// Conversations that agents have kept by themselves, the newest first. Reply: `past`.
+    /// List past conversations that agents keep by themselves, newest first. Reply: `past`.
     Past {
-        /// Only of this agent.
+        /// Only conversations of this agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         agent: Option<String>,
-        /// Only those held in this folder or below it.
+        /// Only conversations held in this folder or below it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional, type = "string"))]
         cwd: Option<PathBuf>,
-        /// Those that the agent has put away, instead of the others.
+        /// `true`: only conversations that the agent has archived. `false`: only the others.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         archived: bool,
-        /// At most so many; 100 when absent, 1,000 at most.
+        /// The largest number of conversations; 100 when absent, 1,000 at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         limit: Option<u32>,
     },
-    /// Take up a conversation that an agent has kept: a session with what was said in it, or the one under which it
-    /// lives already. Reply: `taken_up`.
+    /// Import a past conversation: the reply names a new session with its messages, or the session that already
+    /// continues it. Reply: `taken_up`.
     TakeUp {
         /// The agent's own id of the conversation, or a unique beginning or end of 4 characters or more.
         past: String,
-        /// Leave that one as it is: the agent goes on in a copy.
+        /// Keep the original conversation unchanged: the agent continues in a copy.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         copy: bool,
-        /// What the session is made of beside. An empty `agent` is any that has the conversation; without `cwd` it is
-        /// the folder that the conversation was held in.
+        /// The session's other settings. An empty `agent` means any agent that has the conversation; without `cwd`, the
+        /// session uses the folder in which the conversation was held.
         spec: Box<SessionSpec>,
     },
-    /// Have an agent put a conversation away in its own list, or take it out again. Reply: `past`, with that one.
+    /// Let an agent archive a past conversation in its own list, or restore it. Reply: `past`, with that conversation.
     ArchivePast(ArchivePast),
     /// Delete a session for good. Reply: `done`.
     Delete {
-        /// Which.
+        /// The session to delete.
         session: SessionId,
     },
-    /// Join a session. Reply: `attached`, then its entries, a snapshot, and everything as it happens.
+    /// Join a session. Reply: `attached`, then the session's entries, a snapshot, and every new entry.
     Attach {
-        /// Which.
+        /// The session to join.
         session: SessionId,
-        /// From where.
+        /// Where reading begins.
         start: Start,
         /// Only finished items, no deltas.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         items_only: bool,
     },
-    /// Leave a session. Reply: `done`; no frame of that session follows it.
+    /// Leave a session. Reply: `done`; no frame of that session follows the reply.
     Detach {
-        /// Which.
+        /// The session to leave.
         session: SessionId,
     },
-    /// Read the daemon's log. Reply: `subscribed`, then its entries, a snapshot, and everything as it happens.
+    /// Read the daemon's log. Reply: `subscribed`, then the log's entries, a snapshot, and every new entry.
     Subscribe {
-        /// From where.
+        /// Where reading begins.
         start: Start,
     },
-    /// No longer. Reply: `done`.
+    /// Stop reading the daemon's log. Reply: `done`.
     Unsubscribe,
-    /// Ask something of a session. Reply: `receipt`.
+    /// Send a command to a session. Reply: `receipt`.
     Command {
-        /// Of which.
+        /// The session.
         session: SessionId,
-        /// What.
+        /// The command.
         command: Action,
     },
-    /// The state of a session now, without joining it. Reply: `state`.
+    /// Get the current state of a session without joining the session. Reply: `state`.
     State {
-        /// Which.
+        /// The session.
         session: SessionId,
     },
-    /// A page of a session's history. Reply: `history`.
+    /// Get a page of a session's history. Reply: `history`.
     History {
-        /// Of which session.
+        /// The session.
         session: SessionId,
-        /// Entries after this number.
+        /// Only entries after this number.
         #[serde(default)]
         after: Seq,
-        /// Up to this number; the newest when absent.
+        /// Only entries up to this number; up to the newest when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         upto: Option<Seq>,
-        /// At most so many; 1,000 at most.
+        /// The largest number of entries; 1,000 at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         limit: Option<u32>,
     },
-    /// Files and folders below a session's folder, for completion in a prompt; operators only. What Git ignores and what is
-    /// hidden is left out. Reply: `files`.
+    /// List files and folders below a session's folder, for completion in a prompt; operators only. Hidden files and
+    /// files that Git ignores are left out. Reply: `files`.
     Files {
-        /// Below the folder of which session.
+        /// The session.
         session: SessionId,
-        /// What the path holds, in any case; at most 256 characters. Everything when empty.
+        /// A part of the path, in upper or lower case, of at most 256 characters. Empty: every path.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         query: String,
-        /// At most so many; 20 when absent, 100 at most.
+        /// The largest number of paths; 20 when absent, 100 at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         limit: Option<u32>,
     },
-    /// What the agent really said at an entry; owners only. Reply: `raw`.
+    /// Get the agent's original text of an entry; owners only. Reply: `raw`.
     Raw {
-        /// In which session.
+        /// The session.
         session: SessionId,
-        /// Which entry.
+        /// The entry's number.
         seq: Seq,
     },
-    /// The environment a session's agent gets; owners only. Reply: `environment`.
+    /// Get the environment variables of a session's agent; owners only. Reply: `environment`.
     Environment {
-        /// Which session.
+        /// The session.
         session: SessionId,
     },
-    /// The agents there are. Reply: `agents`.
+    /// List the agents. Reply: `agents`.
     Agents {
-        /// Look at each of them anew.
+        /// Check each agent again.
         #[serde(default)]
         probe: bool,
     },
-    /// Who an agent is logged in as. Reply: `account`.
+    /// Get the account that an agent is logged in with. Reply: `account`.
     Account {
-        /// Which agent.
+        /// The agent's kind.
         agent: String,
     },
-    /// Log an agent in, for everything that uses its home; owners only. Reply: `account`, once it is done or a person has to
-    /// go on, on the page that `under_way` names.
+    /// Log an agent in, for every program that uses the agent's home; owners only. Reply: `account`, when the login is
+    /// done or when a person must continue on the page that `under_way` names.
     LogIn {
-        /// Which agent.
+        /// The agent's kind.
         agent: String,
-        /// How.
+        /// The way to log in.
         with: LogIn,
     },
-    /// Log an agent out, for everything that uses its home; owners only. Reply: `account`.
+    /// Log an agent out, for every program that uses the agent's home; owners only. Reply: `account`.
     LogOut {
-        /// Which agent.
+        /// The agent's kind.
         agent: String,
     },
-    /// Make a token; owners only. Reply: `token`.
+    /// Create a token; owners only. Reply: `token`.
     TokenCreate(CreateToken),
-    /// The tokens there are; owners only. Reply: `tokens`.
+    /// List the tokens; owners only. Reply: `tokens`.
     TokenList,
-    /// Make a token useless; owners only. Its connections are closed. Reply: `done`.
+    /// Revoke a token and close its connections; owners only. Reply: `done`.
     TokenRevoke {
-        /// Which.
+        /// The token's public name.
         token: TokenId,
     },
-    /// A one-time ticket with which a browser logs in as the sender. Reply: `ticket`.
+    /// Create a one-time ticket with which a browser logs in as the sender. Reply: `ticket`.
     TicketCreate,
-    /// A one-time ticket for another device: a browser that logs in by it gets a token of its own, made at that moment, whose
-    /// time runs from then on. Works for 5 minutes; owners only. Reply: `ticket`.
+    /// Create a one-time ticket for another device. A browser that logs in with the ticket gets a new token, whose
+    /// lifetime begins at that login. The ticket works for 5 minutes; owners only. Reply: `ticket`.
     Pair(CreateToken),
-    /// The browsers that are logged in; owners only. Reply: `browsers`.
+    /// List the browsers that are logged in; owners only. Reply: `browsers`.
     BrowserList,
-    /// Log a browser out; owners only. Its connections are closed. Reply: `done`.
+    /// Log a browser out and close its connections; owners only. Reply: `done`.
     BrowserLogOut {
-        /// Which.
+        /// The browser's public name.
         browser: String,
     },
-    /// Are you there? Reply: `pong`.
+    /// Check the connection. Reply: `pong`.
     Ping,
 }
 
@@ -280,13 +279,14 @@ impl Call {
         "ping",
     ];
 
-    /// Whether the same call may be made again when nobody knows whether the first one arrived. Those that change something
-    /// are done at most once under their id, or come to the same twice; of these, a second would be made.
+    /// Whether a client may repeat the call when nobody knows whether the first one arrived. Most calls that change
+    /// something run at most once under their id, or have the same effect twice. The calls excluded here would create a
+    /// second thing.
     pub fn may_be_repeated(&self) -> bool {
         !matches!(self, Self::TokenCreate(_) | Self::Pair(_) | Self::TicketCreate | Self::LogIn { .. })
     }
 
-    /// The session it is about, where it is about one.
+    /// The session that the call is about, if any.
     pub fn session(&self) -> Option<SessionId> {
         match self {
             Self::Delete { session, .. }
@@ -322,13 +322,13 @@ impl Call {
     }
 }
 
-/// Who a client is.
+/// The client's name and version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct ClientInfo {
-    /// Such as `portolan-cli`; shown to others as the frontend used.
+    /// The client's name, such as `portolan-cli`. Other people see this name as the frontend used.
     pub name: String,
-    /// Its version.
+    /// The client's version.
     #[serde(default)]
     pub version: String,
 }
@@ -337,57 +337,57 @@ pub struct ClientInfo {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct CreateSession {
-    /// Sent twice, it makes one session; `Idempotency-Key` does the same.
+    /// The same id sent twice creates one session; `Idempotency-Key` does the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub id: Option<CommandId>,
-    /// What it is made of. It works in a folder, or in that of the session it is forked from.
+    /// The new session's settings. The session needs a folder, or takes the folder of the session that it forks.
     #[cfg_attr(feature = "schema", schemars(schema_with = "shape::created"))]
     pub spec: Box<SessionSpec>,
 }
 
-/// The body of a REST request that takes up a past conversation.
+/// The body of a REST request that imports a past conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct TakeUpPast {
-    /// Sent twice, it makes one session; `Idempotency-Key` does the same.
+    /// The same id sent twice creates one session; `Idempotency-Key` does the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub id: Option<CommandId>,
     /// The agent's own id of the conversation, or a unique beginning or end.
     #[cfg_attr(feature = "schema", schemars(schema_with = "shape::past"))]
     pub past: String,
-    /// Leave that one as it is: the agent goes on in a copy.
+    /// Keep the original conversation unchanged: the agent continues in a copy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copy: bool,
-    /// What the session is made of beside.
+    /// The session's other settings.
     #[cfg_attr(feature = "schema", schemars(schema_with = "shape::taken_up"))]
     pub spec: Box<SessionSpec>,
 }
 
-/// The body of a REST request that puts a past conversation away, or takes it out again.
+/// The body of a REST request that archives a past conversation or restores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct ArchivePast {
     /// The agent's own id of the conversation, or a unique beginning or end.
     #[cfg_attr(feature = "schema", schemars(schema_with = "shape::past"))]
     pub past: String,
-    /// The agent that has kept it; any when empty.
+    /// The agent that keeps the conversation; any agent when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
-    /// Away or out.
+    /// `true` archives the conversation, `false` restores it.
     pub archived: bool,
 }
 
-/// The body of a REST request that asks something of a session.
+/// The body of a REST request that sends a command to a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct SendCommand {
-    /// Sent twice, it is done once; `Idempotency-Key` does the same.
+    /// The same id sent twice runs the command once; `Idempotency-Key` does the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub id: Option<CommandId>,
-    /// What.
+    /// The command.
     #[serde(flatten)]
     pub command: Action,
 }
@@ -396,28 +396,28 @@ pub struct SendCommand {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct CreateToken {
-    /// What people call it.
+    /// The token's name for people.
     #[cfg_attr(feature = "schema", schemars(schema_with = "shape::token_name"))]
     pub name: String,
-    /// What it may do.
+    /// The token's role.
     pub role: Role,
-    /// The sessions it is bound to; all when absent.
+    /// The sessions that the token is bound to; all sessions when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional), schemars(length(min = 1)))]
     pub sessions: Option<BTreeSet<SessionId>>,
-    /// For how many seconds it opens the door; for ever when absent.
+    /// The token's lifetime in seconds; unlimited when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional, type = "number"), schemars(range(min = 1)))]
     pub expires_in_seconds: Option<u64>,
 }
 
-/// What the schemas say of bodies beyond their types.
+/// Rules for bodies that their types cannot express.
 #[cfg(feature = "schema")]
 mod shape {
     use portolan_core::SessionSpec;
     use schemars::{Schema, SchemaGenerator, json_schema};
 
-    /// A new session works in a folder, or is a fork.
+    /// A new session needs a folder, or is a fork.
     pub(super) fn created(generator: &mut SchemaGenerator) -> Schema {
         let spec = generator.subschema_for::<SessionSpec>();
         json_schema!({
@@ -429,18 +429,18 @@ mod shape {
         })
     }
 
-    /// A conversation that is taken up is neither resumed nor forked by what its session is made of.
+    /// The settings of an imported conversation's session may neither resume nor fork.
     pub(super) fn taken_up(generator: &mut SchemaGenerator) -> Schema {
         let spec = generator.subschema_for::<SessionSpec>();
         json_schema!({"allOf": [spec], "properties": {"resume": {"type": "null"}, "fork": {"type": "null"}}})
     }
 
-    /// An agent's own id, or its beginning.
+    /// An agent's own id, or a part of that id.
     pub(super) fn past(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string", "pattern": "^[!-~]{4,}$"})
     }
 
-    /// A token's name: no control characters, and no white space at its ends.
+    /// A token's name: no control characters, and no white space at either end.
     pub(super) fn token_name(_: &mut SchemaGenerator) -> Schema {
         let (inner, end) = (r"[^\u0000-\u001f\u007f-\u009f]", r"[^\s\u0000-\u001f\u007f-\u009f]");
         json_schema!({"type": "string", "pattern": format!("^{end}({inner}{{0,62}}{end})?$")})

@@ -1,9 +1,10 @@
-//! The native protocol: its frames, the bodies of REST, and their schemas. No I/O: servers and clients share it.
+//! The native protocol: its frames, the REST bodies, and their schemas. This crate does no I/O: servers and clients
+//! share it.
 //!
-//! Frames: one JSON object per WebSocket text frame. docs/protocol.md specifies them.
+//! A frame is one JSON object per WebSocket text frame. docs/protocol.md specifies the frames.
 //!
-//! Entries, daemon entries and snapshots are made by core, once, and passed through; [`LogFrame`] is for those who read
-//! them. Readers must ignore fields, frame types and enum values they do not know: additions are not a new version.
+//! Core makes entries, daemon entries and snapshots once and passes them through; [`LogFrame`] is for readers of those
+//! frames. Readers must ignore unknown fields, frame types and enum values: additions are not a new version.
 
 mod client;
 mod log;
@@ -19,8 +20,9 @@ pub use server::{
     AgentsRunning, BrowserInfo, ClosingReason, Limits, ReplyBody, ServerFrame, ServerInfo, TokenInfo, You,
 };
 
-/// What a client is told at a path that does not exist, so that it can tell this from a thing that does not.
-pub const NO_SUCH_PATH: &str = "there is nothing here; docs/protocol.md and `/openapi.json` list the paths";
+/// The message for a path that does not exist, so that a client can distinguish a wrong path from a missing thing.
+pub const NO_SUCH_PATH: &str =
+    "this path does not exist; docs/protocol.md and `/openapi.json` list the paths";
 
-/// The version of the protocol. It changes only when an older client can no longer work.
+/// The version of the protocol. The version changes only when an older client can no longer work.
 pub const PROTOCOL: u32 = 1;

@@ -5,51 +5,51 @@ use portolan_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The frames that core makes, for those who read them: clients, tests and the schema.
+/// The frames that core makes, for their readers: clients, tests and the schema.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum LogFrame {
     /// Something happened in a session.
     Entry {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// The entry's number.
         seq: Seq,
-        /// When.
+        /// The time of the entry.
         at: Millis,
-        /// Who caused it; absent is the agent.
+        /// Who caused the entry; the agent when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         by: Option<Actor>,
-        /// What.
+        /// The event.
         event: Box<Event>,
     },
     /// Something happened in the daemon.
     Daemon {
         /// The entry's number.
         seq: Seq,
-        /// When.
+        /// The time of the entry.
         at: Millis,
-        /// Who caused it; absent is the daemon.
+        /// Who caused the entry; the daemon when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         by: Option<Actor>,
-        /// What.
+        /// The event.
         event: Box<DaemonEvent>,
     },
     /// The state of a session, equal to the fold of all its entries up to `seq`.
     Snapshot {
-        /// Which session.
+        /// The session.
         session: SessionId,
-        /// The last entry in it.
+        /// The number of the last entry in the state.
         seq: Seq,
         /// The state.
         state: Box<State>,
     },
     /// The state of the daemon, equal to the fold of all its entries up to `seq`.
     DaemonSnapshot {
-        /// The last entry in it.
+        /// The number of the last entry in the state.
         seq: Seq,
         /// The state.
         state: Box<DaemonState>,

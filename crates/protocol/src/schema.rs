@@ -1,4 +1,4 @@
-//! JSON Schema and TypeScript of the frames, written from their types.
+//! JSON Schema and TypeScript of the frames, generated from their types.
 
 use std::{
     any::TypeId,
@@ -29,7 +29,7 @@ pub fn json_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The native protocol of Portolan",
-        "description": "One frame. docs/protocol.md says what they mean. Readers ignore what they do not know.",
+        "description": "One frame. docs/protocol.md explains the frames. Readers ignore what they do not know.",
         "x-protocol": PROTOCOL,
         "anyOf": [greeting, client, server, log],
         "$defs": definitions,
@@ -59,7 +59,7 @@ impl TypeVisitor for Declarations {
     }
 }
 
-/// TypeScript of every frame, and of the bodies by REST.
+/// TypeScript of every frame and every REST body.
 pub fn typescript() -> String {
     let config = Config::new().with_large_int("number");
     let mut all = Declarations { config, seen: HashSet::new(), by_name: BTreeMap::new() };
@@ -67,7 +67,7 @@ pub fn typescript() -> String {
     all.visit::<ClientFrame>();
     all.visit::<ServerFrame>();
     all.visit::<LogFrame>();
-    // Part of other types' text only, and worth a name of their own.
+    // These types occur only inside other types' text and need a name.
     all.visit::<Call>();
     all.visit::<ReplyBody>();
     all.visit::<Refusal>();
@@ -78,7 +78,7 @@ pub fn typescript() -> String {
     all.visit::<SendCommand>();
     all.visit::<CreateToken>();
     let mut text = format!(
-        "// The native protocol of Portolan, version {PROTOCOL}. Generated; docs/protocol.md says what it means.\n\
+        "// The native protocol of Portolan, version {PROTOCOL}. Generated; docs/protocol.md explains it.\n\
          // Readers ignore fields, frame types and enum values they do not know.\n\n\
          /** An entry of a session. */\n\
          export type EntryFrame = Extract<LogFrame, {{ type: \"entry\" }}>;\n\n\
@@ -94,7 +94,7 @@ pub fn typescript() -> String {
     );
     for declaration in all.by_name.values() {
         text.push('\n');
-        // The generator leaves blanks at line ends.
+        // The generator leaves white space at line ends.
         for line in declaration.lines() {
             text.push_str(line.trim_end());
             text.push('\n');
@@ -103,10 +103,10 @@ pub fn typescript() -> String {
     text
 }
 
-/// The largest whole number that JSON readers of every language keep exactly.
+/// The largest whole number that JSON readers in every language keep exactly.
 pub const EXACT: u64 = (1 << 53) - 1;
 
-/// Says how large whole numbers may be: their format is only a remark.
+/// Adds the limits of whole numbers to the schema, because validators do not check `format`.
 pub fn bound(schema: &mut Value) {
     let most = match schema["format"].as_str() {
         Some("uint8") => Some(u64::from(u8::MAX)),

@@ -1,4 +1,4 @@
-//! What the server sends, beside what core makes.
+//! Frames that the server sends, except the frames that core makes.
 
 use std::collections::BTreeSet;
 
@@ -19,70 +19,70 @@ use serde_json::Value;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct AgentsRunning {
-    /// As many run now.
+    /// The number of agents that run now.
     pub running: u32,
-    /// As many may run at once; any number when absent.
+    /// The largest number of agents that may run at once; unlimited when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// From the server, beside the frames of core (`entry`, `daemon`, `snapshot`, `daemon_snapshot`).
+/// A frame from the server. Core makes the other frames (`entry`, `daemon`, `snapshot`, `daemon_snapshot`).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerFrame {
     /// The answer to `hello`.
     Welcome {
-        /// The version both speak.
+        /// The protocol version that both sides speak.
         protocol: u32,
         /// The server.
         server: ServerInfo,
-        /// Who the server takes you for.
+        /// The client, as the server identified it.
         you: You,
-        /// What the server will not exceed or accept.
+        /// The server's limits.
         limits: Limits,
     },
-    /// The answer to a frame.
+    /// The answer to a call.
     Reply {
-        /// Of the frame.
+        /// The id of the call.
         id: CommandId,
-        /// What it asked for.
+        /// The result of the call.
         #[serde(flatten)]
         body: Box<ReplyBody>,
     },
-    /// A frame that could not be answered as asked.
+    /// The server could not carry out a call or read a frame.
     Error {
-        /// Of the frame, where it could be read.
+        /// The id of the call, if the server could read it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         id: Option<CommandId>,
-        /// Why.
+        /// The reason.
         #[serde(flatten)]
         refusal: Refusal,
     },
-    /// Who reads a session now: after attaching, and whenever it changes.
+    /// Everyone who reads a session now: sent after attaching, and after each change.
     Presence {
-        /// Which session.
+        /// The session.
         session: SessionId,
-        /// Everyone.
+        /// Everyone who reads the session.
         present: Vec<Presence>,
     },
-    /// No more entries of a session (or, without one, of the daemon) will come.
+    /// No more entries of a session will come. Without a session: no more entries of the daemon.
     Ended {
-        /// Which session.
+        /// The session; absent for the daemon.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         session: Option<SessionId>,
-        /// Why.
+        /// The reason.
         reason: Closed,
     },
     /// The last frame before the server closes the connection.
     Closing {
-        /// Why.
+        /// The reason, as a kind.
         reason: ClosingReason,
-        /// In words.
+        /// The reason, in words.
         message: String,
-        /// Coming back with the last numbers seen goes on where this ended.
+        /// A client that reconnects with its last numbers continues where this connection ended.
         resumable: bool,
     },
 }
@@ -97,11 +97,11 @@ impl ServerFrame {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ClosingReason {
-    /// The daemon stops.
+    /// The daemon is stopping.
     Stopping,
     /// The client did not read for too long.
     TooSlow,
-    /// The token was revoked or has expired.
+    /// The token was revoked or expired.
     TokenGone,
     /// The client broke the protocol or its limits.
     Protocol,
@@ -118,19 +118,17 @@ impl ClosingReason {
         }
     }
 
-    /// In words.
+    /// The reason, in words.
     pub fn message(self) -> &'static str {
         match self {
-            Self::Stopping => "portolan stops; come back with your last numbers",
-            Self::TooSlow => "nothing was read for 10 seconds; come back with your last numbers",
-            Self::TokenGone => {
-                "the token was revoked, replaced or has expired, or the browser was logged out"
-            }
-            Self::Protocol => "no hello came in time, or it cannot be answered",
+            Self::Stopping => "portolan is stopping; reconnect with your last numbers",
+            Self::TooSlow => "the client read nothing for 10 seconds; reconnect with your last numbers",
+            Self::TokenGone => "the token was revoked, replaced or expired, or the browser was logged out",
+            Self::Protocol => "no hello came in time, or the hello cannot be answered",
         }
     }
 
-    /// Coming back with the last numbers seen goes on where this ended.
+    /// A client that reconnects with its last numbers continues where this connection ended.
     pub fn is_resumable(self) -> bool {
         match self {
             Self::Stopping | Self::TooSlow => true,
@@ -139,104 +137,107 @@ impl ClosingReason {
     }
 }
 
-/// The server.
+/// The server's name, version and clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct ServerInfo {
-    /// `portolan`.
+    /// The server's name: `portolan`.
     pub name: String,
-    /// Its version.
+    /// The server's version.
     pub version: String,
-    /// Its clock, when it greeted: ages are told by it, whatever the client's own clock says.
+    /// The server's clock when it sent this frame. Clients compute ages from this time, because their own clock may
+    /// differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub now: Option<Millis>,
-    /// Another one than before means that the server's logs were replaced, as by a backup: numbers of entries from before
-    /// mean nothing, and a client starts from a snapshot. Absent where the server does not know.
+    /// The random id of the server's home. A different id than before means that the server's logs were replaced, for
+    /// example by a backup: earlier entry numbers are invalid, and the client must start from a snapshot. Absent when
+    /// the server does not know the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub incarnation: Option<String>,
 }
 
-/// Who the server takes a client for.
+/// The client, as the server identified it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct You {
     /// The token's public name.
     pub token: TokenId,
-    /// What people call it.
+    /// The token's name for people.
     pub name: String,
-    /// What it may do.
+    /// The token's role.
     pub role: Role,
-    /// The sessions it is bound to; all when absent.
+    /// The sessions that the token is bound to; all sessions when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub sessions: Option<BTreeSet<SessionId>>,
 }
 
-/// What the server will not exceed or accept.
+/// The server's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Limits {
-    /// Bytes of one frame from the client.
+    /// The largest frame from the client, in bytes.
     pub frame_bytes: u32,
-    /// Sessions one connection may be attached to at once.
+    /// The largest number of sessions that one connection may attach to at once.
     pub attachments: u32,
 }
 
-/// What a frame asked for.
+/// The result of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum ReplyBody {
-    /// It is done.
+    /// The call is done.
     Done,
-    /// Entries follow.
+    /// The client has joined a session. The session's entries follow.
     Attached {
-        /// Of this session.
+        /// The session.
         session: SessionId,
     },
-    /// Entries follow.
+    /// The client reads the daemon's log. The log's entries follow.
     Subscribed,
-    /// It is in the log.
+    /// The command is in the log.
     Receipt {
-        /// Where, and how far it is.
+        /// The command's entry and progress.
         receipt: Receipt,
     },
     /// One session.
     Session {
-        /// What it is.
+        /// The session's line in lists.
         session: Summary,
     },
-    /// Sessions.
+    /// A list of sessions.
     Sessions {
-        /// Newest first.
+        /// The sessions, newest first.
         sessions: Vec<Summary>,
-        /// How many agents run; not told to a token that is bound to certain sessions.
+        /// How many agents run; absent for a token that is bound to certain sessions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         agents: Option<AgentsRunning>,
     },
-    /// Conversations that agents have kept by themselves.
+    /// Past conversations that agents keep by themselves.
     Past {
-        /// Newest first.
+        /// The conversations, newest first.
         past: Vec<PastDescription>,
     },
-    /// The session that goes on with a past conversation.
+    /// The session that continues a past conversation.
     TakenUp {
-        /// What it is.
+        /// The session's line in lists.
         session: Summary,
-        /// It lived here before, and nothing was made: no prompt was sent, and nothing of the spec counts.
+        /// The session already existed. Nothing was created, no prompt was sent, and the request's settings were
+        /// ignored.
         already: bool,
     },
-    /// The one that was meant.
+    /// The session with the requested id.
     Resolved {
-        /// Which.
+        /// The session's full id.
         session: SessionId,
     },
     /// A session's state.
     State {
-        /// The last entry in it.
+        /// The number of the last entry in the state.
         seq: Seq,
         /// The state.
         state: Box<State>,
@@ -253,58 +254,58 @@ pub enum ReplyBody {
     },
     /// Files and folders of a session.
     Files {
-        /// Paths below the session's folder, the nearest to what was asked first; a folder ends with `/`.
+        /// Paths below the session's folder, the best match first; a folder ends with `/`.
         files: Vec<String>,
-        /// There are more files than were looked at, so that one may be missing.
+        /// The folder holds more files than were searched, so a path may be missing.
         truncated: bool,
     },
-    /// What the agent really said.
+    /// The agent's original text of an entry.
     Raw {
-        /// The text, where any was kept.
+        /// The text, if it was kept.
         text: Option<String>,
     },
     /// A session's environment.
     Environment {
-        /// By name.
+        /// The variables by name.
         variables: IndexMap<String, String>,
     },
-    /// Agents.
+    /// A list of agents.
     Agents {
-        /// All of them.
+        /// All agents.
         agents: Vec<AgentDescription>,
     },
     /// An agent's account.
     Account {
-        /// Who is logged in, and what has become of a login.
+        /// The agent's login, and the state of a login in progress.
         account: AccountDescription,
     },
     /// A new token.
     Token {
-        /// What it is.
+        /// The token, without its secret.
         token: TokenInfo,
-        /// Its secret, told this once.
+        /// The token's secret. The secret is never shown again.
         #[cfg_attr(feature = "schema", schemars(with = "String"), ts(as = "String"))]
         secret: Secret,
     },
-    /// Tokens.
+    /// A list of tokens.
     Tokens {
-        /// All of them.
+        /// All tokens.
         tokens: Vec<TokenInfo>,
     },
     /// A ticket.
     Ticket {
-        /// Its secret; single use.
+        /// The ticket's secret, for a single use.
         #[cfg_attr(feature = "schema", schemars(with = "String"), ts(as = "String"))]
         ticket: Secret,
-        /// Until when.
+        /// When the ticket expires.
         expires_at: Millis,
     },
-    /// Browsers.
+    /// A list of browsers.
     Browsers {
-        /// Those that are logged in, the one seen last first.
+        /// The browsers that are logged in, the most recently seen first.
         browsers: Vec<BrowserInfo>,
     },
-    /// Here I am.
+    /// The connection works.
     Pong,
 }
 
@@ -313,22 +314,22 @@ pub enum ReplyBody {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct BrowserInfo {
-    /// Its public name; opens nothing.
+    /// The browser's public name. The name gives no access.
     pub browser: String,
-    /// The token on which its login hangs.
+    /// The token that the browser's login depends on.
     pub token: TokenId,
-    /// What people call that token.
+    /// The token's name for people.
     pub name: String,
-    /// What it may do.
+    /// The token's role.
     pub role: Role,
-    /// When it logged in.
+    /// When the browser logged in.
     pub logged_in_at: Millis,
-    /// When it was last here.
+    /// When the browser was last seen.
     pub seen_at: Millis,
-    /// From where it logged in.
+    /// The address from which the browser logged in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// What it says it is, shortened.
+    /// The browser's `User-Agent` header, shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
 }
@@ -338,21 +339,21 @@ pub struct BrowserInfo {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct TokenInfo {
-    /// Its public name.
+    /// The token's public name.
     pub token: TokenId,
-    /// What people call it.
+    /// The token's name for people.
     pub name: String,
-    /// What it may do.
+    /// The token's role.
     pub role: Role,
-    /// The sessions it is bound to; all when absent.
+    /// The sessions that the token is bound to; all sessions when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<BTreeSet<SessionId>>,
-    /// When it was made.
+    /// When the token was created.
     pub created_at: Millis,
-    /// Until when it opens the door; for ever when absent.
+    /// When the token expires; never when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
-    /// When it last did.
+    /// When the token was last used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Millis>,
 }

@@ -1,20 +1,21 @@
-//! What a request asks, in no API's own words: what rules match on and placeholders are filled from.
+//! The content of a request, independent of any API: rules match on it and placeholders are filled from it.
 
 /// One request for an answer of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// The model's name, as asked for.
+    /// The requested model's name.
     pub model: String,
     /// The system prompt, as one text.
     pub system: String,
-    /// Everything the user said, oldest first, without the notes an agent adds by itself. One entry per text: prompts
-    /// that were never answered share a message with those that follow, and are still prompts of their own.
+    /// All prompts, oldest first, without the notes that an agent adds by itself. One entry per text: prompts that were
+    /// never answered share a message with those that follow, and are still separate prompts.
     pub prompts: Vec<String>,
-    /// Turns the model has had since the last prompt: how far the tool loop has come.
+    /// Turns of the model since the last prompt: how far the tool loop has come.
     pub turns: usize,
-    /// What the agent told the model by itself since the model's last turn: reminders, news of background work.
+    /// Notes that the agent sent to the model by itself since the model's last turn: reminders, news of background
+    /// work.
     pub notes: Vec<String>,
-    /// What the tools gave back since the model's last turn. Empty when the user spoke last.
+    /// Results of tools since the model's last turn. Empty if a prompt came last.
     pub results: Vec<ToolResult>,
     /// The names of the tools offered.
     pub tools: Vec<String>,
@@ -24,14 +25,14 @@ pub struct Asked {
     pub documents: usize,
     /// Streamed, or in one piece.
     pub delivery: Delivery,
-    /// What the agent calls its session and its subagent, where the API carries that; else empty.
+    /// The agent's names for its session and its subagent, if the API carries them; otherwise empty.
     pub session: String,
     /// Roughly how many tokens the request has.
     pub tokens: u64,
 }
 
 impl Asked {
-    /// What the user said last.
+    /// The last prompt.
     pub fn prompt(&self) -> &str {
         self.prompts.last().map_or("", String::as_str)
     }
@@ -42,7 +43,7 @@ impl Asked {
     }
 }
 
-/// What a tool gave back.
+/// The result of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
     /// The id of the call.
@@ -55,7 +56,7 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
-/// How the answer is to come.
+/// The form of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// As a stream of events.
@@ -65,7 +66,7 @@ pub enum Delivery {
     Whole,
 }
 
-/// Roughly the tokens of so many bytes: the usual four bytes to one, never zero.
+/// The approximate tokens of this many bytes: the usual four bytes to one, never zero.
 pub(crate) fn tokens_of(bytes: usize) -> u64 {
     (bytes as u64 / 4).max(1)
 }

@@ -1,10 +1,10 @@
-//! A port of loopback at which nobody listens: connections to it are refused for as long as this is held.
+//! A port of loopback without a listener: connections to it are refused for as long as this is held.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpSocket;
 
-/// A port that refuses every connection, and that nobody else is given meanwhile.
+/// A port that refuses every connection, and that no other program gets meanwhile.
 #[derive(Debug)]
 pub struct ClosedPort {
     address: SocketAddr,
@@ -20,7 +20,7 @@ impl ClosedPort {
         Ok(Self { address: socket.local_addr()?, _socket: socket })
     }
 
-    /// Where nobody listens.
+    /// The address without a listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,7 +1,7 @@
 //! Matcher: which requests a rule is for.
 //!
-//! Every condition that is set must hold; with none set, every request matches. By content, so that side
-//! requests, subagents and parallel conversations each find their own rule, in whatever order they come.
+//! Every condition that is set must hold; with none set, every request matches. Conditions match by content, so that
+//! side requests, subagents and parallel conversations each find their own rule, in any order.
 
 use std::num::NonZeroU32;
 
@@ -13,10 +13,10 @@ use crate::asked::Asked;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Matcher {
-    /// In what the user said last.
+    /// In the last prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_contains: Option<String>,
-    /// In anything the user said.
+    /// In any prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_contains: Option<String>,
     /// In the system prompt.
@@ -31,16 +31,16 @@ pub struct Matcher {
     /// In a result that has just come back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_contains: Option<String>,
-    /// In what the agent has just told the model by itself, such as news of background work.
+    /// In a note that the agent has just sent to the model by itself, such as news of background work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note_contains: Option<String>,
-    /// The name of a tool on offer.
+    /// The name of an offered tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offers_tool: Option<String>,
-    /// Only requests on the side (no tools on offer), or only the others. Unset is both.
+    /// Only requests on the side (no tools offered), or only the others. Unset is both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aside: Option<bool>,
-    /// Only the n-th request, from 1, for which all the rest holds; counted in the rule's scope.
+    /// Only the n-th request, from 1, for which all other conditions hold; counted in the rule's scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<NonZeroU32>,
 }
@@ -50,12 +50,12 @@ pub fn anything() -> Matcher {
     Matcher::default()
 }
 
-/// What the user said last contains `needle`. Holds through the whole tool loop that follows.
+/// The last prompt contains `needle`. Holds through the whole tool loop that follows.
 pub fn contains(needle: impl Into<String>) -> Matcher {
     anything().and_contains(needle)
 }
 
-/// Something the user said contains `needle`.
+/// Any prompt contains `needle`.
 pub fn conversation_contains(needle: impl Into<String>) -> Matcher {
     Matcher { conversation_contains: Some(needle.into()), ..anything() }
 }
@@ -80,7 +80,7 @@ pub fn result_contains(needle: impl Into<String>) -> Matcher {
     anything().and_result_contains(needle)
 }
 
-/// What the agent has just told the model by itself contains `needle`.
+/// A note that the agent has just sent to the model by itself contains `needle`.
 pub fn note_contains(needle: impl Into<String>) -> Matcher {
     Matcher { note_contains: Some(needle.into()), ..anything() }
 }
@@ -91,7 +91,7 @@ pub fn nth(number: u32) -> Matcher {
 }
 
 impl Matcher {
-    /// And what the user said last contains `needle`.
+    /// And the last prompt contains `needle`.
     pub fn and_contains(mut self, needle: impl Into<String>) -> Self {
         self.prompt_contains = Some(needle.into());
         self
@@ -121,7 +121,7 @@ impl Matcher {
         self
     }
 
-    /// And this tool is on offer.
+    /// And this tool is offered.
     pub fn and_offers(mut self, tool: impl Into<String>) -> Self {
         self.offers_tool = Some(tool.into());
         self
@@ -139,13 +139,13 @@ impl Matcher {
         self
     }
 
-    /// And it is the n-th request, from 1, for which the rest holds; zero counts as 1.
+    /// And it is the n-th request, from 1, for which the other conditions hold; zero counts as 1.
     pub fn and_nth(mut self, number: u32) -> Self {
         self.nth = Some(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN));
         self
     }
 
-    /// Whether all holds but the count, which the rule keeps.
+    /// Whether all conditions hold except the count, which the rule keeps.
     pub(crate) fn holds(&self, asked: &Asked) -> bool {
         let within =
             |needle: &Option<String>, text: &str| needle.as_ref().is_none_or(|needle| text.contains(needle));

@@ -1,7 +1,6 @@
 //! Placeholders: parts of the request inside scripted text, so that a script proves what reached the model.
 //!
-//! Only the names listed here are replaced; every other brace is left as it stands, and what was put in is not read
-//! again.
+//! Only the names listed here are replaced; every other brace is left unchanged, and inserted text is not read again.
 
 use serde_json::Value;
 
@@ -10,7 +9,7 @@ use crate::{
     step::{Block, Message},
 };
 
-/// Puts what the request says into every text and tool input of `message`.
+/// Fills every text and tool input of `message` from the request.
 pub(crate) fn fill(message: &mut Message, asked: &Asked) {
     for block in &mut message.blocks {
         match block {

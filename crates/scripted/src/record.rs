@@ -1,6 +1,6 @@
-//! The record: what was asked of the server, for a test or a diagnosis to look at and to wait for.
+//! The record: the requests to the server, for a test or a diagnosis to read and to wait for.
 //!
-//! Bounded in number and in bytes; the oldest go first. Keys are never kept, only of which kind one came.
+//! Bounded in number and in bytes; the oldest are dropped first. Keys are never kept, only their kind.
 
 use std::{
     collections::VecDeque,
@@ -18,10 +18,10 @@ const KEPT: usize = 1000;
 /// Bytes of bodies kept: two of the largest, and every conversation without large images.
 const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
-/// A request that came.
+/// A request to the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// Which, from 1, since the server started.
+    /// Its number, from 1, since the server started.
     pub number: u64,
     /// Its method.
     pub method: String,
@@ -29,15 +29,15 @@ pub struct Recorded {
     pub path: String,
     /// Its query, if it had one.
     pub query: Option<String>,
-    /// Those of its headers that say who asks for what: never a key.
+    /// Its headers about the client and the API, never a key.
     pub headers: Vec<(String, String)>,
     /// The kind of key that came.
     pub credential: Credential,
     /// Its body; null if it had none or it was not JSON.
     pub body: Value,
-    /// What it asks of the model, if it asks anything.
+    /// Its content for the model, if any.
     pub asked: Option<Asked>,
-    /// What it was answered with.
+    /// How it was answered.
     pub answered: Answered,
 }
 
@@ -47,7 +47,7 @@ impl Recorded {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// What the user said last; empty if it does not ask the model anything.
+    /// The last prompt; empty if it is not a request to the model.
     pub fn prompt(&self) -> &str {
         self.asked.as_ref().map_or("", Asked::prompt)
     }
@@ -58,39 +58,39 @@ impl Recorded {
 pub enum Credential {
     /// No key.
     None,
-    /// In a header of the API's own.
+    /// In the API's own header.
     ApiKey,
     /// As a bearer token.
     Bearer,
 }
 
-/// What a request was answered with.
+/// How a request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// A step of a rule, by their places in the script.
+    /// With a step of a rule, by their positions in the script.
     Rule {
         /// The rule.
         rule: usize,
         /// The step.
         step: usize,
     },
-    /// The script's answer for requests on the side, or its last resort.
+    /// The script's answer for requests on the side, or its default answer.
     Otherwise,
     /// A token count.
     Count,
     /// The list of models.
     Models,
-    /// An error that no script asked for, with this status: wrong path, wrong key, unreadable body.
+    /// An error that is not from the script, with this status: wrong path, wrong key, unreadable body.
     Refused(u16),
 }
 
 /// Why waiting ended.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("what was waited for did not come within {within:?}; {came} requests came")]
+#[error("the awaited request did not come within {within:?}; {came} requests came")]
 pub struct WaitError {
-    /// How long was waited.
+    /// The length of the wait.
     pub within: Duration,
-    /// Requests that came since the server started.
+    /// Requests since the server started.
     pub came: u64,
 }
 
@@ -112,7 +112,7 @@ impl Record {
         Self { kept: Mutex::default(), came: watch::Sender::new(0) }
     }
 
-    /// Keeps `recorded`, whose body was so many bytes, under the next number.
+    /// Keeps `recorded`, whose body had this many bytes, under the next number.
     pub(crate) fn push(&self, mut recorded: Recorded, bytes: usize) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.came += 1;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn waiting_in_vain_ends_and_says_how_many_came() {
+    async fn a_wait_in_vain_ends_with_the_number_of_requests() {
         let record = Record::new();
         record.push(request(), 0);
         let within = Duration::from_secs(5);

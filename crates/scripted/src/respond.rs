@@ -26,13 +26,13 @@ use crate::{
     step::{Ending, Failure, FailureKind, Message, Reply},
 };
 
-/// The largest body: what the real API takes, for conversations full of images.
+/// The largest body: the limit of the real API, for conversations full of images.
 pub(crate) const MAX_BODY: usize = 32 * 1024 * 1024;
-/// A body that is still not there after this will not come.
+/// A body that has not arrived after this time will not come.
 const BODY_WITHIN: Duration = Duration::from_mins(1);
-/// Recorded besides those that begin with [`RECORDED_PREFIXES`].
+/// Recorded besides those with a prefix of [`RECORDED_PREFIXES`].
 const RECORDED: [HeaderName; 2] = [USER_AGENT, CONTENT_TYPE];
-/// Headers by which agents and libraries say who they are and what they expect.
+/// Prefixes of headers by which agents and libraries name themselves and their expectations.
 const RECORDED_PREFIXES: [&str; 4] = ["anthropic-", "x-app", "x-claude-", "x-stainless-retry-count"];
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
@@ -52,7 +52,7 @@ pub(crate) async fn respond(
         Visit::new(shared, dialect, &head.method, &head.uri, &head.headers, body.as_deref().unwrap_or(&[]));
 
     let (_, key) = dialect.credential(&head.headers);
-    // The key guards nothing but a script, so that comparing it in constant time would only pretend.
+    // The key protects only a script, so a comparison in constant time has no use.
     let key_fits = shared.settings.key.is_none() || shared.settings.key.as_deref() == key;
     Ok(match (routed, body) {
         (_, Err(failure)) => visit.refuse(&failure),
@@ -146,7 +146,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// What the body asks.
+    /// Reads the content of the body.
     fn read(&mut self, headers: &HeaderMap, bytes: &[u8]) -> Result<Asked, Failure> {
         let bad = |message| Failure { message: Some(message), ..FailureKind::BadRequest.into() };
         let recorded = self.recorded.as_mut().ok_or(FailureKind::Internal)?;
@@ -168,7 +168,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// An error that no script asked for.
+    /// An error that is not from the script.
     fn refuse(&mut self, failure: &Failure) -> Response<Body> {
         self.record(Answered::Refused(self.dialect.refusal(failure, "").status.as_u16()));
         self.fail(failure)
@@ -198,7 +198,7 @@ impl<'a> Visit<'a> {
             if let (Ok(name), Ok(value)) = (HeaderName::try_from(&name), HeaderValue::try_from(value)) {
                 response.headers_mut().insert(name, value);
             } else {
-                tracing::warn!(name, "the script's header is none; left out");
+                tracing::warn!(name, "invalid header in the script; ignored");
             }
         }
         response
@@ -283,7 +283,7 @@ fn played(beats: VecDeque<Beat>, break_off: BreakOff) -> Body {
         match break_off {
             BreakOff::No => None,
             BreakOff::Cut => {
-                // Once more through the runtime, for what has been said to leave before the connection does.
+                // Once more through the runtime, so that written bytes leave before the connection ends.
                 tokio::task::yield_now().await;
                 Some((Err(io::Error::from(io::ErrorKind::ConnectionAborted)), (beats, BreakOff::No)))
             }

@@ -1,13 +1,13 @@
-//! Script: what to play, and to whom. Pure: a request goes in, the step to play comes out.
+//! Script: what to play, and to whom. Pure: it takes a request and returns the step to play.
 //!
-//! Rules are tried in order; the first that matches plays its next step. Which one that is follows from the request: as
-//! many turns as the model has had since the last prompt, so many whole turns of the rule are behind. So conversations
-//! and subagents that run at once do not take each other's steps, a prompt said again starts again, and a conversation
-//! that is resumed goes on. A step that is no whole turn (a failure, a stream that breaks off) is played once; the same
-//! request made again gets the step after it.
+//! Rules are tried in order; the first rule that matches plays its next step. The request decides which step: the
+//! number of the model's turns since the last prompt is the number of whole turns that the rule has played. So
+//! conversations and subagents that run at once do not take each other's steps, a repeated prompt starts again, and a
+//! resumed conversation continues. A step that is not a whole turn (a failure, a stream that is cut off) is played
+//! once; the same request made again gets the next step.
 //!
-//! A rule that has played its last step plays that one again, so that one failure step fails for ever. Only a step
-//! that calls tools is not repeated, for the loop would never end: the rule then no longer matches.
+//! A rule that has played its last step plays it again, so that one failure step fails for ever. Only a step that calls
+//! tools is not repeated, because the loop would never end: the rule then no longer matches.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -22,7 +22,7 @@ use crate::{
     step::{Step, text},
 };
 
-/// Places at which requests are counted. Far above what one run of an agent has; beyond it the oldest starts again.
+/// Places at which requests are counted. Far more than one run of an agent has; beyond it the oldest starts again.
 const PLACES: usize = 4096;
 
 /// What to play.
@@ -35,14 +35,14 @@ pub struct Script {
     /// The answer when no rule matches.
     #[serde(default = "nothing_scripted")]
     pub otherwise: Step,
-    /// The answer to requests on the side (no tools on offer, such as for a title), ahead of every rule that does not
+    /// The answer to requests on the side (no tools offered, such as for a title), before every rule that does not
     /// itself ask for them. Absent: they are matched like all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aside: Option<Step>,
-    /// What counting tokens gives; absent is an estimate from the request's size.
+    /// The result of a token count; if absent, an estimate from the request's size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// The models the API lists; empty is a small list of the dialect's own.
+    /// The models that the API lists; if empty, a small list of the dialect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
 }
@@ -51,35 +51,35 @@ pub struct Script {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Which requests.
+    /// The requests.
     #[serde(default)]
     pub when: Matcher,
     /// Played in order.
     pub steps: Vec<Step>,
-    /// What the place in them follows from.
+    /// What decides the position in the steps.
     #[serde(default)]
     pub scope: Scope,
 }
 
-/// What a rule's place in its steps follows from.
+/// What decides a rule's position in its steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Each exchange for itself: one prompt of one conversation, with all the requests that follow from it.
+    /// Each exchange separately: one prompt of one conversation, with all the requests that follow from it.
     #[default]
     Exchange,
-    /// All requests that match: the first gets the first step, the second the second.
+    /// All matching requests: the first gets the first step, the second the second.
     Server,
 }
 
 /// Why a text is not a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// Not of its form.
-    #[error("this is not a script")]
+    /// It does not have the form of a script.
+    #[error("not a valid script")]
     Form(#[from] serde_json::Error),
     /// A rule without steps.
-    #[error("rule {0} (from 0) has no steps; give it one, or leave the rule out")]
+    #[error("rule {0} (counted from 0) has no steps; add a step, or remove the rule")]
     NoSteps(usize),
 }
 
@@ -101,7 +101,7 @@ impl Default for Script {
 
 /// A rule that waits for its first step.
 #[derive(Debug)]
-#[must_use = "a rule is part of the script once it has a reply"]
+#[must_use = "a rule needs a reply"]
 pub struct OpenRule {
     script: Script,
     when: Matcher,
@@ -144,7 +144,7 @@ impl Script {
         self
     }
 
-    /// The newest rule plays its steps once for all requests, not in every exchange anew.
+    /// The newest rule plays its steps once for all requests, not again in every exchange.
     pub fn for_all(mut self) -> Self {
         if let Some(rule) = self.rules.last_mut() {
             rule.scope = Scope::Server;
@@ -158,13 +158,13 @@ impl Script {
         self
     }
 
-    /// The answer to requests on the side, ahead of every rule that does not itself ask for them.
+    /// The answer to requests on the side, before every rule that does not itself ask for them.
     pub fn asides(mut self, step: Step) -> Self {
         self.aside = Some(step);
         self
     }
 
-    /// What counting tokens gives.
+    /// The result of a token count.
     pub fn counts(mut self, tokens: u64) -> Self {
         self.count = Some(tokens);
         self
@@ -188,7 +188,7 @@ struct Counts {
 /// Where requests are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    /// Requests that a rule's conditions hold for, in one exchange or (none) in all.
+    /// Requests that match a rule's conditions, in one exchange or (none) in all.
     Matches { rule: usize, exchange: Option<u64> },
     /// The same request, made again.
     Attempts { rule: usize, exchange: u64, turns: usize },
@@ -197,9 +197,9 @@ enum Place {
 /// The step to play.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cue {
-    /// Whose step: the rule's place in the script; none is the answer on the side or the last resort.
+    /// The rule's position in the script; none for the answer on the side or the default answer.
     pub rule: Option<usize>,
-    /// Which step of it.
+    /// The position of the step in the rule.
     pub step: usize,
     /// The step.
     pub play: Step,
@@ -216,7 +216,7 @@ impl Playing {
         &self.script
     }
 
-    /// The answer to `asked`, and one step further.
+    /// The answer to `asked`; advances the rule.
     pub fn cue(&mut self, asked: &Asked) -> Cue {
         let exchange = exchange_of(asked);
         let aside = self.script.aside.as_ref().filter(|_| asked.is_aside());
@@ -235,15 +235,14 @@ impl Playing {
 }
 
 impl Rule {
-    /// Which step to play to a request that the conditions hold for; none if it is not the n-th, or if there is no
-    /// step left.
+    /// The step to play for a matching request; none if it is not the n-th request, or if no step is left.
     fn step_for(&self, rule: usize, asked: &Asked, exchange: u64, counts: &mut Counts) -> Option<usize> {
         let last = self.steps.len().checked_sub(1)?;
         let place = |exchange| Place::Matches { rule, exchange };
         let wanted = match (self.when.nth, self.scope) {
             (Some(nth), scope) => {
                 let exchange = (scope == Scope::Exchange).then_some(exchange);
-                // There is but one such request, so only the first step can come.
+                // There is only one such request, so only the first step can come.
                 return (counts.add(place(exchange)) == nth.get()).then_some(0);
             }
             (None, Scope::Server) => counts.add(place(None)) as usize - 1,
@@ -258,7 +257,7 @@ impl Rule {
         if used_up && self.steps[last].calls_tools() { None } else { Some(wanted.min(last)) }
     }
 
-    /// The first step that is not behind, once the model has had so many turns.
+    /// The first step that is not played yet, after this many turns of the model.
     fn after_turns(&self, turns: usize) -> usize {
         let whole = self.steps.iter().enumerate().filter(|(_, step)| step.is_whole());
         match turns.checked_sub(1) {
@@ -285,8 +284,8 @@ impl Counts {
     }
 }
 
-/// The session, how the conversation began, and the prompt it is at. The model is not part of it: an agent that falls
-/// back to another one goes on in the same exchange.
+/// The session, the first prompt of the conversation, and the current prompt. The model is not part of it: an agent
+/// that falls back to another model stays in the same exchange.
 fn exchange_of(asked: &Asked) -> u64 {
     let mut hasher = DefaultHasher::new();
     asked.session.hash(&mut hasher);

@@ -1,7 +1,7 @@
 //! The server: a listener on loopback, its bounds, and its end.
 //!
-//! It binds to loopback alone, whatever it is told. When it is shut down or dropped, the port is closed and every
-//! connection with it; replies that hang end there too.
+//! It binds only to loopback, whatever the settings say. When it is shut down or dropped, the port is closed and every
+//! connection with it; hanging replies end too.
 
 use std::{
     io,
@@ -24,20 +24,21 @@ use crate::{
     script::{Playing, Script},
 };
 
-/// Connections at once: an agent with all its subagents has a few dozen. Further ones wait in the system's queue.
+/// Connections at once: an agent with all its subagents has a few dozen. Further connections wait in the system's
+/// queue.
 const CONNECTIONS: usize = 256;
-/// A connection on which no request has begun for so long is closed. Long, so that an agent never meets the end of
-/// one it means to use again.
+/// A connection without a new request for this long is closed. Long, so that an agent never finds a connection closed
+/// that it wants to use again.
 const IDLE: Duration = Duration::from_mins(10);
-/// After the system had no file descriptor left for a connection: a moment for others to end.
+/// The pause after the system had no file descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How the server is to be.
+/// The settings of the server.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// Where to listen: loopback; port 0 is a free one.
+    /// The address: loopback; port 0 is a free port.
     pub address: SocketAddr,
-    /// The key that every request must carry; none lets in every request, with whatever key.
+    /// The key that every request must carry; none accepts every request with any key.
     pub key: Option<String>,
 }
 
@@ -50,15 +51,15 @@ impl Default for ServerSettings {
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Asked to listen where others could reach it.
+    /// The address is not loopback, so others could reach it.
     #[error("the scripted API listens on loopback only, not on `{0}`; use 127.0.0.1")]
     NotLoopback(SocketAddr),
     /// The system refused.
     #[error("cannot listen on `{address}`")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -117,7 +118,7 @@ impl Server {
         self.address
     }
 
-    /// What an agent is given as the API's base URL.
+    /// The API's base URL for an agent.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -127,7 +128,7 @@ impl Server {
         *self.shared.playing() = Playing::new(script);
     }
 
-    /// The requests that came, oldest first; of very many, the newest.
+    /// The requests so far, oldest first; only the newest if there are very many.
     pub fn requests(&self) -> Vec<Arc<Recorded>> {
         self.shared.record.requests()
     }
@@ -137,7 +138,7 @@ impl Server {
         self.shared.record.wait(within, |requests, came| (came >= count).then(|| requests.to_vec())).await
     }
 
-    /// Waits for a request of which `wanted` holds; one that came before counts.
+    /// Waits for a request for which `wanted` holds; an earlier request counts.
     pub async fn wait_until(
         &self,
         within: Duration,
@@ -151,7 +152,7 @@ impl Server {
 
     /// Connections that are open.
     pub fn connections(&self) -> usize {
-        // One task is the listener's.
+        // One task is the listener.
         self.tasks.len().saturating_sub(1)
     }
 
@@ -172,7 +173,7 @@ impl Drop for Server {
 async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken, tasks: TaskTracker) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        // Both arms are cancel-safe: a place or a connection not taken is there the next time.
+        // Both arms are cancel-safe: a permit or a connection that is not taken stays for the next time.
         let next = async {
             let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
             Ok::<_, io::Error>((listener.accept().await?.0, place))
@@ -185,7 +186,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationTo
             Ok((stream, place)) => {
                 let (shared, stop) = (shared.clone(), stop.clone());
                 tasks.spawn(async move {
-                    // Dropping a connection half-way is how it is to end when the server stops.
+                    // A connection is dropped half-way when the server stops.
                     tokio::select! {
                         () = stop.cancelled() => {}
                         () = connection(stream, shared) => {}
@@ -194,7 +195,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationTo
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
+                tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -202,7 +203,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationTo
 }
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
-    // Small events are to leave as they come; without this they would only come later.
+    // Small events must leave at once; without this they only come later.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "small packets may be held back");
     }

@@ -1,6 +1,6 @@
-//! Step: one answer of the model, and the ways it can go wrong. Builders that read as a sentence.
+//! Step: one answer of the model, and its possible failures. Builders that read as a sentence.
 //!
-//! In no API's own words; a dialect turns it into bytes. As JSON, a step is the flat form of `step_data.rs`.
+//! Independent of any API; a dialect turns it into bytes. As JSON, a step is the flat form of `step_data.rs`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,22 +9,22 @@ use serde_json::Value;
 
 use crate::{asked::tokens_of, step_data::StepData};
 
-/// Characters in one delta unless the step says otherwise: small enough that a sentence comes in several.
+/// Characters in one delta unless the step sets another number: small enough that a sentence comes in several deltas.
 const CHUNK: usize = 24;
 
 /// One answer to one request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StepData", into = "StepData")]
 pub struct Step {
-    /// What is answered.
+    /// The answer.
     pub reply: Reply,
-    /// Waited before the first byte.
+    /// The wait before the first byte.
     pub wait: Duration,
     /// Further response headers, such as an API's rate-limit figures.
     pub headers: BTreeMap<String, String>,
 }
 
-/// What is answered.
+/// The answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// A turn of the model.
@@ -40,13 +40,13 @@ pub enum Reply {
 pub struct Message {
     /// What it says and calls, in order.
     pub blocks: Vec<Block>,
-    /// What it is said to cost; absent is estimated from the texts.
+    /// Its reported tokens; if absent, an estimate from the texts.
     pub usage: Option<Usage>,
-    /// Why it ends; absent is tool use if a tool is called, else the end of the turn.
+    /// Why it ends; if absent, tool use if a tool is called, otherwise the end of the turn.
     pub stop: Option<StopReason>,
     /// How fast it comes.
     pub pace: Pace,
-    /// Whether the stream comes to its end.
+    /// Whether the stream is complete.
     pub ending: Ending,
 }
 
@@ -63,7 +63,7 @@ pub enum Block {
     Thinking {
         /// The text; may hold placeholders.
         text: String,
-        /// The proof that the API asks back.
+        /// The proof that the API expects back.
         #[serde(default = "signature")]
         signature: String,
     },
@@ -82,10 +82,10 @@ pub enum Block {
 pub struct Call {
     /// The tool.
     pub name: String,
-    /// Its input; strings in it may hold placeholders.
+    /// Its input; strings in it may contain placeholders.
     #[serde(default = "no_input")]
     pub input: Value,
-    /// Its id; absent is a new one for every reply.
+    /// Its id; if absent, a new id for every reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
@@ -100,7 +100,7 @@ pub struct Usage {
     pub output: u64,
     /// Read from the cache.
     pub cache_read: u64,
-    /// Put into the cache.
+    /// Written to the cache.
     pub cache_creation: u64,
 }
 
@@ -108,13 +108,13 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It said all it had to say.
+    /// The model is done.
     EndTurn,
     /// It waits for tools.
     ToolUse,
-    /// It ran out of tokens.
+    /// The model ran out of tokens.
     MaxTokens,
-    /// It met a text it was to stop at.
+    /// The model reached a stop sequence.
     StopSequence,
     /// It refused.
     Refusal,
@@ -123,9 +123,9 @@ pub enum StopReason {
 /// How fast a turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Characters in one delta; zero is everything in one.
+    /// Characters in one delta; zero is everything in one delta.
     pub chunk: usize,
-    /// Waited before each delta.
+    /// The wait before each delta.
     pub delay: Duration,
 }
 
@@ -135,11 +135,11 @@ impl Default for Pace {
     }
 }
 
-/// Whether a stream comes to its end. All but the first break off inside the last block.
+/// Whether a stream is complete. All but the first are cut off inside the last block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// It does.
+    /// The stream is complete.
     #[default]
     Whole,
     /// The connection is closed.
@@ -154,9 +154,9 @@ pub enum Ending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// Which.
+    /// Its kind.
     pub kind: FailureKind,
-    /// Its text; absent is the API's own for this kind.
+    /// Its text; if absent, the API's own text for this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// When to try again, in seconds.
@@ -164,19 +164,19 @@ pub struct Failure {
     pub retry_after: Option<u64>,
 }
 
-/// The errors that model APIs have in common. A dialect gives each its status and words.
+/// The common errors of model APIs. A dialect gives each its status and message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The request makes no sense.
+    /// The request is invalid.
     BadRequest,
     /// The conversation does not fit the model's window.
     PromptTooLong,
-    /// The account has no money left.
+    /// The account has no credit left.
     NoCredit,
     /// The key is wrong.
     Unauthorized,
-    /// The key may not do this.
+    /// The key does not allow this.
     Forbidden,
     /// No such path or model.
     NotFound,
@@ -186,7 +186,7 @@ pub enum FailureKind {
     RateLimited,
     /// The API broke.
     Internal,
-    /// The API has too much to do.
+    /// The API is overloaded.
     Overloaded,
 }
 
@@ -214,7 +214,7 @@ pub fn thinking(text: impl Into<String>) -> Step {
     Block::Thinking { text: text.into(), signature: signature() }.into()
 }
 
-/// The model thinks, and does not show what.
+/// The model thinks, and hides the text.
 pub fn redacted(data: impl Into<String>) -> Step {
     Block::Redacted { data: data.into() }.into()
 }
@@ -257,7 +257,7 @@ impl From<Block> for Step {
 }
 
 impl Step {
-    /// And then, in the same turn, what `more` says. Ways to fail and to end are those of `self`.
+    /// Adds the content of `more` to the same turn. The failures and the ending are those of `self`.
     pub fn and(mut self, more: Step) -> Self {
         if let (Reply::Say(message), Reply::Say(more)) = (&mut self.reply, more.reply) {
             message.blocks.extend(more.blocks);
@@ -265,7 +265,7 @@ impl Step {
         self
     }
 
-    /// Said to cost this.
+    /// With these reported tokens.
     pub fn usage(self, usage: Usage) -> Self {
         self.saying(|message| message.usage = Some(usage))
     }
@@ -275,7 +275,7 @@ impl Step {
         self.saying(|message| message.stop = Some(reason))
     }
 
-    /// Comes in deltas of so many characters; zero is everything in one.
+    /// Comes in deltas of this many characters; zero is everything in one delta.
     pub fn chunks_of(self, characters: usize) -> Self {
         self.saying(|message| message.pace.chunk = characters)
     }
@@ -291,17 +291,17 @@ impl Step {
         self
     }
 
-    /// Breaks off: the connection closes inside the last block.
+    /// Cut off: the connection closes inside the last block.
     pub fn cut(self) -> Self {
         self.saying(|message| message.ending = Ending::Cut)
     }
 
-    /// Breaks off: nothing more comes inside the last block.
+    /// Cut off: nothing more comes inside the last block.
     pub fn stall(self) -> Self {
         self.saying(|message| message.ending = Ending::Stall)
     }
 
-    /// Breaks off with an error event inside the last block.
+    /// Cut off with an error event inside the last block.
     pub fn breaks_with(self, failure: impl Into<Failure>) -> Self {
         self.saying(|message| message.ending = Ending::Error(failure.into()))
     }
@@ -311,7 +311,7 @@ impl Step {
         self.failing(|failure| failure.message = Some(text.into()))
     }
 
-    /// To be tried again after so many seconds, if it is an error.
+    /// With this many seconds until the next try, if it is an error.
     pub fn retry_after(self, seconds: u64) -> Self {
         self.failing(|failure| failure.retry_after = Some(seconds))
     }
@@ -322,12 +322,13 @@ impl Step {
         self
     }
 
-    /// Whether it calls a tool, so that playing it again and again would never end.
+    /// Whether it calls a tool, so that playing it again would never end.
     pub(crate) fn calls_tools(&self) -> bool {
         matches!(&self.reply, Reply::Say(message) if message.calls_tools())
     }
 
-    /// Whether it gives the agent a whole turn, after which the agent goes on; else the agent asks the same again.
+    /// Whether it gives the agent a whole turn, after which the agent goes on; otherwise the agent makes the same
+    /// request again.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(&self.reply, Reply::Say(message) if message.ending == Ending::Whole)
     }
@@ -357,7 +358,7 @@ impl Message {
         self.stop.unwrap_or(if self.calls_tools() { StopReason::ToolUse } else { StopReason::EndTurn })
     }
 
-    /// What it costs, when the request had so many tokens.
+    /// Its tokens, for a request with this many tokens.
     pub fn usage_for(&self, input: u64) -> Usage {
         let written = |block: &Block| match block {
             Block::Text { text } | Block::Thinking { text, .. } => text.len(),
@@ -370,7 +371,7 @@ impl Message {
 }
 
 impl Pace {
-    /// Cuts `text` into deltas, between characters. No text, no delta.
+    /// Cuts `text` into deltas, between characters. An empty text has no delta.
     pub fn deltas<'a>(&self, text: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
         let chunk = if self.chunk == 0 { usize::MAX } else { self.chunk };
         let mut rest = text;

@@ -1,4 +1,4 @@
-//! The JSON form of a step: one flat object, read strictly, so that a misspelt key is an error and not a silence.
+//! The JSON form of a step: one flat object, read strictly, so that a misspelt key is an error.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::step::{Block, Ending, Failure, Message, Pace, Reply, Step, StopReason
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepData {
-    /// The usual step in one word: the same as `say` with one text.
+    /// The usual step in one key: the same as `say` with one text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

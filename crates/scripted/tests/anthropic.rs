@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const USAGE: Usage = Usage { input: 1200, output: 25, cache_read: 300, cache_creation: 40 };
 
-/// Replaces what is new in every reply: the hexadecimal part of ids.
+/// Replaces the part that is new in every reply: the hexadecimal part of ids.
 fn without_ids(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -28,7 +28,7 @@ fn without_ids(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_whole_stream_is_what_the_api_sends() {
+async fn a_whole_stream_is_the_stream_of_the_api() {
     let step = thinking("first think, ")
         .and(redacted("b3BhcXVl"))
         .and(text("Häuser, then"))
@@ -64,7 +64,7 @@ async fn text_comes_in_this_sequence_of_events() {
 }
 
 #[tokio::test]
-async fn parallel_tools_have_ids_of_their_own_in_every_reply() {
+async fn parallel_tools_have_their_own_ids_in_every_reply() {
     let step = tools([call("Bash", json!({"command": "a"})), call("Bash", json!({"command": "b"}))]);
     let server = start(Script::new().then(step)).await;
     let mut ids = Vec::new();
@@ -118,7 +118,7 @@ async fn a_turn_ends_for_the_reason_in_the_script() {
 }
 
 #[tokio::test]
-async fn tokens_are_counted_by_size_unless_the_script_says_how_many() {
+async fn tokens_are_counted_by_size_unless_the_script_sets_them() {
     let server = start(Script::new()).await;
     let count = |words: &str| request(words).to_string();
     let ask_count =
@@ -145,7 +145,7 @@ async fn models_are_listed() {
 }
 
 #[tokio::test]
-async fn a_request_is_recorded_with_what_it_asks_and_without_its_key() {
+async fn a_request_is_recorded_with_its_content_and_without_its_key() {
     let server = start(Script::new().on(contains("@@look")).reply(text("fine"))).await;
     let image =
         json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});

@@ -22,14 +22,14 @@ fn request(prompt: &str) -> Value {
     })
 }
 
-/// What a chunk adds, without what is the same in all of them.
+/// The content of a chunk, without the fields that are the same in all chunks.
 fn delta(chunk: &Value) -> (Value, Value) {
     let choice = &chunk["choices"][0];
     (choice["delta"].clone(), choice["finish_reason"].clone())
 }
 
 #[tokio::test]
-async fn a_whole_stream_is_chunks_a_chunk_of_tokens_and_the_word_that_ends_it() {
+async fn a_whole_stream_is_chunks_a_chunk_of_tokens_and_the_end_mark() {
     let calls = [call("bash", json!({"command": "ls"})), call("stop", json!({}))].map(|mut call| {
         call.id = Some(format!("call_{}", call.name));
         call
@@ -108,7 +108,7 @@ async fn a_turn_ends_for_the_reason_in_the_script() {
 }
 
 #[tokio::test]
-async fn a_request_is_read_as_what_was_said_called_and_given_back() {
+async fn a_request_is_read_as_prompts_calls_and_results() {
     let server = start(Script::new().on(contains("look")).reply(text("fine"))).await;
     let mut body = request("first");
     body["messages"].as_array_mut().unwrap().extend([
@@ -155,7 +155,7 @@ async fn a_request_is_read_as_what_was_said_called_and_given_back() {
 }
 
 #[tokio::test]
-async fn what_an_agent_puts_beside_a_prompt_is_no_prompt_and_joined_prompts_are_several() {
+async fn text_that_an_agent_adds_is_no_prompt_and_joined_prompts_are_several() {
     let server = start(Script::new()).await;
     for (said, prompts, notes) in [
         ("<info-msg>\nIt is noon\n</info-msg>\nfirst", &["first"][..], 1),
@@ -207,7 +207,7 @@ async fn failures_have_the_api_s_status_and_form_before_and_inside_a_stream() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_in_the_api_s_form() {
+async fn an_invalid_request_is_refused_in_the_api_s_form() {
     let server = start(Script::new()).await;
     for (body, words) in [
         (json!({ "messages": [] }), "you must provide a model parameter"),

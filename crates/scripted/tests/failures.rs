@@ -170,7 +170,7 @@ async fn dropping_the_server_closes_the_port_and_a_new_one_can_take_it() {
     let settings = ServerSettings { address, key: None };
     let again = async {
         loop {
-            // The listener is closed by its task, which ends in its own time.
+            // The task of the listener closes it a little later.
             match Server::start_with(Script::new(), settings.clone()).await {
                 Ok(server) => break server,
                 Err(ServerError::Listen { .. }) => tokio::task::yield_now().await,
@@ -212,7 +212,7 @@ async fn a_required_key_is_asked_for_in_either_form() {
 }
 
 #[tokio::test]
-async fn paths_that_are_none_of_the_api_are_not_found_in_its_form() {
+async fn unknown_paths_are_not_found_in_the_api_s_form() {
     let server = start(Script::new()).await;
     let answer = ask(&server, "GET", "/api/hello", "", "").await;
     assert_eq!(answer.status, 404);
@@ -225,7 +225,7 @@ async fn paths_that_are_none_of_the_api_are_not_found_in_its_form() {
 }
 
 #[tokio::test]
-async fn a_body_that_makes_no_sense_is_refused_with_the_reason() {
+async fn an_invalid_body_is_refused_with_the_reason() {
     let server = start(Script::new()).await;
     for (body, reason) in [
         ("not json", "The request body is not valid JSON"),
@@ -242,7 +242,7 @@ async fn a_body_that_makes_no_sense_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn strange_messages_are_read_as_far_as_they_go() {
+async fn unusual_messages_are_read_as_far_as_possible() {
     let server = start(Script::new().then(text("[{last_user}]"))).await;
     let mut body = request("x");
     body["messages"] = json!([7, null, {"role": "oracle"}, {"role": "user", "content": [1, {"type": "text"}, {"type": "text", "text": "hi"}]}]);

@@ -89,7 +89,7 @@ async fn a_turn_ends_for_the_reason_in_the_script() {
 }
 
 #[tokio::test]
-async fn a_request_is_read_as_what_was_said_called_and_given_back() {
+async fn a_request_is_read_as_prompts_calls_and_results() {
     let server = start(Script::new().on(contains("look")).reply(text("fine"))).await;
     let mut body = request("<session_context> x </session_context>");
     body["contents"].as_array_mut().unwrap().extend([
@@ -185,7 +185,7 @@ async fn failures_have_the_api_s_status_and_form_before_and_inside_a_stream() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_in_the_api_s_form() {
+async fn an_invalid_request_is_refused_in_the_api_s_form() {
     let server = start(Script::new()).await;
     let answer = post(&server, STREAM, &json!({})).await;
     assert_eq!(

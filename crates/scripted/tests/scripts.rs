@@ -21,7 +21,7 @@ fn after(turns: usize, prompt: &str) -> Asked {
     Asked { turns, ..asked(prompt) }
 }
 
-/// The places of the steps played to `requests`, in order; none is the last resort.
+/// The positions of the steps played to `requests`, in order; none is the default answer.
 fn played(script: Script, requests: &[Asked]) -> Vec<Option<(usize, usize)>> {
     let mut playing = Playing::new(script);
     let cues = requests.iter().map(|asked| playing.cue(asked));
@@ -99,14 +99,14 @@ fn a_last_tool_call_is_not_repeated() {
 }
 
 #[test]
-fn twins_with_the_same_prompt_do_not_take_each_others_steps() {
+fn two_conversations_with_the_same_prompt_do_not_take_each_others_steps() {
     let script = Script::new().then(tool("Bash", json!({}))).then(text("done"));
     let requests = [after(0, "a"), after(0, "a"), after(1, "a"), after(1, "a")];
     assert_eq!(played(script, &requests), [Some((0, 0)), Some((0, 0)), Some((0, 1)), Some((0, 1))]);
 }
 
 #[test]
-fn sessions_have_failures_of_their_own() {
+fn sessions_have_their_own_failures() {
     let script = Script::new().then(fail(FailureKind::Internal)).then(text("in"));
     let of = |session: &str| Asked { session: session.to_owned(), ..asked("a") };
     let requests = [of("one"), of("two"), of("one"), of("two")];
@@ -114,7 +114,7 @@ fn sessions_have_failures_of_their_own() {
 }
 
 #[test]
-fn a_rule_for_all_goes_through_its_steps_whoever_asks() {
+fn a_rule_for_all_plays_its_steps_over_all_requests() {
     let script = Script::new().then(fail(FailureKind::Unauthorized)).then(text("in")).for_all();
     assert_eq!(
         played(script, &[asked("a"), asked("b"), asked("c")]),
@@ -123,7 +123,7 @@ fn a_rule_for_all_goes_through_its_steps_whoever_asks() {
 }
 
 #[test]
-fn the_nth_request_alone_can_be_meant() {
+fn a_rule_can_match_only_the_nth_request() {
     let script = Script::new().on(nth(2).and_contains("a")).reply(text("second")).for_all();
     assert_eq!(
         played(script, &[asked("a"), asked("b"), asked("a"), asked("a")]),
@@ -189,7 +189,7 @@ fn a_script_with_a_mistake_is_refused_with_the_reason() {
     };
     for (json, expected) in [
         (r#"{"rulez": []}"#, "unknown field `rulez`"),
-        (r#"{"rules": [{"steps": []}]}"#, "rule 0 (from 0) has no steps"),
+        (r#"{"rules": [{"steps": []}]}"#, "rule 0 (counted from 0) has no steps"),
         (r#"{"rules": [{"when": {"promt": "x"}, "steps": []}]}"#, "unknown field `promt`"),
         (r#"{"otherwise": {"txt": "x"}}"#, "unknown field `txt`"),
         (r#"{"otherwise": {}}"#, "exactly one of `text`, `say`, `fail` and `hang`; this one has 0"),
@@ -269,7 +269,7 @@ async fn prompts_that_were_never_answered_do_not_hide_the_next() {
 }
 
 #[tokio::test]
-async fn a_request_can_be_waited_for_before_it_comes() {
+async fn a_wait_for_a_request_can_begin_before_it_comes() {
     let server = start(Script::new()).await;
     let (waited, _) = tokio::join!(server.wait_until(SOON, |request| request.prompt() == "second"), async {
         said(&server, &request("first")).await;
@@ -279,7 +279,7 @@ async fn a_request_can_be_waited_for_before_it_comes() {
 }
 
 #[tokio::test]
-async fn what_the_agent_writes_by_itself_is_no_prompt() {
+async fn text_that_the_agent_writes_by_itself_is_no_prompt() {
     let script = Script::new()
         .on(note_contains("<task-id>7</task-id>"))
         .reply(text("task 7: {last_user}"))

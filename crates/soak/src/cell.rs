@@ -1,7 +1,7 @@
-//! A cell: a home on a disk of its own, that can be filled and made read-only without harm to anything else.
+//! A cell: a home on its own disk, which can be filled and made read-only without harm to anything else.
 //!
-//! A process that only sleeps holds a mount namespace with a small tmpfs in it; daemons and commands are run inside.
-//! From outside its files are seen through `/proc`. It takes root, or a system that lets users have namespaces.
+//! A process that only sleeps holds a mount namespace with a small tmpfs; daemons and commands run inside. Other
+//! processes see its files through `/proc`. A cell needs root, or a system that allows user namespaces.
 
 use std::{
     fs,
@@ -21,30 +21,30 @@ use crate::{
     place::{self, Kill},
 };
 
-/// A home on a disk of its own.
+/// A home on its own disk.
 #[derive(Debug)]
 pub struct Cell {
     holder: Child,
-    /// In a namespace of users, too.
+    /// Whether the cell also has a user namespace.
     by_user: bool,
     folder: TempDir,
-    /// Where agents work: outside the small disk.
+    /// The folder that agents work in: outside of the small disk.
     pub work: TempDir,
     program: PathBuf,
     daemon: Option<Child>,
 }
 
-/// What a command gave.
+/// The result of a command.
 #[derive(Debug)]
 pub struct CommandResult {
     /// Its exit code.
     pub code: Option<i32>,
-    /// All it said.
+    /// Its output.
     pub said: String,
 }
 
 impl Cell {
-    /// A new one, with a disk of so many mebibytes.
+    /// A new cell, with a disk of this many mebibytes.
     pub fn new(mebibytes: u32) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let mount = format!(
@@ -69,7 +69,7 @@ impl Cell {
             let _ = holder.kill();
             let _ = holder.wait();
         }
-        bail!("no disk of its own can be mounted: this takes root, or user namespaces")
+        bail!("no disk can be mounted: this needs root, or user namespaces")
     }
 
     /// A file of the home, as seen from outside.
@@ -78,7 +78,7 @@ impl Cell {
         Path::new(&format!("/proc/{}/root", self.holder.id())).join(home).join(name)
     }
 
-    /// A command inside.
+    /// A command inside of the cell.
     fn inside(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command.arg("-t").arg(self.holder.id().to_string()).arg("-m");
@@ -112,7 +112,7 @@ impl Cell {
         Ok(CommandResult { code: output.status.code(), said: String::from_utf8_lossy(&said).into_owned() })
     }
 
-    /// Tries to start the daemon: a door, or what it said when it ended instead.
+    /// Tries to start the daemon: returns a door, or the output of the daemon if it ended.
     pub fn try_up(&mut self) -> Result<std::result::Result<Door, CommandResult>> {
         let said = self.work.path().join("said.txt");
         let output = fs::File::create(&said)?;
@@ -159,7 +159,7 @@ impl Cell {
         Kill { at, dead: place::now() }
     }
 
-    /// Ends the daemon in order.
+    /// Stops the daemon in order.
     pub fn down(&mut self) -> Result<()> {
         let ran = self.run(&["down"])?;
         ensure!(ran.code == Some(0), "down failed: {ran:?}");
@@ -169,7 +169,7 @@ impl Cell {
         Ok(())
     }
 
-    /// Leaves not a byte on the disk.
+    /// Fills the disk completely.
     pub fn fill(&self) -> Result<()> {
         let mut ballast = fs::OpenOptions::new().create(true).append(true).open(self.path("ballast"))?;
         for size in [64 * 1024, 1] {
@@ -179,7 +179,7 @@ impl Cell {
         Ok(())
     }
 
-    /// Gives the room back.
+    /// Frees the space again.
     pub fn free(&self) -> Result<()> {
         Ok(fs::remove_file(self.path("ballast"))?)
     }
@@ -193,7 +193,7 @@ impl Drop for Cell {
     }
 }
 
-/// Does somebody answer there? The file is written before the door opens.
+/// Does the daemon answer there? The daemon writes its file before it accepts connections.
 fn is_healthy(address: &str) -> bool {
     use std::io::Read as _;
     let Ok(mut stream) = std::net::TcpStream::connect(address) else { return false };

@@ -1,11 +1,11 @@
-//! Seeded dice: the same seed gives the same run, as far as the machine allows.
+//! Seeded random numbers: the same seed gives the same run, as far as the machine allows.
 
 /// A small generator (SplitMix64). Not for secrets.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// Dice of this seed.
+    /// Random numbers with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -24,17 +24,17 @@ impl Chance {
         low + self.throw() % (high - low).max(1)
     }
 
-    /// Comes true so often in a hundred.
+    /// True with this probability in percent.
     pub fn percent(&mut self, often: u64) -> bool {
         self.throw() % 100 < often
     }
 
-    /// One of these.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         if from.is_empty() { None } else { from.get(self.between(0, from.len() as u64) as usize) }
     }
 
-    /// Dice of their own for somebody else, so that one's throws do not change the other's.
+    /// Separate random numbers for another user, so that the two do not affect each other.
     pub fn split(&mut self) -> Self {
         Self(self.throw())
     }

@@ -1,7 +1,7 @@
-//! A hand: a client that works at random, comes back after every loss, and writes down everything it saw and sent.
+//! A hand: a client that acts at random, reconnects after every loss, and records everything it sees and sends.
 //!
-//! It behaves as a good client does: it asks for what comes after the last number it saw, and sends a command that got
-//! no reply again, under the same id.
+//! A hand behaves like a good client: it asks for the entries after the last number it saw, and sends a command without
+//! a reply again, under the same id.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,31 +23,31 @@ use crate::{
     record::{DAEMON, Recording, Seen},
 };
 
-/// What a hand is up to.
+/// What a hand does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
-    /// Sends what comes to mind.
+    /// Sends random commands.
     Busy,
-    /// Sends nothing new; answers what waits, so that everything comes to an end.
+    /// Sends nothing new; answers open requests, so that everything ends.
     Settling,
-    /// Goes home.
+    /// Stops.
     Done,
 }
 
-/// What a hand says to its agents, and how often it does anything.
+/// What a hand sends to its agents, and how often it acts.
 #[derive(Clone, Copy, Debug)]
 pub struct Repertoire {
     /// The agent.
     pub agent: &'static str,
-    /// Prompts; `#` stands for a word that is in no other.
+    /// Prompts; `#` stands for a unique word.
     pub prompts: &'static [&'static str],
-    /// Between two acts, in milliseconds: from, to.
+    /// The pause between two actions, in milliseconds: from, to.
     pub pause: (u64, u64),
-    /// Prompts of one hand that may be on their way in one session.
+    /// How many unfinished prompts one hand may have in one session.
     pub on_their_way: usize,
 }
 
-/// A client with a memory.
+/// A client that records.
 #[derive(Debug)]
 pub struct Hand {
     /// Its name.
@@ -60,15 +60,15 @@ pub struct Hand {
     chance: Chance,
     /// Frames without a reply, by id.
     unanswered: BTreeMap<String, Value>,
-    /// The entries of its prompts that have not come to an end, by session.
+    /// The entries of its unfinished prompts, by session.
     underway: HashMap<String, Vec<u64>>,
-    /// Requests that wait, with their session.
+    /// Open requests, with their session.
     requests: Vec<(String, u64, String)>,
     number: u64,
 }
 
 impl Hand {
-    /// A hand that looks at these sessions, and at the daemon's own log.
+    /// A hand that reads these sessions, and the daemon's own log.
     pub fn new(name: &str, sessions: &[String], repertoire: Repertoire, chance: Chance) -> Self {
         let logs = sessions.iter().cloned().chain([DAEMON.to_owned()]);
         Self {
@@ -84,7 +84,7 @@ impl Hand {
         }
     }
 
-    /// Works until the connection is lost, or until it is told to go home.
+    /// Works until the connection is lost, or until it must stop.
     pub async fn work(&mut self, door: Door, mut mood: watch::Receiver<Mood>) -> Result<()> {
         let mut link = Link::open(&door, &self.name).await?;
         let lost = self.connected(&mut link, &mut mood).await;
@@ -176,7 +176,7 @@ impl Hand {
         sent.replies.push(reply);
     }
 
-    /// Keeps up with what waits.
+    /// Updates the open requests and unfinished prompts.
     fn follow(&mut self, log: &str, kind: &str, _seq: u64, event: &Value) {
         match kind {
             "request_opened" if log != DAEMON => self.request(log, &event["request"]),
@@ -211,7 +211,7 @@ impl Hand {
             Mood::Settling => self.answer(),
             Mood::Busy if throw < 40 && !self.requests.is_empty() => self.answer(),
             Mood::Busy if throw < 80 => self.say(),
-            // What was queued when the daemon was killed waits for somebody who starts the agent again.
+            // A prompt that was queued when the daemon was killed waits until somebody starts the agent again.
             Mood::Busy if throw < 90 => self.command("resume", json!({ "name": "resume" }), None),
             Mood::Busy if throw < 95 => self.command("interrupt", json!({ "name": "interrupt" }), None),
             Mood::Busy => {

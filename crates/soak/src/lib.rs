@@ -1,16 +1,16 @@
 //! Soak: breaks the real daemon on purpose, and checks that what Portolan promises still holds.
 //!
-//! - [`faults`]: one room per fault. Each starts the real program in a home of its own, does the damage, and says how
+//! - [`faults`]: one file per fault. Each starts the real program in its own home, does the damage, and reports how
 //!   often and with what result.
-//! - [`hand`]: a client that works at random and writes down everything it saw.
-//! - [`record`]: what is written down.
-//! - [`check`]: pure judges of such records. They know nothing of sockets, so that tests can feed them histories with
-//!   every fault they are to find.
-//! - [`link`], [`place`], [`cell`], [`chance`]: a bare client of the native protocol; the home under test, and one on a
-//!   small disk of its own; seeded dice.
+//! - [`hand`]: a client that acts at random and records everything it sees.
+//! - [`record`]: the recordings.
+//! - [`check`]: pure checks of such recordings. They use no sockets, so that tests can feed them histories with every
+//!   fault that they must find.
+//! - [`link`], [`place`], [`cell`], [`chance`]: a bare client of the native protocol; the home under test, and a home
+//!   on its own small disk; seeded random numbers.
 //!
-//! Not part of the product: nothing depends on it. `cargo xtask soak` runs the full counts, the tests of this crate a
-//! bounded share of each.
+//! Not part of the product: no other crate depends on it. `cargo xtask soak` runs the full counts, the tests of this
+//! crate run a bounded share of each.
 
 pub mod cell;
 pub mod chance;

@@ -1,4 +1,4 @@
-//! The texts of a connection, read as JSON and nothing more: a faulty server must be able to show its faults.
+//! A connection whose frames are only parsed as JSON: a faulty server must be able to show its faults.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,14 +13,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::record::{DAEMON, Entry};
 
-/// How long anything may take before it counts as not answered. Far longer than it ever should, so that a busy machine
-/// fails no test.
+/// How long a reply may take before it counts as missing. Far longer than it should, so that a busy machine fails no
+/// test.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Frames that may come before the answer to a call.
+/// How many frames may come before the answer to a call.
 const SET_ASIDE: usize = 1_000_000;
 
-/// Where a daemon listens, and what opens it.
+/// The address of a daemon, and a token for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
     /// `127.0.0.1:1234`.
@@ -29,7 +29,7 @@ pub struct Door {
     pub token: String,
 }
 
-/// What came.
+/// A received frame.
 #[derive(Clone, Debug)]
 pub enum Frame {
     /// An entry of a session or of the daemon.
@@ -39,34 +39,34 @@ pub enum Frame {
         /// The entry.
         entry: Entry,
     },
-    /// A snapshot of one.
+    /// A snapshot of a log.
     Snapshot {
         /// The session's id, or [`DAEMON`].
         log: String,
-        /// Up to which entry.
+        /// The last entry in the snapshot.
         seq: u64,
         /// The state.
         state: Value,
     },
-    /// The answer to a frame of ours.
+    /// The answer to our frame.
     Reply {
-        /// The id of ours.
+        /// The id of our frame.
         id: String,
-        /// All of it.
+        /// The whole answer.
         body: Value,
     },
-    /// A frame of ours that was refused.
+    /// The refusal of our frame.
     Error {
-        /// The id of ours.
+        /// The id of our frame.
         id: String,
-        /// All of it.
+        /// The whole answer.
         body: Value,
     },
     /// Anything else.
     Other(Value),
 }
 
-/// A connection. Dropping it hangs up without a word.
+/// A connection. Dropping it disconnects without a close frame.
 #[derive(Debug)]
 pub struct Link {
     connection: Connection,
@@ -76,7 +76,7 @@ pub struct Link {
 /// How a client connects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
-    /// The kernel keeps only so many bytes for it that it has not read.
+    /// The size of the kernel's buffer for unread bytes.
     pub receive_buffer: Option<u32>,
 }
 
@@ -86,7 +86,7 @@ impl Link {
         Self::open_as(door, name, Manner::default()).await
     }
 
-    /// The same, in this manner.
+    /// The same, with these options.
     pub async fn open_as(door: &Door, name: &str, manner: Manner) -> Result<Self> {
         let (url, token) = (format!("http://{}", door.address), Token::new(&door.token));
         let address = Address::Url { url, token, ca_file: None, receive_buffer: manner.receive_buffer };
@@ -112,9 +112,9 @@ impl Link {
         parse(&self.connection.next().await?)
     }
 
-    /// Sends a frame under a new id and waits for its answer. What comes meanwhile is kept for [`Link::next`].
+    /// Sends a frame under a new id and waits for its answer. Other frames are kept for [`Link::next`].
     pub async fn call(&mut self, mut frame: Value) -> Result<Value> {
-        // An id holds for all connections of a token, and across restarts of the daemon.
+        // An id is valid for all connections of a token, and across restarts of the daemon.
         static CALLS: AtomicU64 = AtomicU64::new(0);
         frame["id"] = json!(format!("call-{}-{}", std::process::id(), CALLS.fetch_add(1, Ordering::Relaxed)));
         self.ask(frame).await
@@ -136,12 +136,12 @@ impl Link {
         }
     }
 
-    /// Waits for a frame that `wanted` takes.
+    /// Waits for a frame that `wanted` accepts.
     pub async fn until<T>(&mut self, what: &str, wanted: impl FnMut(&Frame) -> Option<T>) -> Result<T> {
         self.until_within(PATIENCE, what, wanted).await
     }
 
-    /// The same, for so long.
+    /// The same, with this timeout.
     pub async fn until_within<T>(
         &mut self,
         patience: Duration,
@@ -158,19 +158,19 @@ impl Link {
         }
     }
 
-    /// Makes a session of the demo agent in this folder.
+    /// Creates a session of the demo agent in this folder.
     pub async fn create(&mut self, agent: &str, folder: &std::path::Path) -> Result<String> {
         let spec = json!({ "agent": agent, "cwd": folder });
         let reply = self.call(json!({ "type": "create", "spec": spec })).await?;
         Ok(reply["session"]["session"].as_str().context("a session without an id")?.to_owned())
     }
 
-    /// Asks something of a session.
+    /// Sends a command to a session.
     pub async fn command(&mut self, session: &str, command: Value) -> Result<Value> {
         self.call(json!({ "type": "command", "session": session, "command": command })).await
     }
 
-    /// Says something to its agent.
+    /// Sends a prompt to a session.
     pub async fn prompt(&mut self, session: &str, text: &str) -> Result<Value> {
         self.command(session, prompt(text)).await
     }
@@ -207,12 +207,12 @@ impl Link {
     }
 }
 
-/// The action that says this to an agent.
+/// The action of a prompt with this text.
 pub fn prompt(text: &str) -> Value {
     json!({ "name": "prompt", "content": [{ "type": "text", "text": text }] })
 }
 
-/// The history of a session (or of the daemon), as a newcomer gets it: every durable entry up to now.
+/// The history of a session (or of the daemon), as a new client gets it: every durable entry up to now.
 pub async fn history(door: &Door, log: &str) -> Result<Vec<Entry>> {
     let mut link = Link::open(door, "historian").await?;
     let start = json!({ "after": 0 });
@@ -236,12 +236,12 @@ pub async fn history(door: &Door, log: &str) -> Result<Vec<Entry>> {
 }
 
 fn parse(text: &str) -> Result<Frame> {
-    let frame: Value = serde_json::from_str(text).with_context(|| format!("no JSON: {text}"))?;
+    let frame: Value = serde_json::from_str(text).with_context(|| format!("not JSON: {text}"))?;
     let id = || frame["id"].as_str().unwrap_or_default().to_owned();
     let log = || frame["session"].as_str().unwrap_or(DAEMON).to_owned();
     Ok(match frame["type"].as_str().unwrap_or_default() {
         "entry" | "daemon" => {
-            let entry = Entry::read(text, &frame).with_context(|| format!("no entry: {text}"))?;
+            let entry = Entry::read(text, &frame).with_context(|| format!("not an entry: {text}"))?;
             Frame::Entry { log: log(), entry }
         }
         "snapshot" | "daemon_snapshot" => {

@@ -1,5 +1,5 @@
 //! Runs the faults, one after the other, and prints a line for each: how often, with what result, how long it took.
-#![expect(clippy::print_stdout, reason = "a command line tool talks on its terminal")]
+#![expect(clippy::print_stdout, reason = "a command line tool prints to its terminal")]
 
 use std::{
     process::ExitCode,
@@ -12,13 +12,13 @@ use portolan_soak::faults::{ALL, Extent, Fault, Run};
 /// Breaks the real daemon on purpose.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only this fault; may be given more than once
+    /// Run only this fault; may be repeated
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(ALL.iter().map(|fault| fault.name)))]
     only: Vec<String>,
-    /// Repeats the run with this seed
+    /// Repeat the run with this seed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Only the share that the tests run
+    /// Run only the share that the tests run
     #[arg(long)]
     share: bool,
 }
@@ -35,7 +35,7 @@ async fn main() -> ExitCode {
     let mut failed = Vec::new();
     for fault in ALL.iter().filter(wanted) {
         let began = Instant::now();
-        // Its own task: one that panics ends only itself.
+        // A separate task: a fault that panics ends only itself.
         let result = tokio::spawn((fault.run)(Run { seed, extent })).await;
         let seconds = began.elapsed().as_secs_f64();
         let told = match result {

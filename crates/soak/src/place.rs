@@ -1,4 +1,4 @@
-//! The place under test: a home with the real program in it, and what can be seen of it from outside.
+//! The place under test: a home with the real program, and what is visible from outside.
 
 use std::{
     fs,
@@ -12,13 +12,14 @@ use tempfile::TempDir;
 
 use crate::{check::Told, link::Door};
 
-/// The program under test: what PORTOLAN_SOAK_PROGRAM names, else the one that was built beside this program.
+/// The program under test: the one that PORTOLAN_SOAK_PROGRAM names, otherwise the one that was built next to this
+/// program.
 pub fn program() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("PORTOLAN_SOAK_PROGRAM") {
         return Ok(named.into());
     }
     let own = std::env::current_exe()?;
-    // Tests lie one folder deeper than programs.
+    // Test binaries are one folder deeper than programs.
     let beside = own.ancestors().skip(1).take(2).map(|folder| folder.join("portolan"));
     let found = beside.clone().find(|program| program.is_file());
     if let Some(program) = found {
@@ -31,7 +32,7 @@ pub fn program() -> Result<PathBuf> {
         Ok(status) if status.success() => {}
         other => bail!("portolan could not be built: {other:?}"),
     }
-    beside.into_iter().find(|program| program.is_file()).context("portolan was built, but elsewhere")
+    beside.into_iter().find(|program| program.is_file()).context("portolan was built into another folder")
 }
 
 /// A home, the folder its agents work in, and the witness between the daemon and its demo agents.
@@ -39,13 +40,13 @@ pub fn program() -> Result<PathBuf> {
 pub struct Place {
     /// The home.
     pub home: Home,
-    /// Where agents work; outside the home, so that listing it changes nothing.
+    /// The folder that agents work in; outside of the home, so that the home's files stay the same.
     pub work: TempDir,
     program: PathBuf,
 }
 
 impl Place {
-    /// A new one; `more` goes into portolan.toml.
+    /// A new place; `more` goes into portolan.toml.
     pub fn new(more: &str) -> Result<Self> {
         let program = program()?;
         let place = Self { home: Home::new(&program), work: tempfile::tempdir()?, program };
@@ -55,7 +56,7 @@ impl Place {
         Ok(place)
     }
 
-    /// One whose demo agent is quick, and whose every line to it a witness writes down.
+    /// A place with a fast demo agent, and a witness that records every line to the agent.
     pub fn witnessed() -> Result<Self> {
         let place = Self::new("")?;
         let script = format!("tee -a {} | {} demo-agent", quoted(&place.witness()), quoted(&place.program));
@@ -76,12 +77,12 @@ impl Place {
         &self.program
     }
 
-    /// Where the witness writes.
+    /// The file of the witness.
     pub fn witness(&self) -> PathBuf {
         self.work.path().join("witness.jsonl")
     }
 
-    /// What the witness wrote.
+    /// The lines that the witness recorded.
     pub fn told(&self) -> Result<Told> {
         let text = match fs::read(self.witness()) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -90,13 +91,13 @@ impl Place {
         Ok(Told { lines: text.lines().map(str::to_owned).collect() })
     }
 
-    /// Starts the daemon and tells how to get in. Blocks.
+    /// Starts the daemon and returns how to connect. Blocks.
     pub fn up(&self) -> Result<(u32, Door)> {
         let pid = tokio::task::block_in_place(|| self.home.up());
         Ok((pid, self.door()?))
     }
 
-    /// How to get into the daemon that runs.
+    /// How to connect to the running daemon.
     pub fn door(&self) -> Result<Door> {
         let record = self.home.record().context("no daemon runs")?;
         let url = record["url"].as_str().unwrap_or_default();
@@ -105,14 +106,14 @@ impl Place {
         Ok(Door { address, token })
     }
 
-    /// Kills the daemon as nothing can prevent.
+    /// Kills the daemon with SIGKILL.
     pub fn kill(&self) -> Kill {
         let at = now();
         tokio::task::block_in_place(|| self.home.kill());
         Kill { at, dead: now() }
     }
 
-    /// Ends the daemon in order.
+    /// Stops the daemon in order.
     pub fn down(&self) -> Result<()> {
         let ran = tokio::task::block_in_place(|| self.home.run(["down"]));
         if ran.code != 0 {
@@ -125,7 +126,7 @@ impl Place {
         Ok(())
     }
 
-    /// Looks at the database as the kill left it, in a copy, so that the next daemon finds what the last one left.
+    /// Checks a copy of the database as the kill left it, so that the next daemon finds the original unchanged.
     pub fn check_database(&self) -> Result<()> {
         check_database(&self.home.path().join("portolan.db"))
     }
@@ -158,16 +159,16 @@ pub fn check_database(database: &Path) -> Result<()> {
 pub struct Kill {
     /// Just before.
     pub at: i64,
-    /// When it was certainly dead.
+    /// When the daemon was certainly dead.
     pub dead: i64,
 }
 
-/// Milliseconds of the machine's clock: what the daemon's entries are stamped with.
+/// Milliseconds of the machine's clock, which the daemon's entries also use.
 pub fn now() -> i64 {
     portolan_core::Millis::now().0
 }
 
-/// The memory a process holds, in KiB.
+/// The memory of a process, in KiB.
 pub fn resident(pid: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;

@@ -1,19 +1,19 @@
-//! What a client saw of one log, written down as it came: the ground on which everything is judged.
+//! The recording of what a client saw of one log: the basis of all checks.
 //!
-//! Only what judging takes is kept, because a long run sees hundreds of thousands of entries: of a durable one its
-//! number and a digest of its very bytes, of a streamed one its text.
+//! A recording keeps only what the checks need, because a long run sees hundreds of thousands of entries: the number
+//! and a digest of the bytes of a durable entry, the text of a streamed entry.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
 
-/// The name under which the daemon's own log is written down; sessions go by their id.
+/// The name of the daemon's own log in recordings; the name of a session's log is its id.
 pub const DAEMON: &str = "daemon";
 
-/// Kinds of entries that are shown at once and written behind.
+/// Kinds of entries that are shown first and written later.
 const STREAMED: [&str; 5] = ["item_started", "tool_named", "delta", "tool_progress", "activity"];
 
-/// One entry, as it came.
+/// One entry, as received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Its number.
@@ -22,12 +22,12 @@ pub struct Entry {
     pub at: i64,
     /// What happened.
     pub event: Value,
-    /// Stands for its very bytes.
+    /// A digest of its bytes.
     pub digest: u64,
 }
 
 impl Entry {
-    /// Reads an entry's frame. `text` is the frame as it came.
+    /// Reads the frame of an entry. `text` is the frame as received.
     pub fn read(text: &str, frame: &Value) -> Option<Self> {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
@@ -45,12 +45,12 @@ impl Entry {
         Self::read(&frame.to_string(), &frame).unwrap_or(Self { seq, at, event: Value::Null, digest: 0 })
     }
 
-    /// What kind of event.
+    /// The kind of the event.
     pub fn kind(&self) -> &str {
         self.event["type"].as_str().unwrap_or_default()
     }
 
-    /// Committed before anyone sees it?
+    /// Is the entry committed before a client sees it?
     pub fn is_durable(&self) -> bool {
         !STREAMED.contains(&self.kind())
     }
@@ -59,9 +59,9 @@ impl Entry {
 /// One thing that a client saw, or that happened to it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
-    /// It attached, asking for what comes after this number.
+    /// The client attached and asked for the entries after this number.
     Attached {
-        /// The last number it had.
+        /// The last number that the client had.
         after: u64,
     },
     /// A durable entry.
@@ -70,7 +70,7 @@ pub enum Seen {
         seq: u64,
         /// When it was written.
         at: i64,
-        /// Stands for its bytes.
+        /// A digest of its bytes.
         digest: u64,
     },
     /// A streamed entry.
@@ -79,16 +79,16 @@ pub enum Seen {
         seq: u64,
         /// When it was written.
         at: i64,
-        /// The item it belongs to; none where it belongs to none.
+        /// The item that the entry belongs to, if any.
         item: Option<String>,
-        /// What it adds to the item; nothing where it begins it.
+        /// The text that the entry adds to the item; nothing if it starts the item.
         text: String,
     },
     /// A snapshot.
     Snapshot {
-        /// Up to which entry.
+        /// The last entry in the snapshot.
         seq: u64,
-        /// When it came, by the client's clock.
+        /// When the snapshot came, by the client's clock.
         at: i64,
         /// The open items and their text.
         items: Vec<(String, String)>,
@@ -97,11 +97,11 @@ pub enum Seen {
     Lost,
     /// The daemon was killed.
     Killed {
-        /// Just before, by the machine's clock: what was shown until then counts.
+        /// Just before the kill, by the machine's clock: everything that was shown until then counts.
         at: i64,
-        /// When it was certainly dead: what has a later time was written by the next one.
+        /// When the daemon was certainly dead: the next daemon wrote every entry with a later time.
         dead: i64,
-        /// For so many milliseconds before it nothing could be written, because the store was failing.
+        /// For this many milliseconds before the kill nothing could be written, because the store was failing.
         unwritable: i64,
     },
 }
@@ -109,21 +109,21 @@ pub enum Seen {
 /// Everything that one client saw of one log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
-    /// Who.
+    /// The name of the client.
     pub client: String,
-    /// Of what.
+    /// The name of the log.
     pub log: String,
-    /// In the order it came.
+    /// What the client saw, in order.
     pub seen: Vec<Seen>,
 }
 
 impl Recording {
-    /// An empty one.
+    /// An empty recording.
     pub fn new(client: impl Into<String>, log: impl Into<String>) -> Self {
         Self { client: client.into(), log: log.into(), seen: Vec::new() }
     }
 
-    /// Writes an entry down.
+    /// Records an entry.
     pub fn entry(&mut self, entry: &Entry) {
         let Entry { seq, at, digest, .. } = *entry;
         self.seen.push(if entry.is_durable() {
@@ -138,7 +138,7 @@ impl Recording {
         });
     }
 
-    /// Writes a snapshot down.
+    /// Records a snapshot.
     pub fn snapshot(&mut self, seq: u64, at: i64, state: &Value) {
         let items = state["items"].as_array().into_iter().flatten();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -146,7 +146,7 @@ impl Recording {
         self.seen.push(Seen::Snapshot { seq, at, items });
     }
 
-    /// The highest number it was shown.
+    /// The highest number that the client saw.
     pub fn last(&self) -> u64 {
         let number = |seen: &Seen| match seen {
             Seen::Attached { after: seq }

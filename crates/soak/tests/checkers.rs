@@ -1,5 +1,5 @@
-//! The judges themselves: each is fed a history with the fault that it is there to find, and must complain; and what
-//! is allowed, of which it must say nothing.
+//! Tests of the checks themselves: each check gets a history with its fault and must complain, and gets allowed
+//! histories and must not complain.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn delta(seq: u64, item: &str, text: &str) -> Entry {
     Entry::made(seq, 1000 + seq as i64, json!({ "type": "delta", "item": item, "text": text }))
 }
 
-/// A client that attached at the beginning and saw these.
+/// A client that attached at the beginning and saw these entries.
 fn saw(entries: &[Entry]) -> Recording {
     let mut recording = Recording::new("client", "session");
     recording.seen.push(Seen::Attached { after: 0 });
@@ -41,7 +41,7 @@ fn killed(at: i64) -> Seen {
 }
 
 #[test]
-fn a_client_that_saw_everything_once_and_in_order_is_no_complaint() {
+fn a_client_that_saw_everything_once_and_in_order_gives_no_complaint() {
     let history = [notice(1), notice(2), message(9, "a", "hello"), notice(10)];
     let mut recording =
         saw(&[notice(1), notice(2), started(3, "a"), delta(5, "a", "hel"), delta(6, "a", "lo")]);
@@ -97,13 +97,13 @@ fn an_entry_that_was_seen_and_is_gone_is_found() {
 }
 
 #[test]
-fn an_entry_that_reads_otherwise_later_is_found() {
+fn a_changed_entry_is_found() {
     let other = Entry::made(2, 1002, json!({ "type": "notice", "text": "something else" }));
     assert_eq!(order(&[notice(1), other], &saw(&[notice(1), notice(2)])), [Complaint::Changed(2)]);
 }
 
 #[test]
-fn text_merged_under_the_number_of_the_entry_before_it_is_no_fault() {
+fn text_merged_under_the_number_of_the_entry_before_it_is_not_a_fault() {
     let history = [notice(1), notice(4), message(9, "a", "hello")];
     let recording = saw(&[notice(1), notice(4), started(4, "a"), delta(4, "a", "hel"), history[2].clone()]);
     assert_eq!(order(&history, &recording), []);
@@ -131,7 +131,7 @@ fn a_number_that_only_another_client_had_seen_is_not_reused_either() {
 }
 
 #[test]
-fn what_a_daemon_wrote_while_it_was_being_killed_is_no_reuse() {
+fn an_entry_written_during_the_kill_is_not_a_reused_number() {
     let mut before = saw(&[notice(1)]);
     before.entry(&Entry::made(7, 2003, json!({ "type": "delta", "item": "a", "text": "x" })));
     before.seen.push(Seen::Killed { at: 2000, dead: 2005, unwritable: 0 });
@@ -145,7 +145,7 @@ fn lost_and_doubled_text_is_found() {
     let doubled = saw(&[started(1, "a"), delta(2, "a", "one "), delta(2, "a", "one "), history[0].clone()]);
     for (recording, seen) in [(missing, "one three"), (doubled, "one one ")] {
         let complaint = Complaint::Text { item: "a".into(), seen: seen.into(), kept: "one two three".into() };
-        assert_eq!(text(&history, &recording, 10_000).0, [complaint], "no kill excuses it");
+        assert_eq!(text(&history, &recording, 10_000).0, [complaint], "there was no kill");
     }
 }
 
@@ -166,7 +166,7 @@ fn an_item_that_is_gone_without_an_end_is_found() {
 }
 
 #[test]
-fn a_kill_may_cost_the_newest_text_and_no_more() {
+fn a_kill_may_lose_only_the_newest_text() {
     // Shown at 1002, 1202 and 1402; killed at 1500.
     let history = [message(900, "a", "one ")];
     let mut recording =
@@ -179,7 +179,7 @@ fn a_kill_may_cost_the_newest_text_and_no_more() {
 }
 
 #[test]
-fn an_item_that_a_kill_took_whole_counts_from_its_first_text() {
+fn the_loss_of_a_whole_item_counts_from_its_first_text() {
     let mut recording = saw(&[started(1, "a"), delta(2, "a", "one")]);
     recording.seen.push(killed(1100));
     assert_eq!(text(&[], &recording, 250).0, []);
@@ -189,7 +189,7 @@ fn an_item_that_a_kill_took_whole_counts_from_its_first_text() {
 }
 
 #[test]
-fn a_tools_input_may_be_written_anew_but_must_be_the_same() {
+fn the_input_of_a_tool_may_be_written_again_but_must_be_the_same() {
     let call = |input: Value| {
         Entry::made(9, 1009, json!({ "type": "tool_call", "tool": "t", "item": "a", "input": input }))
     };
@@ -228,7 +228,7 @@ fn judge(sent: &[Sent], history: &[Entry], told: &[&str]) -> Vec<Complaint> {
     commands(sent, &histories, &Told { lines: told.iter().map(ToString::to_string).collect() })
 }
 
-/// A prompt that went as it should.
+/// A prompt without a fault.
 fn good() -> Vec<Entry> {
     vec![
         accepted(1, "a"),
@@ -240,16 +240,16 @@ fn good() -> Vec<Entry> {
 }
 
 #[test]
-fn a_command_that_was_done_once_is_no_complaint() {
+fn a_command_that_ran_once_gives_no_complaint() {
     assert_eq!(judge(&[sent("a", &[Reply::Taken(1)])], &good(), &["{\"prompt\":\"say mark-a-\"}"]), []);
     let asked_twice = sent("a", &[Reply::Taken(1), Reply::Taken(1)]);
     assert_eq!(judge(&[asked_twice], &good(), &["mark-a-"]), []);
     assert_eq!(judge(&[sent("b", &[Reply::Refused("busy".into())])], &[], &[]), []);
-    assert_eq!(judge(&[sent("c", &[])], &[], &[]), [], "one that never arrived was never promised");
+    assert_eq!(judge(&[sent("c", &[])], &[], &[]), [], "a command that never arrived was never acknowledged");
 }
 
 #[test]
-fn a_command_done_twice_is_found() {
+fn a_command_that_ran_twice_is_found() {
     let told = ["mark-a-", "mark-a-"];
     assert_eq!(judge(&[sent("a", &[Reply::Taken(1)])], &good(), &told), [Complaint::DoneTwice("a".into())]);
     let mut twice = good();
@@ -258,7 +258,7 @@ fn a_command_done_twice_is_found() {
 }
 
 #[test]
-fn a_command_taken_in_twice_is_found() {
+fn a_command_that_was_accepted_twice_is_found() {
     let mut twice = good();
     twice.extend([accepted(6, "a"), receipt(7, 6, "consumed")]);
     let found = judge(&[], &twice, &[]);
@@ -288,18 +288,18 @@ fn a_command_without_an_end_is_found() {
 }
 
 #[test]
-fn a_command_that_goes_on_after_its_end_is_found() {
+fn a_command_that_changes_after_its_end_is_found() {
     let history = [accepted(1, "a"), receipt(2, 1, "uncertain"), receipt(3, 1, "consumed")];
     assert_eq!(judge(&[], &history, &[]), [Complaint::EndedTwice("a".into())]);
 }
 
 #[test]
-fn a_command_that_is_called_done_but_never_reached_the_agent_is_found() {
+fn a_command_that_counts_as_done_but_never_reached_the_agent_is_found() {
     assert_eq!(judge(&[sent("a", &[Reply::Taken(1)])], &good(), &[]), [Complaint::NeverReached("a".into())]);
 }
 
 #[test]
-fn a_command_that_was_refused_and_done_all_the_same_is_found() {
+fn a_command_that_was_refused_but_still_ran_is_found() {
     let refused = sent("a", &[Reply::Refused("busy".into())]);
     assert_eq!(judge(&[refused], &good(), &["mark-a-"]), [Complaint::RefusedButDone("a".into())]);
     let history = [accepted(1, "a"), receipt(2, 1, "refused")];

@@ -1,17 +1,17 @@
-//! Every decoder against bytes that are almost right: the seeds of its fuzz target, changed here and there. A fuzzer looks
-//! further, for as long as it is let (`cargo xtask soak`); this is the same each time and takes seconds.
+//! Feeds every decoder with bytes that are almost right: the seeds of its fuzz target, with small changes. A fuzzer
+//! finds more in more time (`cargo xtask soak`); this test is the same each time and takes seconds.
 
 #![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
 
 use std::{fs, path::Path};
 
-/// So many changed inputs are tried of each target.
+/// How many changed inputs each target gets.
 const RUNS: usize = 1500;
 
-/// The longest input that is tried, as for the fuzzer.
+/// The longest input, as for the fuzzer.
 const LONGEST: usize = 16 * 1024;
 
-/// Numbers that look random and are the same each time: xorshift.
+/// Pseudorandom numbers that are the same each time: xorshift.
 struct Dice(u64);
 
 impl Dice {
@@ -32,7 +32,7 @@ impl Dice {
     }
 }
 
-/// What breaks parsers: ends of strings, of lines and of numbers, and bytes that are no text.
+/// Bytes that break parsers: ends of strings, of lines and of numbers, and bytes that are not text.
 const SIGNS: &[u8] = b"\"\\{}[],:\n\r\0-9eE.\xff\xc3\xed ";
 
 /// An input with one thing changed.
@@ -84,9 +84,9 @@ macro_rules! decoders {
             }
         )*
 
-        /// The fuzzer's targets are these.
+        /// The fuzz targets are the same as here.
         #[test]
-        fn every_target_of_the_fuzzer_is_tried_here() {
+        fn every_fuzz_target_is_tested_here() {
             let here = [$((stringify!($name), stringify!($target))),*];
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
             let files = fs::read_dir(&folder).expect("targets").map(|file| file.expect("a target").path());
@@ -94,12 +94,12 @@ macro_rules! decoders {
             for file in files {
                 let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
                 let called = here.iter().find(|(known, _)| *known == name).map(|(_, target)| *target);
-                let called = called.unwrap_or_else(|| panic!("`{name}` is not tried here"));
+                let called = called.unwrap_or_else(|| panic!("`{name}` is not tested here"));
                 let body = fs::read_to_string(&file).expect("a target");
                 assert!(body.contains(&format!("{}(data)", called.replace(' ', ""))), "`{name}` calls something else: {body}");
                 count += 1;
             }
-            assert_eq!(count, here.len(), "something is tried here that the fuzzer does not know");
+            assert_eq!(count, here.len(), "a target is tested here that the fuzzer does not have");
         }
     };
 }

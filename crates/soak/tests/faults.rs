@@ -3,12 +3,12 @@
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
-    reason = "a test says what it did, and what it expects by failing"
+    reason = "a test prints what it did, and fails if something is wrong"
 )]
 
 use portolan_soak::faults::{ALL, Extent, Run};
 
-/// Another one each hour: in time CI sees many runs, and a failure says which it was.
+/// A new seed each hour: over time CI runs many seeds, and a failure names its seed.
 fn seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(1, |since| since.as_secs() / 3600)
@@ -32,17 +32,17 @@ fn share(name: &str) {
 }
 
 #[test]
-fn fifty_answers_at_once_are_one_answer() {
+fn of_fifty_answers_at_once_one_counts() {
     share("answers");
 }
 
 #[test]
-fn a_client_that_stops_reading_costs_nobody_anything_and_catches_up() {
+fn a_client_that_stops_reading_slows_nobody_down_and_catches_up() {
     share("stalled");
 }
 
 #[test]
-fn a_client_that_keeps_coming_back_sees_everything_once() {
+fn a_client_that_keeps_reconnecting_sees_everything_once() {
     share("reconnects");
 }
 
@@ -57,27 +57,27 @@ fn a_killed_daemon_with_claude_code_loses_nothing_that_anybody_saw() {
 }
 
 #[test]
-fn an_agent_that_misbehaves_is_told_of_and_disturbs_nobody() {
+fn an_agent_that_misbehaves_is_reported_and_disturbs_nobody() {
     share("agents");
 }
 
 #[test]
-fn a_full_disk_loses_nothing_and_everything_goes_on_after_it() {
+fn a_full_disk_loses_nothing_and_everything_works_after_it() {
     share("disk-full");
 }
 
 #[test]
-fn a_locked_database_loses_nothing_and_everything_goes_on_after_it() {
+fn a_locked_database_loses_nothing_and_everything_works_after_it() {
     share("disk-locked");
 }
 
 #[test]
-fn a_read_only_home_is_told_of_and_nothing_is_changed() {
+fn a_read_only_home_is_reported_and_nothing_is_changed() {
     share("read-only");
 }
 
 #[test]
-fn a_taken_port_and_a_second_daemon_are_told_of_and_leave_nothing_behind() {
+fn a_taken_port_and_a_second_daemon_are_reported_and_leave_nothing_behind() {
     share("neighbours");
 }
 

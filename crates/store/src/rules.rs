@@ -1,16 +1,16 @@
-//! What a write may hold, for every engine alike.
+//! The rules for a write, equally for every engine.
 //!
-//! A write that breaks a rule is a bug of its sender and can never succeed; the crate's page says what becomes of
-//! it. Pure: each engine brings what it knows of the log.
+//! A write that breaks a rule is a bug of its sender and can never succeed; the crate's page says what happens to it.
+//! Pure: each engine provides what it knows of the log.
 
 use portolan_core::{LogId, Seq, entry::SESSION_PREFIX, ports::Op, session::state::Summary};
 
-/// Writes waiting for the writer. Full means the disk is slower than all agents together, or cannot be written
-/// at all; senders then wait, and their agents with them.
+/// Writes that wait for the writer. A full queue means that the disk is slower than all agents together, or cannot be
+/// written at all; senders then wait, and their agents with them.
 pub(crate) const QUEUE: usize = 1024;
 
-/// The bits that an entry's number may take: a thousand billion of them, ten thousand a second for three years.
-/// SQLite keeps a log's key in the bits above.
+/// The number of bits for an entry's number: a thousand billion entries, ten thousand a second for three years. SQLite
+/// keeps a log's key in the bits above.
 pub(crate) const SEQ_BITS: u32 = 40;
 
 /// The highest number an entry may have.
@@ -20,13 +20,13 @@ pub(crate) const HIGHEST: Seq = Seq((1 << SEQ_BITS) - 1);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) String);
 
-/// An entry's number lies above every one before it.
+/// An entry's number must be above every earlier number.
 pub(crate) fn may_append(last: Seq, seq: Seq) -> Result<(), Refused> {
     if seq > HIGHEST {
         return Err(Refused(format!("entry {seq} is above the highest possible number {HIGHEST}")));
     }
     if seq <= last {
-        return Err(Refused(format!("entry {seq} does not lie above the last one, {last}")));
+        return Err(Refused(format!("entry {seq} is not above the last entry, {last}")));
     }
     Ok(())
 }
@@ -42,7 +42,7 @@ pub(crate) fn may_copy(log: LogId, last: Seq) -> Result<(), Refused> {
     Ok(())
 }
 
-/// A summary is written with the log of its own session.
+/// A summary must be written with the log of its own session.
 pub(crate) fn may_summarise(log: LogId, summary: &Summary) -> Result<(), Refused> {
     if log == LogId::Session(summary.session) {
         return Ok(());
@@ -50,14 +50,14 @@ pub(crate) fn may_summarise(log: LogId, summary: &Summary) -> Result<(), Refused
     Err(Refused(format!("the summary of session {} came with a write to another log", summary.session)))
 }
 
-/// A copied entry's frame: the same, but for the session it names.
+/// A copied entry's frame: equal, except for its session.
 pub(crate) fn copied_frame(log: LogId, frame: &[u8]) -> Vec<u8> {
     let mut copy = format!(r#"{{"type":"entry","session":"{log}""#).into_bytes();
     copy.extend_from_slice(frame.get(SESSION_PREFIX..).unwrap_or_default());
     copy
 }
 
-/// How many bytes a change brings, about; for batches and sizes.
+/// About how many bytes a change holds; for batches and sizes.
 pub(crate) fn weight(op: &Op) -> usize {
     match op {
         Op::Append { frame, raw, .. } => frame.len() + raw.as_ref().map_or(0, bytes::Bytes::len),

@@ -1,5 +1,5 @@
-//! Prints where a pinned agent is, once it is installed: `cargo run -p portolan-testkit --example installed -- claude
-//! 2.1.325`. For tests that are not written in Rust.
+//! Prints the path of a pinned agent after its installation: `cargo run -p portolan-testkit --example installed --
+//! claude 2.1.325`. For tests that are not written in Rust.
 
 use std::{io::Write as _, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! A request that was let in while its body is still to come: what lets it in may end meanwhile.
+//! A request that was let in before its body is complete: its access may end meanwhile.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +12,7 @@ use tokio::{
 /// Long enough for a slow machine, short enough for a test that fails.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Such a request.
+/// A request with an incomplete body.
 #[derive(Debug)]
 pub struct Armed {
     stream: TcpStream,
@@ -20,7 +20,7 @@ pub struct Armed {
 }
 
 impl Armed {
-    /// Sends the head and the first byte of the body. Returns once the route has asked for the body.
+    /// Sends the head and the first byte of the body. Returns when the route has asked for the body.
     pub async fn new(address: SocketAddr, path: &str, lines: &[&str], body: &str) -> Self {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let mut head = format!(
@@ -40,9 +40,9 @@ impl Armed {
         Self { stream, body: body.to_owned() }
     }
 
-    /// Sends the rest; gives the status and everything that came back.
+    /// Sends the rest; returns the status and the whole response.
     pub async fn finish(mut self) -> (u16, String) {
-        // The answer may be there already, and the connection closed.
+        // The answer may already be there, and the connection closed.
         let _ = self.stream.write_all(&self.body.as_bytes()[1..]).await;
         let mut bytes = Vec::new();
         // A reset after the answer is an end too.

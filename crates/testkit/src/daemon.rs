@@ -1,5 +1,5 @@
-//! The real binary in a home of its own: starts and ends daemons, runs commands against them, looks for what they
-//! leave behind. Everything it started is gone when it is dropped.
+//! The real binary in its own home: starts and ends daemons, runs commands against them, and finds what they leave
+//! behind. Dropping it ends everything that it started.
 
 use std::{
     ffi::OsStr,
@@ -16,11 +16,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up on it. Far longer than it ever should: a busy machine must not
-/// fail a test. Less than the minute after which a test is ended from outside, which would not say what did not come.
+/// How long anything may take before a test fails. Far longer than it ever should: a busy machine must not fail a test.
+/// Less than the minute after which a test is ended from outside, which would not say what was missing.
 pub const PATIENCE: Duration = Duration::from_secs(50);
 
-/// Between two looks.
+/// The pause between two checks.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Waits until `look` finds something.
@@ -46,14 +46,14 @@ pub struct Home {
     daemon: Mutex<Option<Child>>,
 }
 
-/// What a command gave.
+/// The result of a command.
 #[derive(Debug)]
 pub struct CommandResult {
-    /// Its exit code.
+    /// The exit code.
     pub code: i32,
-    /// Data.
+    /// The data.
     pub stdout: String,
-    /// Words.
+    /// The messages.
     pub stderr: String,
 }
 
@@ -64,7 +64,7 @@ impl CommandResult {
         Self { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }
 
-    /// The data, where it worked.
+    /// The data, if the command worked.
     ///
     /// # Panics
     /// When it did not.
@@ -75,7 +75,7 @@ impl CommandResult {
 }
 
 impl Home {
-    /// A new home for this program. Its daemon listens on a port of its own.
+    /// A new home for this program. Its daemon listens on its own port.
     ///
     /// # Panics
     /// When the folder cannot be made.
@@ -87,7 +87,7 @@ impl Home {
         home
     }
 
-    /// Writes portolan.toml: a free port, and what `more` says.
+    /// Writes portolan.toml: a free port, and the settings in `more`.
     ///
     /// # Panics
     /// When it cannot be written.
@@ -102,12 +102,12 @@ impl Home {
         self.folder.path()
     }
 
-    /// What daemon.json says.
+    /// The content of daemon.json.
     pub fn record(&self) -> Option<Value> {
         serde_json::from_slice(&std::fs::read(self.path().join("daemon.json")).ok()?).ok()
     }
 
-    /// A command of the program in this home, with nothing of the surrounding configuration.
+    /// A command of the program in this home, without the surrounding configuration.
     pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(&self.program);
         for (name, _) in std::env::vars_os() {
@@ -134,7 +134,7 @@ impl Home {
         CommandResult::new(&self.command(arguments).output().unwrap())
     }
 
-    /// Runs a command with `--json` and reads what it gives.
+    /// Runs a command with `--json` and reads its output.
     ///
     /// # Panics
     /// When it fails, or gives no JSON.
@@ -145,7 +145,7 @@ impl Home {
         serde_json::from_str(&ran.ok()).unwrap()
     }
 
-    /// Starts a command that goes on.
+    /// Starts a command that keeps running.
     ///
     /// # Panics
     /// When it cannot be started.
@@ -164,7 +164,7 @@ impl Home {
         Watched { child, lines }
     }
 
-    /// Starts the daemon as a child of this test and waits until it takes connections. Gives its pid.
+    /// Starts the daemon as a child of this test and waits until it accepts connections. Returns its pid.
     ///
     /// # Panics
     /// When it does not.
@@ -188,7 +188,7 @@ impl Home {
             let ours = self.record()?.get("pid")?.as_u64()? == u64::from(pid);
             (ours && std::os::unix::net::UnixStream::connect(&socket).is_ok()).then_some(())
         });
-        // A connection is taken before it is answered; a command is the proof.
+        // A connection is accepted before it is answered; a command proves that the daemon answers.
         wait_for("its answer", || (self.run(["status"]).code == 0).then_some(()));
         pid
     }
@@ -204,7 +204,7 @@ impl Home {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
-    /// Waits until the daemon has ended. Gives its exit code, or 128 and its signal.
+    /// Waits until the daemon has ended. Returns its exit code, or 128 and its signal.
     ///
     /// # Panics
     /// When there is none, or it does not end.
@@ -215,7 +215,7 @@ impl Home {
         status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
     }
 
-    /// Kills the daemon as no program can prevent, and waits until it is gone.
+    /// Kills the daemon with `SIGKILL`, and waits until it is gone.
     ///
     /// # Panics
     /// When there is none.
@@ -232,7 +232,7 @@ impl Home {
         })
     }
 
-    /// Processes that this home's sessions started, by the marker that each of them carries.
+    /// Processes of this home's sessions, by the marker that each of them carries.
     ///
     /// # Panics
     /// When a session cannot be listed.
@@ -263,7 +263,7 @@ impl Drop for Home {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
-        // A client may have started a daemon of its own in this home; agents die with their daemon.
+        // A client may have started its own daemon in this home; agents die with their daemon.
         for pid in self.processes() {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = kill_process(pid, Signal::KILL);
@@ -272,7 +272,7 @@ impl Drop for Home {
     }
 }
 
-/// A command that goes on.
+/// A command that keeps running.
 #[derive(Debug)]
 pub struct Watched {
     child: Child,
@@ -285,7 +285,7 @@ impl Watched {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for a line that holds this text, and gives it.
+    /// Waits for a line that holds this text, and returns it.
     ///
     /// # Panics
     /// When none comes.

@@ -1,7 +1,7 @@
-//! A client with the limits of the 3DS app's own network code: 4,096 bytes for everything that is not consumed, lengths
-//! of 7 and 16 bits, whole text frames, no pong, text that is not escaped, and always slot 0.
+//! A client with the limits of the 3DS app's own network code: 4,096 bytes for everything unread, lengths of 7 and 16
+//! bits, whole text frames, no pong, unescaped text, and always slot 0.
 //!
-//! Where the app would wedge, cut or misread, this panics: that is what the tests are for.
+//! Where the app would hang, cut or misread, this panics: the tests exist for that.
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -16,22 +16,22 @@ use crate::daemon::PATIENCE;
 /// The app's buffer, with the byte that ends its string.
 const BUFFER: usize = 4096;
 
-/// What the app can send at once.
+/// How much the app can send at once.
 const SEND_BUFFER: usize = 1024;
 
-/// The app looks once per picture.
+/// The app polls once per picture.
 const PICTURE: Duration = Duration::from_millis(16);
 
-/// How long people look at a prompt before they answer it: longer than the half second in which nothing counts.
+/// How long people look at a prompt before they answer: longer than the half second in which nothing counts.
 const SEEN: Duration = Duration::from_millis(800);
 
-/// After so long without an effect they press again: the server may have been slower than that half second.
+/// After this time without an effect they press again: the server may have been slower than that half second.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// The mask that the app always uses.
 const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
 
-/// What the app keeps of each text, in bytes.
+/// How much of each text the app keeps, in bytes.
 const SIZES: [(&str, usize); 5] = [
     ("agent", 31),
     ("message", 127),
@@ -54,7 +54,7 @@ pub struct App {
 }
 
 impl App {
-    /// Connects and shakes hands. The first line of the answer where that is not what the app looks for.
+    /// Connects and shakes hands. Returns the first line of the answer if it is not what the app expects.
     ///
     /// # Panics
     /// When nobody listens there.
@@ -79,7 +79,7 @@ impl App {
             app.receive()?;
             let text = String::from_utf8_lossy(&app.buffer).into_owned();
             if let Some(end) = text.find("\r\n\r\n") {
-                // That is all the app looks for, and wherever it stands.
+                // The app only looks for this, anywhere in the text.
                 if !text.contains("101") {
                     return Err(text.lines().next().unwrap_or_default().to_owned());
                 }
@@ -90,7 +90,7 @@ impl App {
         }
     }
 
-    /// Reads once, into what is left of the buffer.
+    /// Reads once, into the rest of the buffer.
     fn receive(&mut self) -> Result<(), String> {
         let space = BUFFER - self.buffer.len() - 1;
         assert!(space > 0, "the app is wedged: a frame does not fit its buffer");
@@ -106,7 +106,7 @@ impl App {
         }
     }
 
-    /// One picture: reads once and takes in every whole frame. An error where the connection is gone.
+    /// One picture: reads once and takes every whole frame. An error if the connection is gone.
     ///
     /// # Panics
     /// When a frame is none that the app understands.
@@ -132,7 +132,7 @@ impl App {
                     let message = serde_json::from_str(text).unwrap();
                     self.take(message);
                 }
-                // The app does not look at a close; the connection ends by itself.
+                // The app ignores a close; the connection ends by itself.
                 0x88 => {}
                 other => {
                     panic!("a frame {other:#x}: the app knows whole text frames only and answers no ping")
@@ -164,7 +164,7 @@ impl App {
         }
     }
 
-    /// Polls until the app is so.
+    /// Polls until the app is in this state.
     ///
     /// # Panics
     /// When it never is, or the connection ends first.
@@ -194,7 +194,7 @@ impl App {
         self.until(state, |app| app.slots[slot]["state"] == state);
     }
 
-    /// Waits until a panel shows this. Gives the status.
+    /// Waits until a panel shows this. Returns the status.
     ///
     /// # Panics
     /// When it never does.
@@ -203,7 +203,7 @@ impl App {
         self.slots[slot].clone()
     }
 
-    /// Presses a button until it has answered what the panel shows.
+    /// Presses a button until it has answered the panel.
     ///
     /// # Panics
     /// When it never does.
@@ -211,7 +211,7 @@ impl App {
         self.answer(slot, |app| app.press(slot, action));
     }
 
-    /// Answers what the panel shows with words.
+    /// Answers the panel with text.
     ///
     /// # Panics
     /// When that never does.
@@ -219,7 +219,7 @@ impl App {
         self.answer(slot, |app| app.command(slot, words));
     }
 
-    /// Does something as people do: after they have seen the panel, and again where nothing came of it.
+    /// Acts as people do: after they have seen the panel, and again if nothing happened.
     fn answer(&mut self, slot: usize, act: impl Fn(&mut Self)) {
         let panel = |app: &Self| app.slots[slot]["promptToolType"].clone();
         let before = panel(self);
@@ -238,13 +238,13 @@ impl App {
         }
     }
 
-    /// A button, for the slot that is selected: its name, and slot 0.
+    /// A button for the selected slot: its name, and slot 0.
     pub fn press(&mut self, slot: usize, action: &str) {
         let agent = self.name(slot);
         self.send(&format!(r#"{{"type":"action","agent":"{agent}","action":"{action}","slot":0}}"#));
     }
 
-    /// A command, for the slot that is selected. Not escaped.
+    /// A command for the selected slot. Not escaped.
     pub fn command(&mut self, slot: usize, text: &str) {
         let agent = self.name(slot);
         self.send(&format!(r#"{{"type":"command","agent":"{agent}","command":"{text}","slot":0}}"#));
@@ -256,7 +256,7 @@ impl App {
         self.send(&format!(r#"{{"type":"config","agent":"{agent}","autoEdit":{to}}}"#));
     }
 
-    /// Spawns in the first free slot and waits until it works. Gives the slot.
+    /// Spawns in the first free slot and waits until it works. Returns the slot.
     ///
     /// # Panics
     /// When it does not.

@@ -1,23 +1,23 @@
-//! Instructions: how many a hot path takes, counted by valgrind. The count is the same whatever else the machine does,
-//! so that a test can hold it to a limit.
+//! Instructions: how many a hot path takes, counted by valgrind. The count does not depend on the machine's load, so a
+//! test can compare it with a limit.
 //!
-//! A path is a test that does something [`rounds`] times. [`per_round`] runs just that test under valgrind, with so many
-//! rounds and with twice as many; the difference is free of everything that happens once.
+//! A path is a test that does something [`rounds`] times. [`per_round`] runs only that test under valgrind, with this
+//! many rounds and with twice as many; the difference excludes everything that happens once.
 
 use std::process::Command;
 
-/// Tells the test that is counted how many rounds to do.
+/// Passes the number of rounds to the counted test.
 const ROUNDS: &str = "PORTOLAN_COUNTED_ROUNDS";
 
-/// Rounds of the shorter run: enough that what happens now and then (a buffer grows) shows, and a second's work.
+/// Rounds of the shorter run: enough that occasional work (a buffer grows) shows, and a second's work.
 const FEW: u64 = 1000;
 
-/// How many rounds a counted test is to do; one where nobody counts.
+/// The number of rounds of a counted test; one if nobody counts.
 pub fn rounds() -> u64 {
     std::env::var(ROUNDS).ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
 }
 
-/// The instructions that one round of this test takes. The name is as `--exact` takes it.
+/// The instructions that one round of this test takes. The name is in the form of `--exact`.
 ///
 /// # Panics
 /// When valgrind is missing, or the test fails.
@@ -39,6 +39,6 @@ fn count(test: &str, rounds: u64) -> u64 {
     let ran = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && ran.contains("1 passed"), "`{test}` did not run: {ran}\n{said}");
     let collected = said.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, count) = collected.expect("valgrind tells how many instructions there were");
+    let (_, count) = collected.expect("valgrind reports the number of instructions");
     count.trim().parse().expect("a number")
 }

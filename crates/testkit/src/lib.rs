@@ -1,4 +1,4 @@
-//! Development only: what tests of several crates share.
+//! Development only: what the tests of several crates share.
 
 pub mod agents;
 pub mod armed;

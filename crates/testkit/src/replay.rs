@@ -30,13 +30,13 @@ use crate::agents::{
     recorded::{Step, answer},
 };
 
-/// When everything happens.
+/// The time of every entry.
 pub const NOW: Millis = Millis(0);
 
 /// The session that every recording is played to.
 pub const SESSION: SessionId = SessionId::from_u128(7);
 
-/// Is given all that a reader of the session gets.
+/// Gets every delivery to a reader of the session.
 pub type Taken<'t> = &'t mut dyn FnMut(&Delivery<Event, State>);
 
 /// A session of this kind before anything has happened.
@@ -58,12 +58,12 @@ pub async fn replay(recording: &Recording, taken: Taken<'_>) {
                 };
                 replay.report(report).await;
             }
-            // Nothing was written to the agent: it did not take this.
+            // Nothing was written to the agent: the agent did not take this.
             Step::Prompt(_, Value::Null) | Step::Answer(_, Value::Null) => {}
             Step::Prompt(number, written) => {
                 let content = match &written["message"]["content"] {
                     Value::String(text) => vec![Content::text(text)],
-                    // What the agent does with a picture is the same.
+                    // The agent does the same with any picture.
                     _ => vec![Content::text("(a picture)")],
                 };
                 replay.command(*number, Action::Prompt { content }).await;
@@ -79,7 +79,7 @@ struct Replay<'t> {
     machine: Machine,
     cursor: Cursor<State>,
     taken: Taken<'t>,
-    /// The commands by the number that the recording gives them.
+    /// The commands, by their number in the recording.
     tickets: HashMap<u64, Seq>,
     requests: HashMap<String, RequestId>,
     commands: u64,
@@ -152,7 +152,7 @@ impl<'t> Replay<'t> {
         self.show().await;
     }
 
-    /// Hands on what has become visible, and sends the agent what it is to be told.
+    /// Passes on the visible entries, and sends the agent its instructions.
     async fn show(&mut self) {
         self.log.publish().await.unwrap();
         let head = self.log.book().head();

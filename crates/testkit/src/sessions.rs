@@ -1,4 +1,4 @@
-//! Sessions of a registry in memory: who uses them in tests, and how a test waits for them.
+//! Sessions of a registry in memory: their users in tests, and how a test waits for them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,25 +14,25 @@ use portolan_store::MemoryStore;
 
 pub use crate::daemon::PATIENCE;
 
-/// How long a test waits between two looks.
+/// How long a test waits between two checks.
 const A_MOMENT: Duration = Duration::from_millis(5);
 
-/// A registry of these agents, over a store of its own.
+/// A registry of these agents, over its own store.
 pub async fn registry(agents: Vec<Arc<dyn Agent>>) -> Registry {
     Registry::open(Arc::new(MemoryStore::new()), agents, Clock::system(), Policy::default()).await.unwrap()
 }
 
-/// Somebody of this name.
+/// A principal of this name.
 pub fn principal(name: &str, role: Role) -> Principal {
     Principal { token: name.parse().unwrap(), name: name.into(), role, sessions: None, via: "test".into() }
 }
 
-/// Somebody who may do everything.
+/// A principal who may do everything.
 pub fn owner() -> Principal {
     principal("owner", Role::Owner)
 }
 
-/// Waits until this is so.
+/// Waits until this is true.
 pub async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let wait = async {
         while !is_so() {
@@ -42,7 +42,7 @@ pub async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "never so: {what}");
 }
 
-/// Waits until a session is as wanted.
+/// Waits until a session is in this state.
 pub async fn until(registry: &Registry, session: SessionId, fits: impl Fn(&State) -> bool) -> Arc<State> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {

@@ -20,7 +20,7 @@ use crate::daemon::wait_for;
 #[derive(Debug)]
 pub struct Terminal {
     keyboard: File,
-    /// The program's end, kept open so that its settings can be looked at.
+    /// The program's end, kept open so that its settings can be read.
     screen: File,
     before: Termios,
     child: Child,
@@ -62,12 +62,13 @@ impl Terminal {
         Self { keyboard, screen, before, child, output }
     }
 
-    /// Everything the program has written, escape sequences and all.
+    /// Everything that the program has written, including escape sequences.
     pub fn output(&self) -> String {
         String::from_utf8_lossy(&self.output.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 
-    /// Waits until this is the last that the program has written. What it writes just before it ends is read a little later.
+    /// Waits until this is the last text that the program has written. Text from just before its end is read a little
+    /// later.
     ///
     /// # Panics
     /// When it is not.
@@ -101,7 +102,7 @@ impl Terminal {
         wait_for("the end of the program", || self.child.try_wait().unwrap())
     }
 
-    /// The terminal is set as it was before the program came.
+    /// Whether the terminal has the same settings as before the program.
     ///
     /// # Panics
     /// When the terminal is gone.

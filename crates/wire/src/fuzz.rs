@@ -1,13 +1,13 @@
-//! What must hold for any bytes: the bodies of the fuzz targets in fuzz/, and of a test that plays their seeds again.
+//! What must hold for any bytes: the bodies of the fuzz targets in fuzz/, and of a test that replays their seeds.
 //!
-//! Each takes what the fuzzer made up and panics where something is wrong. docs/fuzzing.md tells how to add one.
+//! Each takes the fuzzer's input and panics if something is wrong. docs/fuzzing.md explains how to add one.
 
 use crate::{limits, ndjson, sse};
 
-/// The longest line and the largest event in these targets. Small, so that the fuzzer soon finds what lies beyond.
+/// The longest line and the largest event in these targets. Small, so that the fuzzer soon goes beyond them.
 const MOST: [usize; 4] = [0, 7, 64, 4096];
 
-/// A line, on its own.
+/// A line that owns its text.
 #[derive(Debug, PartialEq, Eq)]
 enum Owned {
     Text(String),
@@ -25,7 +25,7 @@ impl From<ndjson::Line<'_>> for Owned {
     }
 }
 
-/// The first byte chooses a limit and how the rest is cut; gives the limit, the rest, and its pieces.
+/// The first byte chooses a limit and how the rest is cut; returns the limit, the rest, and its pieces.
 fn cut(data: &[u8]) -> (usize, &[u8], Vec<&[u8]>) {
     let Some((&first, rest)) = data.split_first() else { return (MOST[0], data, vec![]) };
     let most = MOST[usize::from(first & 3)];
@@ -49,7 +49,7 @@ pub fn ndjson(data: &[u8]) {
     assert_eq!(lines, plainly(whole, max_line));
 }
 
-/// The lines, found in the plainest way.
+/// The lines, found in the simplest way.
 fn plainly(whole: &[u8], max_line: usize) -> Vec<Owned> {
     let judge = |line: &[u8]| {
         if line.len() > max_line {
@@ -68,7 +68,7 @@ fn plainly(whole: &[u8], max_line: usize) -> Vec<Owned> {
     whole.split(|byte| *byte == b'\n').filter_map(judge).collect()
 }
 
-/// Server-sent events: the same events however the bytes are cut, and what is written is read back.
+/// Server-sent events: the same events however the bytes are cut, and written events are read back.
 pub fn sse(data: &[u8]) {
     let (max_event, whole, pieces) = cut(data);
     let decode = |pieces: &[&[u8]]| {
@@ -84,7 +84,7 @@ pub fn sse(data: &[u8]) {
         let sse::Decoded::Event(event) = decoded else { continue };
         let mut written = Vec::new();
         event.encode(&mut written);
-        // A NUL, which clients do not take in an id, is written as a space.
+        // A NUL, which clients do not accept in an id, is written as a space.
         let event = sse::Event { event: event.event.map(|kind| kind.replace('\0', " ")), ..event };
         let mut again = Vec::new();
         sse::Decoder::default().push(&written, |decoded| again.push(decoded));
@@ -92,8 +92,8 @@ pub fn sse(data: &[u8]) {
     }
 }
 
-/// The limit on nesting: what it lets through, the JSON reader takes without a limit of its own in the way, and JSON
-/// that is deeper is never let through.
+/// The limit on nesting: the JSON parser accepts everything within the limit without reaching its own limit, and deeper
+/// JSON is always refused.
 pub fn depth(data: &[u8]) {
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(data) else {
         let _ = limits::check_depth(data, limits::MAX_DEPTH);
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fuzzing_has_found_or_begins_with_holds() {
+    fn every_fuzzing_seed_and_finding_passes() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds");
         type Target = fn(&[u8]);
         let targets: [(&str, Target); 3] = [("ndjson", ndjson), ("sse", sse), ("depth", depth)];

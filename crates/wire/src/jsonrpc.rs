@@ -1,26 +1,26 @@
-//! JSON-RPC between two equals: both may ask, both may tell, one message per line.
+//! JSON-RPC between two peers: both may send requests and notifications, one message per line.
 //!
-//! Owns the envelope, and the map of what we asked and wait for. Knows no method: parameters and results stay raw text,
-//! so that whatever a newer peer adds is carried through. Reads leniently (the `jsonrpc` member may be missing, fields
-//! may be more) and writes strictly.
+//! Owns the envelope, and the map of our open requests. Knows no method: parameters and results stay raw text, so that
+//! additions of a newer peer are passed through. Reads leniently (the `jsonrpc` member may be missing, unknown fields
+//! are accepted) and writes strictly.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
-/// The name of a request. Numbers and texts are different names, and are sent back as they came.
+/// The id of a request. Numbers and texts are different ids, and are sent back unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Id {
-    /// A number; zero is one like any other.
+    /// A number; zero is allowed.
     Number(i64),
     /// A text.
     Text(String),
 }
 
 impl Id {
-    /// As a key that no id of the other kind has.
+    /// A key that no id of the other kind has.
     pub fn key(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
@@ -35,10 +35,10 @@ pub struct Error {
     /// The sender's number for the kind of error.
     #[serde(default)]
     pub code: i64,
-    /// In words.
+    /// The error, in words.
     #[serde(default)]
     pub message: String,
-    /// What else is told of it.
+    /// Further details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -46,50 +46,50 @@ pub struct Error {
 impl Error {
     /// There is no such method.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The parameters make no sense.
+    /// The parameters are not valid.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// It went wrong here.
+    /// An internal error.
     pub const INTERNAL: i64 = -32603;
 }
 
-/// What the other side says.
+/// A message from the other side.
 #[derive(Debug)]
 pub enum Message<'a> {
-    /// It asks, and waits for the answer.
+    /// A request, which waits for an answer.
     Request {
-        /// The name to answer to.
+        /// The id for the answer.
         id: Id,
-        /// What it wants done.
+        /// The method.
         method: String,
-        /// With what.
+        /// The parameters.
         params: Option<&'a RawValue>,
     },
-    /// It tells.
+    /// A notification.
     Notification {
-        /// What happened.
+        /// The method.
         method: String,
-        /// The details.
+        /// The parameters.
         params: Option<&'a RawValue>,
     },
-    /// It answers.
+    /// An answer.
     Response {
-        /// What it answers to.
+        /// The id of the request.
         id: Id,
         /// The result, or why there is none.
         result: Result<Option<&'a RawValue>, Error>,
     },
 }
 
-/// A line that is no message.
+/// A line that is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// Not JSON, or not an object.
     #[error("{0}")]
     Form(String),
-    /// An object that neither asks, tells nor answers.
+    /// An object that is neither a request, a notification nor an answer.
     #[error("neither a request nor a notification nor a response")]
     Nothing,
-    /// Its id is neither a number nor a text.
+    /// The id is neither a number nor a text.
     #[error("its id is neither a whole number nor a text")]
     Id,
 }
@@ -108,7 +108,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A member that is there, be it null: a result may well be.
+/// A present member, even if it is null: a result may be null.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(source: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(source).map(Some)
 }
@@ -116,7 +116,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(source: D) -> Result<Option<&'a Ra
 /// Reads one line.
 pub fn read(line: &str) -> Result<Message<'_>, Unread> {
     if !line.trim_start().starts_with('{') {
-        // A list of the right parts would be read as an object as well.
+        // A list of the right parts would also be read as an object.
         return Err(Unread::Form("not an object".into()));
     }
     let envelope: Envelope<'_> =
@@ -138,7 +138,7 @@ pub fn read(line: &str) -> Result<Message<'_>, Unread> {
     }
 }
 
-/// An error in whatever form it came.
+/// An error in any form.
 fn failure(raw: &RawValue) -> Error {
     serde_json::from_str(raw.get()).unwrap_or_else(|_| Error {
         code: 0,
@@ -150,10 +150,10 @@ fn failure(raw: &RawValue) -> Error {
 /// How messages are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// With the member `jsonrpc`, as the standard says.
+    /// With the member `jsonrpc`, as the standard requires.
     #[default]
     Standard,
-    /// Without it.
+    /// Without the member `jsonrpc`.
     Bare,
 }
 
@@ -196,11 +196,11 @@ impl Dialect {
     }
 }
 
-/// Requests of ours that may wait for their answer at once. Each of them has a time limit, so that more than this means
-/// a peer that answers nothing.
+/// How many of our requests may be open at once. Each has a time limit, so more than this means a peer that answers
+/// nothing.
 pub const MAX_PENDING: usize = 1024;
 
-/// What we asked and wait for, by the number that we gave it.
+/// Our open requests, by their number.
 #[derive(Debug)]
 pub struct Pending<T> {
     last: i64,
@@ -214,7 +214,7 @@ impl<T> Default for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Remembers what is about to be asked, and gives the id to ask it under; gives it back where too much waits.
+    /// Remembers a new request, and returns its id; returns the request if too many are open.
     pub fn ask(&mut self, what: T) -> Result<Id, T> {
         if self.open.len() >= MAX_PENDING {
             return Err(what);
@@ -224,16 +224,16 @@ impl<T> Pending<T> {
         Ok(Id::Number(self.last))
     }
 
-    /// What this answers; nothing where it was never asked, or is answered or given up already.
+    /// The request that this answers; `None` if it was never sent, or is already answered or given up.
     pub fn settle(&mut self, id: &Id) -> Option<T> {
         match id {
             Id::Number(number) => self.open.remove(number),
-            // We give out numbers only.
+            // Our ids are numbers only.
             Id::Text(_) => None,
         }
     }
 
-    /// The ids of those that fit, oldest first.
+    /// The ids of the requests that match, oldest first.
     pub fn find(&self, mut fits: impl FnMut(&T) -> bool) -> Vec<Id> {
         let mut found: Vec<i64> =
             self.open.iter().filter(|(_, what)| fits(what)).map(|(id, _)| *id).collect();
@@ -241,12 +241,12 @@ impl<T> Pending<T> {
         found.into_iter().map(Id::Number).collect()
     }
 
-    /// How many wait.
+    /// The number of open requests.
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// None waits.
+    /// Whether no request is open.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
@@ -262,7 +262,7 @@ mod tests {
             Ok(Message::Request { id, method, params }) => {
                 format!("asks {} {method} {}", id.key(), raw(params))
             }
-            Ok(Message::Notification { method, params }) => format!("tells {method} {}", raw(params)),
+            Ok(Message::Notification { method, params }) => format!("notifies {method} {}", raw(params)),
             Ok(Message::Response { id, result: Ok(result) }) => {
                 format!("answers {} {}", id.key(), raw(result))
             }
@@ -278,8 +278,8 @@ mod tests {
         for (line, expected) in [
             (r#"{"jsonrpc":"2.0","id":0,"method":"a","params":{"b":1}}"#, r#"asks 0 a {"b":1}"#),
             (r#"{"id":"0","method":"a"}"#, r#"asks "0" a -"#),
-            (r#"{"method":"a","params":[],"emittedAtMs":7}"#, "tells a []"),
-            (r#"{"id":null,"method":"a"}"#, "tells a -"),
+            (r#"{"method":"a","params":[],"emittedAtMs":7}"#, "notifies a []"),
+            (r#"{"id":null,"method":"a"}"#, "notifies a -"),
             (r#"{"id":3,"result":null}"#, "answers 3 null"),
             (r#"{"id":3,"result":{}}"#, "answers 3 {}"),
             (r#"{"error":{"code":-32600,"message":"no"},"id":3}"#, "fails 3 -32600 no"),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_what_it_was() {
+    fn a_written_message_reads_back_as_itself() {
         for dialect in [Dialect::Standard, Dialect::Bare] {
             let id = Id::Text("x\"y".into());
             let lines = [
@@ -308,7 +308,7 @@ mod tests {
             let shown: Vec<_> = lines.iter().map(|line| shown(&line.to_string())).collect();
             let expected = [
                 r#"asks "x\"y" m {"a":1}"#,
-                "tells m -",
+                "notifies m -",
                 r#"answers "x\"y" {}"#,
                 r#"fails "x\"y" -32601 no such method"#,
             ];
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_once_and_only_for_what_was_asked() {
+    fn an_answer_is_accepted_once_and_only_for_an_open_request() {
         let mut pending = Pending::default();
         let id = pending.ask("first").unwrap();
         assert_eq!(pending.settle(&Id::Text("1".into())), None);

@@ -1,7 +1,8 @@
-//! Framing for both sides of Portolan, and nothing else: where one message ends and the next begins, and how
-//! large one may be.
+//! Framing for both sides of Portolan, and nothing else: where one message ends and the next begins, and how large a
+//! message may be.
 //!
-//! Knows bytes, lines, limits, the envelope of JSON-RPC and the frames of WebSocket. Knows no message of any protocol and no session, and opens no socket.
+//! Knows bytes, lines, limits, the envelope of JSON-RPC and the frames of WebSocket. Knows no message of any protocol
+//! and no session, and opens no socket.
 
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;

@@ -1,28 +1,28 @@
 //! Limits on foreign JSON, checked on the bytes before anything is built from them.
 //!
-//! A scan finds how deep the brackets go; it builds nothing and allocates nothing. It does not say whether the
-//! text is JSON: that is for the parser that comes after it.
+//! A scan finds how deep the brackets go; it builds nothing and allocates nothing. The parser after it decides whether
+//! the text is JSON.
 
-/// How deep foreign JSON may nest. The deepest real message seen has 14 levels; the parser's own guard trips at
-/// 128 by an error that names no limit, and dropping a value that deep costs stack in every thread it visits.
+/// How deep foreign JSON may nest. The deepest real message seen has 14 levels; the parser's own guard fails at 128
+/// with an error that names no limit, and dropping a value that deep costs stack in every thread it visits.
 pub const MAX_DEPTH: usize = 64;
 
-/// What foreign JSON must keep to.
+/// Limits for foreign JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// At most so many bytes.
+    /// The largest number of bytes.
     pub bytes: usize,
-    /// At most so many brackets open at once.
+    /// The largest number of open brackets.
     pub depth: usize,
 }
 
 impl Limits {
-    /// So many bytes, and the usual depth.
+    /// This many bytes, and the usual depth.
     pub const fn bytes(bytes: usize) -> Self {
         Self { bytes, depth: MAX_DEPTH }
     }
 
-    /// Does `text` keep to them?
+    /// Is `text` within the limits?
     pub fn check(self, text: &[u8]) -> Result<(), LimitError> {
         if text.len() > self.bytes {
             return Err(LimitError::TooLarge { bytes: text.len(), most: self.bytes });
@@ -35,24 +35,24 @@ impl Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// Too many bytes.
-    #[error("{bytes} bytes of JSON; at most {most} are taken")]
+    #[error("{bytes} bytes of JSON; at most {most} are allowed")]
     TooLarge {
-        /// So many.
+        /// The number of bytes.
         bytes: usize,
-        /// At most so many.
+        /// The limit.
         most: usize,
     },
     /// Too many brackets open at once.
     #[error("JSON nests deeper than {most} levels")]
     TooDeep {
-        /// At most so many.
+        /// The limit.
         most: usize,
     },
 }
 
-/// Does no more than `most` brackets ever stand open in `text`? Brackets within strings do not count.
+/// Are there never more than `most` brackets open in `text`? Brackets within strings do not count.
 pub fn check_depth(text: &[u8], most: usize) -> Result<(), LimitError> {
-    // Text with fewer brackets than that cannot nest deeper; nearly all text is told from the rest by this one pass.
+    // Text with fewer brackets cannot nest deeper; this one pass is enough for nearly all text.
     if opening_brackets(text) <= most {
         return Ok(());
     }
@@ -75,21 +75,21 @@ pub fn check_depth(text: &[u8], most: usize) -> Result<(), LimitError> {
     Ok(())
 }
 
-/// How many opening brackets there are, within strings or not. Counted in small numbers, which the processor adds up
-/// many at a time.
+/// The number of opening brackets, inside strings or not. Counted in small numbers, which the processor adds many at a
+/// time.
 fn opening_brackets(text: &[u8]) -> usize {
     // The two differ in one bit.
     let is_opening = |byte: &u8| u8::from(byte | 0x20 == b'{');
     text.chunks(usize::from(u8::MAX)).map(|part| usize::from(part.iter().map(is_opening).sum::<u8>())).sum()
 }
 
-/// Where the string whose text begins at `at` is closed; the end of `text` where it is not.
+/// Where the string whose text begins at `at` ends; the end of `text` if it does not end.
 fn end_of_string(text: &[u8], mut at: usize) -> usize {
     loop {
         match memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
             None => return text.len(),
             Some(found) if text[at + found] == b'"' => return at + found,
-            // What follows the backslash is part of the string, whatever it is.
+            // The character after the backslash is part of the string, whatever it is.
             Some(found) => at += found + 2,
         }
     }

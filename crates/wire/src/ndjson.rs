@@ -1,8 +1,7 @@
 //! Newline-delimited text: bytes in, lines out, however the bytes were cut.
 //!
-//! Owns the bytes of the line that is not complete yet, and no more than that: a line beyond the limit is
-//! reported once, with its length and its beginning, and its bytes are let go as they come. It does not look
-//! into a line beyond asking whether it is UTF-8.
+//! Owns only the bytes of the incomplete line: a line beyond the limit is reported once, with its length and its
+//! beginning, and its bytes are dropped as they arrive. A line's content is only checked for UTF-8.
 
 use std::{
     future::{Future as _, poll_fn},
@@ -14,20 +13,20 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// The longest line, in bytes without its newline. An agent's longest real lines carry a picture or a file in
-/// base64 (a few MiB); beyond this it is a fault, and nobody's memory should pay for it.
+/// The longest line, in bytes without its newline. An agent's longest real lines carry a picture or a file in base64 (a
+/// few MiB); a longer line is a fault and must not fill the memory.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// How much of a line beyond the limit is kept, to tell people what it was.
+/// How much of a line beyond the limit is kept, to show people what it was.
 pub const HEAD: usize = 100;
 
-/// What is read at once from a quiet source; an idle session holds this much.
+/// How much is read at once from a quiet source; an idle session holds this much.
 const SMALL_READ: usize = 8 * 1024;
 
-/// What is read at once from a busy source: the size of a Linux pipe.
+/// How much is read at once from a busy source: the size of a Linux pipe.
 const LARGE_READ: usize = 64 * 1024;
 
-/// One line, without its newline. Blank lines are not given out.
+/// One line, without its newline. Blank lines are skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// Text.
@@ -36,9 +35,9 @@ pub enum Line<'a> {
     NotUtf8(&'a [u8]),
     /// Longer than the limit; skipped.
     TooLong {
-        /// How long it was.
+        /// The line's length.
         length: u64,
-        /// Its first bytes, at most [`HEAD`].
+        /// The line's first bytes, at most [`HEAD`].
         head: Vec<u8>,
     },
 }
@@ -59,14 +58,14 @@ pub fn head(line: &[u8]) -> String {
     String::from_utf8_lossy(&line[..line.len().min(HEAD)]).into_owned()
 }
 
-/// Cuts pushed bytes into lines. After each push, take lines until there is none: what is held is then at most
-/// one incomplete line within the limit.
+/// Cuts pushed bytes into lines. After each push, take lines until there is none: the splitter then holds at most one
+/// incomplete line within the limit.
 #[derive(Debug)]
 pub struct Splitter {
     buffer: Vec<u8>,
-    /// Where the first line not given out begins.
+    /// The beginning of the first line that was not returned yet.
     start: usize,
-    /// Up to where there is certainly no newline.
+    /// There is certainly no newline up to here.
     scanned: usize,
     /// A line beyond the limit is being skipped.
     skipping: Option<Skipped>,
@@ -100,7 +99,7 @@ impl Default for Splitter {
 }
 
 impl Splitter {
-    /// A splitter for lines of at most so many bytes.
+    /// A splitter for lines of at most this many bytes.
     pub const fn new(max_line: usize) -> Self {
         Self { buffer: Vec::new(), start: 0, scanned: 0, skipping: None, max_line }
     }
@@ -111,7 +110,7 @@ impl Splitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// No more of the current line will come: what is held of it is a complete line from now on.
+    /// No more of the current line will come: its held bytes are a complete line from now on.
     pub fn end_line(&mut self) {
         self.push(b"\n");
     }
@@ -122,7 +121,7 @@ impl Splitter {
         Some(self.line(found))
     }
 
-    /// The last line, which no newline ended. For when the source has ended and [`Self::next_line`] gave none.
+    /// The last line, without a newline. For use when the source has ended and [`Self::next_line`] returned none.
     pub fn finish(&mut self) -> Option<Line<'_>> {
         let rest = self.start..self.buffer.len();
         (self.start, self.scanned) = (rest.end, rest.end);
@@ -134,12 +133,12 @@ impl Splitter {
         Some(self.line(found))
     }
 
-    /// How long the line beyond the limit that is being skipped is so far; zero where there is none.
+    /// The length so far of the line beyond the limit that is being skipped; zero if there is none.
     pub fn skipped(&self) -> u64 {
         self.skipping.as_ref().map_or(0, |skipped| skipped.length)
     }
 
-    /// Moves what is left to the front, so that the buffer does not creep.
+    /// Moves the rest to the front, so that the buffer does not grow.
     fn make_room(&mut self) {
         if self.start == self.buffer.len() {
             self.buffer.clear();
@@ -168,7 +167,7 @@ impl Splitter {
         }
     }
 
-    /// There is no newline in what is left: keeps it, or lets it go where it is beyond the limit.
+    /// The rest holds no newline: keeps it, or drops it if it is beyond the limit.
     fn hold(&mut self) {
         self.scanned = self.buffer.len();
         let rest = &self.buffer[self.start..];
@@ -180,7 +179,7 @@ impl Splitter {
         (self.start, self.scanned) = (0, 0);
     }
 
-    /// A complete line: what to make of it; nothing where it is blank.
+    /// The kind of a complete line; `None` if it is blank.
     fn judge(&self, line: Range<usize>) -> Option<Found> {
         let bytes = &self.buffer[line.clone()];
         if bytes.len() > self.max_line {
@@ -211,45 +210,45 @@ impl Splitter {
 pub struct Lines<R> {
     source: R,
     splitter: Splitter,
-    /// How much to read at once: doubled while the source fills it, small again once it does not.
+    /// How much to read at once: doubled while the source fills it, small again when it does not.
     read: usize,
     ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most so many bytes.
+    /// Lines of at most this many bytes.
     pub const fn new(source: R, max_line: usize) -> Self {
         Self { source, splitter: Splitter::new(max_line), read: SMALL_READ, ended: false }
     }
 
-    /// The next line that is here already, without reading.
+    /// The next line that is already buffered, without reading.
     pub fn buffered(&mut self) -> Option<Line<'_>> {
         self.splitter.next_line()
     }
 
-    /// How long the line beyond the limit that is being skipped is so far.
+    /// The length so far of the line beyond the limit that is being skipped.
     pub fn skipped(&self) -> u64 {
         self.splitter.skipped()
     }
 
     /// Reads once. `false` when the source has ended. Cancel-safe: bytes are kept or not yet taken.
     ///
-    /// Call it only when [`Self::buffered`] gave nothing, else what is held grows beyond one line.
+    /// Call this only after [`Self::buffered`] returned nothing; otherwise the buffer grows beyond one line.
     pub async fn fill(&mut self) -> io::Result<bool> {
         poll_fn(|context| self.poll_fill(context)).await
     }
 
-    /// [`Self::fill`], for those who poll.
+    /// [`Self::fill`], for callers that poll.
     pub fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         self.splitter.make_room();
         let buffer = &mut self.splitter.buffer;
         if buffer.is_empty() && buffer.capacity() > self.read.max(SMALL_READ) {
-            // One long line must not cost its room for ever.
+            // One long line must not keep its memory for ever.
             *buffer = Vec::with_capacity(self.read);
         }
         buffer.reserve(self.read);
         let mut within = (&mut self.source).take(self.read as u64);
-        // A read that is not ready has taken nothing, so the next poll may begin another one.
+        // A read that is not ready has taken nothing, so the next poll may begin another read.
         let count = ready!(pin!(within.read_buf(buffer)).poll(context))?;
         self.ended = count == 0;
         self.read = if count == self.read { (self.read * 2).min(LARGE_READ) } else { SMALL_READ };
@@ -270,7 +269,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(Some(self.splitter.line(found)))
     }
 
-    /// No more will be read: what is held of a line is the last line that [`Self::buffered`] gives.
+    /// No more will be read: the held bytes are the last line that [`Self::buffered`] returns.
     pub fn end_line(&mut self) {
         self.splitter.end_line();
     }
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_ended_without_its_newline_is_whole_and_joined_to_nothing() {
+    fn a_line_that_is_ended_without_its_newline_is_complete() {
         let mut splitter = Splitter::new(SMALL);
         splitter.push(b"half");
         splitter.end_line();
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_long_line_does_not_cost_its_room_for_ever() {
+    async fn one_long_line_does_not_keep_its_memory_for_ever() {
         let (mut there, here) = tokio::io::duplex(MAX_LINE);
         let mut lines = Lines::new(here, MAX_LINE);
         let write = |text: String| async move {

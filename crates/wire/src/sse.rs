@@ -1,38 +1,38 @@
 //! Server-sent events: `text/event-stream` written, and read back.
 //!
-//! The encoder cannot be made to forge a second event, whatever the text holds. The decoder takes any bytes, cut
-//! anywhere, and holds at most one event within its limit.
+//! Whatever the text holds, it cannot make the encoder write a second event. The decoder takes any bytes, cut anywhere,
+//! and holds at most one event within its limit.
 
 use std::mem;
 
-/// The largest event the decoder takes, in bytes of data: as large as the longest line of an agent.
+/// The largest event that the decoder takes, in bytes of data: as large as the longest line of an agent.
 pub const MAX_EVENT: usize = crate::ndjson::MAX_LINE;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// What a client sends back as `Last-Event-ID` to go on from here.
+    /// The id that a client sends back as `Last-Event-ID` to continue from here.
     pub id: Option<String>,
-    /// The kind; absent is `message`.
+    /// The kind; `message` when absent.
     pub event: Option<String>,
-    /// What it says. Line ends arrive as `\n`.
+    /// The data. Line ends arrive as `\n`.
     pub data: String,
 }
 
 impl Event {
-    /// Writes it to the end of `out`.
+    /// Writes the event to the end of `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         encode(self.id.as_deref(), self.event.as_deref(), self.data.as_bytes(), out);
     }
 }
 
-/// Writes an event to the end of `out`, its data from text that is ready already.
+/// Writes an event to the end of `out`, with data from existing text.
 pub fn encode(id: Option<&str>, event: Option<&str>, data: &[u8], out: &mut Vec<u8>) {
     for (name, value) in [("id", id), ("event", event)] {
         if let Some(value) = value {
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(b": ");
-            // A line end here would begin another field, and an id with NUL is ignored by clients.
+            // A line end here would begin another field, and clients ignore an id with NUL.
             out.extend(value.bytes().map(|byte| if matches!(byte, b'\n' | b'\r' | 0) { b' ' } else { byte }));
             out.push(b'\n');
         }
@@ -52,7 +52,7 @@ pub fn encode(id: Option<&str>, event: Option<&str>, data: &[u8], out: &mut Vec<
     out.extend_from_slice(b"\n\n");
 }
 
-/// A comment, which clients skip: keeps proxies from closing a quiet stream.
+/// A comment, which clients skip: it keeps proxies from closing a quiet stream.
 pub const KEEP_ALIVE: &[u8] = b":\n\n";
 
 /// Bytes in, events out, however the bytes were cut.
@@ -69,12 +69,12 @@ pub struct Decoder {
     max_event: usize,
 }
 
-/// What the decoder found.
+/// The decoder's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decoded {
     /// An event.
     Event(Event),
-    /// The server asks to wait so many milliseconds before connecting again.
+    /// The server asks to wait this many milliseconds before reconnecting.
     Retry(u64),
     /// An event beyond the limit; skipped.
     TooLarge,
@@ -87,7 +87,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder for events of at most so many bytes.
+    /// A decoder for events of at most this many bytes.
     pub const fn new(max_event: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -102,7 +102,7 @@ impl Decoder {
         }
     }
 
-    /// More bytes; `found` is called with what they complete.
+    /// Adds bytes; `found` is called with everything that they complete.
     pub fn push(&mut self, mut bytes: &[u8], mut found: impl FnMut(Decoded)) {
         while !bytes.is_empty() {
             if mem::take(&mut self.after_return) && bytes[0] == b'\n' {
@@ -116,7 +116,7 @@ impl Decoder {
             bytes = &bytes[end + 1..];
             let line = mem::take(&mut self.line);
             self.take_line(&line, &mut found);
-            // Its room is used again for the next line.
+            // The next line uses the same memory.
             self.line = line;
             self.line.clear();
         }
@@ -124,7 +124,7 @@ impl Decoder {
 
     /// Part of a line, within the limit.
     fn hold(&mut self, part: &[u8]) {
-        // Room for the field's name beside the largest data.
+        // Room for the field's name in addition to the largest data.
         let room = (self.max_event + 64).saturating_sub(self.line.len());
         if part.len() > room {
             self.too_large = true;
@@ -251,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back_however_it_is_cut(
+        fn a_written_event_reads_back_however_it_is_cut(
             id in proptest::option::of("[a-z0-9]{1,5}"),
             kind in proptest::option::of("[a-z]{1,5}"),
             data in "[ -~\n\u{e9}\u{20ac}]{0,40}",

@@ -1,10 +1,10 @@
 /**
- * One WebSocket to Portolan that comes back by itself.
+ * One WebSocket to Portolan that reconnects by itself.
  *
- * Owns: the hello, the pauses between tries, the cursors of what is read, and the commands without a receipt. After
- * a lost connection it reads on from the highest numbers seen and sends what has no answer again under the same
- * ids, which the server never does twice. Refuses to keep anything for later: what is asked without a connection
- * fails at once with `Lost`.
+ * Owns the hello, the pauses between tries, the cursors of the readers, and the commands without a receipt. After a
+ * lost connection it reads on from the highest numbers seen, and sends commands without a receipt again under the same
+ * ids; the server never carries out the same id twice. Keeps nothing for later: a call without a connection fails at
+ * once with `Lost`.
  */
 
 import { Lost, Refused } from "./errors.ts";
@@ -29,7 +29,7 @@ import type {
   You,
 } from "./protocol.ts";
 
-/** What we use of a WebSocket; tests bring their own. */
+/** The part of a WebSocket that is used here; tests bring their own. */
 export interface Socket {
   send(text: string): void;
   close(code?: number): void;
@@ -39,13 +39,13 @@ export interface Socket {
   onerror?: ((error: unknown) => void) | null;
 }
 
-/** Where the connection stands. */
+/** The state of the connection. */
 export type LinkState =
   | { is: "connecting" }
   | { is: "online"; you: You; version: string }
   /** Tries again at `retryAt` (milliseconds since 1970). */
   | { is: "offline"; since: number; retryAt: number; why: string }
-  /** Will not try again by itself: the login is gone, or the server speaks another version. */
+  /** Does not try again by itself: the login is gone, or the server speaks another version. */
   | { is: "ended"; why: string };
 
 export interface ConnectionOptions {
@@ -58,11 +58,11 @@ export interface ConnectionOptions {
   onState?: (state: LinkState) => void;
   /** Called with every frame's arrival; the default handles it at once. A page batches by animation frame. */
   schedule?: (work: () => void) => void;
-  /** The server's logs were replaced, as by a backup: nothing that was read before counts. The connection has ended. */
+  /** The server's logs were replaced, as by a backup: entries read before no longer count. The connection has ended. */
   onReplaced?: () => void;
 }
 
-/** What a reader of a session is told. */
+/** The callbacks of a reader of a session. */
 export interface SessionListener {
   entry(frame: EntryFrame): void;
   snapshot(frame: SnapshotFrame): void;
@@ -72,7 +72,7 @@ export interface SessionListener {
   refused?(error: Refused): void;
 }
 
-/** What a reader of the daemon's log is told. */
+/** The callbacks of a reader of the daemon's log. */
 export interface DaemonListener {
   event(frame: DaemonFrame): void;
   snapshot(frame: DaemonSnapshotFrame): void;
@@ -95,24 +95,24 @@ interface Reading {
   start: Start;
   /** Only finished items, no deltas. */
   itemsOnly: boolean;
-  /** The attach that is not answered yet: what comes before its answer belongs to an earlier one. */
+  /** The attach without a reply: frames before its reply belong to an earlier attach. */
   pending: string | null;
   listener: SessionListener;
 }
 
-/** The first pause before trying again; it doubles with each try that fails. */
+/** The first pause before the next try; the pause doubles with each failed try. */
 const FIRST_PAUSE_MS = 400;
-/** The longest pause: someone who looks at the page should not wait longer. */
+/** The longest pause: someone who looks at the page must not wait longer. */
 const LONGEST_PAUSE_MS = 15_000;
-/** Without a word for so long we ask whether the server is still there. */
+/** After this long without a frame, a ping asks whether the server is still there. */
 const SILENCE_MS = 20_000;
-/** And give up on this socket when it does not answer within so long. */
+/** After this long without a pong, the socket is given up. */
 const PONG_MS = 8_000;
-/** A socket that neither opens nor fails is given up after so long. */
+/** A socket that neither opens nor fails is given up after this long. */
 const OPEN_MS = 10_000;
-/** So many tries in a row that never opened may mean that the login is gone, not the network: then we look. */
+/** After this many failed tries the login may be gone, not the network: then the login is checked. */
 const TRIES_BEFORE_DOUBT = 3;
-/** Codes after which coming back is useless. */
+/** Close codes after which a reconnect is useless. */
 const FINAL_CODES = [4001, 1008, 1002, 1009];
 
 export class Connection {
@@ -130,7 +130,7 @@ export class Connection {
   #silence: ReturnType<typeof setTimeout> | undefined;
   #pong: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
-  /** Of the server that was greeted first. */
+  /** The incarnation of the first server. */
   #incarnation: string | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -141,18 +141,18 @@ export class Connection {
     return this.#state;
   }
 
-  /** How many things were sent and have no answer yet. */
+  /** How many frames wait for a reply. */
   get unanswered(): number {
     return this.#waiting.size;
   }
 
-  /** Opens the connection; it then stays open until `close`. */
+  /** Opens the connection and keeps it open until `close`. */
   connect(): void {
     this.#closed = false;
     this.#open();
   }
 
-  /** Ends it for good. What waits for an answer fails. */
+  /** Ends the connection for good. Calls without a reply fail. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#retry);
@@ -160,7 +160,7 @@ export class Connection {
     this.#failAll();
   }
 
-  /** Tries at once instead of at the end of the pause, or asks whether an open connection still lives. */
+  /** Reconnects at once instead of after the pause, or checks whether an open connection is still alive. */
   nudge(): void {
     if (this.#closed || this.#state.is === "ended") return;
     if (this.#state.is === "offline") {
@@ -171,26 +171,26 @@ export class Connection {
     }
   }
 
-  /** Asks something that may be asked twice without harm. It fails with `Lost` when the connection goes. */
+  /** Sends a call that may be sent twice without harm. The call fails with `Lost` when the connection is lost. */
   ask<Kind extends ReplyBody["reply"]>(kind: Kind, call: Call): Promise<Reply<Kind>> {
     return this.#send(kind, { ...call, id: freshId() }, false);
   }
 
   /**
-   * Sends a command. The receipt says that it is in the log; what comes of it arrives as entries. A connection that
-   * is lost in between does not lose it: it is sent again under the same id, and done once.
+   * Sends a command. The receipt says that the command is in the log; its effects arrive as entries. After a lost
+   * connection, the command is sent again under the same id, and runs once.
    */
   async command(session: SessionId, command: Action, id = freshId()): Promise<Receipt> {
     const frame = { type: "command", id, session, command } as Waiting["frame"];
     return (await this.#send("receipt", frame, true)).receipt;
   }
 
-  /** Makes a session; sent again after a lost connection, it still makes one. */
+  /** Creates a session; if the frame is sent again after a lost connection, it still creates one session. */
   async create(spec: SessionSpec, id = freshId()): Promise<Summary> {
     return (await this.#send("session", { type: "create", id, spec } as Waiting["frame"], true)).session;
   }
 
-  /** Reads a session from `start` on, across reconnections, until the function it gives is called. */
+  /** Reads a session from `start` on, across reconnections, until the returned function is called. */
   attach(session: SessionId, start: Start, listener: SessionListener, options: { itemsOnly?: boolean } = {}): () => void {
     const reading: Reading = { cursor: null, start, itemsOnly: options.itemsOnly ?? false, pending: null, listener };
     this.#readings.set(session, reading);
@@ -202,7 +202,7 @@ export class Connection {
     };
   }
 
-  /** Reads the daemon's log: the list of sessions and everything that waits. */
+  /** Reads the daemon's log: the list of sessions and the inbox. */
   subscribe(listener: DaemonListener): void {
     this.#daemon = { cursor: null, listener };
     if (this.#state.is === "online") this.#subscribe();
@@ -272,7 +272,7 @@ export class Connection {
         if (this.#socket === socket) this.#receive(data);
       });
     };
-    // In the same order as the messages: the server's last words come before the end.
+    // In the same order as the messages: the server's last frames come before the end.
     socket.onclose = ({ code }) => schedule(() => this.#giveUp(socket, code));
     socket.onerror = () => {};
   }
@@ -280,7 +280,7 @@ export class Connection {
   #giveUp(socket: Socket, code: number): void {
     if (this.#socket !== socket) return;
     this.#drop();
-    // What may be sent twice waits for the next connection; the rest is told now.
+    // Frames that may be sent twice wait for the next connection; all other calls fail now.
     for (const [id, waiting] of this.#waiting) {
       if (waiting.again && !this.#closed) continue;
       this.#waiting.delete(id);
@@ -296,8 +296,8 @@ export class Connection {
   }
 
   #pause(why: string): void {
-    // The upgrade itself is answered with 401 when the cookie is unknown; a browser sees only a close. Where the
-    // server answers on its open path, it is the login and not the network.
+    // If the cookie is unknown, the server answers the upgrade with 401, but a browser sees only a close. So a plain
+    // HTTP request finds out whether the login is gone, or the network.
     this.#neverOpened += this.#opened ? 0 : 1;
     const since = this.#state.is === "offline" ? this.#state.since : Date.now();
     const grown = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#tries);
@@ -308,7 +308,7 @@ export class Connection {
     if (this.#neverOpened >= TRIES_BEFORE_DOUBT) this.#doubtLogin();
   }
 
-  /** Looks whether the server is there and only refuses us. */
+  /** Checks whether the server is there and refuses the login. */
   #doubtLogin(): void {
     const { url, key } = this.#options;
     if (!key || typeof fetch !== "function") return;
@@ -333,7 +333,7 @@ export class Connection {
     try {
       socket.close();
     } catch {
-      // It is gone anyway.
+      // The socket is gone anyway.
     }
   }
 
@@ -386,7 +386,7 @@ export class Connection {
         const waiting = this.#waiting.get(frame.id);
         this.#waiting.delete(frame.id);
         if (frame.reply === "attached") {
-          // At once, not when the promise is heard: entries may follow in the same breath.
+          // At once, not when the promise settles: entries may follow in the same batch.
           const reading = this.#readings.get(frame.session);
           if (reading?.pending === frame.id) reading.pending = null;
         }
@@ -424,7 +424,7 @@ export class Connection {
           const reading = this.#readings.get(frame.session);
           if (frame.reason === "deleted") this.#readings.delete(frame.session);
           reading?.listener.ended?.(frame.reason);
-          // The history could not be read just now: come back with the last number, as the protocol says.
+          // The history could not be read just now: attach again after the last number, as the protocol says.
           if (frame.reason === "failed" && reading) {
             const session = frame.session;
             setTimeout(() => {
@@ -447,7 +447,7 @@ export class Connection {
     const { incarnation } = frame.server;
     if (this.#incarnation !== undefined && incarnation !== undefined && incarnation !== this.#incarnation) {
       this.close();
-      this.#become({ is: "ended", why: "The server's records were replaced. Reload the page." });
+      this.#become({ is: "ended", why: "The logs of the server were replaced. Reload the page." });
       this.#options.onReplaced?.();
       return;
     }

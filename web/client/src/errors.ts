@@ -1,8 +1,8 @@
-/** Why something asked of the server did not happen, or is not known to have happened. */
+/** Errors of calls: the server refused the call, or nobody knows whether the server carried it out. */
 
 import type { Outcome, Refusal, RefusalCode, WayOut } from "./protocol.ts";
 
-/** The server said no. Nothing was done. */
+/** The server refused. Nothing was done. */
 export class Refused extends Error {
   override readonly name = "Refused";
   constructor(
@@ -11,19 +11,19 @@ export class Refused extends Error {
     readonly retryAfterMs?: number,
     /** With `already_closed`: how the request ended, and by whom. */
     readonly outcome?: Outcome,
-    /** What can be done about it. One of a newer server has a `kind` that is not among those of the type. */
+    /** What can be done about the refusal. A newer server may send a `kind` that is not in the type. */
     readonly wayOut?: WayOut,
   ) {
     super(message);
   }
 
-  /** A refusal as it came. */
+  /** An error from a refusal of the server. */
   static of(refusal: Refusal): Refused {
     return new Refused(refusal.code, refusal.message, refusal.retry_after_ms, refusal.outcome, refusal.way_out);
   }
 }
 
-/** There is no connection. `sent` tells whether the frame may have reached the server. */
+/** There is no connection. `sent` says whether the frame may have reached the server. */
 export class Lost extends Error {
   override readonly name = "Lost";
   constructor(

@@ -1,13 +1,13 @@
 /**
- * How a browser comes in: a one-time ticket becomes an HttpOnly cookie and a key. Neither opens anything alone.
+ * The login of a browser: a one-time ticket becomes an HttpOnly cookie and a key. Neither gives access alone.
  *
- * Nothing here stores the key; the caller decides where it lives.
+ * This module does not store the key; the caller decides where the key is stored.
  */
 
 import { Refused } from "./errors.ts";
 import type { Refusal } from "./protocol.ts";
 
-/** Takes the ticket out of a page's address, so that it stays in no history. */
+/** Takes the ticket out of the page's address, so that the ticket stays in no history. */
 export function takeTicket(location: Location, history: History): string | null {
   const fields = new URLSearchParams(location.hash.slice(1));
   const ticket = fields.get("ticket");
@@ -15,7 +15,7 @@ export function takeTicket(location: Location, history: History): string | null 
   return ticket;
 }
 
-/** Trades a ticket for a key, and the public name under which this browser is listed; the cookie is set by the answer. */
+/** Trades a ticket for a key and the public name of this browser in the list. The response sets the cookie. */
 export async function logIn(origin: string, ticket: string): Promise<{ key: string; browser: string }> {
   const response = await fetch(`${origin}/api/v1/login`, {
     method: "POST",
@@ -28,18 +28,18 @@ export async function logIn(origin: string, ticket: string): Promise<{ key: stri
     error?: Refusal;
   };
   if (response.ok && body.key) return { key: body.key, browser: body.browser ?? "" };
-  throw Refused.of(body.error ?? { code: "internal", message: "the ticket was not taken" });
+  throw Refused.of(body.error ?? { code: "internal", message: "the ticket was not accepted" });
 }
 
-/** How a ticket in the page's address was used. */
+/** The result of a ticket in the page's address. */
 export type Entered =
   | { is: "in"; key: string; browser: string }
-  /** This browser is in already, and stays who it is: a link must not make it someone else unnoticed. */
+  /** This browser is already logged in and keeps its login: a link must not change the user unnoticed. */
   | { is: "in already" }
-  /** The ticket was not taken, and there is no login that could be. */
+  /** The ticket was not accepted, and there is no other login. */
   | { is: "out"; why: unknown };
 
-/** Uses a ticket, unless the login that this browser has (`known`, its key) still lets it in. */
+/** Uses a ticket, unless this browser has a login (`known`, its key) that is still valid. */
 export async function enter(origin: string, ticket: string, known: string | null): Promise<Entered> {
   if (known !== null && (await stillIn(origin, known))) return { is: "in already" };
   try {
@@ -49,7 +49,7 @@ export async function enter(origin: string, ticket: string, known: string | null
   }
 }
 
-/** Only a plain no counts: a server that is busy or away says nothing about the login. */
+/** Only a 401 counts as invalid: a server that is busy or away says nothing about the login. */
 async function stillIn(origin: string, key: string): Promise<boolean> {
   try {
     const headers = { "x-portolan-key": key };
@@ -60,7 +60,7 @@ async function stillIn(origin: string, key: string): Promise<boolean> {
   }
 }
 
-/** Ends this browser's login, and with it its connections. */
+/** Ends the login of this browser and its connections. */
 export async function logOut(origin: string, key: string): Promise<void> {
   await fetch(`${origin}/api/v1/logout`, { method: "POST", headers: { "x-portolan-key": key } });
 }

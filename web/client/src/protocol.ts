@@ -1,4 +1,4 @@
-// The native protocol of Portolan, version 1. Generated; docs/protocol.md says what it means.
+// The native protocol of Portolan, version 1. Generated; docs/protocol.md explains it.
 // Readers ignore fields, frame types and enum values they do not know.
 
 /** An entry of a session. */
@@ -17,19 +17,19 @@ export type DaemonSnapshotFrame = Extract<LogFrame, { type: "daemon_snapshot" }>
 export const STREAMED: ReadonlySet<Event["type"]> = new Set(["item_started", "tool_named", "delta", "tool_progress", "activity"] as const);
 
 /**
- * Whose account an agent uses.
+ * The account that an agent uses.
  */
 export type Account = {
 /**
- * The address.
+ * The account's e-mail address.
  */
 email?: string,
 /**
- * The organisation.
+ * The account's organisation.
  */
 organization?: string,
 /**
- * The plan.
+ * The account's plan.
  */
 subscription?: string,
 /**
@@ -42,11 +42,11 @@ token_source?: string, };
  */
 export type AccountDescription = {
 /**
- * Whose it is.
+ * The agent's kind.
  */
 agent: string,
 /**
- * The page of a login that is under way.
+ * The page of a login in progress.
  */
 under_way?: LoginPage,
 /**
@@ -54,60 +54,60 @@ under_way?: LoginPage,
  */
 failed?: string,
 /**
- * Whether anyone is; absent where the agent needs no login, or does not tell.
+ * Whether the agent is logged in; absent if the agent needs no login or does not report it.
  */
 login?: Login,
 /**
- * Who, where it tells.
+ * The account's holder, if the agent reports it.
  */
 account?: Account,
 /**
- * How much of what the account may use is used, where it tells.
+ * How much of its limits the account has used, if the agent reports it.
  */
 limits?: Array<UsageLimit>, };
 
 /**
- * What someone asks of a session.
+ * A command to a session.
  */
 export type Action = { "name": "prompt",
 /**
- * What.
+ * The prompt.
  */
 content: Array<Content>, } | { "name": "answer",
 /**
- * Which.
+ * The request.
  */
 request: RequestId,
 /**
- * The digest that was shown, to be sure that it is still what is asked.
+ * The digest of the request that the person saw, to be sure that the request has not changed since.
  */
 digest?: string,
 /**
- * What.
+ * The answer.
  */
 answer: Answer, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
 /**
- * The new one.
+ * The new name.
  */
 to: string, } | { "name": "archive",
 /**
- * Away or out.
+ * `true` archives, `false` restores.
  */
 archived: boolean, } | { "name": "set_model",
 /**
- * To which; the agent's default when absent.
+ * The new model; the agent's default when absent.
  */
 model: string | null, } | { "name": "set_mode",
 /**
- * To which.
+ * The new mode.
  */
 mode: string, } | { "name": "set_thinking",
 /**
- * To how many tokens; the agent's default when absent.
+ * The new budget in tokens; the agent's default when absent.
  */
 tokens: number | null, } | { "name": "set_environment",
 /**
- * By name.
+ * The variables by name.
  */
 variables: { [key in string]: string }, } | { "name": "rewind",
 /**
@@ -115,31 +115,31 @@ variables: { [key in string]: string }, } | { "name": "rewind",
  */
 to: Seq,
 /**
- * Only tell what would change.
+ * Only report what would change.
  */
 dry_run: boolean, } | { "name": "mcp_status" } | { "name": "mcp_reconnect",
 /**
- * Which.
+ * The server's name.
  */
 server: string, } | { "name": "mcp_toggle",
 /**
- * Which.
+ * The server's name.
  */
 server: string,
 /**
- * On or off.
+ * `true` switches the server on, `false` switches it off.
  */
 enabled: boolean, } | { "name": "mcp_set",
 /**
- * By name, in the agent's own form.
+ * The servers by name, in the agent's own form.
  */
 servers: { [key in string]: JsonValue },
 /**
- * Those set before stay, but for the ones named here. Else these are all there are.
+ * Keep earlier servers, except those named here. Otherwise these servers replace all earlier ones.
  */
 keep?: boolean, } | { "name": "mcp_message",
 /**
- * Which.
+ * The server's name.
  */
 server: string,
 /**
@@ -147,7 +147,7 @@ server: string,
  */
 message: JsonValue, } | { "name": "context" } | { "name": "stop_task",
 /**
- * Which.
+ * The task's id.
  */
 task: string, } | { "name": "withdraw",
 /**
@@ -163,7 +163,7 @@ prompt: Seq, } | { "name": "send_again",
  */
 command: Seq, } | { "name": "remove_rule",
 /**
- * The tool it is about.
+ * The rule's tool.
  */
 tool_name: string, } | { "name": "native",
 /**
@@ -176,11 +176,11 @@ body: JsonValue, };
  */
 export type Actor = { "kind": "person",
 /**
- * Whose token.
+ * The token's public name.
  */
 token: TokenId,
 /**
- * The name people see.
+ * The name that people see.
  */
 name: string,
 /**
@@ -188,7 +188,7 @@ name: string,
  */
 via: string, } | { "kind": "policy",
 /**
- * The rule, as people read it.
+ * The rule, in words.
  */
 rule: string, } | { "kind": "deadline" } | { "kind": "agent" } | { "kind": "daemon" } | { "kind": "imported" };
 
@@ -197,36 +197,36 @@ rule: string, } | { "kind": "deadline" } | { "kind": "agent" } | { "kind": "daem
  */
 export type AgentDescription = {
 /**
- * Its kind, such as `demo`.
+ * The agent's kind, such as `demo`.
  */
 kind: string,
 /**
- * What people call it.
+ * The agent's name for people.
  */
 title: string,
 /**
- * What it can do.
+ * What the agent supports.
  */
 capabilities: Capabilities,
 /**
- * What a look at it found; absent while nobody has looked.
+ * The result of the last check; absent before the first check.
  */
 probe?: Probe, };
 
 /**
- * What the agent told about itself.
+ * What the agent reported about itself.
  */
 export type AgentInfo = {
 /**
- * The agent's own session id: what resumes it.
+ * The agent's own session id, with which the agent resumes.
  */
 agent_session?: string,
 /**
- * Its version.
+ * The agent's version.
  */
 version?: string,
 /**
- * The folder it works in.
+ * The agent's working folder.
  */
 cwd?: string,
 /**
@@ -234,55 +234,55 @@ cwd?: string,
  */
 model?: string,
 /**
- * The permission mode in force.
+ * The current permission mode.
  */
 mode?: string,
 /**
- * The tools it has.
+ * The agent's tools.
  */
 tools?: Array<string>,
 /**
- * The MCP servers it has.
+ * The agent's MCP servers.
  */
 mcp_servers?: Array<McpServer>,
 /**
- * The slash commands it has.
+ * The agent's slash commands.
  */
 commands?: Array<CommandInfo>,
 /**
- * The models it can use.
+ * The agent's models.
  */
 models?: Array<ModelInfo>,
 /**
- * The permission modes it has.
+ * The agent's permission modes.
  */
 modes?: Array<string>,
 /**
- * Whose account it uses.
+ * The account that the agent uses.
  */
 account?: Account,
 /**
- * The subagents it knows.
+ * The agent's kinds of subagents.
  */
 subagents?: Array<string>,
 /**
- * Its skills.
+ * The agent's skills.
  */
 skills?: Array<string>,
 /**
- * Its plugins.
+ * The agent's plugins.
  */
 plugins?: Array<JsonValue>,
 /**
- * The style it writes in.
+ * The agent's output style.
  */
 output_style?: string,
 /**
- * The styles it could write in.
+ * The agent's output styles to choose from.
  */
 output_styles?: Array<string>,
 /**
- * Where its key comes from.
+ * Where the agent's API key comes from.
  */
 api_key_source?: string,
 /**
@@ -290,11 +290,11 @@ api_key_source?: string,
  */
 fast_mode?: string,
 /**
- * What it can do, where it tells only once it runs. Replaces what was known.
+ * What the agent supports, if the agent reports this only when it runs. It replaces what was known.
  */
 capabilities?: Capabilities,
 /**
- * Features the agent names beyond all this.
+ * Other features that the agent names.
  */
 features?: Array<string>, };
 
@@ -303,61 +303,61 @@ features?: Array<string>, };
  */
 export type AgentsRunning = {
 /**
- * As many run now.
+ * The number of agents that run now.
  */
 running: number,
 /**
- * As many may run at once; any number when absent.
+ * The largest number of agents that may run at once; unlimited when absent.
  */
 limit?: number, };
 
 /**
- * What someone answers.
+ * An answer to a request.
  */
 export type Answer = { "kind": "allow",
 /**
- * Edited input; the original when absent.
+ * The edited input; the original input when absent.
  */
 input?: JsonValue,
 /**
- * How long it holds.
+ * How long the approval holds.
  */
 scope: Scope,
 /**
- * The mode to go on in, after a plan.
+ * The agent's mode after a plan.
  */
 mode?: string,
 /**
- * One of the agent's own options, by id.
+ * The id of one of the agent's own options.
  */
 option?: string, } | { "kind": "deny",
 /**
- * Why; the agent is told.
+ * The reason, which the agent gets.
  */
 message?: string,
 /**
- * End the turn too.
+ * Also interrupt the turn.
  */
 interrupt: boolean,
 /**
- * One of the agent's own options, by id.
+ * The id of one of the agent's own options.
  */
 option?: string, } | { "kind": "choices",
 /**
- * A question left out was not answered.
+ * The chosen labels or free text, by the question's text. A missing question was not answered.
  */
 answers: { [key in string]: Array<string> }, } | { "kind": "content",
 /**
- * What was asked for.
+ * The requested data.
  */
 content: JsonValue, } | { "kind": "output",
 /**
- * All of it.
+ * The whole output.
  */
 output: JsonValue, };
 
 /**
- * The body of a REST request that puts a past conversation away, or takes it out again.
+ * The body of a REST request that archives a past conversation or restores it.
  */
 export type ArchivePast = {
 /**
@@ -365,16 +365,16 @@ export type ArchivePast = {
  */
 past: string,
 /**
- * The agent that has kept it; any when empty.
+ * The agent that keeps the conversation; any agent when empty.
  */
 agent?: string,
 /**
- * Away or out.
+ * `true` archives the conversation, `false` restores it.
  */
 archived: boolean, };
 
 /**
- * What the agent wants to know.
+ * What an agent asks.
  */
 export type Ask = { "kind": "permission",
 /**
@@ -382,7 +382,7 @@ export type Ask = { "kind": "permission",
  */
 tool_name: string,
 /**
- * What it would be called with.
+ * The tool's input.
  */
 input: JsonValue,
 /**
@@ -390,7 +390,7 @@ input: JsonValue,
  */
 description?: string,
 /**
- * The changes to files it would make, where known.
+ * The changes that the tool would make to files, if known.
  */
 changes?: Array<FileChange>,
 /**
@@ -398,39 +398,39 @@ changes?: Array<FileChange>,
  */
 reason?: string,
 /**
- * The path that made it ask.
+ * The path because of which the agent asks.
  */
 blocked_path?: string,
 /**
- * Permission updates the agent itself proposes, in its own form. Some widen more than this one tool.
+ * Permission updates that the agent proposes, in its own form. Some allow more than this one tool.
  */
 suggestions?: Array<JsonValue>,
 /**
- * The decisions the agent offers beyond allow and deny, by its own names.
+ * The agent's own options beyond allow and deny.
  */
 options?: Array<AskOption>, } | { "kind": "question",
 /**
- * At least one.
+ * The questions, at least one.
  */
 questions: Array<Question>, } | { "kind": "plan",
 /**
- * The plan, in Markdown; absent where the agent does not tell it.
+ * The plan, in Markdown; absent if the agent does not send it.
  */
 plan?: string,
 /**
- * The input of the call that asked, to be echoed.
+ * The input of the tool call that asked, to be repeated in the answer.
  */
 input: JsonValue, } | { "kind": "elicitation",
 /**
- * Which server.
+ * The server's name.
  */
 server: string,
 /**
- * Its words.
+ * The server's message.
  */
 message: string,
 /**
- * JSON Schema of the answer, or nothing for a plain confirmation.
+ * JSON Schema of the answer; absent for a plain confirmation.
  */
 schema?: JsonValue,
 /**
@@ -438,36 +438,36 @@ schema?: JsonValue,
  */
 url?: string, } | { "kind": "hook",
 /**
- * The agent's name for the event.
+ * The agent's name for the hook's event.
  */
 event: string,
 /**
- * What the hook is told.
+ * The hook's input.
  */
 input: JsonValue, } | { "kind": "other",
 /**
- * The agent's name for it.
+ * The agent's name for the request.
  */
 name: string,
 /**
- * All of it.
+ * The whole request.
  */
 body: JsonValue, };
 
 /**
- * A decision an agent offers by its own name.
+ * An agent's own option.
  */
 export type AskOption = {
 /**
- * What goes back to the agent.
+ * The option's id, which is sent to the agent.
  */
 id: string,
 /**
- * What people read.
+ * The option's text for people.
  */
 label: string,
 /**
- * Which answer it belongs to.
+ * Whether the option allows or denies.
  */
 verdict: Verdict, };
 
@@ -481,52 +481,52 @@ export type Asks = "everything" | "some" | "nothing" | "unknown";
  */
 export type BrowserInfo = {
 /**
- * Its public name; opens nothing.
+ * The browser's public name. The name gives no access.
  */
 browser: string,
 /**
- * The token on which its login hangs.
+ * The token that the browser's login depends on.
  */
 token: TokenId,
 /**
- * What people call that token.
+ * The token's name for people.
  */
 name: string,
 /**
- * What it may do.
+ * The token's role.
  */
 role: Role,
 /**
- * When it logged in.
+ * When the browser logged in.
  */
 logged_in_at: Millis,
 /**
- * When it was last here.
+ * When the browser was last seen.
  */
 seen_at: Millis,
 /**
- * From where it logged in.
+ * The address from which the browser logged in.
  */
 address?: string,
 /**
- * What it says it is, shortened.
+ * The browser's `User-Agent` header, shortened.
  */
 user_agent?: string, };
 
 /**
- * What a client can ask.
+ * A client's call.
  */
 export type Call = { "type": "list",
 /**
- * Archived ones, others, or (absent) both.
+ * `true`: only archived sessions. `false`: only the others. Absent: both.
  */
 archived?: boolean,
 /**
- * Only those older than this one, for the next page.
+ * Only sessions older than this one, for the next page.
  */
 before?: SessionId,
 /**
- * At most so many; 100 when absent, 1,000 at most.
+ * The largest number of sessions; 100 when absent, 1,000 at most.
  */
 limit?: number, } | { "type": "resolve",
 /**
@@ -534,23 +534,23 @@ limit?: number, } | { "type": "resolve",
  */
 prefix: string, } | { "type": "create",
 /**
- * What it is made of.
+ * The new session's settings.
  */
 spec: SessionSpec, } | { "type": "past",
 /**
- * Only of this agent.
+ * Only conversations of this agent.
  */
 agent?: string,
 /**
- * Only those held in this folder or below it.
+ * Only conversations held in this folder or below it.
  */
 cwd?: string,
 /**
- * Those that the agent has put away, instead of the others.
+ * `true`: only conversations that the agent has archived. `false`: only the others.
  */
 archived?: boolean,
 /**
- * At most so many; 100 when absent, 1,000 at most.
+ * The largest number of conversations; 100 when absent, 1,000 at most.
  */
 limit?: number, } | { "type": "take_up",
 /**
@@ -558,24 +558,24 @@ limit?: number, } | { "type": "take_up",
  */
 past: string,
 /**
- * Leave that one as it is: the agent goes on in a copy.
+ * Keep the original conversation unchanged: the agent continues in a copy.
  */
 copy?: boolean,
 /**
- * What the session is made of beside. An empty `agent` is any that has the conversation; without `cwd` it is
- * the folder that the conversation was held in.
+ * The session's other settings. An empty `agent` means any agent that has the conversation; without `cwd`, the
+ * session uses the folder in which the conversation was held.
  */
 spec: SessionSpec, } | { "type": "archive_past" } & ArchivePast | { "type": "delete",
 /**
- * Which.
+ * The session to delete.
  */
 session: SessionId, } | { "type": "attach",
 /**
- * Which.
+ * The session to join.
  */
 session: SessionId,
 /**
- * From where.
+ * Where reading begins.
  */
 start: Start,
 /**
@@ -583,117 +583,117 @@ start: Start,
  */
 items_only?: boolean, } | { "type": "detach",
 /**
- * Which.
+ * The session to leave.
  */
 session: SessionId, } | { "type": "subscribe",
 /**
- * From where.
+ * Where reading begins.
  */
 start: Start, } | { "type": "unsubscribe" } | { "type": "command",
 /**
- * Of which.
+ * The session.
  */
 session: SessionId,
 /**
- * What.
+ * The command.
  */
 command: Action, } | { "type": "state",
 /**
- * Which.
+ * The session.
  */
 session: SessionId, } | { "type": "history",
 /**
- * Of which session.
+ * The session.
  */
 session: SessionId,
 /**
- * Entries after this number.
+ * Only entries after this number.
  */
 after: Seq,
 /**
- * Up to this number; the newest when absent.
+ * Only entries up to this number; up to the newest when absent.
  */
 upto?: Seq,
 /**
- * At most so many; 1,000 at most.
+ * The largest number of entries; 1,000 at most.
  */
 limit?: number, } | { "type": "files",
 /**
- * Below the folder of which session.
+ * The session.
  */
 session: SessionId,
 /**
- * What the path holds, in any case; at most 256 characters. Everything when empty.
+ * A part of the path, in upper or lower case, of at most 256 characters. Empty: every path.
  */
 query?: string,
 /**
- * At most so many; 20 when absent, 100 at most.
+ * The largest number of paths; 20 when absent, 100 at most.
  */
 limit?: number, } | { "type": "raw",
 /**
- * In which session.
+ * The session.
  */
 session: SessionId,
 /**
- * Which entry.
+ * The entry's number.
  */
 seq: Seq, } | { "type": "environment",
 /**
- * Which session.
+ * The session.
  */
 session: SessionId, } | { "type": "agents",
 /**
- * Look at each of them anew.
+ * Check each agent again.
  */
 probe: boolean, } | { "type": "account",
 /**
- * Which agent.
+ * The agent's kind.
  */
 agent: string, } | { "type": "log_in",
 /**
- * Which agent.
+ * The agent's kind.
  */
 agent: string,
 /**
- * How.
+ * The way to log in.
  */
 with: LogIn, } | { "type": "log_out",
 /**
- * Which agent.
+ * The agent's kind.
  */
 agent: string, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
 /**
- * Which.
+ * The token's public name.
  */
 token: TokenId, } | { "type": "ticket_create" } | { "type": "pair" } & CreateToken | { "type": "browser_list" } | { "type": "browser_log_out",
 /**
- * Which.
+ * The browser's public name.
  */
 browser: string, } | { "type": "ping" };
 
 /**
- * What an agent can do, known before a session exists and refined once it runs.
+ * What an agent supports. Portolan knows this before a session exists, and refines it when the agent runs.
  */
 export type Capabilities = {
 /**
- * Text arrives while it is written.
+ * Text arrives while the agent writes it.
  */
 streaming: boolean,
 /**
- * A running turn can be stopped.
+ * A running turn can be interrupted.
  */
 interrupt: boolean,
 /**
- * A prompt that waits in Portolan's queue can be put into the turn that runs. Where `prompt_queue` is `agent`,
- * nothing waits there: the agent has it already.
+ * A prompt that waits in Portolan's queue can be moved into the running turn. Where `prompt_queue` is `agent`, no
+ * prompt waits in Portolan: the agent already has it.
  */
 steering: boolean,
 /**
- * A session can be taken up again after its process has ended.
+ * A session can resume after its agent's process ended.
  */
 session_resume: boolean,
 /**
- * Taking it up again loses nothing, however often: the process may be ended while it has nothing to do.
+ * A resume loses nothing, however often it happens: the process may be ended while it has nothing to do.
  */
 reliable_resume?: boolean,
 /**
@@ -701,7 +701,7 @@ reliable_resume?: boolean,
  */
 model_switching: boolean,
 /**
- * There are permission modes.
+ * The agent has permission modes.
  */
 permission_modes: boolean,
 /**
@@ -713,19 +713,19 @@ permission_mode_switching_mid_session: boolean,
  */
 slash_commands: boolean,
 /**
- * MCP servers can be used and asked about.
+ * MCP servers can be used, and their state can be read.
  */
 mcp: boolean,
 /**
- * MCP servers can be added, restarted and switched in a running session.
+ * MCP servers can be added, reconnected and switched on or off in a running session.
  */
 mcp_changes: boolean,
 /**
- * A permission can be given for an input that was edited.
+ * A permission can be given for an edited input.
  */
 edited_input: boolean,
 /**
- * The result can be made to fit a JSON Schema.
+ * The result can be required to match a JSON Schema.
  */
 structured_output: boolean,
 /**
@@ -733,11 +733,11 @@ structured_output: boolean,
  */
 image_input: boolean,
 /**
- * Files can be taken back to an earlier state.
+ * Files can be restored to an earlier state.
  */
 file_checkpointing: boolean,
 /**
- * Cost is told, or can be computed.
+ * The agent reports its cost, or Portolan can compute the cost.
  */
 cost_tracking: boolean,
 /**
@@ -749,7 +749,7 @@ agent_teams: boolean,
  */
 session_fork: boolean,
 /**
- * A fork may begin at a point in the past.
+ * A fork may begin at an earlier entry.
  */
 session_fork_at: boolean,
 /**
@@ -765,7 +765,7 @@ thinking_budget: boolean,
  */
 environment: boolean,
 /**
- * The context window's contents can be asked for.
+ * The contents of the context window can be read.
  */
 context_usage: boolean,
 /**
@@ -777,45 +777,45 @@ background_tasks: boolean,
  */
 passthrough: boolean,
 /**
- * Who holds a prompt that arrives while a turn runs.
+ * Who keeps a prompt that arrives while a turn runs.
  */
 prompt_queue: PromptQueue,
 /**
- * How the agent is spoken to.
+ * The protocol between Portolan and the agent.
  */
 native_protocol: NativeProtocol,
 /**
- * Which options a new session of this agent takes.
+ * The options that a new session of this agent supports.
  */
 options: Array<SpecOption>,
 /**
- * The ways in which it can be logged in and out through Portolan; none where it cannot.
+ * The ways to log this agent in and out through Portolan; empty if there are none.
  */
 logins?: Array<LoginWay>,
 /**
- * A conversation that the agent has kept by itself can be put away in its own list.
+ * The agent can archive a past conversation in its own list.
  */
 past_archive?: boolean,
 /**
- * The models, where known.
+ * The models, if known.
  */
 supported_models?: Array<ModelInfo>,
 /**
- * The permission modes, where known.
+ * The permission modes, if known.
  */
 supported_permission_modes?: Array<string>,
 /**
- * How much the agent asks in each of its modes. A mode that is not named here is `unknown`. The first mode that asks
- * everything is the one that the agent works in where nobody names another.
+ * How much the agent asks in each of its modes. A mode that is missing here is `unknown`. The first mode that asks
+ * everything is the agent's mode if nobody chooses another.
  */
 mode_asks?: { [key in string]: Asks },
 /**
- * The slash commands, where known.
+ * The slash commands, if known.
  */
 supported_commands?: Array<CommandInfo>, };
 
 /**
- * What is done to a file.
+ * The kind of change to a file.
  */
 export type ChangeKind = "create" | "modify" | "delete" | "rename";
 
@@ -824,33 +824,32 @@ export type ChangeKind = "create" | "modify" | "delete" | "rename";
  */
 export type Choice = {
 /**
- * What is chosen.
+ * The choice's text.
  */
 label: string,
 /**
- * What it means.
+ * The choice's meaning.
  */
 description?: string, };
 
 /**
- * Every other frame from the client: a call, under an id that the reply repeats.
+ * Every later frame from the client: a call, under an id that the reply repeats.
  */
 export type ClientFrame = {
 /**
- * Made by the client. For `command`, `create` and `take_up` it is also the key under which the thing is done at most
- * once.
+ * The call's id, made by the client. `command`, `create` and `take_up` run at most once under the same id.
  */
 id: CommandId, } & ({ "type": "list",
 /**
- * Archived ones, others, or (absent) both.
+ * `true`: only archived sessions. `false`: only the others. Absent: both.
  */
 archived?: boolean,
 /**
- * Only those older than this one, for the next page.
+ * Only sessions older than this one, for the next page.
  */
 before?: SessionId,
 /**
- * At most so many; 100 when absent, 1,000 at most.
+ * The largest number of sessions; 100 when absent, 1,000 at most.
  */
 limit?: number, } | { "type": "resolve",
 /**
@@ -858,23 +857,23 @@ limit?: number, } | { "type": "resolve",
  */
 prefix: string, } | { "type": "create",
 /**
- * What it is made of.
+ * The new session's settings.
  */
 spec: SessionSpec, } | { "type": "past",
 /**
- * Only of this agent.
+ * Only conversations of this agent.
  */
 agent?: string,
 /**
- * Only those held in this folder or below it.
+ * Only conversations held in this folder or below it.
  */
 cwd?: string,
 /**
- * Those that the agent has put away, instead of the others.
+ * `true`: only conversations that the agent has archived. `false`: only the others.
  */
 archived?: boolean,
 /**
- * At most so many; 100 when absent, 1,000 at most.
+ * The largest number of conversations; 100 when absent, 1,000 at most.
  */
 limit?: number, } | { "type": "take_up",
 /**
@@ -882,24 +881,24 @@ limit?: number, } | { "type": "take_up",
  */
 past: string,
 /**
- * Leave that one as it is: the agent goes on in a copy.
+ * Keep the original conversation unchanged: the agent continues in a copy.
  */
 copy?: boolean,
 /**
- * What the session is made of beside. An empty `agent` is any that has the conversation; without `cwd` it is
- * the folder that the conversation was held in.
+ * The session's other settings. An empty `agent` means any agent that has the conversation; without `cwd`, the
+ * session uses the folder in which the conversation was held.
  */
 spec: SessionSpec, } | { "type": "archive_past" } & ArchivePast | { "type": "delete",
 /**
- * Which.
+ * The session to delete.
  */
 session: SessionId, } | { "type": "attach",
 /**
- * Which.
+ * The session to join.
  */
 session: SessionId,
 /**
- * From where.
+ * Where reading begins.
  */
 start: Start,
 /**
@@ -907,104 +906,104 @@ start: Start,
  */
 items_only?: boolean, } | { "type": "detach",
 /**
- * Which.
+ * The session to leave.
  */
 session: SessionId, } | { "type": "subscribe",
 /**
- * From where.
+ * Where reading begins.
  */
 start: Start, } | { "type": "unsubscribe" } | { "type": "command",
 /**
- * Of which.
+ * The session.
  */
 session: SessionId,
 /**
- * What.
+ * The command.
  */
 command: Action, } | { "type": "state",
 /**
- * Which.
+ * The session.
  */
 session: SessionId, } | { "type": "history",
 /**
- * Of which session.
+ * The session.
  */
 session: SessionId,
 /**
- * Entries after this number.
+ * Only entries after this number.
  */
 after: Seq,
 /**
- * Up to this number; the newest when absent.
+ * Only entries up to this number; up to the newest when absent.
  */
 upto?: Seq,
 /**
- * At most so many; 1,000 at most.
+ * The largest number of entries; 1,000 at most.
  */
 limit?: number, } | { "type": "files",
 /**
- * Below the folder of which session.
+ * The session.
  */
 session: SessionId,
 /**
- * What the path holds, in any case; at most 256 characters. Everything when empty.
+ * A part of the path, in upper or lower case, of at most 256 characters. Empty: every path.
  */
 query?: string,
 /**
- * At most so many; 20 when absent, 100 at most.
+ * The largest number of paths; 20 when absent, 100 at most.
  */
 limit?: number, } | { "type": "raw",
 /**
- * In which session.
+ * The session.
  */
 session: SessionId,
 /**
- * Which entry.
+ * The entry's number.
  */
 seq: Seq, } | { "type": "environment",
 /**
- * Which session.
+ * The session.
  */
 session: SessionId, } | { "type": "agents",
 /**
- * Look at each of them anew.
+ * Check each agent again.
  */
 probe: boolean, } | { "type": "account",
 /**
- * Which agent.
+ * The agent's kind.
  */
 agent: string, } | { "type": "log_in",
 /**
- * Which agent.
+ * The agent's kind.
  */
 agent: string,
 /**
- * How.
+ * The way to log in.
  */
 with: LogIn, } | { "type": "log_out",
 /**
- * Which agent.
+ * The agent's kind.
  */
 agent: string, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
 /**
- * Which.
+ * The token's public name.
  */
 token: TokenId, } | { "type": "ticket_create" } | { "type": "pair" } & CreateToken | { "type": "browser_list" } | { "type": "browser_log_out",
 /**
- * Which.
+ * The browser's public name.
  */
 browser: string, } | { "type": "ping" });
 
 /**
- * Who a client is.
+ * The client's name and version.
  */
 export type ClientInfo = {
 /**
- * Such as `portolan-cli`; shown to others as the frontend used.
+ * The client's name, such as `portolan-cli`. Other people see this name as the frontend used.
  */
 name: string,
 /**
- * Its version.
+ * The client's version.
  */
 version: string, };
 
@@ -1014,15 +1013,15 @@ version: string, };
 export type Closed = "deleted" | "stopping" | "failed";
 
 /**
- * A request that waits no longer.
+ * A closed request.
  */
 export type ClosedRequest = {
 /**
- * Which.
+ * The request's id.
  */
 request: RequestId,
 /**
- * How it ended.
+ * How the request ended.
  */
 outcome: Outcome, };
 
@@ -1032,29 +1031,29 @@ outcome: Outcome, };
 export type ClosingReason = "stopping" | "too_slow" | "token_gone" | "protocol";
 
 /**
- * A command's id, made by its sender and scoped to (token, session): the same id is never done twice.
+ * A command's id, made by its sender. The id belongs to one token and one session: the same id never runs twice.
  */
 export type CommandId = string;
 
 /**
- * A slash command the agent offers.
+ * A slash command that the agent offers.
  */
 export type CommandInfo = {
 /**
- * Without the slash.
+ * The command's name, without the slash.
  */
 name: string,
 /**
- * One line about it.
+ * One line about the command.
  */
 description: string,
 /**
- * What may follow it.
+ * The command's arguments, as a hint.
  */
 argument_hint?: string, };
 
 /**
- * Who sent a command and under which id: the key under which it is done at most once.
+ * A command's sender and id. The same key runs at most once.
  */
 export type CommandKey = {
 /**
@@ -1062,7 +1061,7 @@ export type CommandKey = {
  */
 token: TokenId,
 /**
- * The sender's id for it.
+ * The command's id, made by the sender.
  */
 id: CommandId, };
 
@@ -1079,31 +1078,31 @@ text: string, } | { "type": "thinking",
  */
 text: string, } | { "type": "redacted_thinking" } | { "type": "image",
 /**
- * Such as `image/png`.
+ * The image's type, such as `image/png`.
  */
 media_type: string,
 /**
- * Base64.
+ * The image in Base64.
  */
 data: string, } | { "type": "resource",
 /**
- * Its address.
+ * The resource's URI.
  */
 uri: string,
 /**
- * Its name.
+ * The resource's name.
  */
 name?: string,
 /**
- * Its text, where told.
+ * The resource's text, if the agent sent it.
  */
 text?: string, } | { "type": "data",
 /**
- * All of it.
+ * The data.
  */
 data: JsonValue, } | { "type": "other",
 /**
- * All of it.
+ * The content as it came.
  */
 body: JsonValue, };
 
@@ -1112,11 +1111,11 @@ body: JsonValue, };
  */
 export type CreateSession = {
 /**
- * Sent twice, it makes one session; `Idempotency-Key` does the same.
+ * The same id sent twice creates one session; `Idempotency-Key` does the same.
  */
 id?: CommandId,
 /**
- * What it is made of. It works in a folder, or in that of the session it is forked from.
+ * The new session's settings. The session needs a folder, or takes the folder of the session that it forks.
  */
 spec: SessionSpec, };
 
@@ -1125,152 +1124,152 @@ spec: SessionSpec, };
  */
 export type CreateToken = {
 /**
- * What people call it.
+ * The token's name for people.
  */
 name: string,
 /**
- * What it may do.
+ * The token's role.
  */
 role: Role,
 /**
- * The sessions it is bound to; all when absent.
+ * The sessions that the token is bound to; all sessions when absent.
  */
 sessions?: Array<SessionId>,
 /**
- * For how many seconds it opens the door; for ever when absent.
+ * The token's lifetime in seconds; unlimited when absent.
  */
 expires_in_seconds?: number, };
 
 /**
- * What happened in the daemon: the log behind session lists, the inbox and audit.
+ * What happened in the daemon. Session lists, the inbox and the audit come from this log.
  */
 export type DaemonEvent = { "type": "started",
 /**
- * Its version.
+ * The daemon's version.
  */
 version: string, } | { "type": "stopping" } | { "type": "session_created",
 /**
- * What it is.
+ * The session's line in lists.
  */
 summary: Summary, } | { "type": "session_changed",
 /**
- * What it is now.
+ * The session's new line in lists.
  */
 summary: Summary, } | { "type": "session_deleted",
 /**
- * Which.
+ * The session.
  */
 session: SessionId, } | { "type": "request_opened",
 /**
- * In which session.
+ * The session.
  */
 session: SessionId,
 /**
- * What.
+ * The request.
  */
 request: Request, } | { "type": "request_closed",
 /**
- * In which session.
+ * The session.
  */
 session: SessionId,
 /**
- * Which.
+ * The request.
  */
 request: RequestId,
 /**
- * How it ended.
+ * How the request ended.
  */
 outcome: Outcome, } | { "type": "token_created",
 /**
- * Its public name.
+ * The token's public name.
  */
 token: TokenId,
 /**
- * What people call it.
+ * The token's name for people.
  */
 name: string,
 /**
- * What it may do.
+ * The token's role.
  */
 role: Role, } | { "type": "token_revoked",
 /**
- * Its public name.
+ * The token's public name.
  */
 token: TokenId, } | { "type": "token_rotated",
 /**
- * Its public name.
+ * The token's public name.
  */
 token: TokenId, } | { "type": "door_opened",
 /**
- * Whose it is, where it is not the main one: `insights`, `handheld`.
+ * The frontend, if this is not the main listener: `insights`, `handheld`.
  */
 frontend?: string,
 /**
- * Some get in by it without a token.
+ * Some clients get in without a token.
  */
 tokenless?: boolean,
 /**
- * Where it listens.
+ * The addresses that it listens on.
  */
 addresses: Array<string>,
 /**
- * By TLS.
+ * The listener uses TLS.
  */
 tls: boolean,
 /**
- * Names it answers to, beside its addresses.
+ * Host names that the listener accepts, in addition to its addresses.
  */
 hosts: Array<string>,
 /**
- * Origins whose pages may talk to it, beside its own.
+ * Origins whose pages may use the listener, in addition to its own.
  */
 origins: Array<string>,
 /**
- * What a proxy says about its clients is believed.
+ * The listener trusts what a proxy reports about its clients.
  */
 behind_proxy: boolean, } | { "type": "logged_in",
 /**
- * From where, as the door saw it.
+ * The browser's address, as the listener saw it.
  */
 address?: string,
 /**
- * Which, by the public name under which it is listed; absent in what was written before it was told.
+ * The browser's public name, as in the list of browsers; absent in older entries.
  */
 browser?: string, } | { "type": "logged_out",
 /**
- * Which, by the public name under which it was listed; absent in what was written before it was told.
+ * The browser's public name, as in the list of browsers; absent in older entries.
  */
 browser?: string, } | { "type": "access_refused",
 /**
- * From where, as the door saw it: an address, or a process at the Unix socket.
+ * Where the client is, as the listener saw it: an address, or a process at the Unix socket.
  */
 from: string,
 /**
- * How often since the last such line.
+ * The number of refusals since the last such entry.
  */
 attempts: number,
 /**
- * What was wrong.
+ * The reason.
  */
 reason: string, } | { "type": "auto_approval",
 /**
- * Which frontend.
+ * The frontend.
  */
 frontend: string,
 /**
- * It does.
+ * `true` if the frontend approves from now on.
  */
 on: boolean,
 /**
- * The tools that it approves.
+ * The tools that the frontend approves.
  */
 tools: Array<string>, } | { "type": "account_changed",
 /**
- * Which agent.
+ * The agent's kind.
  */
 agent: string,
 /**
- * Whether it is logged in now, where it tells.
+ * Whether the agent is logged in now, if the agent reports it.
  */
 login?: Login,
 /**
@@ -1287,20 +1286,20 @@ export type DaemonState = {
  */
 sessions: Array<Summary>,
 /**
- * Everything that waits for an answer, oldest first.
+ * All requests that wait for an answer, oldest first.
  */
 requests: Array<Waiting>, };
 
 /**
- * An error in words and as a kind.
+ * An error, in words and as a kind.
  */
 export type ErrorInfo = {
 /**
- * The kind.
+ * The error's kind.
  */
 kind: ErrorKind,
 /**
- * What happened.
+ * The error, in words.
  */
 message: string,
 /**
@@ -1309,7 +1308,7 @@ message: string,
 way_out?: string, };
 
 /**
- * Errors as kinds a user understands.
+ * Kinds of errors that a user understands.
  */
 export type ErrorKind = "auth" | "billing" | "rate_limit" | "overloaded" | "server" | "network" | "context_full" | "model_not_found" | "invalid_request" | "output_limit" | "refused" | "limit" | "agent" | "protocol" | "unknown";
 
@@ -1318,107 +1317,107 @@ export type ErrorKind = "auth" | "billing" | "rate_limit" | "overloaded" | "serv
  */
 export type Event = { "type": "session_created",
 /**
- * What was asked for.
+ * The session's settings.
  */
 spec: SessionSpec, } | { "type": "session_renamed",
 /**
- * The new one.
+ * The new name.
  */
 name: string, } | { "type": "session_archived",
 /**
- * Away or out.
+ * `true` if the session is archived.
  */
 archived: boolean, } | { "type": "imported",
 /**
- * The conversation, by the agent's own id.
+ * The agent's own id of the conversation.
  */
 past: string,
 /**
- * The agent leaves that one as it is and goes on in a copy.
+ * The agent keeps the original unchanged and continues in a copy.
  */
 copy?: boolean,
 /**
- * How many entries came over.
+ * The number of imported entries.
  */
 entries: number,
 /**
- * How many did not: too many, or of a kind that has no place in the past.
+ * The number of entries that were not imported: there were too many, or their kind cannot be imported.
  */
 left_out: number,
 /**
- * What this agent can do as far as is known before it runs.
+ * What this agent supports, as far as known before it runs.
  */
 capabilities: Capabilities, } | { "type": "agent_starting",
 /**
- * Which start this is.
+ * The number of this start.
  */
 generation: Generation,
 /**
- * What this agent can do as far as is known before it runs.
+ * What this agent supports, as far as known before it runs.
  */
 capabilities: Capabilities,
 /**
- * The agent's own session id, where an earlier conversation is taken up.
+ * The agent's own session id, if the agent resumes an earlier conversation.
  */
 resume?: string, } | { "type": "agent_started",
 /**
- * Which start this is.
+ * The number of this start.
  */
 generation: Generation,
 /**
- * The process, where there is one of its own.
+ * The process id, if the agent has a process of its own.
  */
 pid?: number,
 /**
- * The agent's version, where known.
+ * The agent's version, if known.
  */
 version?: string,
 /**
- * How it is spoken to.
+ * The protocol between Portolan and the agent.
  */
 protocol: NativeProtocol,
 /**
- * What it can do.
+ * What the agent supports.
  */
 capabilities: Capabilities, } | { "type": "agent_ready",
 /**
- * Which start this is.
+ * The number of this start.
  */
 generation: Generation, } | { "type": "agent_info",
 /**
- * What it told.
+ * The agent's report.
  */
 info: AgentInfo, } | { "type": "link_lost",
 /**
- * Why.
+ * The reason.
  */
 reason: string, } | { "type": "link_restored" } | { "type": "agent_exited",
 /**
- * Which start this was.
+ * The number of this start.
  */
 generation: Generation,
 /**
- * How it ended.
+ * How the process ended.
  */
 exit: Exit, } | { "type": "turn_started",
 /**
- * Counted from 1 within the session.
+ * The turn's number in the session, from 1.
  */
 turn: number,
 /**
- * What set it off.
+ * The cause of the turn.
  */
 origin: TurnOrigin, } | { "type": "turn_ended",
 /**
- * Which turn.
+ * The turn's number.
  */
 turn: number,
 /**
- * What came of it.
+ * The result of the turn.
  */
 result: TurnResult, } | { "type": "activity",
 /**
- * Its own word: `requesting`, `compacting`, …; absent when nothing special.
+ * The agent's own word: `requesting`, `compacting`, …; absent if nothing special.
  */
 activity: string | null, } | { "type": "prompt",
 /**
@@ -1426,31 +1425,31 @@ activity: string | null, } | { "type": "prompt",
  */
 command: Seq,
 /**
- * What.
+ * The prompt.
  */
 content: Array<Content>, } | { "type": "item_started",
 /**
- * Its name, unique in the session.
+ * The item's name, unique in the session.
  */
 item: string,
 /**
- * What it will be.
+ * The kind of item.
  */
 kind: ItemKind,
 /**
- * The message it is part of.
+ * The message that the item is part of.
  */
 message?: string,
 /**
- * The subagent it belongs to, by the call that started it.
+ * The subagent that the item belongs to, named by the tool call that started it.
  */
 parent?: string, } | { "type": "tool_named",
 /**
- * Which item.
+ * The item's name.
  */
 item: string,
 /**
- * The call, by the agent's own id.
+ * The agent's own id of the tool call.
  */
 tool: string,
 /**
@@ -1458,35 +1457,35 @@ tool: string,
  */
 name: string, } | { "type": "delta",
 /**
- * Which item.
+ * The item's name.
  */
 item: string,
 /**
- * What follows what came before.
+ * The text to append.
  */
 text: string, } | { "type": "message",
 /**
- * The item that this ends, or a new name where nothing streamed.
+ * The item that this entry ends, or a new name if nothing streamed.
  */
 item: string,
 /**
- * The message it is part of, by the agent's own id; parts of one message share it.
+ * The agent's own id of the message; all parts of one message share it.
  */
 message?: string,
 /**
- * The subagent it belongs to, by the call that started it.
+ * The subagent that the message belongs to, named by the tool call that started it.
  */
 parent?: string,
 /**
- * The model that wrote it.
+ * The model that wrote the message.
  */
 model?: string,
 /**
- * What it says.
+ * The content.
  */
 content: Array<Content>,
 /**
- * It was cut off: this is what there was.
+ * The message was cut off: this is its text so far.
  */
 interrupted?: boolean,
 /**
@@ -1494,19 +1493,19 @@ interrupted?: boolean,
  */
 stop_reason?: string, } | { "type": "tool_call",
 /**
- * The call, by the agent's own id.
+ * The agent's own id of the tool call.
  */
 tool: string,
 /**
- * The item that this ends, where its input streamed.
+ * The item that this entry ends, if the input streamed.
  */
 item?: string,
 /**
- * The message it is part of.
+ * The message that the call is part of.
  */
 message?: string,
 /**
- * The subagent that calls, by the call that started it.
+ * The subagent that calls the tool, named by the tool call that started it.
  */
 parent?: string,
 /**
@@ -1514,7 +1513,7 @@ parent?: string,
  */
 name: string,
 /**
- * What sort of tool.
+ * The kind of tool.
  */
 kind: ToolKind,
 /**
@@ -1522,15 +1521,15 @@ kind: ToolKind,
  */
 title?: string,
 /**
- * What it is called with.
+ * The tool's input.
  */
 input: JsonValue,
 /**
- * The changes to files it will make, where known.
+ * The changes that the tool will make to files, if known.
  */
 changes?: Array<FileChange>, } | { "type": "tool_progress",
 /**
- * Which call.
+ * The agent's own id of the tool call.
  */
 tool: string,
 /**
@@ -1538,47 +1537,47 @@ tool: string,
  */
 name: string,
 /**
- * The subagent that called.
+ * The subagent that called the tool.
  */
 parent?: string,
 /**
- * For how long.
+ * How long the tool has run, in seconds.
  */
 elapsed_seconds?: number, } | { "type": "tool_result",
 /**
- * Which call.
+ * The agent's own id of the tool call.
  */
 tool: string,
 /**
- * The subagent that called.
+ * The subagent that called the tool.
  */
 parent?: string,
 /**
- * How it ended.
+ * How the tool ended.
  */
 outcome: ToolOutcome,
 /**
- * What it gave.
+ * The tool's output.
  */
 content: Array<Content>,
 /**
- * The changes to files it made, where known.
+ * The changes that the tool made to files, if known.
  */
 changes?: Array<FileChange>, } | { "type": "tool_summary",
 /**
- * In words.
+ * The summary.
  */
 summary: string,
 /**
- * Which calls.
+ * The tool calls.
  */
 tools: Array<string>, } | { "type": "plan",
 /**
- * All of them, in order.
+ * All steps, in order.
  */
 steps: Array<PlanStep>,
 /**
- * The subagent whose list it is.
+ * The subagent whose list this is.
  */
 parent?: string, } | { "type": "usage",
 /**
@@ -1594,11 +1593,11 @@ model?: string,
  */
 parent?: string,
 /**
- * How many tokens fit into the context, where told.
+ * The size of the context window in tokens, if the agent reports it.
  */
 context_window?: number, } | { "type": "compacted",
 /**
- * Who asked for it: `manual` or `auto`.
+ * The trigger: `manual` or `auto`.
  */
 trigger?: string,
 /**
@@ -1610,83 +1609,83 @@ tokens_before?: number,
  */
 tokens_after?: number, } | { "type": "conversation_reset",
 /**
- * The new id, where told.
+ * The agent's new session id, if the agent reports it.
  */
 agent_session?: string,
 /**
- * Why, where nobody asked for it; absent after a command such as `/clear`.
+ * The reason, if nobody asked for the reset; absent after a command such as `/clear`.
  */
 reason?: ResetReason, } | { "type": "subagent_started",
 /**
- * Its name: the tool call that started it.
+ * The subagent's name: the tool call that started it.
  */
 subagent: string,
 /**
- * The subagent that started it; absent is the main agent.
+ * The subagent that started this one; the main agent when absent.
  */
 parent?: string,
 /**
- * Which sort.
+ * The kind of subagent.
  */
 subagent_type?: string,
 /**
- * What it is for, in a few words.
+ * The subagent's task, in a few words.
  */
 description: string,
 /**
- * What it was told.
+ * The subagent's prompt.
  */
 prompt?: string,
 /**
- * Its model.
+ * The subagent's model.
  */
 model?: string,
 /**
- * The agent goes on meanwhile.
+ * The agent continues while the subagent works.
  */
 background: boolean,
 /**
- * The team it joins.
+ * The team that the subagent joins.
  */
 team?: string, } | { "type": "subagent_ended",
 /**
- * Which.
+ * The subagent's name.
  */
 subagent: string,
 /**
- * How.
+ * How the subagent ended.
  */
 outcome: ToolOutcome,
 /**
- * What it did, in words.
+ * What the subagent did, in words.
  */
 summary?: string,
 /**
- * What it used.
+ * What the subagent used.
  */
 work?: WorkDone, } | { "type": "task_changed",
 /**
- * What is known of it.
+ * The task.
  */
 task: Task, } | { "type": "request_opened",
 /**
- * What it asks.
+ * The request.
  */
 request: Request, } | { "type": "request_closed",
 /**
- * Which request.
+ * The request.
  */
 request: RequestId,
 /**
- * How it ended.
+ * How the request ended.
  */
 outcome: Outcome, } | { "type": "command_accepted",
 /**
- * Under which id.
+ * The command's sender and id.
  */
 key: CommandKey,
 /**
- * What.
+ * The action.
  */
 action: Action, } | { "type": "receipt",
 /**
@@ -1694,111 +1693,111 @@ action: Action, } | { "type": "receipt",
  */
 command: Seq, } & ({ "stage": "accepted" } | { "stage": "sending" } | { "stage": "delivered" } | { "stage": "consumed",
 /**
- * What came of it, where something did.
+ * The result of the command, if there is one.
  */
 result?: JsonValue, } | { "stage": "refused",
 /**
- * Why.
+ * The reason.
  */
 refusal: Refusal, } | { "stage": "uncertain",
 /**
- * What happened.
+ * The reason.
  */
 reason: string, }) | { "type": "setting_changed",
 /**
- * Which, and what.
+ * The setting and its value.
  */
 setting: Setting, } | { "type": "rule_added",
 /**
- * The tool it is about.
+ * The rule's tool.
  */
 tool_name: string, } | { "type": "rule_removed",
 /**
- * The tool it was about.
+ * The rule's tool.
  */
 tool_name: string, } | { "type": "mcp_servers",
 /**
- * All of them.
+ * All servers.
  */
 servers: Array<McpServer>, } | { "type": "retry",
 /**
- * Which try failed.
+ * The number of the failed attempt.
  */
 attempt: number,
 /**
- * How many there will be.
+ * The largest number of attempts.
  */
 max?: number,
 /**
- * The wait before the next one.
+ * The wait before the next attempt, in milliseconds.
  */
 delay_ms?: number,
 /**
- * What went wrong.
+ * The error.
  */
 error: ErrorInfo, } | { "type": "failure",
 /**
- * What.
+ * The error.
  */
 error: ErrorInfo,
 /**
- * The session can go on.
+ * The session can continue.
  */
 recoverable: boolean, } | { "type": "notice",
 /**
- * How much it matters.
+ * How important the notice is.
  */
 level: Level,
 /**
- * In words.
+ * The text.
  */
 text: string, } | { "type": "auth_status",
 /**
- * It is at it now.
+ * The login is in progress.
  */
 authenticating: boolean,
 /**
- * What it prints.
+ * The login's output.
  */
 output?: Array<string>,
 /**
- * What went wrong.
+ * The error.
  */
 error?: string, } | { "type": "hook",
 /**
- * This run of it.
+ * The id of this run of the hook.
  */
 hook: string,
 /**
- * Its name.
+ * The hook's name.
  */
 name: string,
 /**
- * What it is attached to.
+ * The event that triggers the hook.
  */
 event: string,
 /**
- * How far it is.
+ * The hook's progress.
  */
 status: HookStatus,
 /**
- * What it printed, its exit code and the like.
+ * The hook's output, exit code and the like.
  */
 data?: JsonValue, } | { "type": "files_persisted",
 /**
- * These were.
+ * The saved files.
  */
 files: Array<JsonValue>,
 /**
- * These were not.
+ * The files that could not be saved.
  */
 failed?: Array<JsonValue>, } | { "type": "unknown",
 /**
- * Who said it.
+ * The sender.
  */
 source: string,
 /**
- * The sender's own name for it.
+ * The sender's own name for the message's kind.
  */
 kind: string, };
 
@@ -1807,23 +1806,23 @@ kind: string, };
  */
 export type Exit = {
 /**
- * Why.
+ * The reason, as a kind.
  */
 reason: ExitReason,
 /**
- * Its exit code.
+ * The process's exit code.
  */
 code?: number,
 /**
- * The signal that ended it.
+ * The signal that ended the process.
  */
 signal?: number,
 /**
- * In words.
+ * The reason, in words.
  */
 message: string,
 /**
- * The last of what it wrote to stderr, secrets masked.
+ * The last lines that the process wrote to stderr, with secrets masked.
  */
 stderr?: string, };
 
@@ -1837,24 +1836,24 @@ export type ExitReason = "stopped" | "finished" | "failed" | "not_started" | "no
  */
 export type FileChange = {
 /**
- * Which file.
+ * The file's path.
  */
 path: string,
 /**
- * What is done to it.
+ * The kind of change.
  */
 change: ChangeKind,
 /**
- * Where it was before, where it gets another name.
+ * The file's earlier path, if the file is renamed.
  */
 from?: string,
 /**
- * The unified diff, where known. What stands behind the numbers of a hunk says what its lines cannot: that every
- * occurrence is replaced, or which cell of a notebook it is.
+ * The unified diff, if known. The text after a hunk's line numbers adds what its lines cannot show: that every
+ * occurrence is replaced, or which cell of a notebook changes.
  */
 diff?: string,
 /**
- * How much the diff would hold, where it is too large to be told. What is asked for then stands in the input.
+ * The size of the diff, if the diff is too large to be sent. The tool's input then holds the whole change.
  */
 left_out?: LeftOut, };
 
@@ -1867,34 +1866,34 @@ export type ForkPoint = {
  */
 session: SessionId,
 /**
- * The last entry both share; the newest one when absent.
+ * The last entry that both share; the newest entry when absent.
  */
 at?: Seq, };
 
 /**
- * Which start of the agent within its session: 1 for the first process, one more for each after it.
+ * The number of a start of the agent in its session: 1 for the first process, one more for each later one.
  */
 export type Generation = number;
 
 /**
- * The first frame. Nothing else is answered before it.
+ * The client's first frame. The server answers no other frame before it.
  */
 export type Greeting = { "type": "hello",
 /**
- * The highest protocol version the client speaks.
+ * The highest protocol version that the client speaks.
  */
 protocol: number,
 /**
- * Who it is.
+ * The client's name and version.
  */
 client: ClientInfo,
 /**
- * Browsers only: the key from origin storage that goes with the cookie.
+ * Browsers only: the key from origin storage that belongs to the cookie.
  */
 key?: string, };
 
 /**
- * A hook the agent calls back for: an event name and what it must match.
+ * A hook for which the agent asks its clients: an event name and a filter.
  */
 export type HookDefinition = {
 /**
@@ -1902,67 +1901,67 @@ export type HookDefinition = {
  */
 event: string,
 /**
- * Which tools it fires for; all when absent.
+ * The tools that trigger the hook; all tools when absent.
  */
 matcher?: string,
 /**
- * After how many seconds the agent goes on without an answer.
+ * The number of seconds after which the agent continues without an answer.
  */
 timeout_seconds?: number, };
 
 /**
- * How far a hook is.
+ * The progress of a hook.
  */
 export type HookStatus = "started" | "progress" | "completed";
 
 /**
- * What an item will be.
+ * The kind of an item.
  */
 export type ItemKind = "text" | "thinking" | "tool_input" | "tool_output";
 
 export type JsonValue = number | string | boolean | Array<JsonValue> | { [key in string]: JsonValue } | null;
 
 /**
- * A diff that is too large to be told.
+ * The size of a diff that is too large to be sent.
  */
 export type LeftOut = {
 /**
- * Lines it adds.
+ * The number of added lines.
  */
 added: number,
 /**
- * Lines it removes.
+ * The number of removed lines.
  */
 removed: number,
 /**
- * Its length.
+ * The diff's length in bytes.
  */
 bytes: number, };
 
 /**
- * How much a notice matters.
+ * How important a notice is.
  */
 export type Level = "info" | "warning";
 
 /**
- * What the server will not exceed or accept.
+ * The server's limits.
  */
 export type Limits = {
 /**
- * Bytes of one frame from the client.
+ * The largest frame from the client, in bytes.
  */
 frame_bytes: number,
 /**
- * Sessions one connection may be attached to at once.
+ * The largest number of sessions that one connection may attach to at once.
  */
 attachments: number, };
 
 /**
- * The frames that core makes, for those who read them: clients, tests and the schema.
+ * The frames that core makes, for their readers: clients, tests and the schema.
  */
 export type LogFrame = { "type": "entry",
 /**
- * Which session.
+ * The session.
  */
 session: SessionId,
 /**
@@ -1970,15 +1969,15 @@ session: SessionId,
  */
 seq: Seq,
 /**
- * When.
+ * The time of the entry.
  */
 at: Millis,
 /**
- * Who caused it; absent is the agent.
+ * Who caused the entry; the agent when absent.
  */
 by?: Actor,
 /**
- * What.
+ * The event.
  */
 event: Event, } | { "type": "daemon",
 /**
@@ -1986,23 +1985,23 @@ event: Event, } | { "type": "daemon",
  */
 seq: Seq,
 /**
- * When.
+ * The time of the entry.
  */
 at: Millis,
 /**
- * Who caused it; absent is the daemon.
+ * Who caused the entry; the daemon when absent.
  */
 by?: Actor,
 /**
- * What.
+ * The event.
  */
 event: DaemonEvent, } | { "type": "snapshot",
 /**
- * Which session.
+ * The session.
  */
 session: SessionId,
 /**
- * The last entry in it.
+ * The number of the last entry in the state.
  */
 seq: Seq,
 /**
@@ -2010,7 +2009,7 @@ seq: Seq,
  */
 state: State, } | { "type": "daemon_snapshot",
 /**
- * The last entry in it.
+ * The number of the last entry in the state.
  */
 seq: Seq,
 /**
@@ -2019,11 +2018,11 @@ seq: Seq,
 state: DaemonState, };
 
 /**
- * A login as it is asked for.
+ * A requested login.
  */
 export type LogIn = { "way": "browser" } | { "way": "device_code" } | { "way": "api_key",
 /**
- * The key. It is passed on to the agent, and neither kept nor shown.
+ * The key. Portolan passes the key to the agent, and neither keeps nor shows it.
  */
 key: string, };
 
@@ -2032,7 +2031,7 @@ key: string, };
  */
 export type Login = { "state": "logged_in",
 /**
- * How, in the agent's own words.
+ * The kind of login, in the agent's own words.
  */
 how: string, } | { "state": "logged_out",
 /**
@@ -2045,11 +2044,11 @@ way_out: string, };
  */
 export type LoginPage = {
 /**
- * Its address.
+ * The page's address.
  */
 url: string,
 /**
- * The code to type there, where it takes one.
+ * The code to type there, if the page needs one.
  */
 code?: string, };
 
@@ -2059,27 +2058,27 @@ code?: string, };
 export type LoginWay = "browser" | "device_code" | "api_key";
 
 /**
- * An MCP server as the agent sees it.
+ * An MCP server, as the agent reports it.
  */
 export type McpServer = {
 /**
- * Its name.
+ * The server's name.
  */
 name: string,
 /**
- * The agent's own word: `connected`, `failed`, `disabled`, …
+ * The server's state in the agent's own word: `connected`, `failed`, `disabled`, …
  */
 status: string,
 /**
- * What went wrong.
+ * The error, if there is one.
  */
 error?: string,
 /**
- * The tools it gives.
+ * The server's tools.
  */
 tools?: Array<string>,
 /**
- * Where it is configured.
+ * Where the server is configured.
  */
 scope?: string, };
 
@@ -2089,124 +2088,124 @@ scope?: string, };
 export type Millis = number;
 
 /**
- * A model the agent offers.
+ * A model that the agent offers.
  */
 export type ModelInfo = {
 /**
- * What `set model` takes.
+ * The model's id, for `set_model`.
  */
 id: string,
 /**
- * What people read.
+ * The model's name for people.
  */
 display_name: string,
 /**
- * One line about it.
+ * One line about the model.
  */
 description?: string, };
 
 /**
- * One model's share.
+ * The usage of one model.
  */
 export type ModelUsage = {
 /**
- * Its tokens.
+ * The model's tokens.
  */
 usage: TokenUsage,
 /**
- * How many tokens fit into its context.
+ * The size of the model's context window in tokens.
  */
 context_window?: number,
 /**
- * How many tokens it can write at once.
+ * The model's output limit in tokens.
  */
 max_output?: number,
 /**
- * What it cost, where known.
+ * The model's cost, if known.
  */
 cost_usd?: number, };
 
 /**
- * How the agent is spoken to.
+ * The protocol between Portolan and the agent.
  */
 export type NativeProtocol = "ndjson-ws" | "agent-sdk" | "rest-sse" | "json-rpc-stdio" | "acp" | "a2a" | "pty" | "demo";
 
 /**
- * A command that is not settled.
+ * An unsettled command.
  */
 export type OpenCommand = {
 /**
- * Its entry.
+ * The command's entry.
  */
 seq: Seq,
 /**
- * Its key.
+ * The command's sender and id.
  */
 key: CommandKey,
 /**
- * Who sent it.
+ * Who sent the command.
  */
 by: Actor,
 /**
- * Its name, such as `prompt`.
+ * The command's name, such as `prompt`.
  */
 name: string,
 /**
- * How far it is.
+ * The command's progress.
  */
 stage: Stage,
 /**
- * With a prompt: what was said.
+ * With a prompt: its content.
  */
 content?: Array<Content>, };
 
 /**
- * An item that streams.
+ * An item that is streaming.
  */
 export type OpenItem = {
 /**
- * Its name.
+ * The item's name.
  */
 item: string,
 /**
- * What it will be.
+ * The kind of item.
  */
 kind: ItemKind,
 /**
- * The message it is part of.
+ * The message that the item is part of.
  */
 message?: string,
 /**
- * The subagent it belongs to.
+ * The subagent that the item belongs to.
  */
 parent?: string,
 /**
- * All of it so far.
+ * The item's whole text so far.
  */
 text: string, };
 
 /**
- * A subagent at work.
+ * A running subagent.
  */
 export type OpenSubagent = {
 /**
- * The call that started it.
+ * The tool call that started the subagent.
  */
 subagent: string,
 /**
- * The subagent that started it.
+ * The subagent that started this one.
  */
 parent?: string,
 /**
- * Which sort.
+ * The kind of subagent.
  */
 subagent_type?: string,
 /**
- * What it is for.
+ * The subagent's task.
  */
 description: string,
 /**
- * The agent goes on meanwhile.
+ * The agent continues while the subagent works.
  */
 background: boolean, };
 
@@ -2215,7 +2214,7 @@ background: boolean, };
  */
 export type OpenTool = {
 /**
- * The call.
+ * The agent's own id of the tool call.
  */
 tool: string,
 /**
@@ -2223,7 +2222,7 @@ tool: string,
  */
 name: string,
 /**
- * The subagent that called.
+ * The subagent that called the tool.
  */
 parent?: string, };
 
@@ -2232,41 +2231,41 @@ parent?: string, };
  */
 export type OpenTurn = {
 /**
- * Which.
+ * The turn's number.
  */
 turn: number,
 /**
- * What set it off.
+ * The cause of the turn.
  */
 origin: TurnOrigin,
 /**
- * Since when.
+ * When the turn started.
  */
 started_at: Millis, };
 
 /**
- * How a request ended. The first to come is the only one.
+ * How a request ended. Only the first outcome counts.
  */
 export type Outcome = { "how": "answered",
 /**
- * What.
+ * The answer.
  */
 answer: Answer,
 /**
- * Who.
+ * Who answered.
  */
 by: Actor, } | { "how": "expired" } | { "how": "interrupted",
 /**
- * By whom.
+ * Who interrupted.
  */
 by: Actor, } | { "how": "withdrawn" } | { "how": "agent_gone",
 /**
- * In words.
+ * The reason, in words.
  */
 reason: string, };
 
 /**
- * A conversation that an agent has kept by itself, as frontends list it.
+ * A past conversation, as frontends list it.
  */
 export type PastDescription = {
 /**
@@ -2274,35 +2273,36 @@ export type PastDescription = {
  */
 agent: string,
 /**
- * The session under which it lives here already.
+ * The session that already continues this conversation.
  */
 session?: SessionId,
 /**
- * The agent's own id: what resumes it.
+ * The agent's own id, with which the conversation is resumed.
  */
 past: string,
 /**
- * Its title, or how its first prompt begins.
+ * The conversation's title, or the beginning of its first prompt.
  */
 title: string,
 /**
- * The folder it was held in.
+ * The folder in which the conversation was held.
  */
 cwd?: string,
 /**
- * When it began, where told.
+ * When the conversation began, if the agent reports it.
  */
 started_at?: Millis,
 /**
- * When something was last added to it.
+ * When the conversation was last changed.
  */
 updated_at: Millis,
 /**
- * The version of the agent that began it, where told.
+ * The version of the agent that began the conversation, if the agent reports it.
  */
 version?: string,
 /**
- * The process that has it open now, where one is seen: whoever goes on with it beside that one splits it in two.
+ * The id of a process that has the conversation open now, if one was found. Continuing the conversation elsewhere
+ * at the same time splits it in two.
  */
 held_by?: number, };
 
@@ -2311,28 +2311,28 @@ held_by?: number, };
  */
 export type PlanStep = {
 /**
- * What is to be done.
+ * The step, in words.
  */
 text: string,
 /**
- * The agent's own word: `pending`, `in_progress`, `completed`, …
+ * The step's state in the agent's own word: `pending`, `in_progress`, `completed`, …
  */
 status: string, };
 
 /**
- * Someone who reads a session.
+ * A client that reads a session.
  */
 export type Presence = {
 /**
- * Whose token.
+ * The token's public name.
  */
 token: TokenId,
 /**
- * The name people see.
+ * The name that people see.
  */
 name: string,
 /**
- * What the token may do.
+ * The token's role.
  */
 role: Role,
 /**
@@ -2340,24 +2340,24 @@ role: Role,
  */
 via: string,
 /**
- * Since when.
+ * When the client joined.
  */
 since: Millis, };
 
 /**
- * What a look at an agent found.
+ * The result of a check of an agent.
  */
 export type Probe = {
 /**
- * It can be started.
+ * The agent can be started.
  */
 available: boolean,
 /**
- * Its version, where known.
+ * The agent's version, if known.
  */
 version?: string,
 /**
- * What was found, and the way out where something is missing.
+ * The result in words, and the way out if something is missing.
  */
 message: string,
 /**
@@ -2365,16 +2365,16 @@ message: string,
  */
 program?: string,
 /**
- * How it would be spoken to.
+ * The transport that would be used.
  */
 road?: Road,
 /**
- * Whether it is logged in, where it tells.
+ * Whether the agent is logged in, if the agent reports it.
  */
 login?: Login, };
 
 /**
- * Who holds a prompt that arrives while a turn runs.
+ * Who keeps a prompt that arrives while a turn runs.
  */
 export type PromptQueue = "held" | "agent";
 
@@ -2383,23 +2383,23 @@ export type PromptQueue = "held" | "agent";
  */
 export type Question = {
 /**
- * The question itself; also its key in the answer.
+ * The question, which is also its key in the answer.
  */
 question: string,
 /**
- * A word or two as heading.
+ * A heading of a word or two.
  */
 header?: string,
 /**
- * What to choose from; empty asks for free text.
+ * The choices; if empty, the question asks for free text.
  */
 choices?: Array<Choice>,
 /**
- * More than one choice may be taken.
+ * Several choices are allowed.
  */
 multiple: boolean,
 /**
- * Own words are welcome beside the choices.
+ * Free text is allowed in addition to the choices.
  */
 free_text: boolean,
 /**
@@ -2408,8 +2408,7 @@ free_text: boolean,
 secret?: boolean, };
 
 /**
- * The answer to a sender: taken into the log under this number, and how far it has come.
- * The same id sent again gets the same number.
+ * The reply to a command: the number of its entry, and its progress. The same id sent again gets the same number.
  */
 export type Receipt = {
 /**
@@ -2417,36 +2416,36 @@ export type Receipt = {
  */
 seq: Seq, } & ({ "stage": "accepted" } | { "stage": "sending" } | { "stage": "delivered" } | { "stage": "consumed",
 /**
- * What came of it, where something did.
+ * The result of the command, if there is one.
  */
 result?: JsonValue, } | { "stage": "refused",
 /**
- * Why.
+ * The reason.
  */
 refusal: Refusal, } | { "stage": "uncertain",
 /**
- * What happened.
+ * The reason.
  */
 reason: string, });
 
 /**
- * Why a command was not done.
+ * Why Portolan did not carry out a command.
  */
 export type Refusal = {
 /**
- * The kind.
+ * The reason, as a kind.
  */
 code: RefusalCode,
 /**
- * For people: what is wrong.
+ * The reason, in words for people.
  */
 message: string,
 /**
- * What can be done about it.
+ * What the user can do.
  */
 way_out?: WayOut,
 /**
- * When to try again.
+ * The time to wait before trying again, in milliseconds.
  */
 retry_after_ms?: number,
 /**
@@ -2455,52 +2454,53 @@ retry_after_ms?: number,
 outcome?: Outcome, };
 
 /**
- * Why not, as a kind that a program can act on.
+ * The reason of a refusal, as a kind for programs.
  */
 export type RefusalCode = "not_found" | "unauthenticated" | "forbidden" | "unsupported" | "invalid" | "busy" | "already_closed" | "stale" | "not_running" | "agent_refused" | "ended" | "store_failing" | "shutting_down" | "internal";
 
 /**
- * What a frame asked for.
+ * The result of a call.
  */
 export type ReplyBody = { "reply": "done" } | { "reply": "attached",
 /**
- * Of this session.
+ * The session.
  */
 session: SessionId, } | { "reply": "subscribed" } | { "reply": "receipt",
 /**
- * Where, and how far it is.
+ * The command's entry and progress.
  */
 receipt: Receipt, } | { "reply": "session",
 /**
- * What it is.
+ * The session's line in lists.
  */
 session: Summary, } | { "reply": "sessions",
 /**
- * Newest first.
+ * The sessions, newest first.
  */
 sessions: Array<Summary>,
 /**
- * How many agents run; not told to a token that is bound to certain sessions.
+ * How many agents run; absent for a token that is bound to certain sessions.
  */
 agents?: AgentsRunning, } | { "reply": "past",
 /**
- * Newest first.
+ * The conversations, newest first.
  */
 past: Array<PastDescription>, } | { "reply": "taken_up",
 /**
- * What it is.
+ * The session's line in lists.
  */
 session: Summary,
 /**
- * It lived here before, and nothing was made: no prompt was sent, and nothing of the spec counts.
+ * The session already existed. Nothing was created, no prompt was sent, and the request's settings were
+ * ignored.
  */
 already: boolean, } | { "reply": "resolved",
 /**
- * Which.
+ * The session's full id.
  */
 session: SessionId, } | { "reply": "state",
 /**
- * The last entry in it.
+ * The number of the last entry in the state.
  */
 seq: Seq,
 /**
@@ -2512,51 +2512,51 @@ state: State, } | { "reply": "history",
  */
 entries: Array<EntryFrame>, } | { "reply": "files",
 /**
- * Paths below the session's folder, the nearest to what was asked first; a folder ends with `/`.
+ * Paths below the session's folder, the best match first; a folder ends with `/`.
  */
 files: Array<string>,
 /**
- * There are more files than were looked at, so that one may be missing.
+ * The folder holds more files than were searched, so a path may be missing.
  */
 truncated: boolean, } | { "reply": "raw",
 /**
- * The text, where any was kept.
+ * The text, if it was kept.
  */
 text: string | null, } | { "reply": "environment",
 /**
- * By name.
+ * The variables by name.
  */
 variables: { [key in string]: string }, } | { "reply": "agents",
 /**
- * All of them.
+ * All agents.
  */
 agents: Array<AgentDescription>, } | { "reply": "account",
 /**
- * Who is logged in, and what has become of a login.
+ * The agent's login, and the state of a login in progress.
  */
 account: AccountDescription, } | { "reply": "token",
 /**
- * What it is.
+ * The token, without its secret.
  */
 token: TokenInfo,
 /**
- * Its secret, told this once.
+ * The token's secret. The secret is never shown again.
  */
 secret: string, } | { "reply": "tokens",
 /**
- * All of them.
+ * All tokens.
  */
 tokens: Array<TokenInfo>, } | { "reply": "ticket",
 /**
- * Its secret; single use.
+ * The ticket's secret, for a single use.
  */
 ticket: string,
 /**
- * Until when.
+ * When the ticket expires.
  */
 expires_at: Millis, } | { "reply": "browsers",
 /**
- * Those that are logged in, the one seen last first.
+ * The browsers that are logged in, the most recently seen first.
  */
 browsers: Array<BrowserInfo>, } | { "reply": "pong" };
 
@@ -2565,45 +2565,45 @@ browsers: Array<BrowserInfo>, } | { "reply": "pong" };
  */
 export type Request = {
 /**
- * Its id: the number of the entry that opened it.
+ * The request's id: the number of the entry that opened it.
  */
 request: RequestId,
 /**
- * Which start of the agent asked; an answer to an older one is refused.
+ * The number of the agent's start that asked. An answer to an earlier start is refused.
  */
 generation: Generation,
 /**
- * What it asks.
+ * What the agent asks.
  */
 ask: Ask,
 /**
- * The subagent that asks, by the call that started it; absent is the main agent.
+ * The subagent that asks, named by the tool call that started it; the main agent when absent.
  */
 parent?: string,
 /**
- * The tool call it belongs to.
+ * The tool call that the request belongs to.
  */
 tool?: string,
 /**
- * SHA-256 of what is asked, hex. An answer that names another digest is refused.
+ * SHA-256 of `ask`, in hex. An answer that names another digest is refused.
  */
 digest: string,
 /**
- * When it was opened.
+ * When the request was opened.
  */
 opened_at: Millis,
 /**
- * When it is denied by itself; absent is never.
+ * When Portolan denies the request by itself; never when absent.
  */
 deadline?: Millis,
 /**
- * What it asks is cut short here, because it is large: the session's own entry and state have all of it. Only in the daemon's
- * log and inbox.
+ * `ask` is shortened here because it is large; the session's own entry and state hold it whole. Only in the
+ * daemon's log and inbox.
  */
 shortened?: boolean, };
 
 /**
- * Something the agent waits for: the number of the entry that opened it, so it is unique in its session for ever.
+ * The id of a request: the number of the entry that opened it, so the id is unique in its session for ever.
  */
 export type RequestId = number;
 
@@ -2613,74 +2613,74 @@ export type RequestId = number;
 export type ResetReason = "cannot_resume" | "lost" | "other";
 
 /**
- * How an agent would be spoken to, and why so.
+ * The transport to an agent, and the reason for it.
  */
 export type Road = {
 /**
- * What people call it, such as `stdio`.
+ * The transport's name, such as `stdio`.
  */
 name: string,
 /**
- * Why this one and not another.
+ * Why Portolan uses this transport.
  */
 why: string, };
 
 /**
- * What a token may do; each role includes the ones before it.
+ * The role of a token; each role includes the roles before it.
  */
 export type Role = "viewer" | "operator" | "owner";
 
 /**
- * How long an allow holds.
+ * How long an approval holds.
  */
 export type Scope = "once" | "session";
 
 /**
- * The body of a REST request that asks something of a session.
+ * The body of a REST request that sends a command to a session.
  */
 export type SendCommand = {
 /**
- * Sent twice, it is done once; `Idempotency-Key` does the same.
+ * The same id sent twice runs the command once; `Idempotency-Key` does the same.
  */
 id?: CommandId, } & ({ "name": "prompt",
 /**
- * What.
+ * The prompt.
  */
 content: Array<Content>, } | { "name": "answer",
 /**
- * Which.
+ * The request.
  */
 request: RequestId,
 /**
- * The digest that was shown, to be sure that it is still what is asked.
+ * The digest of the request that the person saw, to be sure that the request has not changed since.
  */
 digest?: string,
 /**
- * What.
+ * The answer.
  */
 answer: Answer, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
 /**
- * The new one.
+ * The new name.
  */
 to: string, } | { "name": "archive",
 /**
- * Away or out.
+ * `true` archives, `false` restores.
  */
 archived: boolean, } | { "name": "set_model",
 /**
- * To which; the agent's default when absent.
+ * The new model; the agent's default when absent.
  */
 model: string | null, } | { "name": "set_mode",
 /**
- * To which.
+ * The new mode.
  */
 mode: string, } | { "name": "set_thinking",
 /**
- * To how many tokens; the agent's default when absent.
+ * The new budget in tokens; the agent's default when absent.
  */
 tokens: number | null, } | { "name": "set_environment",
 /**
- * By name.
+ * The variables by name.
  */
 variables: { [key in string]: string }, } | { "name": "rewind",
 /**
@@ -2688,31 +2688,31 @@ variables: { [key in string]: string }, } | { "name": "rewind",
  */
 to: Seq,
 /**
- * Only tell what would change.
+ * Only report what would change.
  */
 dry_run: boolean, } | { "name": "mcp_status" } | { "name": "mcp_reconnect",
 /**
- * Which.
+ * The server's name.
  */
 server: string, } | { "name": "mcp_toggle",
 /**
- * Which.
+ * The server's name.
  */
 server: string,
 /**
- * On or off.
+ * `true` switches the server on, `false` switches it off.
  */
 enabled: boolean, } | { "name": "mcp_set",
 /**
- * By name, in the agent's own form.
+ * The servers by name, in the agent's own form.
  */
 servers: { [key in string]: JsonValue },
 /**
- * Those set before stay, but for the ones named here. Else these are all there are.
+ * Keep earlier servers, except those named here. Otherwise these servers replace all earlier ones.
  */
 keep?: boolean, } | { "name": "mcp_message",
 /**
- * Which.
+ * The server's name.
  */
 server: string,
 /**
@@ -2720,7 +2720,7 @@ server: string,
  */
 message: JsonValue, } | { "name": "context" } | { "name": "stop_task",
 /**
- * Which.
+ * The task's id.
  */
 task: string, } | { "name": "withdraw",
 /**
@@ -2736,7 +2736,7 @@ prompt: Seq, } | { "name": "send_again",
  */
 command: Seq, } | { "name": "remove_rule",
 /**
- * The tool it is about.
+ * The rule's tool.
  */
 tool_name: string, } | { "name": "native",
 /**
@@ -2745,17 +2745,17 @@ tool_name: string, } | { "name": "native",
 body: JsonValue, });
 
 /**
- * The place of an entry in its log. The first entry has number 1; 0 means "before everything".
- * Numbers only grow and are never used twice; gaps are normal.
+ * The number of an entry in its log. The first entry has number 1; 0 means "before everything". Numbers only grow and
+ * are never used twice; gaps are normal.
  */
 export type Seq = number;
 
 /**
- * From the server, beside the frames of core (`entry`, `daemon`, `snapshot`, `daemon_snapshot`).
+ * A frame from the server. Core makes the other frames (`entry`, `daemon`, `snapshot`, `daemon_snapshot`).
  */
 export type ServerFrame = { "type": "welcome",
 /**
- * The version both speak.
+ * The protocol version that both sides speak.
  */
 protocol: number,
 /**
@@ -2763,55 +2763,56 @@ protocol: number,
  */
 server: ServerInfo,
 /**
- * Who the server takes you for.
+ * The client, as the server identified it.
  */
 you: You,
 /**
- * What the server will not exceed or accept.
+ * The server's limits.
  */
 limits: Limits, } | { "type": "reply",
 /**
- * Of the frame.
+ * The id of the call.
  */
 id: CommandId, } & ({ "reply": "done" } | { "reply": "attached",
 /**
- * Of this session.
+ * The session.
  */
 session: SessionId, } | { "reply": "subscribed" } | { "reply": "receipt",
 /**
- * Where, and how far it is.
+ * The command's entry and progress.
  */
 receipt: Receipt, } | { "reply": "session",
 /**
- * What it is.
+ * The session's line in lists.
  */
 session: Summary, } | { "reply": "sessions",
 /**
- * Newest first.
+ * The sessions, newest first.
  */
 sessions: Array<Summary>,
 /**
- * How many agents run; not told to a token that is bound to certain sessions.
+ * How many agents run; absent for a token that is bound to certain sessions.
  */
 agents?: AgentsRunning, } | { "reply": "past",
 /**
- * Newest first.
+ * The conversations, newest first.
  */
 past: Array<PastDescription>, } | { "reply": "taken_up",
 /**
- * What it is.
+ * The session's line in lists.
  */
 session: Summary,
 /**
- * It lived here before, and nothing was made: no prompt was sent, and nothing of the spec counts.
+ * The session already existed. Nothing was created, no prompt was sent, and the request's settings were
+ * ignored.
  */
 already: boolean, } | { "reply": "resolved",
 /**
- * Which.
+ * The session's full id.
  */
 session: SessionId, } | { "reply": "state",
 /**
- * The last entry in it.
+ * The number of the last entry in the state.
  */
 seq: Seq,
 /**
@@ -2823,71 +2824,71 @@ state: State, } | { "reply": "history",
  */
 entries: Array<EntryFrame>, } | { "reply": "files",
 /**
- * Paths below the session's folder, the nearest to what was asked first; a folder ends with `/`.
+ * Paths below the session's folder, the best match first; a folder ends with `/`.
  */
 files: Array<string>,
 /**
- * There are more files than were looked at, so that one may be missing.
+ * The folder holds more files than were searched, so a path may be missing.
  */
 truncated: boolean, } | { "reply": "raw",
 /**
- * The text, where any was kept.
+ * The text, if it was kept.
  */
 text: string | null, } | { "reply": "environment",
 /**
- * By name.
+ * The variables by name.
  */
 variables: { [key in string]: string }, } | { "reply": "agents",
 /**
- * All of them.
+ * All agents.
  */
 agents: Array<AgentDescription>, } | { "reply": "account",
 /**
- * Who is logged in, and what has become of a login.
+ * The agent's login, and the state of a login in progress.
  */
 account: AccountDescription, } | { "reply": "token",
 /**
- * What it is.
+ * The token, without its secret.
  */
 token: TokenInfo,
 /**
- * Its secret, told this once.
+ * The token's secret. The secret is never shown again.
  */
 secret: string, } | { "reply": "tokens",
 /**
- * All of them.
+ * All tokens.
  */
 tokens: Array<TokenInfo>, } | { "reply": "ticket",
 /**
- * Its secret; single use.
+ * The ticket's secret, for a single use.
  */
 ticket: string,
 /**
- * Until when.
+ * When the ticket expires.
  */
 expires_at: Millis, } | { "reply": "browsers",
 /**
- * Those that are logged in, the one seen last first.
+ * The browsers that are logged in, the most recently seen first.
  */
 browsers: Array<BrowserInfo>, } | { "reply": "pong" }) | { "type": "error",
 /**
- * Of the frame, where it could be read.
+ * The id of the call, if the server could read it.
  */
 id?: CommandId,
 /**
- * The kind.
+ * The reason, as a kind.
  */
 code: RefusalCode,
 /**
- * For people: what is wrong.
+ * The reason, in words for people.
  */
 message: string,
 /**
- * What can be done about it.
+ * What the user can do.
  */
 way_out?: WayOut,
 /**
- * When to try again.
+ * The time to wait before trying again, in milliseconds.
  */
 retry_after_ms?: number,
 /**
@@ -2895,63 +2896,65 @@ retry_after_ms?: number,
  */
 outcome?: Outcome, } | { "type": "presence",
 /**
- * Which session.
+ * The session.
  */
 session: SessionId,
 /**
- * Everyone.
+ * Everyone who reads the session.
  */
 present: Array<Presence>, } | { "type": "ended",
 /**
- * Which session.
+ * The session; absent for the daemon.
  */
 session?: SessionId,
 /**
- * Why.
+ * The reason.
  */
 reason: Closed, } | { "type": "closing",
 /**
- * Why.
+ * The reason, as a kind.
  */
 reason: ClosingReason,
 /**
- * In words.
+ * The reason, in words.
  */
 message: string,
 /**
- * Coming back with the last numbers seen goes on where this ended.
+ * A client that reconnects with its last numbers continues where this connection ended.
  */
 resumable: boolean, };
 
 /**
- * The server.
+ * The server's name, version and clock.
  */
 export type ServerInfo = {
 /**
- * `portolan`.
+ * The server's name: `portolan`.
  */
 name: string,
 /**
- * Its version.
+ * The server's version.
  */
 version: string,
 /**
- * Its clock, when it greeted: ages are told by it, whatever the client's own clock says.
+ * The server's clock when it sent this frame. Clients compute ages from this time, because their own clock may
+ * differ.
  */
 now?: Millis,
 /**
- * Another one than before means that the server's logs were replaced, as by a backup: numbers of entries from before
- * mean nothing, and a client starts from a snapshot. Absent where the server does not know.
+ * The random id of the server's home. A different id than before means that the server's logs were replaced, for
+ * example by a backup: earlier entry numbers are invalid, and the client must start from a snapshot. Absent when
+ * the server does not know the id.
  */
 incarnation?: string, };
 
 /**
- * A session of Portolan. Time-ordered, so that newer sessions sort after older ones.
+ * The id of a session. Ids are time-ordered: newer sessions sort after older ones.
  */
 export type SessionId = string;
 
 /**
- * Everything one can ask of a new session. What the agent cannot take is refused, never ignored.
+ * The settings of a new session. A setting that the agent does not support is refused, never ignored.
  */
 export type SessionSpec = {
 /**
@@ -2959,7 +2962,7 @@ export type SessionSpec = {
  */
 agent: string,
 /**
- * The folder it works in.
+ * The session's folder.
  */
 cwd: string,
 /**
@@ -2967,7 +2970,7 @@ cwd: string,
  */
 prompt?: Array<Content>,
 /**
- * What people call it.
+ * The session's name.
  */
 name?: string,
 /**
@@ -2979,7 +2982,7 @@ model?: string,
  */
 mode?: string,
 /**
- * Environment variables on top of the user's own.
+ * Environment variables in addition to the user's own.
  */
 env?: { [key in string]: string },
 /**
@@ -2991,7 +2994,7 @@ system_prompt?: SystemPrompt,
  */
 allowed_tools?: Array<string>,
 /**
- * Tools that are not offered. Asking the user is never among them.
+ * Tools that the agent may not use. The tool that asks the user is always allowed.
  */
 disallowed_tools?: Array<string>,
 /**
@@ -3007,27 +3010,27 @@ subagents?: { [key in string]: SubagentDefinition },
  */
 hooks?: Array<HookDefinition>,
 /**
- * Which of the agent's settings files count; its own default when absent.
+ * The kinds of settings files that the agent reads; the agent's default when absent.
  */
 setting_sources?: Array<string>,
 /**
- * Folders beside `cwd` it may use.
+ * Folders that the agent may use in addition to `cwd`.
  */
 extra_dirs?: Array<string>,
 /**
- * A turn ends after this many steps.
+ * The step limit of a turn.
  */
 max_turns?: number,
 /**
- * A turn ends when this much is spent.
+ * The cost limit of a turn, in US dollars.
  */
 max_budget_usd?: number,
 /**
- * The result must fit this JSON Schema.
+ * A JSON Schema that the result must match.
  */
 json_schema?: JsonValue,
 /**
- * Take up this conversation: the agent's own session id.
+ * Resume this conversation: the agent's own session id.
  */
 resume?: string,
 /**
@@ -3040,15 +3043,15 @@ fork?: ForkPoint, };
  */
 export type Setting = { "name": "model",
 /**
- * Which.
+ * The model's id; the agent's default when absent.
  */
 model: string | null, } | { "name": "mode",
 /**
- * Which.
+ * The mode's name.
  */
 mode: string, } | { "name": "thinking",
 /**
- * In tokens.
+ * The budget in tokens; the agent's default when absent.
  */
 tokens: number | null, } | { "name": "environment",
 /**
@@ -3062,19 +3065,19 @@ names: Array<string>, };
 export type SpecOption = "cwd" | "prompt" | "name" | "model" | "mode" | "env" | "system_prompt" | "allowed_tools" | "disallowed_tools" | "mcp_servers" | "subagents" | "hooks" | "setting_sources" | "extra_dirs" | "max_turns" | "max_budget_usd" | "json_schema" | "resume" | "fork";
 
 /**
- * How far a command has come.
+ * The progress of a command.
  */
 export type Stage = { "stage": "accepted" } | { "stage": "sending" } | { "stage": "delivered" } | { "stage": "consumed",
 /**
- * What came of it, where something did.
+ * The result of the command, if there is one.
  */
 result?: JsonValue, } | { "stage": "refused",
 /**
- * Why.
+ * The reason.
  */
 refusal: Refusal, } | { "stage": "uncertain",
 /**
- * What happened.
+ * The reason.
  */
 reason: string, };
 
@@ -3084,43 +3087,43 @@ reason: string, };
 export type Start = { "after": Seq } | { "tail": number };
 
 /**
- * Everything a newcomer must know, beside the history.
+ * Everything that a new reader must know besides the history.
  */
 export type State = {
 /**
- * Its line in a list.
+ * The session's line in lists.
  */
 summary: Summary,
 /**
- * What was asked for; secrets masked.
+ * The session's settings, with secrets masked.
  */
 spec: SessionSpec,
 /**
- * What the agent can do.
+ * What the agent supports.
  */
 capabilities: Capabilities,
 /**
- * Which start of the agent this is.
+ * The number of the agent's start.
  */
 generation: Generation,
 /**
- * The agent's process.
+ * The agent's process id.
  */
 pid?: number,
 /**
- * Somebody stopped the agent, and nobody has asked for it since.
+ * Somebody stopped the agent, and nobody has used it since.
  */
 stopped: boolean,
 /**
- * What the agent told about itself.
+ * What the agent reported about itself.
  */
 agent: AgentInfo,
 /**
- * The thinking budget, where set.
+ * The thinking budget, if set.
  */
 thinking?: number,
 /**
- * What the agent is busy with.
+ * What the agent is doing.
  */
 activity?: string,
 /**
@@ -3128,7 +3131,7 @@ activity?: string,
  */
 turn?: OpenTurn,
 /**
- * Items that stream, oldest first.
+ * Items that are streaming, oldest first.
  */
 items: Array<OpenItem>,
 /**
@@ -3136,24 +3139,24 @@ items: Array<OpenItem>,
  */
 tools: Array<OpenTool>,
 /**
- * Subagents at work.
+ * Running subagents.
  */
 subagents: Array<OpenSubagent>,
 /**
- * Background tasks at work.
+ * Running background tasks.
  */
 tasks: Array<Task>,
 /**
- * Requests that wait, oldest first.
+ * Waiting requests, oldest first.
  */
 requests: Array<Request>,
 /**
- * How the last requests ended, so that a late answer learns who was faster.
+ * How the last requests ended, so that the sender of a late answer learns who answered first.
  */
 closed_requests: Array<ClosedRequest>,
 /**
- * Commands that are not settled, oldest first; prompts that are accepted but not sending are the queue. Those
- * that ended as uncertain stay until they are sent again or withdrawn.
+ * Unsettled commands, oldest first; prompts that are accepted but not sending are the queue. Uncertain commands
+ * stay until they are sent again or withdrawn.
  */
 commands: Array<OpenCommand>,
 /**
@@ -3165,7 +3168,7 @@ plan: Array<PlanStep>,
  */
 mcp_servers: Array<McpServer>,
 /**
- * Tools that an "always" allowed.
+ * Tools that an "always allow" has allowed.
  */
 rules: Array<string>,
 /**
@@ -3177,37 +3180,37 @@ usage: TokenUsage,
  */
 by_model: { [key in string]: ModelUsage },
 /**
- * Tokens in the context at the last request to the model.
+ * Tokens in the context window at the last request to the model.
  */
 context_used?: number,
 /**
- * How many fit.
+ * The size of the context window in tokens.
  */
 context_window: number, };
 
 /**
- * Where a session stands.
+ * The status of a session.
  */
 export type Status = "starting" | "connected" | "active" | "idle" | "disconnected" | "terminated" | "error";
 
 /**
- * A subagent the agent may call.
+ * A subagent that the agent may call.
  */
 export type SubagentDefinition = {
 /**
- * When to use it.
+ * When to use the subagent.
  */
 description: string,
 /**
- * Its system prompt.
+ * The subagent's system prompt.
  */
 prompt: string,
 /**
- * The tools it may use; all when absent.
+ * The subagent's tools; all tools when absent.
  */
 tools?: Array<string>,
 /**
- * Its model; the session's when absent.
+ * The subagent's model; the session's model when absent.
  */
 model?: string, };
 
@@ -3216,7 +3219,7 @@ model?: string, };
  */
 export type Summary = {
 /**
- * Its id.
+ * The session's id.
  */
 session: SessionId,
 /**
@@ -3224,35 +3227,35 @@ session: SessionId,
  */
 agent: string,
 /**
- * What people call it: its name, else the beginning of the first prompt.
+ * The session's name, or the beginning of its first prompt.
  */
 name: string,
 /**
- * The folder it works in.
+ * The session's folder.
  */
 cwd: string,
 /**
- * Where it stands.
+ * The session's status.
  */
 status: Status,
 /**
- * What went wrong, with status `error`.
+ * The error, with status `error`.
  */
 error?: string,
 /**
- * Its agent had nothing to do and was ended, and the next prompt starts it again. `status` is `terminated` then.
+ * The agent had nothing to do and was ended; the next prompt starts it again. `status` is then `terminated`.
  */
 asleep: boolean,
 /**
- * Put away.
+ * The session is archived.
  */
 archived: boolean,
 /**
- * When it was made.
+ * When the session was created.
  */
 created_at: Millis,
 /**
- * When something last happened in it.
+ * When something last happened in the session.
  */
 active_at: Millis,
 /**
@@ -3268,37 +3271,37 @@ model?: string,
  */
 mode?: string,
 /**
- * How many requests wait for an answer.
+ * The number of requests that wait for an answer.
  */
 waiting: number,
 /**
- * How many prompts wait in the queue.
+ * The number of prompts in the queue.
  */
 queued: number,
 /**
- * How many turns there were.
+ * The number of turns.
  */
 turns: number,
 /**
- * What it cost so far; absent is unknown.
+ * The session's cost so far; unknown when absent.
  */
 cost_usd?: number,
 /**
- * Where it was forked from.
+ * The session and entry that this session was forked from.
  */
 forked_from?: ForkPoint, };
 
 /**
- * Words for the agent that stand before any prompt.
+ * Instructions for the agent before every prompt.
  */
 export type SystemPrompt = { "how": "replace", "text": string } | { "how": "append", "text": string };
 
 /**
- * The body of a REST request that takes up a past conversation.
+ * The body of a REST request that imports a past conversation.
  */
 export type TakeUpPast = {
 /**
- * Sent twice, it makes one session; `Idempotency-Key` does the same.
+ * The same id sent twice creates one session; `Idempotency-Key` does the same.
  */
 id?: CommandId,
 /**
@@ -3306,11 +3309,11 @@ id?: CommandId,
  */
 past: string,
 /**
- * Leave that one as it is: the agent goes on in a copy.
+ * Keep the original conversation unchanged: the agent continues in a copy.
  */
 copy?: boolean,
 /**
- * What the session is made of beside.
+ * The session's other settings.
  */
 spec: SessionSpec, };
 
@@ -3319,45 +3322,45 @@ spec: SessionSpec, };
  */
 export type Task = {
 /**
- * Its id.
+ * The task's id.
  */
 task: string,
 /**
- * The call that started it.
+ * The tool call that started the task.
  */
 tool?: string,
 /**
- * The agent's own word: `local_agent`, `local_bash`, …
+ * The task's kind in the agent's own word: `local_agent`, `local_bash`, …
  */
 task_type?: string,
 /**
- * What it is for.
+ * The purpose of the task.
  */
 description?: string,
 /**
- * How far it is.
+ * The task's progress.
  */
 status: TaskStatus,
 /**
- * What it did, in words.
+ * What the task did, in words.
  */
 summary?: string,
 /**
- * Where its output lies.
+ * The file with the task's output.
  */
 output_file?: string,
 /**
- * What it used.
+ * What the task used.
  */
 work?: WorkDone, };
 
 /**
- * How far a task is.
+ * The progress of a task.
  */
 export type TaskStatus = "running" | "completed" | "failed" | "stopped";
 
 /**
- * The public name of a token; not its secret.
+ * The public name of a token, not the token's secret.
  */
 export type TokenId = string;
 
@@ -3366,31 +3369,31 @@ export type TokenId = string;
  */
 export type TokenInfo = {
 /**
- * Its public name.
+ * The token's public name.
  */
 token: TokenId,
 /**
- * What people call it.
+ * The token's name for people.
  */
 name: string,
 /**
- * What it may do.
+ * The token's role.
  */
 role: Role,
 /**
- * The sessions it is bound to; all when absent.
+ * The sessions that the token is bound to; all sessions when absent.
  */
 sessions?: Array<SessionId>,
 /**
- * When it was made.
+ * When the token was created.
  */
 created_at: Millis,
 /**
- * Until when it opens the door; for ever when absent.
+ * When the token expires; never when absent.
  */
 expires_at?: Millis,
 /**
- * When it last did.
+ * When the token was last used.
  */
 used_at?: Millis, };
 
@@ -3399,15 +3402,15 @@ used_at?: Millis, };
  */
 export type TokenUsage = {
 /**
- * Tokens read that no cache held.
+ * Input tokens that were not in a cache.
  */
 input: number,
 /**
- * Tokens written.
+ * Output tokens.
  */
 output: number,
 /**
- * Tokens put into the cache.
+ * Tokens written into the cache.
  */
 cache_creation: number,
 /**
@@ -3416,7 +3419,7 @@ cache_creation: number,
 cache_read: number, };
 
 /**
- * What sort of tool, so that a frontend can show it well without knowing every agent's names.
+ * The kind of a tool, so that a frontend can show the tool without knowing every agent's names.
  */
 export type ToolKind = "execute" | "read" | "edit" | "search" | "fetch" | "subagent" | "think" | "mcp" | "other";
 
@@ -3426,7 +3429,7 @@ export type ToolKind = "execute" | "read" | "edit" | "search" | "fetch" | "subag
 export type ToolOutcome = "done" | "failed" | "denied" | "interrupted";
 
 /**
- * What set a turn off.
+ * The cause of a turn.
  */
 export type TurnOrigin = "prompt" | "agent";
 
@@ -3436,23 +3439,23 @@ export type TurnOrigin = "prompt" | "agent";
 export type TurnOutcome = "completed" | "interrupted" | "failed" | "max_turns" | "max_budget" | "structured_output_failed";
 
 /**
- * What came of a turn.
+ * The result of a turn.
  */
 export type TurnResult = {
 /**
- * How it ended.
+ * How the turn ended.
  */
 outcome: TurnOutcome,
 /**
- * What went wrong.
+ * The error, if there is one.
  */
 error?: ErrorInfo,
 /**
- * The last words, where the agent tells them.
+ * The agent's last words, if the agent reports them.
  */
 text?: string,
 /**
- * The result that fits the JSON Schema.
+ * The result that matches the JSON Schema.
  */
 structured?: JsonValue,
 /**
@@ -3460,35 +3463,35 @@ structured?: JsonValue,
  */
 stop_reason?: string,
 /**
- * Steps the agent took.
+ * The number of steps.
  */
 steps?: number,
 /**
- * How long it took.
+ * The duration of the turn, in milliseconds.
  */
 duration_ms?: number,
 /**
- * How long the model took of it.
+ * The part of the duration that the model took, in milliseconds.
  */
 duration_api_ms?: number,
 /**
- * Tokens of this turn.
+ * The tokens of this turn.
  */
 usage?: TokenUsage,
 /**
- * Tokens of this turn by model, subagents included.
+ * The tokens of this turn by model, subagents included.
  */
 by_model?: { [key in string]: ModelUsage },
 /**
- * What this turn cost; absent is unknown.
+ * The cost of this turn; unknown when absent.
  */
 cost_usd?: number,
 /**
- * Lines added to files, where told.
+ * The number of lines added to files, if the agent reports it.
  */
 lines_added?: number,
 /**
- * Lines removed from files, where told.
+ * The number of lines removed from files, if the agent reports it.
  */
 lines_removed?: number, };
 
@@ -3497,20 +3500,21 @@ lines_removed?: number, };
  */
 export type UsageLimit = {
 /**
- * How much of it is used.
+ * The used part of the limit, in percent.
  */
 used_percent: number,
 /**
- * Over how many minutes it counts, where told.
+ * The limit's period in minutes, if the agent reports it.
  */
 window_minutes?: number,
 /**
- * When it begins anew, where told.
+ * When the limit's next period begins, if the agent reports it.
  */
 resets_at?: Millis, };
 
 /**
- * Is an agent's own option a yes or a no? A no must never be sent as a yes, whatever it is called.
+ * Whether an agent's own option allows or denies. A denial must never be sent as an approval, whatever the option is
+ * called.
  */
 export type Verdict = "allow" | "deny";
 
@@ -3519,34 +3523,34 @@ export type Verdict = "allow" | "deny";
  */
 export type Waiting = {
 /**
- * In which session.
+ * The session.
  */
 session: SessionId,
 /**
- * What.
+ * The request.
  */
 request: Request, };
 
 /**
- * What the sender of a refused command can do. When to try again stands beside it, in `retry_after_ms` of the refusal.
+ * What the sender of a refused command can do. The refusal's `retry_after_ms` says when to try again.
  *
- * A later version may know more kinds; leave out what you do not know.
+ * A later version may add kinds; ignore unknown kinds.
  */
 export type WayOut = { "kind": "list_sessions" } | { "kind": "new_session" } | { "kind": "use_session",
 /**
- * Which.
+ * The session.
  */
 session: SessionId, } | { "kind": "resume_session",
 /**
- * Which.
+ * The session.
  */
 session: SessionId, } | { "kind": "stop_session",
 /**
- * Which.
+ * The session.
  */
 session: SessionId, } | { "kind": "send_again",
 /**
- * In which session.
+ * The session.
  */
 session: SessionId,
 /**
@@ -3554,19 +3558,19 @@ session: SessionId,
  */
 command: Seq, } | { "kind": "end_another_agent",
 /**
- * The setting, by its key.
+ * The setting's key.
  */
 setting: string, } | { "kind": "list_past" } | { "kind": "name_folder",
 /**
- * Of which agent.
+ * The agent's kind.
  */
 agent: string, } | { "kind": "copy_past" } | { "kind": "change_setting",
 /**
- * The setting, by its key.
+ * The setting's key.
  */
 key: string, } | { "kind": "ask_for_role",
 /**
- * Which.
+ * The role.
  */
 role: Role, } | { "kind": "list_tokens" } | { "kind": "revoke_token" } | { "kind": "rotate_owner_token" };
 
@@ -3575,20 +3579,20 @@ role: Role, } | { "kind": "list_tokens" } | { "kind": "revoke_token" } | { "kind
  */
 export type WorkDone = {
 /**
- * Tokens in all.
+ * The number of tokens.
  */
 tokens: number,
 /**
- * Calls of tools.
+ * The number of tool calls.
  */
 tool_uses: number,
 /**
- * How long it took.
+ * The duration in milliseconds.
  */
 duration_ms: number, };
 
 /**
- * Who the server takes a client for.
+ * The client, as the server identified it.
  */
 export type You = {
 /**
@@ -3596,14 +3600,14 @@ export type You = {
  */
 token: TokenId,
 /**
- * What people call it.
+ * The token's name for people.
  */
 name: string,
 /**
- * What it may do.
+ * The token's role.
  */
 role: Role,
 /**
- * The sessions it is bound to; all when absent.
+ * The sessions that the token is bound to; all sessions when absent.
  */
 sessions?: Array<SessionId>, };

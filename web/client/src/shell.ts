@@ -1,16 +1,16 @@
 /**
- * A command line as the commands in it: enough of a shell's grammar to tell programs from words in quotes.
+ * Splits a command line into its commands, with enough of a shell's grammar to distinguish programs from quoted words.
  *
- * Reads quotes, substitutions and here-documents; what it cannot place it takes for a command rather than for text. It is no
- * shell, and someone who wants to hide a command from it can.
+ * Reads quotes, substitutions and here-documents. Unclear text counts as a command rather than as text. This parser is
+ * no shell, and someone who wants to hide a command from it can.
  */
 
 export interface Command {
-  /** Its words without their quotes; a redirection is the word `>` or `<` before its file. */
+  /** The words of the command without quotes; a redirection is the word `>` or `<` before its file. */
   words: string[];
-  /** It reads what the command before it writes. */
+  /** The command reads the output of the command before it. */
   piped: boolean;
-  /** The here-documents it reads. */
+  /** The here-documents that the command reads. */
   documents: Document[];
 }
 
@@ -18,7 +18,7 @@ interface Document {
   text: string;
 }
 
-/** Substitutions inside of substitutions are followed so far. */
+/** How deep substitutions inside substitutions are followed. */
 const DEPTH = 8;
 const ENDS = new Set([";", "\n", "|", "&", "(", ")"]);
 
@@ -32,7 +32,7 @@ export function commandsOf(line: string, depth = 0): Command[] {
   /** Here-documents that begin with the next line. */
   let awaited: { document: Document; end: string; literal: boolean }[] = [];
   const endWord = () => {
-    // Braces of a group and the words of a loop begin commands, and are none.
+    // The braces of a group and the keywords of a loop begin commands, and are not commands themselves.
     if (word !== null && !(words.length === 0 && /^([{}!]|then|do|else|elif|if|while|until|done|fi|coproc)$/.test(word))) words.push(word);
     word = null;
   };
@@ -43,7 +43,7 @@ export function commandsOf(line: string, depth = 0): Command[] {
     documents = [];
     piped = next;
   };
-  /** Reads the here-documents that are awaited; gives where the last one ends. */
+  /** Reads the awaited here-documents; returns where the last one ends. */
   const read = (at: number): number => {
     for (const { document, end, literal } of awaited) {
       const lines: string[] = [];
@@ -55,13 +55,13 @@ export function commandsOf(line: string, depth = 0): Command[] {
         lines.push(text);
       }
       document.text = lines.join("\n");
-      // What is substituted in it runs, whoever reads the rest.
+      // A substitution in a here-document runs, whichever program reads the rest.
       if (!literal && depth < DEPTH) found.push(...commandsOf(`"${document.text.replaceAll('"', '\\"')}"`, depth + 1).slice(1));
     }
     awaited = [];
     return at;
   };
-  /** Where the quote at `at` ends; where it does not, it is a character like any other. */
+  /** Where the quote at `at` ends, or -1; a quote without an end is an ordinary character. */
   const closing = (at: number): number => {
     const quote = line[at] as string;
     for (let end = at + 1; end < line.length; end += 1) {
@@ -70,7 +70,7 @@ export function commandsOf(line: string, depth = 0): Command[] {
     }
     return -1;
   };
-  /** What stands in `$(…)` or in backticks at `at`; gives where it ends. */
+  /** Takes the content of `$(…)` or of backticks at `at`; returns where it ends. */
   const substitute = (at: number): number => {
     const ticks = line[at] === "`";
     let open = 1;
@@ -115,7 +115,7 @@ export function commandsOf(line: string, depth = 0): Command[] {
       const end = line.indexOf("\n", at);
       at = end < 0 ? line.length : end - 1;
     } else if (char === ">" || (char === "&" && next === ">")) {
-      // A number before it says which output, and is no word.
+      // A number before a redirection says which output, and is not a word.
       if (word !== null && /^\d$/.test(word)) word = null;
       endWord();
       while (line[at + 1] === ">" || line[at + 1] === "|") at += 1;

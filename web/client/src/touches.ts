@@ -1,25 +1,25 @@
 /**
- * What a request would touch, as far as that can be read from the request itself.
+ * Names what a request would touch, as far as the request itself shows it.
  *
- * Names only what is known, and never calls anything safe: a request about which nothing is said here may do anything.
+ * Names only what is known, and never calls anything safe: a request without a warning may still do anything.
  */
 
 import type { Ask, JsonValue } from "./protocol.ts";
 import { commandsOf, type Command } from "./shell.ts";
 
 export interface Touch {
-  /** In a few words: `deletes files`. */
+  /** A few words, such as `deletes files`. */
   text: string;
-  /** Worth a second look. */
+  /** Deserves a second look. */
   grave: boolean;
 }
 
 export type Permission = Extract<Ask, { kind: "permission" }>;
 
-/** Of a longer command only so much is looked at. */
+/** Only this much of a longer command is checked. */
 const LONGEST = 10_000;
 
-/** What a permission would touch; the grave first. `folder` is where the session works, which tells what lies outside of it. */
+/** What a permission would touch, grave ones first. `folder` is the folder of the session: other paths are outside. */
 export function touches(ask: Permission, folder = ""): Touch[] {
   const found = new Map<string, boolean>();
   const touch: Touching = (text, grave = false) => void found.set(text, grave || (found.get(text) ?? false));
@@ -38,8 +38,8 @@ export function touches(ask: Permission, folder = ""): Touch[] {
   const url = textOf(input["url"]);
   if (url !== undefined || input["network"] || /^web/i.test(ask.tool_name)) touch(NETWORK);
   if (input["dangerouslyDisableSandbox"] === true) touch("leaves the sandbox", true);
-  if (input["additional_permissions"] || input["permissions"] || input["grant_root"]) touch("asks for more rights", true);
-  if (input["run_in_background"] === true) touch("goes on in the background");
+  if (input["additional_permissions"] || input["permissions"] || input["grant_root"]) touch("asks for more permissions", true);
+  if (input["run_in_background"] === true) touch("keeps running in the background");
   const server = /^mcp__(.+?)(?:__|:|$)/.exec(ask.tool_name)?.[1];
   if (server !== undefined) touch(`a tool of the MCP server ${server}`);
   return [...found].map(([text, grave]) => ({ text, grave })).sort((a, b) => Number(b.grave) - Number(a.grave));
@@ -63,10 +63,10 @@ function ofChanges({ changes = [] }: Permission, place: Place, touch: Touching):
   if (changes.length > gone) touch(`writes ${files(changes.length - gone)}`);
 }
 
-/** Programs that run the command that follows them. */
+/** Programs that run the command after them. */
 const RUNS_ANOTHER = new Set(["sudo", "doas", "pkexec", "env", "nohup", "time", "nice", "ionice", "command", "exec", "xargs", "timeout", "stdbuf", "setsid", "builtin"]);
 const AS_ANOTHER = new Set(["sudo", "doas", "pkexec"]);
-/** Their options that take the word after them. */
+/** Options of these programs that take the word after them. */
 const TAKES_A_VALUE: Record<string, RegExp> = {
   sudo: /^(-[ughprtCDRT]|--(user|group|host|prompt|chdir|chroot))$/,
   doas: /^-[uC]$/,
@@ -83,45 +83,45 @@ const TAKES_A_VALUE: Record<string, RegExp> = {
 const SHELLS = new Set(["sh", "bash", "zsh", "dash", "ksh", "fish"]);
 const READS_CODE = new Set([...SHELLS, "python", "python3", "node", "perl", "ruby"]);
 const DOWNLOADS = new Set(["curl", "wget"]);
-/** The last word is where it writes. */
+/** Programs that write to their last word. */
 const WRITES_LAST = new Set(["cp", "mv", "ln", "install", "rsync"]);
 const WRITES_ALL = new Set(["tee", "touch", "mkdir", "truncate"]);
 
-/** What the name of a program says, whatever follows it. */
+/** What a program touches, whatever its arguments are. */
 const BY_NAME: [string[], string, grave: boolean][] = [
   [["rm", "rmdir", "unlink", "shred"], DELETES, true],
   [["mkfs", "fdisk", "parted", "wipefs", "mkswap"], "writes to a disk", true],
   [["shutdown", "reboot", "poweroff", "halt"], "stops the machine", true],
   [["kill", "pkill", "killall"], "ends processes", true],
-  [["chown", "chgrp", "setfacl"], "changes who owns files", true],
-  [["crontab", "at"], "arranges for later", true],
+  [["chown", "chgrp", "setfacl"], "changes owners of files", true],
+  [["crontab", "at"], "schedules a command for later", true],
   [["curl", "wget", "ssh", "scp", "sftp", "ftp", "nc", "ncat", "telnet", "rsync"], NETWORK, false],
 ];
 
-/** What a program with these words says: the first pattern that fits its words, joined. */
+/** What a program touches if its arguments, joined, match the pattern. */
 const BY_WORDS: [program: RegExp, words: RegExp, text: string, grave: boolean][] = [
   [/^git$/, /^ push\b.* (--force|-f|--force-with-lease|--delete|--mirror)\b/, "pushes by force", true],
   [/^git$/, /^ (push|pull|fetch|clone)\b/, NETWORK, false],
-  [/^git$/, /^ (reset --hard|clean -\w*f|checkout (-- )?\.|restore \.|stash (drop|clear)|branch -D)/, "throws changes away", true],
+  [/^git$/, /^ (reset --hard|clean -\w*f|checkout (-- )?\.|restore \.|stash (drop|clear)|branch -D)/, "discards changes", true],
   [/^git$/, /^ rm\b/, DELETES, true],
   [/^find$/, / -(delete|exec rm)\b/, DELETES, true],
   [/^dd$/, /\bof=/, "writes to a disk", true],
-  [/^chmod$/, /( -\w*R|\b0?777\b|a\+w|\+s)/, "changes who may use files", true],
+  [/^chmod$/, /( -\w*R|\b0?777\b|a\+w|\+s)/, "changes permissions of files", true],
   [/^(npm|pnpm|yarn|cargo|gem|twine|docker)$/, /\b(publish|upload|push)\b/, "publishes", true],
-  [/^(npm|pnpm|yarn|pip|pip3|cargo|gem|go|apt|apt-get|dnf|brew|npx|uv)$/, /\b(install|add|ci|get|update|upgrade|i|x|dlx)\b/, "installs what others wrote", true],
-  [/^npx$/, /./, "installs what others wrote", true],
-  [/^(kubectl|helm)$/, /\b(delete|uninstall|drain)\b/, "takes down what runs", true],
-  [/^terraform$/, /\b(destroy|apply)\b/, "changes machines elsewhere", true],
-  [/^(docker|podman)$/, /\b(rm|rmi|prune|kill|stop)\b/, "takes down what runs", true],
+  [/^(npm|pnpm|yarn|pip|pip3|cargo|gem|go|apt|apt-get|dnf|brew|npx|uv)$/, /\b(install|add|ci|get|update|upgrade|i|x|dlx)\b/, "installs third-party code", true],
+  [/^npx$/, /./, "installs third-party code", true],
+  [/^(kubectl|helm)$/, /\b(delete|uninstall|drain)\b/, "stops or removes services", true],
+  [/^terraform$/, /\b(destroy|apply)\b/, "changes remote infrastructure", true],
+  [/^(docker|podman)$/, /\b(rm|rmi|prune|kill|stop)\b/, "stops or removes services", true],
   [/^(docker|podman)$/, / --privileged\b/, "runs as root", true],
-  [/^systemctl$/, /\b(stop|disable|mask|restart)\b/, "takes down what runs", true],
+  [/^systemctl$/, /\b(stop|disable|mask|restart)\b/, "stops or removes services", true],
   [/^(psql|mysql|mariadb|sqlite3|mongo|mongosh)$/i, /\b(drop|truncate|delete from)\b/i, "deletes data", true],
 ];
 
 function ofCommand(line: string, place: Place, touch: Touching): void {
   touch("runs a command");
   if (place.isElsewhere) touch("runs outside the folder", true);
-  if (line.length > LONGEST) touch("longer than what was looked at", true);
+  if (line.length > LONGEST) touch("too long to be checked completely", true);
   ofLine(line.slice(0, LONGEST), place, touch, 0);
 }
 
@@ -132,11 +132,11 @@ function ofLine(line: string, place: Place, touch: Touching, depth: number): voi
     const { program, args } = ofOne(command, place, touch);
     if (DOWNLOADS.has(program)) downloads = true;
     if (command.piped && READS_CODE.has(program) && downloads) touch("runs what it downloads", true);
-    // `sh -c "$(curl …)"`: what was substituted stands at the end of the list.
+    // `sh -c "$(curl …)"`: the commands of the substitution are at the end of the list.
     if (SHELLS.has(program) && args.some((word) => word.includes("$(…)")) && commands.some(({ words }) => DOWNLOADS.has(baseOf(words[0])))) {
       touch("runs what it downloads", true);
     }
-    // `-lc` is how many agents ask.
+    // Many agents use `-lc`.
     const code = args.findIndex((word) => /^-[A-Za-z]*c$/.test(word));
     const inner = args[code + 1];
     if (depth < 3 && ((SHELLS.has(program) && code >= 0) || program === "eval")) ofLine(program === "eval" ? args.join(" ") : (inner ?? ""), place, touch, depth + 1);
@@ -152,7 +152,7 @@ function ofOne({ words }: Command, place: Place, touch: Touching): { program: st
     if (!RUNS_ANOTHER.has(name)) break;
     at += 1;
     let user = false;
-    // Its options, with the values that some take, and a time or a number.
+    // Skips options with their values, and a time or a number.
     while (/^(-|\d+[smhd]?$)/.test(words[at] ?? "")) {
       const option = words[at] as string;
       user ||= /^(-u|--user)/.test(option);
@@ -161,7 +161,7 @@ function ofOne({ words }: Command, place: Place, touch: Touching): { program: st
     if (AS_ANOTHER.has(name)) touch(user ? "runs as another user" : "runs as root", true);
   }
   const program = baseOf(words[at]);
-  // What stands before Git's own command says where, not what.
+  // Options before the Git command say where, not what.
   if (program === "git") while (/^-/.test(words[at + 1] ?? "")) at += /^-[Cc]$/.test(words[at + 1] ?? "") ? 2 : 1;
   const args = words.slice(at + 1);
   const joined = ` ${args.join(" ")}`;
@@ -179,7 +179,7 @@ function ofOne({ words }: Command, place: Place, touch: Touching): { program: st
   return { program, args };
 }
 
-/** Where something works, and what lies outside of it. */
+/** A folder, and whether a path is outside of it. */
 class Place {
   readonly isElsewhere: boolean;
   readonly #folder: string;
@@ -195,7 +195,7 @@ class Place {
     return path === this.#folder || path.startsWith(this.#folder === "/" ? "/" : `${this.#folder}/`);
   }
 
-  /** Where the folder is not known, nothing is said to be outside of it. */
+  /** If the folder is not known, no path counts as outside. */
   isOutside(path: string): boolean {
     if (!this.#folder.startsWith("/") || /^\/dev\/(null|zero|stdin|stdout|stderr|tty|fd\b)/.test(path)) return false;
     const home = /^(\/home\/[^/]+|\/Users\/[^/]+|\/root)(?=\/|$)/.exec(this.#folder)?.[1];

@@ -10,7 +10,7 @@ const WELCOME = {
   limits: { frame_bytes: 1, attachments: 1 },
 };
 
-/** A server that only remembers what it was sent. */
+/** A server that only records the frames it gets. */
 class Wire implements Socket {
   sent: Record<string, unknown>[] = [];
   onopen: (() => void) | null = null;
@@ -80,7 +80,7 @@ test("a command without a receipt is sent again under the same id, and settles o
   expect(connection.unanswered).toBe(0);
 });
 
-test("a question fails at once when the connection goes, and says that it may have arrived", async () => {
+test("a call without a receipt fails at once when the connection is lost, and says that it may have arrived", async () => {
   wire().welcome();
   const asked = connection.ask("agents", { type: "agents", probe: false });
   const failed = expect(asked).rejects.toEqual(new Lost(true));
@@ -92,7 +92,7 @@ test("nothing is kept for later: without a connection a command is refused", asy
   await expect(connection.command(SESSION, { name: "stop" })).rejects.toEqual(new Lost(false));
 });
 
-test("a server whose logs were replaced is not read on from the number seen before", async () => {
+test("after the server's logs were replaced, the client does not read on from the old number", async () => {
   wire().welcome("first");
   connection.attach(SESSION, { tail: 50 }, { entry: () => {}, snapshot: () => {} });
   wire().onclose?.({ code: 1012 });
@@ -103,7 +103,7 @@ test("a server whose logs were replaced is not read on from the number seen befo
   expect(wire().idOf("attach")).toBeUndefined();
 });
 
-test("coming back reads on from the highest number seen", async () => {
+test("a reconnect reads on from the highest number seen", async () => {
   wire().welcome();
   const seen: number[] = [];
   connection.attach(SESSION, { tail: 50 }, { entry: (frame) => seen.push(frame.seq), snapshot: (frame) => seen.push(frame.seq) });
@@ -118,7 +118,7 @@ test("coming back reads on from the highest number seen", async () => {
   expect(wire().sent.at(-1)).toMatchObject({ type: "attach", session: SESSION, start: { after: 9 } });
 });
 
-test("what still comes of an attachment that was replaced is not taken for the new one's", () => {
+test("late frames of a replaced attachment are not taken for frames of the new attachment", () => {
   wire().welcome();
   const seen: number[] = [];
   const listener = { entry: (frame: { seq: number }) => seen.push(frame.seq), snapshot: () => {} };
@@ -159,7 +159,7 @@ test("a refusal carries its code and how the request ended", async () => {
   expect(refused).toMatchObject({ code: "already_closed", message: "too late", outcome });
 });
 
-test("a refusal carries its way out, also one of a newer server", async () => {
+test("a refusal carries its way out, also a way out that only a newer server knows", async () => {
   wire().welcome();
   for (const way_out of [{ kind: "resume_session", session: SESSION }, { kind: "dance" }]) {
     const resumed = connection.command(SESSION, { name: "context" });
@@ -169,7 +169,7 @@ test("a refusal carries its way out, also one of a newer server", async () => {
   }
 });
 
-test("a server that says no more is given up and tried again", async () => {
+test("a silent server is given up and tried again", async () => {
   wire().welcome();
   await vi.advanceTimersByTimeAsync(20_000);
   expect(wire().sent.at(-1)).toMatchObject({ type: "ping" });
@@ -179,7 +179,7 @@ test("a server that says no more is given up and tried again", async () => {
   expect(wires.length).toBe(2);
 });
 
-test("a revoked token ends it for good", async () => {
+test("a revoked token ends the connection for good", async () => {
   wire().welcome();
   wire().say({ type: "closing", reason: "token_gone", message: "the token was revoked", resumable: false });
   wire().onclose?.({ code: 4001 });
@@ -188,14 +188,14 @@ test("a revoked token ends it for good", async () => {
   expect(wires.length).toBe(1);
 });
 
-test("frames that nobody can read or knows are passed over", () => {
+test("unreadable and unknown frames are skipped", () => {
   wire().welcome();
   wire().onmessage?.({ data: "{not json" });
   wire().say({ type: "something_newer", session: SESSION });
   expect(connection.state.is).toBe("online");
 });
 
-test("pauses grow up to a bound while nobody answers, and a nudge ends them", async () => {
+test("pauses grow up to a bound while the server does not answer, and a nudge ends a pause", async () => {
   const pauses: number[] = [];
   for (let tries = 0; tries < 10; tries += 1) {
     wire().onclose?.({ code: 1006 });
@@ -204,13 +204,13 @@ test("pauses grow up to a bound while nobody answers, and a nudge ends them", as
     const { state } = connection;
     if (state.is !== "offline") throw new Error(`it is ${state.is}`);
     pauses.push(state.retryAt - now);
-    // Timers count whole milliseconds; a pause is a fraction of one more or less.
+    // Timers count whole milliseconds; a pause may differ by a fraction of one.
     await vi.advanceTimersByTimeAsync(Math.floor(state.retryAt - now) - 2);
     expect(wires.length, "it does not try before the pause is over").toBe(before);
     await vi.advanceTimersByTimeAsync(4);
     expect(wires.length).toBe(before + 1);
   }
-  // Each is between half and all of 400 ms, doubled with every try, and never more than 15 s.
+  // Each pause is between half and all of 400 ms, doubled with every try, and never more than 15 s.
   pauses.forEach((pause, tries) => {
     const most = Math.min(15_000, 400 * 2 ** tries);
     expect([pause >= most / 2, pause <= most], `try ${tries}: ${pause} ms`).toEqual([true, true]);

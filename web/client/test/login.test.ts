@@ -22,13 +22,13 @@ function server(keys: string[], tickets: string[]) {
 
 afterEach(() => vi.unstubAllGlobals());
 
-test("a ticket does not replace a login that still holds", async () => {
+test("a ticket does not replace a valid login", async () => {
   const asked = server(["old"], ["ticket"]);
   expect(await enter(ORIGIN, "ticket", "old")).toEqual({ is: "in already" });
   expect(asked).toEqual(["/api/v1/sessions?limit=1"]);
 });
 
-test("a ticket is used where there is no login, or none that holds", async () => {
+test("a ticket is used if there is no valid login", async () => {
   server([], ["ticket"]);
   for (const known of [null, "old"]) {
     expect(await enter(ORIGIN, "ticket", known)).toEqual({ is: "in", key: "new", browser: "b1" });
@@ -40,7 +40,7 @@ test("a server that is away says nothing about a login", async () => {
   expect(await enter(ORIGIN, "ticket", "old")).toEqual({ is: "in already" });
 });
 
-test("a ticket that is not taken lets nobody in", async () => {
+test("a ticket that is not accepted logs nobody in", async () => {
   server([], []);
   const entered = await enter(ORIGIN, "ticket", "old");
   expect(entered.is === "out" && entered.why).toBeInstanceOf(Refused);

@@ -1,5 +1,5 @@
-// Keeps the page's own files, so that it opens without a connection and can say so. Never keeps an answer of the API:
-// what a session holds lives in the daemon only.
+// Caches the page's own files, so that the page opens without a connection and can say so. Never caches a response of
+// the API: the content of a session stays in the daemon.
 
 const CACHE = "portolan-shell";
 
@@ -14,14 +14,14 @@ self.addEventListener("fetch", (event) => {
   event.respondWith(url.pathname.startsWith("/assets/") ? kept(event.request) : fresh(event.request));
 });
 
-// A name under /assets/ holds the digest of what it names: it never changes.
+// A name under /assets/ holds the digest of its file, so that file never changes.
 async function kept(request) {
   const cache = await caches.open(CACHE);
   const found = await cache.match(request);
   return found ?? remember(cache, request);
 }
 
-// The rest is asked for each time; what was kept is for when nobody answers.
+// The rest is fetched each time; the cache is for when the server does not answer.
 async function fresh(request) {
   const cache = await caches.open(CACHE);
   try {
@@ -36,7 +36,7 @@ async function fresh(request) {
 async function remember(cache, request) {
   const answer = await fetch(request);
   if (answer.ok) await cache.put(request, answer.clone());
-  // A new version leaves the old one's files behind: bound them.
+  // A new version leaves the files of the old version behind: bound their number.
   const names = await cache.keys();
   if (names.length > 200) await Promise.all(names.slice(0, 100).map((name) => cache.delete(name)));
   return answer;

@@ -2,25 +2,25 @@
 
 import type { Capabilities, SpecOption, Status, Summary, WayOut } from "@portolan/client";
 
-/** Where a session stands, in the words of the command line. */
+/** The state of a session, in the words of the command line. */
 export function stateOf({ status, asleep }: Pick<Summary, "status" | "asleep">): string {
   if (asleep) return "asleep";
   const words: Partial<Record<Status, string>> = { connected: "ready", active: "working", terminated: "ended", error: "failed" };
   return words[status] ?? status;
 }
 
-/** Prompts that wait for an agent that nothing starts by itself. */
+/** Says how many prompts wait for an agent that does not start by itself. */
 export function parked({ status, queued }: Pick<Summary, "status" | "queued">): string | undefined {
   if (!queued || (status !== "terminated" && status !== "error")) return undefined;
   return queued === 1 ? "1 prompt waits; resume starts it" : `${queued} prompts wait; resume starts them`;
 }
 
 export function nameOf(summary: Pick<Summary, "name" | "session"> | undefined, session = ""): string {
-  // Ids begin with the time, and so for days alike; `portolan ls` shows their ends too.
+  // Ids begin with the time, so ids of the same days begin alike; `portolan ls` also shows the end of an id.
   return summary?.name || (summary?.session ?? session).slice(-8);
 }
 
-/** The last folder of a path; the whole stands in its title. */
+/** The last folder of a path; the title shows the whole path. */
 export function folderOf(path: string): string {
   return path.replace(/\/+$/, "").split("/").at(-1) || path;
 }
@@ -57,7 +57,7 @@ export function moment(at: number): string {
   return at ? new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "";
 }
 
-/** A browser in a few words, from what it says it is. It may say anything: this only names what is well known. */
+/** A short name for a browser, from its user agent. A user agent may say anything: only well-known ones are named. */
 export function program(userAgent: string | undefined): string {
   const text = userAgent ?? "";
   const pick = (names: [RegExp, string][]) => names.find(([pattern]) => pattern.test(text))?.[1];
@@ -67,60 +67,60 @@ export function program(userAgent: string | undefined): string {
   return [browser ?? "A browser", system].filter(Boolean).join(" on ");
 }
 
-/** What an agent may be able to do: as it does it, and as it cannot. */
+/** Capabilities in words: what an agent does, and what an agent cannot do. */
 const ABLE: [keyof Capabilities, does: string, cannot: string][] = [
-  ["streaming", "streams its words", "stream its words"],
+  ["streaming", "streams text", "stream text"],
   ["interrupt", "can be interrupted", "be interrupted"],
-  ["steering", "takes prompts into a turn that runs", "take prompts into a turn that runs"],
-  ["session_resume", "resumes", "be resumed once it has ended"],
-  ["reliable_resume", "sleeps while it has nothing to do", "sleep while it has nothing to do"],
-  ["session_fork", "forks", "be forked"],
-  ["session_fork_at", "forks at any prompt", "be forked at a prompt"],
-  ["model_switching", "switches models", "change its model while it runs"],
-  ["permission_mode_switching_mid_session", "switches modes", "change its mode while it runs"],
+  ["steering", "takes prompts into a running turn", "take prompts into a running turn"],
+  ["session_resume", "can be resumed", "be resumed after its end"],
+  ["reliable_resume", "sleeps while idle", "sleep while idle"],
+  ["session_fork", "can be forked", "be forked"],
+  ["session_fork_at", "can be forked at any prompt", "be forked at a prompt"],
+  ["model_switching", "changes its model while running", "change its model while running"],
+  ["permission_mode_switching_mid_session", "changes its mode while running", "change its mode while running"],
   ["thinking_budget", "takes a thinking budget", "take a thinking budget"],
-  ["edited_input", "takes inputs that were edited", "take an input that was edited"],
-  ["image_input", "sees pictures", "see pictures"],
-  ["slash_commands", "has commands", "take commands after a slash"],
+  ["edited_input", "takes edited input", "take edited input"],
+  ["image_input", "accepts pictures", "accept pictures"],
+  ["slash_commands", "has slash commands", "run slash commands"],
   ["mcp", "uses MCP servers", "use MCP servers"],
-  ["mcp_changes", "changes MCP servers while it runs", "change its MCP servers while it runs"],
-  ["environment", "takes variables while it runs", "take variables while it runs"],
-  ["cost_tracking", "tells its cost", "tell its cost"],
-  ["file_checkpointing", "takes files back", "take files back"],
-  ["background_tasks", "works in the background", "work in the background"],
-  ["structured_output", "gives structured results", "give structured results"],
+  ["mcp_changes", "changes its MCP servers while running", "change its MCP servers while running"],
+  ["environment", "takes environment variables while running", "take environment variables while running"],
+  ["cost_tracking", "reports its cost", "report its cost"],
+  ["file_checkpointing", "restores files", "restore files"],
+  ["background_tasks", "runs background tasks", "run background tasks"],
+  ["structured_output", "returns structured results", "return structured results"],
 ];
 export const abilities = (can: Capabilities): string[] => ABLE.filter(([name]) => can[name] === true).map(([, does]) => does);
-/** What is not offered, because the agent cannot do it. */
+/** What the agent cannot do, and the page therefore does not offer. */
 export const inabilities = (can: Capabilities): string[] => ABLE.filter(([name]) => can[name] === false).map(([, , cannot]) => cannot);
 
 const OPTIONS: Record<SpecOption, string> = {
   cwd: "folder", prompt: "first prompt", name: "name", model: "model", mode: "permission mode", env: "environment", system_prompt: "system prompt",
-  allowed_tools: "tools that need no permission", disallowed_tools: "tools it does not get", mcp_servers: "MCP servers", subagents: "subagents", hooks: "hooks",
-  setting_sources: "choice of settings files", extra_dirs: "further folders", max_turns: "limit of steps", max_budget_usd: "limit of dollars",
-  json_schema: "JSON Schema for its result", resume: "resuming", fork: "forking",
+  allowed_tools: "tools allowed without asking", disallowed_tools: "forbidden tools", mcp_servers: "MCP servers", subagents: "subagents", hooks: "hooks",
+  setting_sources: "choice of settings files", extra_dirs: "additional folders", max_turns: "limit of steps", max_budget_usd: "limit of cost",
+  json_schema: "JSON Schema for the result", resume: "resuming", fork: "forking",
 };
-/** What a new session of this agent does not take. */
+/** The options that a new session of this agent does not take. */
 export const untaken = (can: Capabilities): string[] =>
   Object.entries(OPTIONS).filter(([name]) => !can.options.includes(name as SpecOption)).map(([, words]) => words);
 
 /** A mode in a list of modes. */
 export function modeLabel(capabilities: Capabilities, mode: string): string {
-  return capabilities.mode_asks?.[mode] === "nothing" ? `${mode} (asks nobody)` : mode;
+  return capabilities.mode_asks?.[mode] === "nothing" ? `${mode} (never asks)` : mode;
 }
 
-/** What somebody should know before a session begins in this mode; nothing where the agent asks in it. */
+/** A warning before a session begins in this mode; empty if the agent asks in this mode. */
 export function modeWarning(capabilities: Capabilities, mode: string): string {
   const asks = capabilities.mode_asks?.[mode] ?? "unknown";
-  if (asks === "nothing") return "In this mode the agent asks nobody before it acts. It takes an owner, and allow_bypass = true under [sessions] in the configuration.";
-  return asks === "unknown" ? "Nobody has marked how much the agent asks in this mode. It takes an owner." : "";
+  if (asks === "nothing") return "In this mode the agent never asks before it acts. Only an owner may use the mode, and only with allow_bypass = true under [sessions] in the configuration.";
+  return asks === "unknown" ? "Portolan does not know how much the agent asks in this mode. Only an owner may use the mode." : "";
 }
 
-/** What can be done about a refusal, by what stands on this page; nothing for a way out of a newer server. */
+/** What a user of this page can do about a refusal; undefined for a way out that only a newer server knows. */
 export function wayOutOf(way: WayOut): string | undefined {
   switch (way.kind) {
     case "list_sessions":
-      return "the list of sessions shows those there are";
+      return "the list of sessions shows every session";
     case "new_session":
       return "start a new session";
     case "use_session":
@@ -130,27 +130,27 @@ export function wayOutOf(way: WayOut): string | undefined {
     case "stop_session":
       return "open that session and stop its agent first";
     case "send_again":
-      return "press Send again if the agent does not have it";
+      return "press Send again if the agent did not get it";
     case "end_another_agent":
       return `stop the agent of another session, or raise \`${way.setting}\` in the configuration`;
     case "list_past":
-      return "the list of past conversations shows those there are";
+      return "the list of past conversations shows all of them";
     case "name_folder":
       return "start a session of this agent in the folder first";
     case "copy_past":
-      return "or go on in a copy";
+      return "or continue in a copy";
     case "change_setting":
       return `\`${way.key}\` in the configuration decides this`;
     case "ask_for_role":
       return `ask an owner for a token with the role ${way.role}`;
     case "list_tokens":
-      return "the list of tokens shows those there are";
+      return "the list of tokens shows every token";
     case "revoke_token":
-      return "revoke one that nobody needs any more";
+      return "revoke a token that nobody needs";
     case "rotate_owner_token":
-      return "give it another secret from the command line instead";
+      return "give that token another secret from the command line instead";
     default:
-      // Every kind of this version has its words: the compiler sees that none is left.
+      // The compiler checks that every kind of this version is handled above.
       way satisfies never;
       return undefined;
   }

@@ -5,14 +5,14 @@ import { contentOf, fieldsOf } from "../src/parts/form.ts";
 
 const kinds = (blocks: { token: { type: string } }[]) => blocks.map(({ token }) => token.type);
 
-test("markdown that grows word by word ends as markdown that was read at once", () => {
+test("markdown that grows word by word gives the same blocks as markdown that is parsed at once", () => {
   const text = "# A\n\nOne *two*.\n\n- a\n- b\n\n```rust\nfn main() {}\n\n```\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nend\n";
   const growing = new Reader();
   for (let end = 1; end < text.length; end += 3) growing.read(text.slice(0, end), true);
   expect(kinds(growing.read(text, false))).toEqual(kinds(new Reader().read(text, false)));
 });
 
-test("finished blocks keep their place and are not read again", () => {
+test("finished blocks keep their place and are not parsed again", () => {
   const reader = new Reader();
   const before = reader.read("one\n\ntwo\n\nthree\n\nfour\n\nfive", true);
   const after = reader.read("one\n\ntwo\n\nthree\n\nfour\n\nfive six", true);
@@ -20,13 +20,13 @@ test("finished blocks keep their place and are not read again", () => {
   expect(after.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
 });
 
-test("a text that is replaced by another is read anew", () => {
+test("a replaced text is parsed again", () => {
   const reader = new Reader();
   reader.read("one\n\ntwo\n\nthree\n\nfour\n\nfive", true);
   expect(kinds(reader.read("other", false))).toEqual(["paragraph"]);
 });
 
-test("one endless line is shown by its beginning and its end", () => {
+test("of one endless line, the beginning and the end are shown", () => {
   const [block, ...more] = new Reader().read(`begin${"x".repeat(100_000)}end`, false);
   const { text } = block?.token as unknown as { text: string };
   expect([more.length, text.startsWith("beginx"), text.endsWith("xend"), text.length < 50_000]).toEqual([0, true, true, true]);
@@ -39,30 +39,30 @@ test("only addresses that are harmless to follow become links", () => {
   }
 });
 
-test("what hides or reorders text is shown", () => {
+test("characters that hide or reorder text are shown", () => {
   expect(visible("a\u202eb\u200bc\u0007")).toBe("a⟨U+202E⟩b⟨U+200B⟩c⟨U+0007⟩");
   expect(visible("tab\tand\nline, naïve, 日本語")).toBe("tab\tand\nline, naïve, 日本語");
   expect(withoutAnsi("\u001b[31mred\u001b[0m\r\n10%\r100%\n")).toBe("red\n100%\n");
 });
 
-test("a diff is read into lines with numbers, and into pairs for two columns", () => {
+test("a diff is parsed into lines with numbers, and into pairs for two columns", () => {
   const read = readDiff("--- a\n+++ b\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n");
   expect([read?.added, read?.removed]).toEqual([1, 1]);
   expect(read?.lines.map(({ sign, old, new: fresh }) => [sign, old, fresh])).toEqual([[" ", 1, 1], ["-", 2, null], ["+", null, 2], [" ", 3, 3]]);
   expect(pairs(read?.lines ?? []).map(({ left, right }) => [left?.text, right?.text])).toEqual([["one", "one"], ["two", "2"], ["three", "three"]]);
 });
 
-test("what is no diff stays text", () => {
+test("text that is not a diff stays text", () => {
   expect(readDiff("just words")).toBeNull();
   expect(readDiff("@@ broken @@\n+x")).toBeNull();
 });
 
-test("what a hunk says of itself is shown", () => {
+test("the heading of a hunk is shown", () => {
   const read = readDiff("--- a\n+++ a\n@@ -1,1 +1,1 @@ every occurrence is replaced\n-@@ -9 +9 @@ x\n+y\n");
   expect(read?.lines.map(({ sign, text }) => [sign, text])).toEqual([["@", "@@ every occurrence is replaced"], ["-", "@@ -9 +9 @@ x"], ["+", "y"]]);
 });
 
-test("a diff that is left out is told by how much it is", () => {
+test("for a diff that is left out, its size is shown", () => {
   expect(leftOut({ added: 12_034, removed: 3, bytes: 3_250_000 })).toBe("Too large to be shown as a diff: 12,034 lines added, 3 removed, 3.1 MiB.");
   expect(leftOut({ added: 1, removed: 0, bytes: 300_000 })).toContain("293 KiB");
 });
@@ -96,7 +96,7 @@ test("a simple schema is a form, anything else is JSON", () => {
   expect(fieldsOf({ type: "object", properties: { list: { type: "array" } } })).toBeNull();
 });
 
-test("what is to be decided is shown whole, whatever a terminal would make of it", () => {
+test("text that somebody decides about is shown whole, whatever a terminal would make of it", () => {
   expect(exactly("touch x;:\recho harmless")).toBe("touch x;:⟨U+000D⟩echo harmless");
   expect(exactly("echo ok \u001b]; touch x ;\u0007")).toBe("echo ok ⟨U+001B⟩]; touch x ;⟨U+0007⟩");
   expect(exactly("a\u200db\u{e0041}")).toBe("a⟨U+200D⟩b⟨U+E0041⟩");
@@ -119,27 +119,27 @@ const HOSTILE: Record<string, string> = {
   "brackets": "[a".repeat(RUN),
   "angles": "<".repeat(RUN),
 };
-/** A clock that stands still: what is read does not depend on how busy the machine is. */
+/** A clock that stands still: the result does not depend on how busy the machine is. */
 const stopped = () => 0;
 for (const [name, text] of Object.entries(HOSTILE)) {
-  test(`text made to stop the page is read in a moment: ${name}`, () => {
+  test(`hostile text is parsed quickly: ${name}`, () => {
     const before = performance.now();
     const blocks = new Reader(stopped).read(`Before.\n\n${text}\n\nAfter.\n`, false);
-    // Generous for a machine that is busy: unbounded, most of these take far longer, and the rest run out of stack.
+    // Generous for a busy machine: without bounds, most of these take far longer, and the rest run out of stack.
     expect(performance.now() - before).toBeLessThan(5_000);
     expect(kinds(blocks)[0]).toBe("paragraph");
     expect(blocks.map(({ token }) => token.raw).join("")).toContain("After.");
   });
 }
 
-test("what is left when the time for reading is over is shown as it is", () => {
+test("when the time for parsing is over, the rest is shown as it is", () => {
   let hours = 0;
   const blocks = new Reader(() => (hours += 3_600_000)).read("# One\n\n- two\n", false);
   expect(kinds(blocks)).toEqual(blocks.map(() => "long"));
   expect(blocks.map(({ token }) => token.raw).join("")).toBe("# One\n\n- two\n");
 });
 
-test("what cannot be read as markdown costs only its own stretch", () => {
+test("text that cannot be parsed as markdown costs only its own stretch", () => {
   const blocks = new Reader(stopped).read(`# One\n\n${"*".repeat(500)}\n\n- two\n\n\`\`\`\n${"*".repeat(500)}\n\`\`\`\n`, false);
   expect(kinds(blocks)).toEqual(["heading", "long", "list", "code"]);
 });

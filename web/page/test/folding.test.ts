@@ -24,7 +24,7 @@ test("a prompt waits in the queue until it is consumed", () => {
   expect(folded(accepted, { type: "receipt", command: 1, stage: "consumed" }).commands).toEqual([]);
 });
 
-test("an uncertain prompt stays until it is sent again, and is then a prompt like any other", () => {
+test("an uncertain prompt stays until it is sent again, and is then like any other prompt", () => {
   const accepted: Event = { type: "command_accepted", key: KEY, action: { ...prompt, content: [...prompt.content] } };
   const uncertain = folded(accepted, { type: "receipt", command: 1, stage: "uncertain", reason: "killed" });
   expect(uncertain.commands[0]?.stage).toEqual({ stage: "uncertain", reason: "killed" });
@@ -37,7 +37,7 @@ test("an uncertain prompt stays until it is sent again, and is then a prompt lik
   ]);
 });
 
-test("the context is what the main agent's last request read, not a subagent's", () => {
+test("the context is the size of the main agent's last request, not of a subagent's request", () => {
   const usage = { input: 10, output: 9, cache_creation: 2, cache_read: 3 };
   const state = folded(
     { type: "usage", usage },

@@ -1,6 +1,7 @@
 /**
- * The page's fold against the program's own: the goldens in `folds/` are conversations as a client gets them, with the state that
- * the program has folded from them. A test of the program writes them (crates/frontends/src/native/tests/folds.rs).
+ * Compares the page's fold with the program's fold. The goldens in `folds/` are conversations as a client gets them,
+ * with the state that the program folds from them. A test of the program writes the goldens
+ * (crates/frontends/src/native/tests/folds.rs).
  */
 
 import type { EntryFrame, JsonValue, Seq, SnapshotFrame, State } from "@portolan/client";
@@ -9,7 +10,7 @@ import { fold } from "../src/state/folding.ts";
 import { SubagentRow, WordsRow, type Row } from "../src/state/row.svelte.ts";
 import { Rows } from "../src/state/rows.svelte.ts";
 
-/** What the page keeps of a state. What it leaves out it takes from elsewhere: rows, the daemon's log, or nowhere. */
+/** The parts of a state that the page folds. The other parts come from rows or the daemon's log, or are not used. */
 const KEPT = {
   summary: ["model", "mode"],
   capabilities: true,
@@ -37,7 +38,7 @@ const KEPT = {
   by_model: false,
 } satisfies Record<keyof State, boolean | (keyof State["summary"])[]>;
 
-/** What has changed since the snapshot before, as a merge patch (RFC 7396). */
+/** The change since the last snapshot, as a merge patch (RFC 7396). */
 type Changed = { type: "changed"; seq: Seq; patch: JsonValue };
 type Line = { type: "conversation"; name: string } | SnapshotFrame | EntryFrame | Changed;
 
@@ -61,7 +62,7 @@ function isObject(value: JsonValue): value is Record<string, JsonValue> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The texts that stream, wherever they stand. */
+/** The texts that stream, also inside subagents. */
 function streaming(rows: Row[]): string[] {
   return rows.flatMap((row) => {
     if (row instanceof SubagentRow) return streaming(row.rows);
@@ -86,7 +87,7 @@ test.each([...conversations])("the page and the program fold the same: %s", (_, 
   const [first, ...rest] = conversation;
   if (first?.type !== "snapshot") throw new Error("a conversation begins with its state");
   let told = first.state;
-  // One goes all the way from the first snapshot; the other begins anew from each.
+  // `whole` is folded from the first snapshot; `step` starts again from each snapshot.
   let [whole, step] = [told, told];
   const rows = new Rows();
   for (const line of rest) {

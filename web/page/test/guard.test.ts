@@ -9,7 +9,7 @@ afterEach(() => {
 });
 const press = () => ({ timeStamp: performance.now() });
 
-test("a key acts on a request only after it has been in sight for the guard's time", () => {
+test("a key acts on a request only after the request has been visible for the guard's time", () => {
   const guard = new Guard();
   expect(guard.lets(press())).toBe(false);
   guard.watch(true);
@@ -17,7 +17,7 @@ test("a key acts on a request only after it has been in sight for the guard's ti
   expect([guard.armed, guard.lets(press())]).toEqual([true, true]);
 });
 
-test("a key that comes too early starts the time anew", () => {
+test("a key that comes too early starts the time again", () => {
   const guard = new Guard();
   guard.watch(true);
   for (let tries = 0; tries < 5; tries += 1) {
@@ -28,7 +28,7 @@ test("a key that comes too early starts the time anew", () => {
   expect(guard.lets(press())).toBe(true);
 });
 
-test("a key that was pressed before the request was there counts from then, however late it is heard", () => {
+test("a key that was pressed before the request appeared does not act, however late the event arrives", () => {
   const guard = new Guard();
   const early = press();
   guard.watch(true);
@@ -36,7 +36,7 @@ test("a key that was pressed before the request was there counts from then, howe
   expect(guard.lets(early)).toBe(false);
 });
 
-test("out of sight the time is lost", () => {
+test("the time starts again when the request is no longer visible", () => {
   const guard = new Guard();
   guard.watch(true);
   vi.advanceTimersByTime(GUARD_MS);
@@ -44,7 +44,7 @@ test("out of sight the time is lost", () => {
   expect([guard.armed, guard.lets(press())]).toEqual([false, false]);
 });
 
-test("words that go on when their field has closed answer nothing, and do not keep a mouse from it", () => {
+test("typing that goes on after its field has closed answers nothing, and does not block the mouse", () => {
   const guard = new Guard();
   guard.watch(true);
   vi.advanceTimersByTime(GUARD_MS * 2);

@@ -32,11 +32,11 @@ test("words stream into one row, and the finished message replaces them in place
   expect([words.text, words.open]).toEqual(["Good morning", false]);
 });
 
-test("a delta of an item nobody knows is passed over", () => {
+test("a delta of an unknown item is skipped", () => {
   expect(rows({ type: "delta", item: "9", text: "?" }).list).toEqual([]);
 });
 
-test("a tool's result, output and who allowed it end in its own row", () => {
+test("the row of a tool has its result, its output and who allowed it", () => {
   const request: Request = {
     request: 60, generation: 1, digest: "d", opened_at: 0, tool: "t1",
     ask: { kind: "permission", tool_name: "Bash", input: {} },
@@ -81,12 +81,12 @@ test("a subagent takes the place of its call and keeps its own rows, to any dept
   expect([inner.description, inner.outcome, (inner.rows[0] as WordsRow).text]).toEqual(["look closer", "done", "found it"]);
 });
 
-test("words of a subagent whose start is not loaded still find a place", () => {
+test("text of a subagent whose start is not loaded still gets a row", () => {
   const made = rows({ type: "message", item: "x", parent: "t9", content: [{ type: "text", text: "late" }] });
   expect((made.list[0] as SubagentRow).rows.length).toBe(1);
 });
 
-test("a snapshot replaces what was open and leaves what was finished", () => {
+test("a snapshot replaces open rows and keeps finished rows", () => {
   const made = rows(
     { type: "message", item: "a", content: [{ type: "text", text: "done" }] },
     { type: "item_started", item: "b", kind: "text" },
@@ -111,9 +111,9 @@ test("an entry that cannot be read costs its own row and no other", () => {
   expect(made.list.map((row) => (row.kind === "words" ? row.text : row.kind))).toEqual(["note", "still here"]);
 });
 
-test("an agent that begins with an empty conversation says why", () => {
+test("the row of a conversation reset says why the agent forgot", () => {
   const told = (reason?: "cannot_resume" | "lost") => rows({ type: "conversation_reset", ...(reason ? { reason } : {}) }).list[0] as NoteRow;
-  expect(told("cannot_resume").text).toContain("cannot take up a conversation");
+  expect(told("cannot_resume").text).toContain("cannot resume a conversation");
   expect(told("lost").text).toContain("has lost this conversation");
   expect([told().tone, told().text]).toEqual(["warn", "The agent has forgotten what was said before this."]);
 });

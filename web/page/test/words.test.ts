@@ -4,13 +4,13 @@ import { abilities, inabilities, modeLabel, modeWarning, nameOf, parked, refusal
 
 const can = (more: Partial<Capabilities>): Capabilities => ({ options: [], ...more }) as unknown as Capabilities;
 
-test("what an agent can and cannot do is told in words, and what is not known is not told", () => {
+test("capabilities are described in words, and an unknown capability is left out", () => {
   const some = can({ streaming: true, steering: false, image_input: false });
-  expect(abilities(some)).toEqual(["streams its words"]);
-  expect(inabilities(some)).toEqual(["take prompts into a turn that runs", "see pictures"]);
+  expect(abilities(some)).toEqual(["streams text"]);
+  expect(inabilities(some)).toEqual(["take prompts into a running turn", "accept pictures"]);
 });
 
-// Ids begin with the time, and so for days alike.
+// Ids begin with the time, so ids of the same days begin alike.
 test("a session without a name is called by the end of its id", () => {
   const session = "019a82b4-7d1e-7c3a-9a51-0f6f2f1c9d10";
   expect(nameOf({ name: "", session })).toBe("2f1c9d10");
@@ -18,20 +18,20 @@ test("a session without a name is called by the end of its id", () => {
   expect(nameOf({ name: "fix the mast", session })).toBe("fix the mast");
 });
 
-test("what a new session does not take is told", () => {
+test("options that a new session does not take are listed", () => {
   expect(untaken(can({ options: ["cwd", "prompt", "name", "model", "mode", "env", "system_prompt", "allowed_tools", "disallowed_tools", "mcp_servers", "subagents", "extra_dirs", "max_turns", "max_budget_usd", "json_schema", "resume", "fork"] }))).toEqual(["hooks", "choice of settings files"]);
 });
 
-test("a mode that asks nobody says so before it is chosen", () => {
+test("a mode in which the agent never asks is marked before somebody chooses it", () => {
   const modes = can({ mode_asks: { default: "everything", acceptEdits: "some", yolo: "nothing" } });
-  expect(modeLabel(modes, "yolo")).toBe("yolo (asks nobody)");
+  expect(modeLabel(modes, "yolo")).toBe("yolo (never asks)");
   expect(modeLabel(modes, "default")).toBe("default");
   expect([modeWarning(modes, "default"), modeWarning(modes, "acceptEdits")]).toEqual(["", ""]);
   expect(modeWarning(modes, "yolo")).toContain("allow_bypass = true");
-  expect(modeWarning(modes, "anything else")).toContain("takes an owner");
+  expect(modeWarning(modes, "anything else")).toContain("Only an owner");
 });
 
-test("a session says that its agent is asleep, and what waits for one that does not run", () => {
+test("a session shows that its agent is asleep, and how many prompts wait for an ended agent", () => {
   expect([stateOf({ status: "terminated", asleep: false }), stateOf({ status: "terminated", asleep: true })]).toEqual(["ended", "asleep"]);
   expect(parked({ status: "terminated", queued: 1 })).toBe("1 prompt waits; resume starts it");
   expect(parked({ status: "error", queued: 2 })).toBe("2 prompts wait; resume starts them");
@@ -39,7 +39,7 @@ test("a session says that its agent is asleep, and what waits for one that does 
 });
 
 const session = "019a82b4-7d1e-7c3a-9a51-0f6f2f1c9d10";
-/** One of each: a kind that the server gets and this page does not know is an error of the type. */
+/** One of each: the type check fails if the server has a kind that this page does not know. */
 const ways: { [Kind in WayOut["kind"]]: Extract<WayOut, { kind: Kind }> } = {
   list_sessions: { kind: "list_sessions" },
   new_session: { kind: "new_session" },
@@ -58,7 +58,7 @@ const ways: { [Kind in WayOut["kind"]]: Extract<WayOut, { kind: Kind }> } = {
   rotate_owner_token: { kind: "rotate_owner_token" },
 };
 
-test("every way out of a refusal has words of its own, and none is a command", () => {
+test("every way out of a refusal has its own text, and no text is a command", () => {
   const words = Object.values(ways).map(wayOutOf);
   expect(new Set(words).size).toBe(words.length);
   for (const each of words) expect(each).toMatch(/^(?!.*portolan ).+[^.]$/);
@@ -66,7 +66,7 @@ test("every way out of a refusal has words of its own, and none is a command", (
   expect(refusalOf("no", ways.change_setting)).toContain("`sessions.allow_bypass`");
 });
 
-test("a way out that a newer server knows is left out, and what is wrong is told", () => {
+test("a way out that only a newer server knows is left out, and the refusal is still shown", () => {
   expect(refusalOf("no", { kind: "dance" } as unknown as WayOut)).toBe("no");
   expect(refusalOf("no", "another form" as unknown as WayOut)).toBe("no");
   expect(refusalOf("no", undefined)).toBe("no");

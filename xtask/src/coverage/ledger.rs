@@ -1,4 +1,4 @@
-//! The ledger: coverage/seeds.tsv, a row for everything that is asked of the system.
+//! The ledger: coverage/seeds.tsv, one row for each requirement.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -8,7 +8,7 @@ use crate::project::read;
 
 const HEADER: &str = "id\tkind\twhat\tcorrection\tissue";
 
-/// One thing that is asked for.
+/// One requirement.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) id: String,
@@ -42,10 +42,10 @@ impl Ledger {
                 bail!("line {number}: want 5 columns, found {}", line.split('\t').count());
             };
             if !is_id(id) {
-                bail!("line {number}: `{id}` is no id; want three digits, a dash, three digits");
+                bail!("line {number}: `{id}` is not an id; want three digits, a dash, three digits");
             }
             if !ledger.ids.insert(id.to_owned()) {
-                bail!("line {number}: the id `{id}` stands twice");
+                bail!("line {number}: the id `{id}` occurs twice");
             }
             ledger.rows.push(Row {
                 id: id.to_owned(),
@@ -79,23 +79,23 @@ mod tests {
     use crate::project::root;
 
     #[test]
-    fn the_ledger_of_this_project_reads() {
+    fn the_ledger_of_this_project_is_valid() {
         let ledger = Ledger::read(&root().join("coverage/seeds.tsv")).unwrap();
         assert!(ledger.has("000-001"));
         assert_eq!(ledger.rows().len(), ledger.ids.len());
     }
 
     #[test]
-    fn a_broken_ledger_is_refused_with_the_line() {
+    fn an_invalid_ledger_is_refused_with_its_line() {
         let refused = |text: &str| Ledger::parse(text).unwrap_err().to_string();
         let with = |row: &str| format!("{HEADER}\n{row}\n");
         assert_eq!(refused(""), "the first line must be `id kind what correction issue`");
         assert_eq!(refused(&with("000-001\tflow")), "line 2: want 5 columns, found 2");
         assert_eq!(
             refused(&with("0-1\tflow\ta\t\tspine")),
-            "line 2: `0-1` is no id; want three digits, a dash, three digits"
+            "line 2: `0-1` is not an id; want three digits, a dash, three digits"
         );
         let row = "000-001\tflow\ta\t\tspine";
-        assert_eq!(refused(&with(&format!("{row}\n{row}"))), "line 3: the id `000-001` stands twice");
+        assert_eq!(refused(&with(&format!("{row}\n{row}"))), "line 3: the id `000-001` occurs twice");
     }
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask coverage`: which rows of the ledger in coverage/ no test names.
+//! `cargo xtask coverage`: lists the rows of the ledger in coverage/ that no test names.
 //!
-//! The ledger says what is asked of the system; a comment above a test says which rows the test shows. This
-//! only compares the two: whether a test really shows its rows is for the reader of the test to judge.
+//! The ledger lists the requirements; a comment above a test names the rows that the test covers. This only compares
+//! the two: the reader of a test must judge whether the test really covers its rows.
 
 mod ledger;
 mod scan;
@@ -18,19 +18,19 @@ use self::{
 };
 use crate::project::root;
 
-/// What `coverage` takes.
+/// Arguments of `coverage`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Only this part, such as `spine`
+    /// Show only this part, such as `spine`
     #[arg(long)]
     part: Option<String>,
-    /// For programs
+    /// Print JSON for programs
     #[arg(long)]
     json: bool,
 }
 
-/// Prints the report. Rows that no test names are no error; ids that the ledger does not have are, and so are
-/// comments that stand above no test.
+/// Prints the report. A row that no test names is not an error; an id that the ledger does not have is an error, and so
+/// is a comment that is not above a test.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let report = Report::of(&root())?;
     let parts = report.parts(options.part.as_deref())?;
@@ -48,7 +48,7 @@ pub(crate) fn summarise() -> Result<()> {
     show(&counts(&report.parts(None)?));
     report.verdict()
 }
-/// The report is long and often piped into `head`, which closes the pipe: that is no fault.
+/// The report is long and often piped into `head`, which closes the pipe: that is not an error.
 fn show(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
@@ -82,7 +82,7 @@ impl Report {
 
     fn verdict(&self) -> Result<()> {
         if !self.problems.is_empty() {
-            bail!("coverage comments that cannot be right:\n{}", self.problems.join("\n"));
+            bail!("wrong coverage comments:\n{}", self.problems.join("\n"));
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_counts_per_part_and_lists_what_is_missing() {
+    fn the_report_counts_rows_by_part_and_lists_the_rows_that_no_test_names() {
         let folder = clone_with(&format!("// {} 000-001\n#[test]\nfn starts() {{}}\n", scan::MARK));
         let report = Report::of(folder.path()).unwrap();
         let parts = report.parts(None).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_the_ledger_lacks_is_a_problem_with_its_place() {
+    fn an_id_that_the_ledger_lacks_is_reported_with_its_place() {
         let folder = clone_with(&format!("\n// {} 009-001\n#[test]\nfn starts() {{}}\n", scan::MARK));
         let report = Report::of(folder.path()).unwrap();
         assert_eq!(report.problems, ["a.rs:2: the ledger has no row `009-001`"]);

@@ -1,10 +1,9 @@
 //! The scanner: finds the comments above tests that name rows of the ledger.
 //!
-//! It reads lines, not syntax: good for Rust, TypeScript and Svelte alike. Between the comment and its test
-//! only other comments and attributes may stand; a comment that names rows above anything else is reported,
-//! since it would count for nothing while looking as if it did. A test that is ignored, skipped, left for later or
-//! that keeps the tests beside it from running is reported too, whether it names rows or not: such a test shows
-//! nothing, and a run that passes hides it.
+//! The scanner reads lines, not syntax, so it works for Rust, TypeScript and Svelte. Only other comments and attributes
+//! may be between the comment and its test; a comment that names rows above anything else is reported, because it looks
+//! as if it counted but does not. A test that is ignored, skipped, left for later or that prevents other tests from
+//! running is reported too, whether it names rows or not: such a test shows nothing, and a run that passes hides it.
 
 use std::path::Path;
 
@@ -13,19 +12,19 @@ use anyhow::Result;
 use super::ledger::is_id;
 use crate::project::{files, read};
 
-/// What the comment says before the ids.
+/// The mark before the ids in a comment.
 pub(super) const MARK: &str = "covers:";
 
-/// What was found.
+/// The result of a scan.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
     /// Ids that a test names, with the place, such as `a.rs:12`.
     pub(super) named: Vec<(String, String)>,
-    /// What cannot be right, with the place.
+    /// Mistakes, with their places.
     pub(super) strays: Vec<String>,
 }
 
-/// Looks through all our sources.
+/// Scans all our sources.
 pub(super) fn tree(root: &Path) -> Result<Scan> {
     let mut scan = Scan::default();
     for path in files(root, &["rs", "ts", "tsx", "svelte", "mjs"])? {
@@ -46,7 +45,7 @@ fn text(file: &str, source: &str, scan: &mut Scan) {
         };
         let place = format!("{file}:{}", index + 1);
         if !above_test(&lines, index) {
-            scan.strays.push(format!("{place}: `{MARK}` stands above no test"));
+            scan.strays.push(format!("{place}: `{MARK}` is not above a test"));
             continue;
         }
         let mut any = false;
@@ -55,7 +54,7 @@ fn text(file: &str, source: &str, scan: &mut Scan) {
             if is_id(id) {
                 scan.named.push((id.to_owned(), place.clone()));
             } else {
-                scan.strays.push(format!("{place}: `{id}` is no id of a row"));
+                scan.strays.push(format!("{place}: `{id}` is not the id of a row"));
             }
         }
         if !any {
@@ -64,12 +63,12 @@ fn text(file: &str, source: &str, scan: &mut Scan) {
     }
 }
 
-/// The words of a line that is a comment.
+/// The text of a comment line.
 fn comment(line: &str) -> Option<&str> {
     ["///", "//", "/**", "/*", "*"].iter().find_map(|mark| line.strip_prefix(mark))
 }
 
-/// Does a test follow, with only comments and attributes (or an attribute above the comment) around?
+/// Does a test follow, with only comments and attributes in between (or an attribute above the comment)?
 fn above_test(lines: &[&str], comment_at: usize) -> bool {
     let preamble = |line: &&&str| comment(line).is_some() || line.starts_with("#[");
     let mut tested =
@@ -98,7 +97,7 @@ fn is_rust_function(line: &str) -> bool {
     line.strip_prefix("async ").unwrap_or(line).starts_with("fn ")
 }
 
-/// What keeps a test from running: `#[ignore]` in Rust; in scripts `.skip`, `.todo`, `.only` and their conditional
+/// What prevents a test from running: `#[ignore]` in Rust; in scripts `.skip`, `.todo`, `.only` and their conditional
 /// forms, and the `skip` and `todo` options of Node's runner.
 fn never_runs(line: &str) -> Option<&'static str> {
     if line.starts_with("#[ignore") || (line.starts_with("#[cfg_attr(") && line.contains("ignore")) {
@@ -121,7 +120,7 @@ fn never_runs(line: &str) -> Option<&'static str> {
     })
 }
 
-/// `test("...")`, `it("...")` and their `.each` forms; one that is skipped shows nothing.
+/// `test("...")`, `it("...")` and their `.each` forms; a skipped test shows nothing.
 fn is_script_test(line: &str) -> bool {
     ["test(", "it(", "test.each(", "it.each(", "test.each`", "it.each`"]
         .iter()
@@ -132,7 +131,7 @@ fn is_script_test(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The mark is put in here, so that this file has none that the scanner would find.
+    /// The mark is inserted here, so that the scanner finds no mark in this file.
     fn scanned(source: &str) -> Scan {
         let mut scan = Scan::default();
         text("a", &source.replace("MARK", MARK), &mut scan);
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_above_anything_else_is_a_stray() {
+    fn a_comment_that_is_not_above_a_test_is_reported() {
         for source in [
             "// MARK 000-001\nfn not_a_test() {}",
             "// MARK 000-001\n\n#[test]\nfn a() {}",
@@ -171,7 +170,7 @@ mod tests {
         ] {
             assert_eq!(
                 scanned(source),
-                Scan { named: vec![], strays: vec![format!("a:1: `{MARK}` stands above no test")] },
+                Scan { named: vec![], strays: vec![format!("a:1: `{MARK}` is not above a test")] },
                 "{source}"
             );
         }
@@ -179,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_test_that_does_not_run_is_reported_whether_it_names_rows_or_not() {
-        // Put together here, so that this file has none that the scanner would find.
+        // Composed here, so that the scanner finds no such mark in this file.
         for (source, mark) in [
             ("#[test]\nIGNORE]\nfn a() {}", "#[ignore]"),
             ("#[test]\nIGNORE = \"slow\"]\nfn a() {}", "#[ignore]"),
@@ -205,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_reported() {
+    fn a_wrong_id_is_reported() {
         let strays = |ids: &str| scanned(&format!("// MARK{ids}\n#[test]\nfn a() {{}}")).strays;
-        assert_eq!(strays(" 1-2"), ["a:1: `1-2` is no id of a row"]);
+        assert_eq!(strays(" 1-2"), ["a:1: `1-2` is not the id of a row"]);
         assert_eq!(strays(""), [format!("a:1: `{MARK}` names no row")]);
     }
 

@@ -1,5 +1,5 @@
-//! The compiler, for code that is fuzzed: cargo calls us in its place for the crates of this workspace, and we call it with
-//! what libFuzzer needs to see which code an input reaches.
+//! The compiler for fuzzed code: cargo calls this program instead of the compiler for the crates of this workspace, and
+//! this program calls the compiler with the instrumentation that libFuzzer needs to see which code an input reaches.
 
 use std::{
     env,
@@ -12,10 +12,10 @@ use anyhow::{Context as _, Result};
 
 use crate::project::target;
 
-/// Set where cargo calls us as the compiler.
+/// Set if cargo calls this program as the compiler.
 const MARK: &str = "PORTOLAN_INSTRUMENT";
 
-/// What libFuzzer needs: a counter for each edge, the table of what it counts, and the values that are compared.
+/// The instrumentation for libFuzzer: a counter for each edge, the table of the edges, and the compared values.
 const FLAGS: [&str; 7] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -26,7 +26,7 @@ const FLAGS: [&str; 7] = [
     "--cfg=fuzzing",
 ];
 
-/// This very program, while it runs: a build of the workspace may have replaced its file since it was started.
+/// The running program itself: a build of the workspace may have replaced its file since the start.
 const US: &str = "/proc/self/exe";
 
 /// Makes cargo compile our crates through a copy of this program.
@@ -41,12 +41,12 @@ pub(super) fn instrumented(command: &mut Command) -> Result<&mut Command> {
     Ok(command.env("RUSTC_WORKSPACE_WRAPPER", copy).env(MARK, "1"))
 }
 
-/// Are we called as the compiler?
+/// Does cargo call this program as the compiler?
 pub(crate) fn is_wanted() -> bool {
     env::var_os(MARK).is_some()
 }
 
-/// Compiles what cargo wants compiled: the first argument is the compiler, the others are for it.
+/// Compiles for cargo: the first argument is the compiler, the others are its arguments.
 pub(crate) fn compile() -> ExitCode {
     let mut arguments: Vec<OsString> = env::args_os().skip(1).collect();
     if arguments.is_empty() {
@@ -64,7 +64,7 @@ pub(crate) fn compile() -> ExitCode {
     ExitCode::from(code.unwrap_or(1))
 }
 
-/// Build scripts run during the build, without libFuzzer; a question about the compiler compiles nothing.
+/// Build scripts run during the build, without libFuzzer; a query about the compiler compiles nothing.
 fn flags(arguments: &[OsString]) -> &'static [&'static str] {
     let names_crate = arguments.iter().position(|argument| argument == "--crate-name");
     let name = names_crate.and_then(|place| arguments.get(place + 1)).and_then(|name| name.to_str());
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crates_are_instrumented_and_build_scripts_and_questions_are_not() {
+    fn crates_are_instrumented_but_build_scripts_and_queries_are_not() {
         let of = |arguments: &[&str]| flags(&arguments.iter().map(OsString::from).collect::<Vec<_>>()).len();
         assert_eq!(of(&["--crate-name", "portolan_wire", "src/lib.rs"]), FLAGS.len());
         assert_eq!(of(&["--crate-name", "build_script_build", "build.rs"]), 0);

@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: runs the fuzz targets of fuzz/, with the recordings of real agents among what they begin with.
+//! `cargo xtask fuzz`: runs the fuzz targets of fuzz/. The recordings of real agents are among their seeds.
 //!
-//! Our own crates are built with the instrumentation that libFuzzer steers by ([`instrument`]), their dependencies are those
-//! of every other build. No sanitizer is built in: the code under test is safe Rust, and libFuzzer itself watches over memory
-//! and time.
+//! Our own crates are built with the instrumentation that guides libFuzzer ([`instrument`]); their dependencies are
+//! built as in every other build. There is no sanitizer: the code under test is safe Rust, and libFuzzer itself limits
+//! memory and time.
 
 pub(crate) mod instrument;
 mod seeds;
@@ -24,38 +24,38 @@ use clap::Args;
 
 use crate::project::{self, cargo, root, target};
 
-/// The longest input that is tried, in bytes: a short conversation.
+/// The longest input, in bytes: a short conversation.
 const LONGEST: usize = 16 * 1024;
 
-/// An input that takes longer than so many seconds is a fault. Real ones take microseconds; this allows for a machine
-/// that does much else.
+/// An input that takes longer than this many seconds is a fault. Real inputs take microseconds; this allows for a busy
+/// machine.
 const TIMEOUT: u32 = 30;
 
-/// An input that makes a target hold more than so many MiB is a fault.
+/// An input that makes a target use more than this many MiB is a fault.
 const MEMORY: u32 = 2048;
 
-/// What `fuzz` takes.
+/// Arguments of `fuzz`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Only this target, such as `claude_lines`; all of them otherwise
+    /// Run only this target, such as `claude_lines`; default: all targets
     target: Option<String>,
     /// How long each target runs
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 }
 
-/// Runs what was asked for.
+/// Runs the given targets.
 pub(crate) fn command(options: &Options) -> Result<()> {
     let all = targets()?;
     let chosen: Vec<String> = match &options.target {
         None => all,
         Some(name) if all.contains(name) => vec![name.clone()],
-        Some(name) => bail!("there is no target `{name}`; there are {}", all.join(", ")),
+        Some(name) => bail!("there is no target `{name}`; the targets are {}", all.join(", ")),
     };
     run_all(&chosen, options.seconds)
 }
 
-/// Runs every target for so many seconds each, with new inputs.
+/// Runs every target for this many seconds each, with new inputs.
 pub(crate) fn run(seconds: u64) -> Result<()> {
     run_all(&targets()?, seconds)
 }
@@ -68,8 +68,8 @@ fn targets() -> Result<Vec<String>> {
     Ok(files.into_iter().filter_map(name).collect())
 }
 
-/// All are tried before a failure is told, so that one run shows everything that is wrong. As many at once as there are
-/// processors: each is a process that uses one.
+/// Runs all targets before it reports a failure, so that one run shows every fault. Runs as many targets at once as
+/// there are processors: each target is a process that uses one.
 fn run_all(targets: &[String], seconds: u64) -> Result<()> {
     let recorded = target().join("fuzz/recorded");
     seeds::write(&root(), &recorded)?;
@@ -94,14 +94,14 @@ fn run_all(targets: &[String], seconds: u64) -> Result<()> {
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     if !failed.is_empty() {
         bail!(
-            "fuzzing found something in {}; the input lies in fuzz/artifacts, docs/fuzzing.md says what to do",
+            "fuzzing found something in {}; the input is in fuzz/artifacts, see docs/fuzzing.md",
             failed.join(", ")
         );
     }
     Ok(())
 }
 
-/// Builds every target. The whole workspace is named, since its features choose those of the dependencies.
+/// Builds every target. Names the whole workspace, because its features determine the features of the dependencies.
 fn build() -> Result<()> {
     let targets = targets()?;
     let mut command = cargo(["build", "--workspace", "--all-features", "--locked"]);

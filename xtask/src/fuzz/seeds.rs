@@ -1,7 +1,7 @@
-//! Seeds from recordings: what real agents said, in the form that the fuzz targets read. Made anew at each run, so that
-//! a new recording is a new seed.
+//! Seeds from recordings: messages of real agents, in the form that the fuzz targets read. Created again at each run,
+//! so that a new recording is a new seed.
 //!
-//! Long texts are cut: what matters to a fuzzer is the shape, and short inputs are tried more often.
+//! Long texts are cut: only the shape matters to a fuzzer, and the fuzzer tries short inputs more often.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ const TEXT: usize = 40;
 /// Items of a list that are kept.
 const LIST: usize = 4;
 
-/// Words of the protocol at most this long are told to the fuzzer.
+/// The longest word of the protocol that is passed to the fuzzer.
 const WORD: usize = 32;
 
 /// The folder of recordings and the byte by which the targets choose its version.
@@ -38,7 +38,7 @@ pub(super) fn write(root: &Path, into: &Path) -> Result<()> {
             let (mut said, mut talk) = (vec![choice], vec![choice]);
             for line in read(&recordings.join(&path))?.lines() {
                 let recorded: Value = serde_json::from_str(line)
-                    .with_context(|| format!("a line of `{}` is no JSON", path.display()))?;
+                    .with_context(|| format!("a line of `{}` is not JSON", path.display()))?;
                 let message = cut(&recorded["msg"]);
                 collect(&message, &mut words);
                 let from_agent = recorded["dir"] == "in";
@@ -82,7 +82,7 @@ fn cut(value: &Value) -> Value {
     }
 }
 
-/// Which fields a message has, and what it calls itself.
+/// The fields of a message, and its type.
 fn shape(message: &Value) -> String {
     fn of(value: &Value, out: &mut String) {
         match value {
@@ -131,7 +131,7 @@ fn collect(value: &Value, words: &mut BTreeSet<String>) {
 fn step(message: &Value, from_agent: bool) -> Option<String> {
     let (request, response) = (&message["request"], &message["response"]);
     match (from_agent, message["type"].as_str()?) {
-        // The first question and its answer are the target's own.
+        // The target itself makes the first request and its answer.
         (false, "control_request") if request["subtype"] == "initialize" => None,
         (true, "control_response") if response["request_id"].as_str()?.ends_with("initialize") => None,
         (true, "control_response") if response["subtype"] == "success" => {
@@ -165,7 +165,7 @@ fn step(message: &Value, from_agent: bool) -> Option<String> {
     }
 }
 
-/// What somebody wanted when this was asked of the agent.
+/// The action behind this message to the agent.
 fn action(request: &Value) -> Option<Value> {
     Some(match request["subtype"].as_str()? {
         "interrupt" => json!({ "name": "interrupt" }),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_to_the_agent_becomes_an_action() {
+    fn a_message_to_the_agent_becomes_an_action() {
         let asked = json!({ "type": "control_request", "request": { "subtype": "set_model", "model": "m" } });
         assert_eq!(step(&asked, false).as_deref(), Some(r#">{"name":"set_model","model":"m"}"#));
         let answer = json!({ "type": "control_response", "response": { "response": { "behavior": "deny", "message": "no" } } });

@@ -1,5 +1,5 @@
-//! What we ask of an agent, and what its answers mean. Each request has a time limit, but for a prompt: its answer is the
-//! end of a turn, which takes as long as it takes; see [`super::turns`].
+//! Requests to an agent, and their answers. Each request has a time limit, except a prompt: its answer is the end of a
+//! turn, which may take any time; see [`super::turns`].
 
 use portolan_core::{
     Event,
@@ -22,7 +22,7 @@ pub(super) struct Calls(Pending<Call>);
 
 #[derive(Debug)]
 struct Call {
-    /// Whoever wants to know what came of it.
+    /// The command that waits for the answer.
     ticket: Option<Ticket>,
     what: What,
 }
@@ -33,7 +33,7 @@ pub(super) enum What {
     Initialize,
     Authenticate,
     Begin,
-    /// What the session begins with.
+    /// A setting from the session's start.
     FirstMode(String),
     FirstModel(String),
     Prompt,
@@ -53,7 +53,7 @@ impl Calls {
         }
     }
 
-    /// Nothing that begins something waits for its answer.
+    /// No request that begins a session waits for its answer.
     pub(super) fn none_begins(&self) -> bool {
         let begins = |call: &Call| {
             matches!(call.what, What::Initialize | What::Authenticate | What::Begin)
@@ -62,7 +62,7 @@ impl Calls {
         self.0.find(begins).is_empty()
     }
 
-    /// Its answer is not waited for any more.
+    /// Stops waiting for the answer to a prompt.
     pub(super) fn forget_prompt(&mut self) {
         for id in self.0.find(|call| call.what == What::Prompt) {
             self.0.settle(&id);
@@ -78,7 +78,7 @@ fn timer(id: &Id) -> Timer {
 }
 
 impl Translate {
-    /// Asks; says whether it did.
+    /// Sends a request; returns whether it was sent.
     pub(super) fn ask(
         &mut self,
         ticket: Option<Ticket>,
@@ -119,13 +119,13 @@ impl Translate {
         match order {
             Order::SetModel(Some(model)) => self.set_model(Some(ticket), &model, out),
             Order::SetModel(None) => {
-                let words = format!("{} does not tell its default model; name one", self.setup.title);
+                let words = format!("{} does not report its default model; name a model", self.setup.title);
                 out.rejected(ticket, words);
             }
             Order::SetMode(mode) => self.set_mode(Some(ticket), &mode, out),
             Order::Native(body) => self.native(ticket, &body, out),
             Order::McpStatus => {
-                // ACP has no word for how they are.
+                // ACP does not report the state of MCP servers.
                 let server = |(name, _): &(String, Value)| McpServer {
                     name: name.clone(),
                     status: "passed on".into(),
@@ -139,7 +139,7 @@ impl Translate {
             | Order::McpToggle { .. }
             | Order::McpSet(_)
             | Order::McpMessage { .. } => {
-                out.rejected(ticket, "ACP has MCP servers only when a session begins; start a new session");
+                out.rejected(ticket, "ACP takes MCP servers only when a session begins; start a new session");
             }
             Order::Steer { .. }
             | Order::SetThinking(_)
@@ -149,18 +149,18 @@ impl Translate {
             | Order::StopTask(_) => {
                 out.rejected(ticket, format!("{} cannot do this over ACP", self.setup.title));
             }
-            // They have ways of their own.
+            // These orders are handled elsewhere.
             Order::Prompt { .. } | Order::Answer { .. } | Order::Interrupt => {}
         }
     }
 
-    /// A message of ACP's own: `method` and `params`. Its id is ours, and so is the session it is about.
+    /// An ACP message from a client: `method` and `params`. Portolan sets its id and its session.
     fn native(&mut self, ticket: Ticket, body: &Value, out: &mut Turnout) {
         let Some(method) = body["method"].as_str() else {
-            return out.rejected(ticket, "a message of ACP has a `method`");
+            return out.rejected(ticket, "an ACP message needs a `method`");
         };
         if OURS.contains(&method) {
-            return out.rejected(ticket, format!("`{method}` is Portolan's own to send"));
+            return out.rejected(ticket, format!("only Portolan may send `{method}`"));
         }
         let mut params = Some(body["params"].clone()).filter(Value::is_object).unwrap_or_else(|| json!({}));
         if method.starts_with("session/") && method != "session/list" && params.get("sessionId").is_none() {
@@ -178,7 +178,7 @@ impl Translate {
         line: &str,
         out: &mut Turnout,
     ) {
-        // Late: it was given up, and whoever asked was told so.
+        // A late answer: the request has failed already, and its sender was informed.
         let Some(Call { ticket, what }) = self.calls.0.settle(id) else { return };
         out.clear_timer(timer(id));
         let result: Result<Value, Error> = result.map(|result| wire::open(result).unwrap_or_default());
@@ -203,7 +203,7 @@ impl Translate {
             (What::Begin, Err(error)) => self.not_begun(&error, out),
             (What::FirstMode(mode), Ok(result)) => self.first_mode_set(&mode, &result, out),
             (What::FirstMode(mode), Err(error)) => {
-                let why = format!("it did not take the mode `{mode}`: {}", errors::words(&error));
+                let why = format!("the agent refused the mode `{mode}`: {}", errors::words(&error));
                 Self::no_such_mode(why, &self.modes_there_are(), out);
             }
             (What::FirstModel(model), Ok(result)) => {
@@ -211,7 +211,7 @@ impl Translate {
                 self.begun_and_set(out);
             }
             (What::FirstModel(model), Err(error)) => {
-                let text = format!("the model `{model}` is not set: {}", errors::words(&error));
+                let text = format!("the model `{model}` was not set: {}", errors::words(&error));
                 notice(Level::Warning, text, out);
                 self.begun_and_set(out);
             }
@@ -246,7 +246,7 @@ impl Translate {
     }
 }
 
-/// What only we may send: it would be a turn or a session that nobody here knows of.
+/// Methods that only Portolan may send: they would begin a turn or a session unknown to Portolan.
 const OURS: &[&str] = &[
     "initialize",
     "session/new",

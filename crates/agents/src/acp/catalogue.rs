@@ -1,52 +1,53 @@
-//! The agents that are known to speak ACP, as data: what to start, and where they differ from what one would expect.
+//! The agents that are known to speak ACP, as data: what to start, and where they differ from the norm.
 //!
-//! An agent that is not here needs nothing but its command in the configuration; it then counts as [`UNKNOWN`].
+//! An agent that is not listed needs only its command in the configuration, and counts as [`UNKNOWN`].
 
 use portolan_core::capabilities::Asks;
 
-/// What is known of an agent.
+/// What is known about an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Its name here.
     pub kind: &'static str,
-    /// What people call it.
+    /// Its display name.
     pub title: &'static str,
     /// What to start.
     pub command: &'static [&'static str],
-    /// How to get it.
+    /// How to install it.
     pub install: &'static str,
     /// How to log in.
     pub login: &'static str,
-    /// The version that all of this was seen with; none where nobody has run it.
+    /// The version that these facts were seen with; none if the agent was never run.
     pub tested: Option<&'static str>,
-    /// The mode in which it asks before it acts: set where a session names none, even where the agent begins in it today.
-    /// None where its modes are not about asking.
+    /// The mode in which the agent asks before it acts: set if a session names no mode, even if the agent begins in
+    /// this mode today. None if its modes are not about asking.
     pub asking_mode: Option<&'static str>,
-    /// How much it asks in each of its modes, by the mode's word. One that is missing here is unknown.
+    /// How much the agent asks in each of its modes, by the mode's word. A mode that is not listed is unknown.
     pub mode_asks: &'static [(&'static str, Asks)],
-    /// Options of its configuration that make it ask nothing, whatever its mode is: an option and its value.
+    /// Options of its configuration that make it ask nothing in any mode: an option and its value.
     pub unasking_options: &'static [(&'static str, &'static str)],
     /// Its own answers to a plan or permission that make it ask nothing from then on, by their ids.
     pub unasking_choices: &'static [&'static str],
-    /// Variables that make it ask nothing, whatever its mode is.
+    /// Variables that make it ask nothing in any mode.
     pub unasking_variables: &'static [&'static str],
-    /// It ends when its input is closed. One that does not is told so by a signal, without a long wait.
+    /// The agent ends when its input is closed. Any other agent gets a signal soon after.
     pub ends_with_input: bool,
-    /// It goes on telling the past after it has said that a conversation is loaded.
+    /// The agent goes on replaying the past after it reported a conversation as loaded.
     pub replays_late: bool,
-    /// It can go on in a copy of a conversation.
+    /// The agent can fork a conversation.
     pub forks: bool,
-    /// It takes folders beside the working folder.
+    /// The agent takes folders other than the working folder.
     pub extra_folders: bool,
-    /// It lets us read and write files for it where we offer that.
+    /// The agent lets Portolan read and write files for it, if Portolan offers that.
     pub uses_files: bool,
-    /// What it tells of the conversations that it has kept, where it tells at all.
+    /// Which past conversations the agent lists, if it lists any.
     pub lists: Lists,
-    /// It names a conversation by the minute in which it began, and overwrites one that is taken up within that minute.
+    /// The agent names a conversation by the minute in which it began, and overwrites a conversation that is resumed in
+    /// that minute.
     pub loses_young: bool,
-    /// How the names of methods begin that are its own and tell nothing that a session lacks.
+    /// Prefixes of the agent's own methods that add nothing to a session.
     pub own_methods: &'static [&'static str],
-    /// How the words begin with which it tells that a turn has failed, where it says so as if the model did.
+    /// Prefixes of texts by which the agent reports a failed turn as if the model had spoken.
     pub tells_failure: &'static [&'static str],
     /// Variables it needs, unless the user has set them.
     pub env: &'static [(&'static str, &'static str)],
@@ -55,23 +56,23 @@ pub struct Known {
 }
 
 impl Known {
-    /// Taking up its conversation loses nothing, however often: seen with the real program, which one that nobody has run is
-    /// not. Gemini CLI deletes the file of a conversation that is taken up a second time.
+    /// Resuming its conversation loses nothing, however often: seen with the real program. An agent that was never run
+    /// does not count. Gemini CLI deletes the file of a conversation that is resumed a second time.
     pub fn resumes_reliably(&self) -> bool {
         self.tested.is_some() && !self.loses_young
     }
 }
 
-/// Of which folders an agent tells the conversations that it has kept.
+/// The folders whose past conversations an agent lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lists {
-    /// Of all of them.
+    /// All folders.
     Everywhere,
-    /// Of the one that it is asked about.
+    /// The folder in the request.
     ByFolder,
 }
 
-/// What is assumed of an agent that is not in the catalogue: nothing good.
+/// The assumptions about an agent that is not in the catalogue: the worst case.
 pub const UNKNOWN: Known = Known {
     kind: "",
     title: "",
@@ -115,7 +116,7 @@ pub const KNOWN: &[Known] = &[
             ("auto", Asks::Nothing),
             ("bypassPermissions", Asks::Nothing),
         ],
-        // It offers them when a plan is to be approved (0.99.0).
+        // The agent offers these choices when a plan is to be approved (0.99.0).
         unasking_choices: &[
             "exit-plan-auto",
             "exit-plan-bypass",
@@ -126,7 +127,7 @@ pub const KNOWN: &[Known] = &[
         forks: true,
         extra_folders: true,
         uses_files: false,
-        remark: "runs the Claude Code that is bundled with it, not the one you have",
+        remark: "runs its bundled Claude Code, not the installed one",
         ..UNKNOWN
     },
     Known {
@@ -137,7 +138,7 @@ pub const KNOWN: &[Known] = &[
         login: "run `codex login`, or set the key of your model provider",
         tested: Some("2.6.0"),
         asking_mode: Some("read-only"),
-        // `agent` lets a model decide. The last two are those of the adapter before this one.
+        // `agent` lets a model decide. The last two modes are from the previous adapter.
         mode_asks: &[
             ("read-only", Asks::Everything),
             ("workspace-write", Asks::Some),
@@ -150,7 +151,7 @@ pub const KNOWN: &[Known] = &[
         forks: true,
         extra_folders: true,
         uses_files: false,
-        remark: "begins in a mode in which a model decides instead of you; Portolan sets `read-only`, which asks",
+        remark: "begins in a mode where a model decides instead of you; Portolan sets `read-only`, which asks",
         ..UNKNOWN
     },
     Known {
@@ -167,14 +168,14 @@ pub const KNOWN: &[Known] = &[
             ("plan", Asks::Everything),
             ("yolo", Asks::Nothing),
         ],
-        // It cannot tell a file that is not there from any other trouble with a client, and then creates none: what we
-        // answer reaches it as an object without words (0.61.0).
+        // The agent cannot tell a missing file from any other error of a client, and then creates no file: Portolan's
+        // error reaches it as an object without a message (0.61.0).
         uses_files: false,
-        // It would else start itself again as a child, which outlives a killed parent.
+        // Otherwise the agent starts itself again as a child, which outlives a killed parent.
         env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
         loses_young: true,
-        remark: "needs Node 20 or newer. 0.61.0 overwrites a conversation that is taken up within the minute in which \
-                 it began; Portolan waits until that is over",
+        remark: "needs Node 20 or newer. Version 0.61.0 overwrites a conversation that is resumed in the \
+                 minute in which it began; Portolan waits until that minute is over",
         ..UNKNOWN
     },
     Known {
@@ -185,7 +186,7 @@ pub const KNOWN: &[Known] = &[
         login: "run `qwen` once and choose how to log in, or set `OPENAI_API_KEY`",
         tested: Some("0.24.4"),
         asking_mode: Some("default"),
-        // In `auto` it decides itself: it wrote a file unasked (0.24.4).
+        // In `auto` the agent decides by itself: it wrote a file without asking (0.24.4).
         mode_asks: &[
             ("default", Asks::Everything),
             ("plan", Asks::Everything),
@@ -196,21 +197,22 @@ pub const KNOWN: &[Known] = &[
         ends_with_input: false,
         replays_late: false,
         lists: Lists::ByFolder,
-        // Modes, models and suggestions once more; and whether a prompt waits here, which none does while a turn runs.
+        // Modes, models and suggestions again; and the question whether a prompt waits, which is never so while a turn
+        // runs.
         own_methods: &["qwen/notify/", "craft/drainMidTurnQueue"],
-        remark: "begins in a mode in which it decides itself; Portolan sets `default`, which asks. Needs Node 22: \
-                 under Node 20 npm installs a much older one",
+        remark: "begins in a mode where the agent decides; Portolan sets `default`, which asks. Needs Node \
+                 22: under Node 20 npm installs a much older version",
         ..UNKNOWN
     },
     Known {
         kind: "opencode",
         title: "OpenCode",
-        // Its modes are agents of its own configuration, and so is what they ask: none is marked.
+        // Its modes are agents of its own configuration, which decides what they ask: no mode is marked.
         command: &["opencode", "acp"],
         install: "npm install -g opencode-ai",
         login: "run `opencode auth login`",
         tested: Some("1.18.33"),
-        // Its modes, and those of Kilo Code, are agents of the user's; what is asked is in its own configuration.
+        // Its modes, and those of Kilo Code, are the user's agents; its own configuration decides what they ask.
         replays_late: false,
         forks: true,
         ..UNKNOWN
@@ -218,7 +220,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         kind: "kilo",
         title: "Kilo Code",
-        // As with OpenCode, what its modes ask is a matter of its own configuration.
+        // As with OpenCode, its own configuration decides what its modes ask.
         command: &["kilo", "acp"],
         install: "npm install -g @kilocode/cli",
         login: "run `kilo auth login`",
@@ -236,7 +238,7 @@ pub const KNOWN: &[Known] = &[
         login: "run `copilot login`",
         tested: Some("1.0.102"),
         asking_mode: Some("agent"),
-        // Whether `autopilot` asks nobody has seen.
+        // It is not known whether `autopilot` asks.
         mode_asks: &[("agent", Asks::Everything), ("plan", Asks::Everything)],
         unasking_options: &[("allow_all", "on")],
         unasking_variables: &["COPILOT_ALLOW_ALL"],
@@ -248,7 +250,7 @@ pub const KNOWN: &[Known] = &[
         kind: "goose",
         title: "Goose",
         command: &["goose", "acp", "--with-builtin", "developer"],
-        // `@aaif/goose` is another program, which needs this one.
+        // `@aaif/goose` is another program, which needs this program.
         install: if cfg!(target_arch = "aarch64") {
             "npm install -g @aaif/goose-binary-linux-arm64"
         } else {
@@ -267,7 +269,7 @@ pub const KNOWN: &[Known] = &[
         replays_late: false,
         uses_files: false,
         tells_failure: &["Ran into this error: ", "Network error: Could not connect "],
-        remark: "calls a turn that was stopped one that ended by itself; Portolan knows better",
+        remark: "reports a stopped turn as ended by itself; Portolan shows it as stopped",
         ..UNKNOWN
     },
     Known {
@@ -275,9 +277,9 @@ pub const KNOWN: &[Known] = &[
         title: "Cline",
         command: &["cline", "--acp"],
         install: "npm install -g cline",
-        login: "run `cline auth`; it takes a sign-in by the browser only",
-        remark: "version 3.0.65 began no session without a sign-in by the browser, and leaves a daemon of its own \
-                 running",
+        login: "run `cline auth`, which needs a sign-in in the browser",
+        remark: "version 3.0.65 begins no session without a sign-in in the browser, and leaves its own \
+                 daemon running",
         ..UNKNOWN
     },
     Known {
@@ -286,12 +288,12 @@ pub const KNOWN: &[Known] = &[
         command: &["kiro-cli", "acp"],
         install: "see kiro.dev",
         login: "run `kiro-cli login`",
-        remark: "nobody has run it with Portolan yet",
+        remark: "not tested with Portolan yet",
         ..UNKNOWN
     },
 ];
 
-/// What is known of an agent with this name.
+/// What is known about an agent with this name.
 pub fn known(kind: &str) -> &'static Known {
     KNOWN.iter().find(|known| known.kind == kind).unwrap_or(&UNKNOWN)
 }
@@ -300,7 +302,7 @@ pub fn known(kind: &str) -> &'static Known {
 mod tests {
     use super::*;
 
-    // What runs is shown by the suite against real agents, as far as they install without an account.
+    // The suite against real agents shows what runs, as far as agents install without an account.
     // covers: 003-012, 003-013, 003-014, 003-015, 003-016
     #[test]
     fn every_agent_is_started_by_its_own_command() {
@@ -318,9 +320,9 @@ mod tests {
             ("kiro", &["kiro-cli", "acp"]),
         ];
         assert_eq!(commands, expected);
-        // What is known to be wrong, or not known at all, is said.
-        assert!(known("cline").tested.is_none() && known("cline").remark.contains("leaves a daemon"));
-        assert!(known("kiro").tested.is_none() && known("kiro").remark.contains("nobody has run it"));
+        // Known faults and untested agents are marked.
+        assert!(known("cline").tested.is_none() && known("cline").remark.contains("leaves its own"));
+        assert!(known("kiro").tested.is_none() && known("kiro").remark.contains("not tested with Portolan"));
     }
 
     #[test]
@@ -330,7 +332,7 @@ mod tests {
             assert!(!known.install.is_empty() && !known.login.is_empty(), "{known:?}");
             assert!(
                 known.tested.is_some() || !known.remark.is_empty(),
-                "untested, and it is not said: {known:?}"
+                "untested, and not marked so: {known:?}"
             );
         }
         assert_eq!(super::known("goose").command[0], "goose");

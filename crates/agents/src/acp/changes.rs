@@ -1,4 +1,4 @@
-//! Changes to files. ACP tells a file as it was and as it will be; people read a diff. Pure.
+//! Changes to files. ACP reports a file before and after the change; people read a diff. Pure.
 
 use portolan_core::event::{ChangeKind, FileChange};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) fn changes(content: &[Value]) -> Vec<FileChange> {
 
 fn change(told: &Value) -> FileChange {
     let (path, before, after) = (text(told, "path"), text(told, "oldText"), text(told, "newText"));
-    // Some agents tell a file that is not there as one that is empty.
+    // Some agents report a missing file as an empty file.
     let change = match (before.is_empty(), told["newText"].is_null()) {
         (_, true) => ChangeKind::Delete,
         (true, false) => ChangeKind::Create,
@@ -25,8 +25,8 @@ fn change(told: &Value) -> FileChange {
     FileChange::new(path, change, &hunk(&before, &after).unwrap_or_default())
 }
 
-/// What is to be allowed with a call: its input, and the texts whose diffs are too large to be told and that stand nowhere
-/// in it.
+/// The whole input of a call to allow: its input, plus the texts whose diffs are too large to show and that its input
+/// does not contain.
 pub(super) fn whole_input(mut input: Value, content: &[Value]) -> Value {
     let diffs = content.iter().filter(|piece| piece["type"] == "diff");
     let untold: Vec<Value> = diffs
@@ -49,7 +49,7 @@ fn holds(input: &Value, text: &Value) -> bool {
     }
 }
 
-/// One hunk from the first line that differs to the last; nothing where none does.
+/// One hunk from the first line that differs to the last; none if no line differs.
 fn hunk(before: &str, after: &str) -> Option<String> {
     let (old, new) = hunks::lines(before, after);
     let same = |pairs: usize| pairs.min(old.len()).min(new.len());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_diff_leaves_out_stands_in_the_input() {
+    fn the_input_holds_what_a_diff_leaves_out() {
         let text = "x\n".repeat(200_000);
         let content = [
             json!({ "type": "diff", "path": "/big", "oldText": null, "newText": text }),
@@ -145,7 +145,7 @@ mod tests {
             match hunk(&old, &new) {
                 None => prop_assert_eq!(old, new),
                 Some(hunk) => {
-                    // Few lines: what is shown of each side lies in it in one piece.
+                    // Few lines: the shown part of each side is one contiguous piece.
                     let (old, new) = hunks::lines(&old, &new);
                     prop_assert!(old.join("\n").contains(&lines('-', &hunk).join("\n")));
                     prop_assert!(new.join("\n").contains(&lines('+', &hunk).join("\n")));

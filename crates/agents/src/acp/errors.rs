@@ -1,12 +1,12 @@
-//! Errors of ACP agents as kinds that a user understands. Agents disagree about codes, so that their words count too.
+//! Errors of ACP agents as kinds that a user understands. Agents disagree about codes, so their messages count too.
 
 use portolan_core::event::{ErrorInfo, ErrorKind};
 use portolan_wire::jsonrpc::Error;
 
-/// It wants someone to log in.
+/// The agent asks for a login.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
 
-/// What it says, with the details that most agents put beside their words.
+/// The message, with the details that most agents put beside it.
 pub(super) fn words(error: &Error) -> String {
     let data = error.data.as_ref();
     let details = data.and_then(|data| {
@@ -14,19 +14,19 @@ pub(super) fn words(error: &Error) -> String {
         told.or_else(|| data.as_str()).filter(|details| !error.message.contains(details))
     });
     match (error.message.trim(), details) {
-        ("", None) => format!("error {} without a word", error.code),
+        ("", None) => format!("error {} without a message", error.code),
         ("", Some(details)) => details.to_owned(),
         (message, None) => message.to_owned(),
         (message, Some(details)) => format!("{message}: {details}"),
     }
 }
 
-/// It wants someone to log in.
+/// The agent asks for a login.
 pub(super) fn wants_login(error: &Error) -> bool {
     error.code == AUTH_REQUIRED || kind(error) == ErrorKind::Auth
 }
 
-/// The conversation is not there. Seven agents have six ways to say it.
+/// The conversation does not exist. Seven agents have six ways to say it.
 pub(super) fn is_lost(error: &Error) -> bool {
     let said = words(error).to_lowercase();
     error.code == -32002
@@ -43,7 +43,7 @@ pub(super) fn is_lost(error: &Error) -> bool {
         .any(|sign| said.contains(sign))
 }
 
-/// The numbers that stand alone. Agents quote the ids of requests in their errors; three digits inside an id are no
+/// The numbers that stand alone. Agents quote the ids of requests in their errors; three digits inside an id are not a
 /// status.
 fn numbers(said: &str) -> impl Iterator<Item = &str> {
     said.split(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-')))
@@ -108,7 +108,7 @@ fn kind(error: &Error) -> ErrorKind {
     }
 }
 
-/// The error as the session tells it; `login` is what the user can do to log in.
+/// The error as the session shows it; `login` is what the user can do to log in.
 pub(super) fn info(error: &Error, login: &str) -> ErrorInfo {
     let kind = kind(error);
     let way_out = match kind {
@@ -116,16 +116,16 @@ pub(super) fn info(error: &Error, login: &str) -> ErrorInfo {
         ErrorKind::Billing => {
             Some("wait until the limit is reset, add credit, or use another account".into())
         }
-        ErrorKind::RateLimit => Some("wait a little, then send it again".into()),
+        ErrorKind::RateLimit => Some("wait a little, then send the prompt again".into()),
         ErrorKind::Overloaded | ErrorKind::Server => Some("try again in a moment".into()),
         ErrorKind::Network => Some("check the connection, a proxy, and the agent's model provider".into()),
         ErrorKind::ContextFull => {
-            Some("make the context smaller with the agent's own command, or start anew".into())
+            Some("make the context smaller with the agent's own command, or start a new session".into())
         }
-        ErrorKind::ModelNotFound => Some("change the model; the list of models shows what there is".into()),
-        ErrorKind::InvalidRequest => Some("change what is asked, or the model".into()),
-        // Nobody here knows better.
-        _ => Some("send it again; if that does not help, stop the session and resume it".into()),
+        ErrorKind::ModelNotFound => Some("choose another model from the list of models".into()),
+        ErrorKind::InvalidRequest => Some("change the prompt or the model".into()),
+        // No better way out is known.
+        _ => Some("send the prompt again; if that does not help, stop the session and resume it".into()),
     };
     ErrorInfo { kind, message: words(error), way_out }
 }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_conversation_is_known_however_it_is_said() {
+    fn a_lost_conversation_is_recognised_in_every_wording() {
         for lost in [
             error(-32002, "Resource not found", json!({ "sessionId": "x" })),
             error(-32603, "Internal error", json!({ "details": "no rollout found for thread id x" })),
@@ -181,7 +181,7 @@ mod tests {
             (error(-32603, "Internal error", json!("context window exceeded")), ErrorKind::ContextFull),
             (error(-32602, "Invalid params", json!(null)), ErrorKind::InvalidRequest),
             (error(1, "", json!(null)), ErrorKind::Unknown),
-            // Codex tells the id of the request; this id contains `403`.
+            // Codex includes the id of the request; this id contains `403`.
             (
                 error(
                     -32603,

@@ -1,4 +1,5 @@
-//! What must hold whatever an agent says: the body of a fuzz target in fuzz/, and of a test that plays hostile lines.
+//! What must hold for any output of an agent: the body of a fuzz target in fuzz/, and of a test that plays hostile
+//! lines.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::driver::{Timer, Translator as _, Turnout};
 
-/// A conversation that begins anew.
+/// A new conversation.
 pub(super) fn setup() -> Setup {
     Setup {
         generation: Generation(1),
@@ -26,10 +27,10 @@ pub(super) fn setup() -> Setup {
     }
 }
 
-/// Plays the lines of the input to a translator twice. A line that begins with `>` is an order of ours.
+/// Plays the lines of the input to a translator twice. A line that begins with `>` is an order of Portolan.
 pub fn lines(data: &[u8]) {
     let first = play(data);
-    assert_eq!(first, play(data), "the same lines give the same");
+    assert_eq!(first, play(data), "the same lines give the same result");
     super::past::tell(&String::from_utf8_lossy(data));
 }
 
@@ -75,7 +76,7 @@ fn play(data: &[u8]) -> Vec<Turnout> {
             }
         };
         if order == Some(Order::Interrupt) {
-            // The session closes what is open before it tells the agent.
+            // The session closes open requests before it informs the agent.
             asks.clear();
         }
         if let Some(order) = order {
@@ -88,7 +89,7 @@ fn play(data: &[u8]) -> Vec<Turnout> {
             }
             if let Report::RequestWithdrawn { key } = report {
                 asks.remove(key);
-                assert!(opened.contains(key), "only what was opened is taken back");
+                assert!(opened.contains(key), "only open requests are taken back");
             }
         }
         for write in &out.writes {
@@ -96,7 +97,7 @@ fn play(data: &[u8]) -> Vec<Turnout> {
                 panic!("a message ends its line")
             };
             assert!(!body.contains(&b'\n'), "one message, one line");
-            assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "what is written is JSON");
+            assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "every written line is JSON");
         }
         all.push(out);
     }
@@ -108,7 +109,7 @@ mod tests {
     use std::{fs, path::Path};
 
     #[test]
-    fn what_fuzzing_has_found_or_begins_with_holds() {
+    fn every_fuzzing_seed_and_finding_passes() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/acp_lines");
         let mut seeds = 0;
         for file in fs::read_dir(folder).unwrap() {

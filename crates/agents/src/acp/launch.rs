@@ -25,15 +25,15 @@ use crate::{
 /// How long an agent may take to begin. The slowest took 43 s for its first start, on a busy machine.
 pub(super) const START: Duration = Duration::from_mins(2);
 
-/// How long after its session a conversation begins at the latest, as a rule: the agent is started at once.
+/// A conversation usually begins at most this long after its session: the agent is started at once.
 const BEGINS_WITHIN: i64 = 15_000;
 
 const MINUTE: i64 = 60_000;
 
-/// The longest that a conversation is too young to be taken up.
+/// How long a conversation is too young to be resumed, at most.
 pub(super) const YOUNG: Duration = Duration::from_secs(61);
 
-/// How long no more of the past must have been told before it counts as told. It comes in one go.
+/// The past counts as complete when the agent was quiet for this long. It comes in one go.
 pub(super) const QUIET: Duration = Duration::from_millis(500);
 
 /// The program and its arguments.
@@ -61,7 +61,7 @@ pub(super) fn environment(
     Ok(environment)
 }
 
-/// Everything a start follows from.
+/// Everything that a start depends on.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) launch: &'a Launch,
@@ -105,25 +105,25 @@ impl Plan<'_> {
         }
     }
 
-    /// How long to wait until the minute is over in which the conversation of this session may have begun, where taking
-    /// it up within that minute would harm it.
+    /// How long to wait until the minute is over in which the conversation of this session may have begun, if a resume
+    /// in that minute would harm it.
     fn too_young(&self, now: Millis) -> Option<Duration> {
         let made = self.launch.session.made_at().filter(|_| self.known.loses_young)?;
         let Begin::Resume { own: true, .. } = self.begin() else { return None };
         let minute = |at: i64| at.div_euclid(MINUTE);
         let began = minute(made.0)..=minute(made.0.saturating_add(BEGINS_WITHIN));
-        // A second more, for clocks and for files that are named a little later than they are begun.
+        // One more second, for clocks and for files that are named a little after they are begun.
         let left = MINUTE - now.0.rem_euclid(MINUTE) + 1000;
         began.contains(&minute(now.0)).then(|| Duration::from_millis(left.unsigned_abs()))
     }
 
-    /// What we do for it, where it wants that and the configuration lets us.
+    /// What Portolan does for the agent, if the agent wants it and the configuration allows it.
     fn serves(&self) -> Serves {
         let Serves { files, terminals } = self.config.serves;
         Serves { files: files && self.known.uses_files, terminals }
     }
 
-    /// Where that is done.
+    /// The desk for that work.
     pub(super) fn desk(&self, program: &Program, setup: &Setup) -> Box<dyn driver::Desk> {
         Box::new(Desk::new(House {
             agent: self.config.kind.clone(),
@@ -146,7 +146,7 @@ impl Plan<'_> {
     }
 }
 
-/// Some agents refuse a folder that is not absolute, others take it for one of theirs.
+/// Some agents refuse a folder that is not absolute; others resolve it against their own folder.
 fn absolute(folder: &Path) -> PathBuf {
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
 }
@@ -176,7 +176,7 @@ mod tests {
         };
         let millis = u128::from(MADE.unsigned_abs());
         let launch = Launch {
-            // Of the version that tells when it was made.
+            // The id's version carries the time of creation.
             session: SessionId::from_u128((millis << 80) | (7 << 76) | (2 << 62)),
             generation: Generation(generation),
             spec: Arc::new(SessionSpec::default()),
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_would_be_lost_waits_for_the_end_of_its_minute() {
+    fn a_young_conversation_waits_for_the_end_of_its_minute() {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         assert_eq!(waits("gemini", 2, true, MADE + 5000), seconds(6));
-        // It may have begun in the next one.
+        // The conversation may have begun in the next minute.
         assert_eq!(waits("gemini", 2, true, MADE + 12_000), seconds(59));
         assert_eq!(waits("gemini", 2, true, MADE + 70_000), None, "it is old enough");
-        assert_eq!(waits("gemini", 1, false, MADE), None, "it begins anew");
+        assert_eq!(waits("gemini", 1, false, MADE), None, "it begins again");
         assert_eq!(waits("gemini", 1, true, MADE), None, "another's, which is older");
         assert_eq!(waits("qwen", 2, true, MADE), None, "it has no such fault");
     }

@@ -1,5 +1,5 @@
-//! What the agent and its subagents say: pieces of text and thinking that stream until something else follows. ACP has no end
-//! of a message; what the same speaker does next ends it.
+//! Messages of the agent and its subagents: pieces of text and thinking that stream until something else follows. ACP
+//! does not mark the end of a message; the next action of the same speaker ends it.
 
 use portolan_core::{
     Event, Generation,
@@ -10,32 +10,32 @@ use serde_json::Value;
 use super::{translate::Translate, wire};
 use crate::driver::Turnout;
 
-/// A message that goes on for longer than this is ended, and what follows is another: an agent without an end must not fill
-/// our memory.
+/// A message that is longer than this is ended, and the rest is another message: an endless message must not fill the
+/// memory.
 const LONGEST: usize = 512 * 1024;
 
-/// What is said and not at its end yet.
+/// Messages that have begun and not ended.
 #[derive(Debug)]
 pub(super) struct Messages {
     generation: Generation,
     count: u64,
     /// At most one of the agent and one of each subagent.
     open: Vec<Open>,
-    /// The last text that the agent has said in this turn.
+    /// The last text of the agent in this turn.
     said: Option<String>,
 }
 
 #[derive(Debug)]
 struct Open {
     item: String,
-    /// The subagent that says it.
+    /// The subagent that speaks.
     parent: Option<String>,
     kind: ItemKind,
     message: Option<String>,
     text: String,
 }
 
-/// How what is open ends.
+/// How open messages end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Whole,
@@ -52,7 +52,7 @@ impl Messages {
         format!("{}.{}", self.generation, self.count)
     }
 
-    /// The last text that the agent has said in this turn.
+    /// The last text of the agent in this turn.
     pub(super) fn said(&self) -> Option<&str> {
         self.said.as_deref()
     }
@@ -75,7 +75,7 @@ impl Translate {
             return;
         }
         if !self.turns.running() {
-            // There will be nothing that could end it.
+            // Nothing else will come that could end it.
             self.end_words_of(parent.as_deref(), Ending::Whole, out);
             return self.say(message, parent, said(kind, text), out);
         }
@@ -103,14 +103,14 @@ impl Translate {
         }
     }
 
-    /// Nothing of what is being said goes on.
+    /// Ends all open messages.
     pub(super) fn end_all_words(&mut self, ending: Ending, out: &mut Turnout) {
         for open in std::mem::take(&mut self.messages.open) {
             self.message_ends(open, ending, out);
         }
     }
 
-    /// Something else of the same speaker follows, or nothing does.
+    /// The same speaker does something else, or nothing more.
     pub(super) fn end_words_of(&mut self, parent: Option<&str>, ending: Ending, out: &mut Turnout) {
         let open = &mut self.messages.open;
         if let Some(place) = open.iter().position(|open| open.parent.as_deref() == parent) {

@@ -1,7 +1,7 @@
-//! Every agent that speaks the Agent Client Protocol, version 1: JSON-RPC over its pipes, with us as the client.
+//! Every agent that speaks the Agent Client Protocol, version 1: JSON-RPC over its pipes, with Portolan as the client.
 //!
-//! One process per session, one session of the agent in it. Agents are data: a command is all that one takes, and where one
-//! behaves in its own way the [`catalogue`] says so. What an agent can do it tells itself, when it begins.
+//! One process per session, with one session of the agent in it. Agents are data: an agent needs only a command, and
+//! the [`catalogue`] lists where an agent behaves in its own way. An agent reports its capabilities when it begins.
 
 mod calls;
 pub mod catalogue;
@@ -39,7 +39,7 @@ use portolan_core::{
 use self::{catalogue::Known, past::Kept, probe::Prober};
 use crate::{Supervision, child::Ladder, driver, link::PipeLink, prices::Price, unasking};
 
-/// An agent that does not end with its input is not given long to think about it.
+/// An agent that does not end with its input gets only this long.
 const DEAF: Duration = Duration::from_millis(500);
 
 /// What the user configures: `agents.<kind>`.
@@ -47,19 +47,19 @@ const DEAF: Duration = Duration::from_millis(500);
 pub struct Config {
     /// The agent's name.
     pub kind: String,
-    /// The program and its arguments; the catalogue's where empty.
+    /// The program and its arguments; the catalogue's if empty.
     pub command: Vec<OsString>,
-    /// The way to log in that is taken before a session begins, by the agent's own name for it.
+    /// The login method that is used before a session begins, by the agent's own name for it.
     pub login: Option<String>,
-    /// What we do for it where it asks.
+    /// What Portolan does for the agent on request.
     pub serves: Serves,
-    /// What models cost, by name or its beginning.
+    /// The prices of models, by name or prefix.
     pub prices: IndexMap<String, Price>,
     /// Variables that every session gets.
     pub env: IndexMap<String, String>,
 }
 
-/// What we do for an agent where it asks.
+/// What Portolan does for an agent on request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Serves {
     /// Files are read and written.
@@ -68,7 +68,7 @@ pub struct Serves {
     pub terminals: bool,
 }
 
-/// An agent that is spoken to over ACP.
+/// An agent that speaks ACP.
 #[derive(Clone, Debug)]
 pub struct Acp {
     config: Config,
@@ -79,7 +79,7 @@ pub struct Acp {
 }
 
 impl Acp {
-    /// As it is configured.
+    /// The agent from its configuration.
     pub fn new(config: Config, supervision: &Supervision) -> Self {
         let known = catalogue::known(&config.kind);
         let mut ladder = supervision.ladder;
@@ -101,7 +101,7 @@ impl Acp {
         name(&self.config, self.known)
     }
 
-    /// Its program is there.
+    /// Whether its program is installed.
     pub(crate) fn is_here(&self) -> bool {
         self.prober.program().is_ok()
     }
@@ -110,7 +110,7 @@ impl Acp {
         Arc::clone(&self.supervision)
     }
 
-    /// What to start and how to speak to it; with what is to be told first, where it stands in for another road.
+    /// What to start and how to talk to it; with a notice to show first, if ACP replaces another road.
     pub(crate) async fn prepare(&self, launch: Launch, notice: Option<String>) -> driver::Job {
         self.kept.remember(&launch.spec.cwd);
         let found = self.prober.found().await;
@@ -123,7 +123,7 @@ impl Acp {
         };
         let (program, version) = match found {
             Ok(found) => {
-                // One that stands in for another road takes less than that did.
+                // An agent that replaces another road may take fewer options.
                 let taken = SessionSpec::clone(&launch.spec).admit(&capabilities);
                 let program = taken.map_err(|refusal| refusal.message);
                 (program.and_then(|_| plan.program(found.command)), found.version)
@@ -206,12 +206,12 @@ impl Agent for Acp {
     }
 }
 
-/// What people call it.
+/// Its display name.
 fn name(config: &Config, known: &Known) -> String {
     if known.title.is_empty() { config.kind.clone() } else { known.title.to_owned() }
 }
 
-/// What an agent can do as far as is known before it tells.
+/// The capabilities of an agent, as far as they are known before it reports them.
 fn capabilities(known: &Known, config: &Config) -> Capabilities {
     let mut options = vec![
         SpecOption::Cwd,
@@ -241,7 +241,7 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         structured_output: false,
         image_input: true,
         file_checkpointing: false,
-        // Some tell it; the others need prices.
+        // Some agents report the cost; the others need prices.
         cost_tracking: !config.prices.is_empty(),
         agent_teams: false,
         session_fork: known.forks,
@@ -252,11 +252,11 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         context_usage: false,
         background_tasks: false,
         passthrough: true,
-        // Agents do very different things with a prompt that comes while a turn runs.
+        // Agents differ in how they treat a prompt that comes while a turn runs.
         prompt_queue: PromptQueue::Held,
         native_protocol: NativeProtocol::Acp,
         options,
-        // Its methods are for the configuration: `agents.*.login`.
+        // Its login methods are set in the configuration: `agents.*.login`.
         logins: vec![],
         past_archive: false,
         supported_models: None,

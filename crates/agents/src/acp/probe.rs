@@ -1,5 +1,5 @@
-//! Looking for an ACP agent without starting it where that can be helped: which program, which version? Whether it is
-//! logged in only a session tells.
+//! Looks for an ACP agent, without starting it if possible: which program, which version? Only a session shows whether
+//! it is logged in.
 
 use std::{
     ffi::OsString,
@@ -20,10 +20,10 @@ use crate::{
 /// How long `--version` may take. A cold start of a large program on a busy machine takes many seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The largest description of a package that is read.
+/// The largest package description that is read.
 const LARGEST_PACKAGE: u64 = 1024 * 1024;
 
-/// What a look found.
+/// The result of a look.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// The program and its arguments.
@@ -34,7 +34,7 @@ pub(super) struct Found {
 /// A program, when it was last changed, and its version.
 type KnownVersion = (PathBuf, Option<SystemTime>, Option<String>);
 
-/// Looks, and remembers the version of a program that has not changed since.
+/// Looks for the program, and remembers its version until the program changes.
 #[derive(Debug)]
 pub(super) struct Prober {
     kind: String,
@@ -105,7 +105,7 @@ impl Prober {
         Ok(Found { command, version })
     }
 
-    /// Only of one that is known: what a stranger makes of `--version` nobody can say.
+    /// Only for a known agent: a stranger may do anything with `--version`.
     async fn ask_version(&self, program: &Path) -> Option<String> {
         self.known.tested?;
         let environment = launch::environment(&self.supervision, &self.env, self.known).ok()?;
@@ -119,13 +119,14 @@ impl Prober {
         let found = self.found().await?;
         let program = found.command.first().map(|program| program.to_string_lossy().into_owned());
         let old = found.version.as_deref().and_then(|version| too_old(&self.kind, version, self.known));
-        let untested = self.known.tested.is_none().then(|| "nobody has tested it".to_owned());
+        let untested = self.known.tested.is_none().then(|| "untested".to_owned());
         let remark = Some(self.known.remark.to_owned()).filter(|remark| !remark.is_empty());
         let login = Some(format!("not logged in? {}", self.known.login));
         let first = format!("`{}`, over ACP", program.as_deref().unwrap_or_default());
         let parts = [Some(first), old, untested, remark, login];
         let message = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
-        let why = if self.known.kind.is_empty() { "by its configuration" } else { "it speaks ACP itself" };
+        let why =
+            if self.known.kind.is_empty() { "set in the configuration" } else { "the agent speaks ACP" };
         Ok(Probe {
             available: true,
             message,
@@ -137,7 +138,7 @@ impl Prober {
     }
 }
 
-/// The version in the description of the npm package that a script is part of. Nothing has to be started for it.
+/// The version in the description of the npm package that a script is part of. Nothing has to be started.
 fn packaged(program: &Path) -> Option<String> {
     let script = program.canonicalize().ok()?;
     let is_script = script.extension().is_some_and(|it| it == "js" || it == "mjs" || it == "cjs");
@@ -162,16 +163,16 @@ fn version(line: &str) -> Option<String> {
     line.split_whitespace().find_map(word)
 }
 
-/// What to say of a version from before the one that was tested.
+/// The notice for a version that is older than the tested version.
 pub(super) fn too_old(title: &str, version: &str, known: &Known) -> Option<String> {
     let tested = known.tested.filter(|tested| is_older(version, tested))?;
     let install = known.install;
     Some(format!(
-        "{title} {version} is older than {tested}, which was tested; if it fails, update it ({install})"
+        "{title} {version} is older than the tested version {tested}; if it fails, update it ({install})"
     ))
 }
 
-/// Is one version before another? By its numbers; what cannot be read is not.
+/// Whether one version is older than another, by its numbers; an unreadable version is not.
 fn is_older(version: &str, than: &str) -> bool {
     let numbers = |version: &str| -> Option<Vec<u64>> {
         let plain = version.split(['-', '+']).next()?;
@@ -200,13 +201,13 @@ mod tests {
         let link = folder.path().join("agent");
         std::os::unix::fs::symlink(&script, &link).unwrap();
         assert_eq!(packaged(&link).as_deref(), Some("1.2.3"));
-        // What is no script may have any package around it.
+        // A program that is not a script may have any package around it.
         std::fs::write(package.join("dist/bin/native"), "").unwrap();
         assert_eq!(packaged(&package.join("dist/bin/native")), None);
     }
 
     #[test]
-    fn versions_are_found_in_what_is_printed_and_compared_by_their_numbers() {
+    fn versions_are_found_in_output_and_compared_by_their_numbers() {
         for (line, expected) in [
             ("0.61.0", Some("0.61.0")),
             (" goose 1.34.0", Some("1.34.0")),
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_says_what_was_found_and_that_it_is_old() {
+    async fn a_look_reports_the_program_and_an_old_version() {
         let folder = tempfile::tempdir().unwrap();
         let package = folder.path().join("node_modules/gemini");
         std::fs::create_dir_all(&package).unwrap();
@@ -236,6 +237,6 @@ mod tests {
         let config = Config { kind: "gemini".into(), command, ..Config::default() };
         let probe = Prober::new(&config, catalogue::known("gemini"), supervision).look().await.unwrap();
         assert_eq!(probe.version.as_deref(), Some("0.1.0"));
-        assert!(probe.message.contains("older than 0.61.0"), "{}", probe.message);
+        assert!(probe.message.contains("older than the tested version 0.61.0"), "{}", probe.message);
     }
 }

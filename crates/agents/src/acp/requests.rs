@@ -1,9 +1,10 @@
-//! What an agent asks and waits for. Whether it may make a call, and data for the user to give, are requests of the
-//! session; what nobody here knows is answered with an error, so that no agent waits for ever.
+//! What an agent asks and waits for. Permissions and forms are requests of the session; an unknown request is answered
+//! with an error, so that no agent waits for ever.
 //!
-//! The choices of a permission are known by their kind, never by their place: some agents put the widest yes first. A
-//! plain yes is the agent's yes for once, a plain no its no for once. Where several would do, it is the one that says
-//! least, for one that does more says so; the others are shown by name, and are chosen only by name.
+//! The choices of a permission are recognised by their kind, never by their place: some agents put the widest approval
+//! first. A plain approval is the agent's approval for one call, and a plain denial is its denial for one call. If
+//! several choices fit, the one with the shortest id counts, because the id of a choice that does more is longer; the
+//! others are shown by name, and are chosen only by name.
 
 use bytes::Bytes;
 use indexmap::IndexMap;
@@ -22,26 +23,26 @@ use super::{
 };
 use crate::driver::{Done, Errand, Turnout};
 
-/// Requests of one agent that may wait at once. More means that it does not wait for answers.
+/// Requests of one agent that may wait at once. An agent with more does not wait for answers.
 const MAX_OPEN: usize = 256;
 
-/// Requests that wait for an answer, by our key for them.
+/// Requests that wait for an answer, by Portolan's key.
 #[derive(Debug, Default)]
 pub(super) struct Requests(IndexMap<String, Open>);
 
-/// What is being done for the agent, by the key of its request.
+/// Errands that run for the agent, by the key of its request.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay(IndexMap<String, Doing>);
 
 impl Requests {
-    /// Something waits for an answer.
+    /// Whether a request waits for an answer.
     pub(super) fn any(&self) -> bool {
         !self.0.is_empty()
     }
 }
 
 impl UnderWay {
-    /// Something is being done.
+    /// Whether an errand runs.
     pub(super) fn any(&self) -> bool {
         !self.0.is_empty()
     }
@@ -84,7 +85,7 @@ enum Kind {
     AllowAlways,
     RejectOnce,
     RejectAlways,
-    /// A newer one: it is taken for neither a yes nor a no.
+    /// A newer kind: neither an approval nor a denial.
     Newer,
 }
 
@@ -114,33 +115,33 @@ impl Choices {
         Self(options.iter().filter_map(choice).collect())
     }
 
-    /// The one that says least of those that fit.
+    /// The fitting choice with the shortest id.
     fn least(&self, fits: impl Fn(Kind) -> bool) -> Option<&Choice> {
         self.0.iter().filter(|choice| fits(choice.kind)).min_by_key(|choice| choice.id.chars().count())
     }
 
-    /// The only one of those that fit.
+    /// The only choice that fits.
     fn only(&self, fits: impl Fn(Kind) -> bool) -> Option<&Choice> {
         let mut all = self.0.iter().filter(|choice| fits(choice.kind));
         all.next().filter(|_| all.next().is_none())
     }
 
-    /// A plain yes.
+    /// A plain approval.
     fn yes(&self) -> Option<&Choice> {
         self.least(|kind| kind == Kind::AllowOnce).or_else(|| self.only(Kind::allows))
     }
 
-    /// A plain no.
+    /// A plain denial.
     fn no(&self) -> Option<&Choice> {
         self.least(|kind| kind == Kind::RejectOnce).or_else(|| self.only(Kind::rejects))
     }
 
-    /// Those that a plain yes or no does not stand for; with the names of both where one must tell them apart.
+    /// The choices that a plain approval or denial does not cover; with the names of both if they must be told apart.
     pub(super) fn beyond(&self) -> Vec<AskOption> {
         let tied = |kind: Kind| self.0.iter().filter(|choice| choice.kind == kind).count() > 1;
         let plain = [self.yes(), self.no()];
         let once = |kind: Kind| matches!(kind, Kind::AllowOnce | Kind::RejectOnce);
-        // A yes that holds for longer is the plain one where there is no other, and is shown by its name all the same.
+        // An approval that lasts longer is the plain approval if there is no other, and is still shown by its name.
         let is_plain =
             |choice: &&Choice| plain.contains(&Some(*choice)) && once(choice.kind) && !tied(choice.kind);
         let shown = self.0.iter().filter(|choice| !is_plain(choice));
@@ -156,17 +157,17 @@ impl Choices {
         self.0.iter().find(|choice| choice.id == id)
     }
 
-    /// What the agent is told; nothing where no choice of its says it.
+    /// The choice to send to the agent; none if no choice fits the answer.
     pub(super) fn chosen(&self, answer: &Answer) -> Option<&str> {
         let chosen = match answer {
-            // It does what it asked about and nothing else: with another input it was not allowed.
+            // The agent runs exactly what it asked about: an edited input is not allowed.
             Answer::Allow { input: Some(_), .. } => self.no(),
             Answer::Allow { option: Some(option), .. } => {
                 self.named(option).filter(|choice| !choice.kind.rejects()).or_else(|| self.no())
             }
             Answer::Allow { option: None, .. } => self.yes(),
             Answer::Deny { interrupt: true, .. } => None,
-            // A no is never taken for a yes.
+            // A denial never becomes an approval.
             Answer::Deny { option: Some(option), .. } => {
                 self.named(option).filter(|choice| !choice.kind.allows()).or_else(|| self.no())
             }
@@ -208,13 +209,13 @@ impl Translate {
         }
     }
 
-    /// The desk does it, and says when it is done.
+    /// Gives an errand to the desk, which reports when it is done.
     fn do_for_it(&mut self, id: Id, method: &str, params: Value, out: &mut Turnout) {
         let key = id.key();
         let terminal = text(&params, "terminalId");
         let doing = Doing { id, method: method.to_owned(), terminal };
         if self.under_way.0.contains_key(&key) {
-            let error = "this id is in use already";
+            let error = "this id is already in use";
             return out.write(&DIALECT.error(&doing.id, Error::INVALID_PARAMS, error));
         }
         self.under_way.0.insert(key.clone(), doing);
@@ -251,11 +252,11 @@ impl Translate {
         let ask = Ask::Permission {
             tool_name: call.name(),
             input: call.whole_input(),
-            // Whole: some agents tell the command nowhere else.
+            // Uncut: some agents show the command nowhere else.
             description: call.title.clone(),
             reason: call.words(),
-            // ACP says where a call works, not what made the agent ask. Where that is the file which is shown to be
-            // changed, it is nothing to point out.
+            // ACP names the place of a call, not the reason of the request. If that place is the file whose change is
+            // shown, it is not a blocked path.
             blocked_path: tools::first_place(told).filter(|path| !is_changed(path)),
             changes,
             suggestions: vec![],
@@ -288,7 +289,7 @@ impl Translate {
     ) {
         let key = id.key();
         if self.requests.0.contains_key(&key) {
-            // It waits already under this name.
+            // A request already waits under this name.
             return;
         }
         if self.requests.0.len() >= MAX_OPEN {
@@ -303,7 +304,7 @@ impl Translate {
 
     pub(super) fn answer(&mut self, ticket: Ticket, key: &str, answer: Answer, out: &mut Turnout) {
         let Some(Open { id, what }) = self.requests.0.shift_remove(key) else {
-            return out.rejected(ticket, "the agent does not wait for this any more");
+            return out.rejected(ticket, "the agent no longer waits for this");
         };
         let stops = matches!(answer, Answer::Deny { interrupt: true, .. });
         let reason = match &answer {
@@ -330,10 +331,10 @@ impl Translate {
         };
         out.write_and_consume(ticket, &DIALECT.result(&id, result));
         if let Some(reason) = reason {
-            // Not sent as a prompt: that would be a turn which nobody asked for, after the agent has gone on without it.
+            // Not sent as a prompt: that would be an extra turn, after the agent has gone on without the reason.
             let text = format!(
-                "{} was told no, without the reason (\u{201c}{reason}\u{201d}): ACP has no place for one. Send it as a prompt \
-                 if the agent is to know it",
+                "{} got the denial without its reason (\u{201c}{reason}\u{201d}), because ACP has no field \
+                 for a reason. To pass the reason on, send it as a prompt",
                 self.setup.title
             );
             notice(Level::Warning, text, out);
@@ -343,8 +344,8 @@ impl Translate {
         }
     }
 
-    /// The turn is stopped or over: everything that the agent still waits for is answered so. The session is told, which
-    /// has closed most of them; not those that were on their way to it.
+    /// The turn is stopped or over: every open request of the agent is answered. The session is informed: it has closed
+    /// most of them, but not those that were on their way to it.
     pub(super) fn withdraw_all(&mut self, out: &mut Turnout) {
         for (key, open) in std::mem::take(&mut self.requests.0) {
             out.report(Report::RequestWithdrawn { key });
@@ -352,7 +353,7 @@ impl Translate {
         }
     }
 
-    /// The agent does not want to know any more; it is answered all the same.
+    /// The agent takes a request back; it still gets an answer.
     pub(super) fn taken_back(&mut self, id: &Value, out: &mut Turnout) {
         let Ok(id) = serde_json::from_value::<Id>(id.clone()) else { return };
         if let Some(open) = self.requests.0.shift_remove(&id.key()) {

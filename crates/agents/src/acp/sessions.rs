@@ -1,5 +1,5 @@
-//! How the agent's session begins: anew, where an earlier one ended, or as a copy; what the agent offers for it; and what is
-//! said where it does not begin. What can be set in it is [`super::settings`]'.
+//! How the agent's session begins: new, resumed, or as a fork; what the agent offers; and the error if the session does
+//! not begin. For settings see [`super::settings`].
 
 use portolan_core::{
     Capabilities, Event,
@@ -16,41 +16,40 @@ use super::{
 };
 use crate::driver::{self, Turnout};
 
-/// The version of ACP that we speak. Agents that are offered more really switch, to something else.
+/// The version of ACP that Portolan speaks. An agent that is offered a higher version switches to it.
 pub(super) const VERSION: u64 = 1;
 
-/// Lines that came before the session had a name. An agent that says more than this first is not believed.
+/// Lines that came before the session had an id. More lines than this are refused.
 const EARLY: usize = 256;
 
-/// Said where a conversation begins anew.
-const LOST: &str = "knows nothing of the conversation that was to be taken up; it begins anew, without what was said \
-                    before";
+/// The notice when a lost conversation begins again.
+const LOST: &str = "no longer has this conversation; a new one begins, without the earlier messages";
 
 /// The agent's session, and what it offers.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     id: Option<String>,
-    /// What was said before the session had a name.
+    /// Lines from before the session had an id.
     early: Vec<String>,
-    /// What is told is the past, which the log has already.
+    /// The updates are the past, which the log has already.
     replays: bool,
     past: PastTold,
     takes: Takes,
     offers: Offers,
     ways_to_log_in: Vec<String>,
-    /// It has told what a turn cost.
+    /// The agent has reported the cost of a turn.
     tells_cost: bool,
 }
 
-/// What an agent has told of the past of a conversation that it was given to load.
+/// What an agent has replayed of a conversation that it was asked to load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PastTold {
-    /// What the user said without a word of the agent between. Not the messages: some agents put words of their own
-    /// before the user's, or tell a prompt in pieces.
+    /// Prompts of the user, separated by output of the agent. Not messages: some agents put their own text before the
+    /// user's, or replay a prompt in pieces.
     prompts: u64,
-    /// The last that was told is the user's.
+    /// The last replayed message is the user's.
     user_spoke: bool,
-    /// The agent spoke, or did something.
+    /// The agent has said or done something.
     agent_spoke: bool,
 }
 
@@ -83,7 +82,7 @@ impl Session {
         self.takes
     }
 
-    /// What will be told is of this one, and none of it is known.
+    /// The next updates are the past of this conversation, and none is known yet.
     pub(super) fn is_past(&mut self, id: &str) {
         self.id = Some(id.to_owned());
     }
@@ -93,17 +92,17 @@ impl Session {
         self.replays
     }
 
-    /// A piece of the past was told.
+    /// A piece of the past was replayed.
     pub(super) fn past_told(&mut self, kind: &str) {
         self.past.add(kind);
     }
 
-    /// From now on what is told is new.
+    /// From now on updates are new.
     pub(super) fn live(&mut self) {
         self.replays = false;
     }
 
-    /// Keeps a line until the session has a name; not where there are too many.
+    /// Keeps a line until the session has an id; not if there are too many lines.
     pub(super) fn keep_early(&mut self, line: &str) -> bool {
         let room = self.early.len() < EARLY;
         if room {
@@ -183,15 +182,15 @@ impl Translate {
         }
         if !self.setup.extra.is_empty() {
             if !offers.extra {
-                let why = format!("{} takes no folders beside the working folder", self.setup.title);
+                let why = format!("{} takes no folders other than the working folder", self.setup.title);
                 return Self::cannot(ErrorKind::InvalidRequest, why, None, out);
             }
             params["additionalDirectories"] = json!(self.setup.extra);
         }
         if let (Begin::Resume { .. }, Some(wait)) = (&self.setup.begin, self.setup.too_young.take()) {
             let text = format!(
-                "{} overwrites a conversation that is taken up within the minute in which it began; this one is \
-                 taken up in {} s",
+                "{} overwrites a conversation that is resumed in the minute in which it began; this \
+                 conversation is resumed in {} s",
                 self.setup.title,
                 wait.as_secs()
             );
@@ -206,7 +205,7 @@ impl Translate {
             Begin::Resume { session, own } if offers.resume || offers.load => {
                 if !own && self.setup.known.loses_young {
                     let text = format!(
-                        "{} overwrites a conversation that is taken up within the minute in which it began",
+                        "{} overwrites a conversation that is resumed in the minute in which it began",
                         self.setup.title
                     );
                     notice(Level::Warning, text, out);
@@ -218,7 +217,7 @@ impl Translate {
             }
             Begin::Resume { own: true, .. } => return self.begin_anew(out),
             Begin::Resume { own: false, .. } => {
-                let why = format!("{} cannot take up a conversation", self.setup.title);
+                let why = format!("{} cannot resume a conversation", self.setup.title);
                 return Self::cannot(ErrorKind::Agent, why, Some("start a new session".into()), out);
             }
             Begin::Fork { session } if offers.fork => {
@@ -226,7 +225,7 @@ impl Translate {
                 "session/fork"
             }
             Begin::Fork { .. } => {
-                let why = format!("{} cannot go on in a copy of a conversation", self.setup.title);
+                let why = format!("{} cannot fork a conversation", self.setup.title);
                 return Self::cannot(ErrorKind::Agent, why, Some("start a new session".into()), out);
             }
         };
@@ -239,9 +238,10 @@ impl Translate {
             let server = wire::server(name, config);
             let kind = server["type"].as_str().unwrap_or("stdio");
             match (kind, offers.http, offers.sse) {
-                ("http", false, _) | ("sse", _, false) => {
-                    Err(format!("{} takes no MCP servers over {kind}, and `{name}` is one", self.setup.title))
-                }
+                ("http", false, _) | ("sse", _, false) => Err(format!(
+                    "{} takes no MCP servers over {kind}; `{name}` uses {kind}",
+                    self.setup.title
+                )),
                 _ => Ok(server),
             }
         };
@@ -259,13 +259,13 @@ impl Translate {
     pub(super) fn begun(&mut self, result: &Value, out: &mut Turnout) {
         let named = some_text(result, "sessionId");
         let Some(id) = named.or_else(|| self.session.id.take()) else {
-            let why = format!("{} began a session and did not say which", self.setup.title);
+            let why = format!("{} began a session without an id", self.setup.title);
             return Self::cannot(ErrorKind::Protocol, why, None, out);
         };
         self.session.id = Some(id.clone());
         let mut info = self.settings.take(result);
         if self.setup.mode.is_some() || self.setup.known.asking_mode.is_some() {
-            // Another may follow. Told now, this one would be what a later start asks for.
+            // Another mode may follow. If this mode were reported now, a later start would ask for it.
             info.mode = None;
         }
         let info = AgentInfo {
@@ -281,7 +281,7 @@ impl Translate {
         self.first_mode(out);
     }
 
-    /// What it can do, now that it has told.
+    /// The capabilities, after the agent reported them.
     fn capabilities(&self) -> Capabilities {
         let (session, offers) = (&self.session, self.session.offers);
         let (models, modes) = (self.settings.models(), self.settings.words());
@@ -301,7 +301,7 @@ impl Translate {
         }
     }
 
-    /// What turns cost is known, which nobody could know before.
+    /// The cost of turns is reported, which was not known before.
     pub(super) fn cost_told(&mut self, out: &mut Turnout) {
         if !std::mem::replace(&mut self.session.tells_cost, true) && !self.setup.capabilities.cost_tracking {
             let capabilities = Some(Box::new(self.capabilities()));
@@ -323,15 +323,15 @@ impl Translate {
         self.become_ready(out);
     }
 
-    /// More of the past was told.
+    /// More of the past was replayed.
     pub(super) fn more_past(&mut self, out: &mut Turnout) {
         if !self.is_ready && self.calls.none_begins() {
             out.set_timer(QUIET_SINCE, self.setup.quiet);
         }
     }
 
-    /// Compares what the agent told of a conversation that it has loaded with what the log knows of it. That it was
-    /// loaded proves nothing: Gemini 0.44.0 says so of one that it has lost.
+    /// Compares the replayed conversation with the log. A report that it is loaded proves nothing: Gemini 0.44.0
+    /// reports a lost conversation as loaded.
     fn judge_past(&mut self, out: &mut Turnout) {
         let (past, known, title) = (self.session.past, self.setup.exchanges, &self.setup.title);
         let loaded = self.session.replays && !self.session.offers.resume;
@@ -340,11 +340,11 @@ impl Translate {
             return;
         }
         if !past.agent_spoke {
-            forgotten(format!("{title} took up the conversation and has forgotten what was said in it"), out);
+            forgotten(format!("{title} resumed the conversation but has forgotten its messages"), out);
         } else if past.prompts < known {
             let text = format!(
-                "{title} took up the conversation and told {} of {known} prompts in it; what it did not tell it may have \
-                 forgotten",
+                "{title} resumed the conversation and showed {} of its {known} prompts; it may have \
+                 forgotten the others",
                 past.prompts
             );
             notice(Level::Warning, text, out);
@@ -359,7 +359,7 @@ impl Translate {
         }
     }
 
-    /// Its session is let go of, where it wants to know.
+    /// Closes the agent's session, if the agent supports that.
     pub(super) fn close_session(&mut self, out: &mut Turnout) {
         if self.session.offers.close && self.session.id.is_some() {
             let params = self.of_session(json!({}));
@@ -367,7 +367,7 @@ impl Translate {
         }
     }
 
-    // ---------------------------------------------------------------------------------- where it fails
+    // ---------------------------------------------------------------------------------- failures
 
     pub(super) fn not_begun(&mut self, error: &Error, out: &mut Turnout) {
         if errors::wants_login(error) {
@@ -387,7 +387,7 @@ impl Translate {
         Self::cannot(ErrorKind::Auth, message, Some(self.way_to_log_in()), out);
     }
 
-    /// Shows the ways to log in that the agent offers.
+    /// Shows the login methods that the agent offers.
     pub(super) fn tell_login(&self, error: &Error, out: &mut Turnout) {
         let error = format!(
             "{} is not logged in: {}; {}",
@@ -405,7 +405,7 @@ impl Translate {
         if ways.is_empty() { known.to_owned() } else { format!("{known}. It offers: {ways}") }
     }
 
-    /// The agent cannot be worked with, and why.
+    /// The agent cannot be used, and why.
     pub(super) fn cannot(kind: ErrorKind, message: String, way_out: Option<String>, out: &mut Turnout) {
         let why = message.clone();
         out.event(Event::Failure { error: ErrorInfo { kind, message, way_out }, recoverable: false });
@@ -422,7 +422,7 @@ impl Translate {
     }
 }
 
-/// What was said before is not known to the agent any more.
+/// The agent no longer has the earlier messages.
 fn forgotten(why: String, out: &mut Turnout) {
     notice(Level::Warning, why, out);
     out.event(Event::ConversationReset { agent_session: None, reason: Some(ResetReason::Lost) });

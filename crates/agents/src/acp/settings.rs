@@ -1,7 +1,7 @@
-//! What can be set in a session: modes, models and the agent's other options.
+//! The settings of a session: modes, models and the agent's other options.
 //!
-//! Modes and models come in two shapes: lists of their own with methods of their own, and options of the configuration.
-//! Both are taken; of models the options are preferred, of modes the lists, because that is what agents keep working.
+//! Modes and models come in two forms: lists with their own methods, and options of the configuration. Both are read;
+//! options are preferred for models and lists for modes, because agents keep those working.
 
 use portolan_core::{
     Event,
@@ -18,12 +18,12 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// The modes and models there are, and those that are set.
+/// The available modes and models, and the current ones.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     modes: Vec<Named>,
     mode: Option<String>,
-    /// The id of the mode that the session was told to begin in.
+    /// The id of the mode that the session must begin in.
     begins_in: Option<String>,
     mode_option: Option<String>,
     has_mode_list: bool,
@@ -32,7 +32,7 @@ pub(super) struct Settings {
     model_option: Option<String>,
 }
 
-/// A mode: by the agent's id, and by a word for people.
+/// A mode: the agent's id, and a word for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
     id: String,
@@ -44,12 +44,12 @@ impl Settings {
         self.model.as_deref()
     }
 
-    /// The models there are, where there are any.
+    /// The available models, if any.
     pub(super) fn models(&self) -> Option<Vec<ModelInfo>> {
         (!self.models.is_empty()).then(|| self.models.clone())
     }
 
-    /// The modes there are by their words, where there are any.
+    /// The words of the available modes, if any.
     pub(super) fn words(&self) -> Option<Vec<String>> {
         (!self.modes.is_empty()).then(|| self.modes.iter().map(|mode| mode.word.clone()).collect())
     }
@@ -65,7 +65,7 @@ impl Settings {
         self.modes.iter().find(|mode| mode.id == id).map_or_else(|| id.to_owned(), |mode| mode.word.clone())
     }
 
-    /// Takes in what is told of modes, models and options, and says what of it is new.
+    /// Reads modes, models and options, and returns what is new.
     pub(super) fn take(&mut self, told: &Value) -> AgentInfo {
         let mut info = AgentInfo::default();
         if told["modes"].is_object() {
@@ -107,7 +107,7 @@ impl Settings {
     }
 }
 
-/// What can be chosen, in groups or not.
+/// The choices of an option, in groups or not.
 fn choices(option: &Value) -> impl Iterator<Item = &Value> {
     let grouped = |choice: &Value| choice["options"].is_array();
     list(option, "options").iter().flat_map(move |choice| {
@@ -137,8 +137,8 @@ fn model_info(told: &Value, key: &str) -> Option<ModelInfo> {
 }
 
 impl Translate {
-    /// The mode that was asked for; where none was, the one in which the agent asks before it acts. Without it nothing
-    /// begins: in another mode the agent might do unasked what it was to ask about.
+    /// Sets the mode that the session names, or the mode in which the agent asks before it acts. Without it nothing
+    /// begins: in another mode the agent might act without asking.
     pub(super) fn first_mode(&mut self, out: &mut Turnout) {
         let (asked, asking) = (self.setup.mode.take(), self.setup.known.asking_mode.map(str::to_owned));
         let named = asked.is_some();
@@ -146,7 +146,7 @@ impl Translate {
         let Some(id) = self.settings.mode_id(&wanted) else {
             let why = format!("{} has no mode `{wanted}`", self.setup.title);
             if self.settings.modes.is_empty() {
-                // It has one way to work, and that is its own.
+                // The agent has only one way to work.
                 if named {
                     notice(Level::Warning, why, out);
                 }
@@ -171,7 +171,7 @@ impl Translate {
         }
     }
 
-    /// It has taken the mode, unless it says itself that it is in another one.
+    /// The agent took the mode, unless it reports another mode.
     pub(super) fn first_mode_set(&mut self, mode: &str, result: &Value, out: &mut Turnout) {
         let told = self.settings.take(result).mode.is_some();
         if told && self.settings.mode.as_deref() != Some(mode) {
@@ -182,7 +182,7 @@ impl Translate {
         self.first_model(out);
     }
 
-    /// Is the agent in the mode that it was told to begin in? In another one nothing begins.
+    /// Whether the agent is in the mode that it was set to. In another mode nothing begins.
     pub(super) fn begins_as_told(&mut self, out: &mut Turnout) -> bool {
         let Some(wanted) = self.settings.begins_in.take() else { return true };
         let is = self.settings.mode.as_deref().unwrap_or_default();
@@ -191,7 +191,7 @@ impl Translate {
         }
         let (wanted, is) = (self.settings.mode_word(&wanted), self.settings.mode_word(is));
         let title = &self.setup.title;
-        let why = format!("{title} was told to work in the mode `{wanted}` and says that it is in `{is}`");
+        let why = format!("{title} was set to the mode `{wanted}` but reports the mode `{is}`");
         Self::no_such_mode(why, &self.modes_there_are(), out);
         false
     }
@@ -207,7 +207,7 @@ impl Translate {
     }
 
     pub(super) fn no_such_mode(why: String, there_are: &str, out: &mut Turnout) {
-        let way_out = format!("name a mode that it has when you start the session; {there_are}");
+        let way_out = format!("start the session with another mode; {there_are}");
         Self::cannot(
             ErrorKind::InvalidRequest,
             format!("the session could not begin: {why}"),
@@ -221,7 +221,7 @@ impl Translate {
             return format!("{} has no modes", self.setup.title);
         }
         let words: Vec<_> = self.settings.modes.iter().map(|mode| mode.word.as_str()).collect();
-        format!("there is {}", words.join(", "))
+        format!("the modes are {}", words.join(", "))
     }
 
     fn ask_for_mode(&mut self, ticket: Option<Ticket>, what: What, id: &str, out: &mut Turnout) {
@@ -257,7 +257,7 @@ impl Translate {
         self.ask(ticket, what, "session/set_config_option", params, out);
     }
 
-    /// The agent has said that it has this mode now.
+    /// The agent reports its new mode.
     pub(super) fn mode_is(&mut self, mode: &str, result: &Value, out: &mut Turnout) {
         let mut info = self.settings.take(result);
         let changed = self.settings.mode.as_deref() != Some(mode);
@@ -291,7 +291,7 @@ impl Translate {
         }
         self.settings.mode = Some(id.to_owned());
         if self.settings.begins_in.is_some() {
-            // It is compared before anything begins. Told now, it would be what a later start asks for.
+            // The mode is checked before anything begins. If it were reported now, a later start would ask for it.
             return;
         }
         let info = AgentInfo { mode: Some(self.settings.mode_word(id)), ..AgentInfo::default() };

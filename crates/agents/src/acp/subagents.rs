@@ -1,8 +1,8 @@
-//! Subagents, where an agent marks what is theirs. ACP has no settled word for them: the adapter of Claude Code names, beside
-//! each of their messages, the call that started the subagent, and that is what is read here.
+//! Subagents, if an agent marks their messages. ACP has no standard for subagents: the adapter of Claude Code adds, to
+//! each of their messages, the call that started the subagent, and this module reads it.
 //!
-//! A subagent begins with the first message that is its own, and ends with the call that started it. One that works in the
-//! background begins as soon as its call says so, and ends with the turn: the adapter keeps the turn open for it.
+//! A subagent begins with its first message, and ends with the call that started it. A background subagent begins as
+//! soon as its call says so, and ends with the turn: the adapter keeps the turn open for it.
 
 use indexmap::IndexMap;
 use portolan_core::{
@@ -14,16 +14,16 @@ use serde_json::Value;
 use super::{messages::Ending, translate::Translate, wire::some_text};
 use crate::driver::Turnout;
 
-/// Where agents put the call that started the subagent whose message this is.
+/// Where agents put the call that started the subagent of this message.
 const PARENTS: &[&str] = &["/_meta/claudeCode/parentToolUseId"];
 
-/// Where an update of a call says that the subagent goes on after the call has ended.
+/// Where an update of a call says that the subagent continues after the call has ended.
 const BACKGROUND: &str = "/_meta/claudeCode/toolResponse/isAsync";
 
-/// Subagents at work at once. What one more of them says is shown as the agent's own.
+/// Subagents at work at once. Messages of any further subagent are shown as the agent's own.
 const AT_WORK: usize = 256;
 
-/// Those that are at work, by the calls that started them.
+/// The running subagents, by the calls that started them.
 #[derive(Debug, Default)]
 pub(super) struct Subagents(IndexMap<String, EndsWith>);
 
@@ -36,21 +36,21 @@ enum EndsWith {
     Turn,
 }
 
-/// The call that started the subagent whose message this is.
+/// The call that started the subagent of this message.
 pub(super) fn marked(told: &Value) -> Option<&str> {
     let parent = PARENTS.iter().find_map(|place| told.pointer(place)?.as_str());
-    // Nothing is part of itself.
+    // A call is not its own parent.
     parent.filter(|parent| !parent.is_empty() && told["toolCallId"] != **parent)
 }
 
 impl Translate {
-    /// Whose message this is, where it is a subagent's. One that is heard of for the first time begins.
+    /// The subagent of this message, if any. A new subagent begins here.
     pub(super) fn owner(&mut self, told: &Value, out: &mut Turnout) -> Option<String> {
         let subagent = marked(told)?;
         if self.subagents.0.contains_key(subagent) {
             return Some(subagent.to_owned());
         }
-        // Its call may have ended, and it has not.
+        // The call may have ended while the subagent still runs.
         let ends = if self.tools.call_of(subagent).is_some() { EndsWith::Call } else { EndsWith::Turn };
         self.subagent_begins(subagent, ends, out).then(|| subagent.to_owned())
     }
@@ -106,7 +106,7 @@ impl Translate {
         }
     }
 
-    /// The turn is over, and with it all that was done in it. The last that began is the first to end.
+    /// The turn is over, and so are its subagents. They end in reverse order.
     pub(super) fn subagents_left(&mut self, turn: TurnOutcome, out: &mut Turnout) {
         let outcome =
             if turn == TurnOutcome::Completed { ToolOutcome::Done } else { ToolOutcome::Interrupted };

@@ -1,7 +1,7 @@
-//! Calls of tools. Any message about a call may be its first: the call itself, a later word about it, or the question
-//! whether it may be made. What is told is merged; the call is shown once it is known what it is called with.
+//! Tool calls. Any message about a call may be the first: the call itself, an update, or the request for permission.
+//! The messages are merged; the call is shown once its input is known.
 //!
-//! What a turn leaves open is closed with it: here what was denied, by the session the rest.
+//! Calls that a turn leaves open are closed with the turn: denied calls here, the rest by the session.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,22 +20,22 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// Calls of one turn that can be open at once; an agent with more has forgotten them, and so do we.
+/// Calls of one turn that can be open at once; an agent with more has forgotten them, and so does Portolan.
 const MAX_OPEN: usize = 4096;
 
-/// Closed calls whose late news are still known as such.
+/// Closed calls whose late updates are still recognised.
 const REMEMBERED: usize = 1024;
 
 /// The longest line for people, in characters.
 const TITLE: usize = 120;
 
-/// What is kept of what a call prints.
+/// How much of a call's output is kept.
 const PRINTED: usize = 64 * 1024;
 
 /// Terminals whose output is remembered until a call shows it.
 const TERMINALS: usize = 64;
 
-/// Where agents put the name that the model calls a tool by. ACP has no place for it.
+/// Where agents put the name that the model uses for a tool. ACP has no field for it.
 const NAMES: &[&str] =
     &["/name", "/_meta/claudeCode/toolName", "/_meta/toolName", "/_meta/goose/toolCall/toolName"];
 
@@ -43,24 +43,24 @@ const NAMES: &[&str] =
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     open: IndexMap<String, Call>,
-    /// Those that have ended, with their lines for people.
+    /// Calls that have ended, with their lines for people.
     closed: HashMap<String, Option<String>>,
     oldest: VecDeque<String>,
-    /// What terminals of ours have printed, by their names.
+    /// The output of Portolan's terminals, by their names.
     printed: IndexMap<String, String>,
 }
 
 impl Tools {
-    /// A call goes on, as far as is known.
+    /// Whether a call is still open, as far as is known.
     pub(super) fn any_open(&self) -> bool {
         self.open.values().any(|call| !call.denied)
     }
 }
 
-/// What is known of a call.
+/// What is known about a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Call {
-    /// The subagent that makes it.
+    /// The subagent that makes the call.
     pub(super) parent: Option<String>,
     name: Option<String>,
     kind: Option<String>,
@@ -68,11 +68,11 @@ pub(super) struct Call {
     pub(super) input: Value,
     content: Vec<Value>,
     output: Value,
-    /// What it prints, where it tells that as it goes.
+    /// The output, if the call streams it.
     printed: String,
-    /// How the command ended, where it tells.
+    /// How the command ended, if reported.
     exit_code: Option<i64>,
-    /// The item that stands for its input until that is known.
+    /// The item that stands for the input until it is known.
     item: Option<String>,
     shown: bool,
     denied: bool,
@@ -80,7 +80,7 @@ pub(super) struct Call {
 
 impl Call {
     fn merge(&mut self, told: &Value) {
-        // Once it was shown, its name stays.
+        // After the call was shown, its name stays.
         if !self.shown {
             let named = NAMES.iter().find_map(|place| told.pointer(place)?.as_str());
             self.name = named.map(str::to_owned).or(self.name.take());
@@ -100,8 +100,8 @@ impl Call {
         self.exit_code = exit.as_i64().or(self.exit_code);
     }
 
-    /// A name that means this tool and no other: rules of the user go by it. The kind of a tool is one, unless it
-    /// says nothing.
+    /// A name that means this tool and no other: the user's rules use it. The kind of a tool is such a name, unless it
+    /// is empty.
     pub(super) fn name(&self) -> String {
         let kind = self.kind.clone().filter(|kind| kind != "other");
         self.name.clone().or(kind).or_else(|| self.title.clone()).unwrap_or_else(|| "tool".into())
@@ -134,26 +134,26 @@ impl Call {
         if self.input.is_null() { json!({}) } else { self.input.clone() }
     }
 
-    /// The input with everything in it that is to be allowed.
+    /// The input with everything that is to be allowed.
     pub(super) fn whole_input(&self) -> Value {
         whole_input(self.input(), &self.content)
     }
 
-    /// What else is told of it: often what a command is for.
+    /// More about the call: often the purpose of a command.
     pub(super) fn words(&self) -> Option<String> {
         let pieces = self.content.iter().filter(|piece| piece["type"] == "content");
         let words: Vec<_> = pieces.filter_map(|piece| some_text(&piece["content"], "text")).collect();
         Some(words.join("\n")).filter(|words| !words.is_empty() && self.title.as_ref() != Some(words))
     }
 
-    /// What it is about, in a line for people.
+    /// What the call is about, in a line for people.
     pub(super) fn line(&self) -> Option<String> {
         let line = self.title.as_deref()?.lines().next().filter(|line| !line.is_empty())?;
         let short: String = line.chars().take(TITLE).collect();
         Some(if short.len() < line.len() { format!("{short}…") } else { short })
     }
 
-    /// What it gave, in pieces. Content that was told before its end may only say what it is about.
+    /// The result, in pieces. Content from before the end may only describe the call.
     fn result(&self, last: &Value, printed: &IndexMap<String, String>) -> Vec<Content> {
         let is_result = !list(last, "content").is_empty() || self.output.is_null();
         let content = self.content.iter().filter(|piece| is_result || piece["type"] == "terminal");
@@ -161,9 +161,9 @@ impl Call {
         for piece in content {
             match piece["type"].as_str() {
                 Some("content") => pieces.push(wire::content(&piece["content"])),
-                // They are changes.
+                // Diffs are changes.
                 Some("diff") => {}
-                // Codex names terminals that are its own.
+                // Codex names its own terminals.
                 Some("terminal") => {
                     let ours = piece["terminalId"].as_str().and_then(|terminal| printed.get(terminal));
                     pieces.extend(ours.map(Content::text));
@@ -184,7 +184,7 @@ impl Call {
     }
 }
 
-/// The text of a raw output, where it has one; else all of it.
+/// The text of a raw output, if it has one; otherwise all of it.
 fn output(raw: &Value) -> Option<Content> {
     let text =
         ["output", "formatted_output", "content", "stdout", "text"].iter().find_map(|key| raw[*key].as_str());
@@ -195,7 +195,7 @@ fn output(raw: &Value) -> Option<Content> {
     }
 }
 
-/// An input that holds more than the folder, which some agents know before the rest.
+/// Whether an input has more than the folder, which some agents know before the rest.
 fn says_something(input: &Value) -> bool {
     match input {
         Value::Object(map) => map.keys().any(|key| key != "cwd"),
@@ -221,12 +221,12 @@ impl Tools {
         self.open.entry(id.to_owned()).or_default()
     }
 
-    /// One that is open.
+    /// An open call.
     pub(super) fn call_of(&self, id: &str) -> Option<&Call> {
         self.open.get(id)
     }
 
-    /// The line for people of one that has ended.
+    /// The line for people of a call that has ended.
     pub(super) fn line_of(&self, id: &str) -> Option<String> {
         self.closed.get(id)?.clone()
     }
@@ -242,7 +242,7 @@ impl Tools {
         }
     }
 
-    /// A terminal of ours has printed this, so far.
+    /// A terminal of Portolan has printed this, so far.
     pub(super) fn printed(&mut self, terminal: String, output: String) {
         if self.printed.len() >= TERMINALS && !self.printed.contains_key(&terminal) {
             self.printed.shift_remove_index(0);
@@ -265,7 +265,7 @@ impl Translate {
             return out.unknown(&self.setup.agent, "session/update tool_call without an id", line);
         };
         if self.tools.closed.contains_key(&id) {
-            // It has ended, and this changes nothing of what it did.
+            // The call has ended, and this changes nothing.
             return;
         }
         let parent = self.owner(update, out);
@@ -291,7 +291,7 @@ impl Translate {
         }
     }
 
-    /// The agent asks whether it may make a call, which may be the first that is heard of it.
+    /// The agent asks for permission to make a call, which may be the first message about it.
     pub(super) fn call_asked_about(&mut self, id: &str, told: &Value, out: &mut Turnout) -> Call {
         let parent = self.owner(told, out);
         let call = self.tools.call(id);
@@ -304,7 +304,7 @@ impl Translate {
         self.tools.call(id).clone()
     }
 
-    /// It is there, and what it is called with is not known yet.
+    /// The call exists, but its input is not known yet.
     fn announce_call(&mut self, id: &str, out: &mut Turnout) {
         let item = self.messages.next_name();
         let call = self.tools.call(id);
@@ -318,7 +318,7 @@ impl Translate {
         out.event(Event::ToolNamed { item, tool: id.to_owned(), name });
     }
 
-    /// A command prints.
+    /// A command prints output.
     fn prints(&mut self, id: &str, more: &str, out: &mut Turnout) {
         self.show_call(id, out);
         let call = self.tools.call(id);
@@ -346,7 +346,7 @@ impl Translate {
             return;
         }
         call.shown = true;
-        // A name that came from its kind or title stays as well.
+        // A name from the kind or the title stays as well.
         call.name = Some(call.name());
         out.event(Event::ToolCall {
             tool: id.to_owned(),
@@ -365,7 +365,7 @@ impl Translate {
         let Some(call) = self.tools.open.shift_remove(id) else { return };
         let outcome = match outcome {
             ToolOutcome::Failed if call.denied => ToolOutcome::Denied,
-            // Gemini and OpenCode call one that was stopped completed, Qwen calls it failed.
+            // Gemini and OpenCode report a stopped call as completed, Qwen as failed.
             _ if self.turns.is_cancelled() => ToolOutcome::Interrupted,
             outcome => outcome,
         };
@@ -377,7 +377,7 @@ impl Translate {
         self.tools.remember(id.to_owned(), line_of_call);
     }
 
-    /// Some agents say nothing more of a call that was denied.
+    /// Some agents report nothing more about a denied call.
     pub(super) fn tools_left_open(&mut self, out: &mut Turnout) {
         for (id, call) in std::mem::take(&mut self.tools.open) {
             if call.denied && call.shown {
@@ -390,7 +390,7 @@ impl Translate {
     }
 }
 
-/// The places that a call is about.
+/// The first place that a call is about.
 pub(super) fn first_place(told: &Value) -> Option<String> {
     list(told, "locations").iter().find_map(|place| some_text(place, "path"))
 }

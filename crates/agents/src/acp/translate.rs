@@ -1,9 +1,9 @@
-//! Between an ACP agent's lines and Portolan's vocabulary. Pure: no I/O, no clock.
+//! Translates between an ACP agent's lines and Portolan's vocabulary. Pure: no I/O, no clock.
 //!
-//! Here is the state of one process and the way of each line to where it is understood: [`super::updates`] for what the
-//! agent tells, [`super::tools`] for its calls, [`super::turns`] for prompts and their ends, [`super::requests`] for what
-//! it asks, [`super::calls`] for what we ask, [`super::sessions`] for how its session begins, [`super::settings`] for what
-//! can be set in it, [`super::subagents`] for whose a message is.
+//! This module has the state of one process and routes each line: [`super::updates`] for updates of the agent,
+//! [`super::tools`] for its calls, [`super::turns`] for prompts and their ends, [`super::requests`] for the agent's
+//! requests, [`super::calls`] for Portolan's requests, [`super::sessions`] for the start of its session,
+//! [`super::settings`] for settings, [`super::subagents`] for the owner of a message.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -33,16 +33,16 @@ use crate::{
     prices::Prices,
 };
 
-/// As the standard has it.
+/// The standard dialect.
 pub(super) const DIALECT: Dialect = Dialect::Standard;
 
-/// The agent was told to stop its turn, and must say that it has by then.
+/// The agent was asked to stop its turn, and must report the stop by then.
 pub(super) const CANCELLED_BY: Timer = Timer(u64::MAX);
 
 /// The agent has been quiet since it loaded a conversation.
 pub(super) const QUIET_SINCE: Timer = Timer(u64::MAX - 1);
 
-/// The conversation can be taken up now without harm.
+/// The conversation can now be resumed without harm.
 pub(super) const OLD_ENOUGH: Timer = Timer(u64::MAX - 2);
 
 /// Has the agent said anything since the last look?
@@ -53,48 +53,48 @@ pub(super) const HEARD_SINCE: Timer = Timer(u64::MAX - 3);
 pub(super) struct Setup {
     /// The agent's name.
     pub(super) agent: String,
-    /// What people call it.
+    /// Its display name.
     pub(super) title: String,
-    /// What is known of it.
+    /// What is known about it.
     pub(super) known: &'static Known,
-    /// Which start of it.
+    /// The number of this start.
     pub(super) generation: Generation,
     /// How its session begins.
     pub(super) begin: Begin,
     /// The folder it works in.
     pub(super) folder: PathBuf,
-    /// Folders beside it.
+    /// Extra folders.
     pub(super) extra: Vec<PathBuf>,
     /// MCP servers, in the form of `.mcp.json`.
     pub(super) servers: Vec<(String, Value)>,
-    /// The model asked for.
+    /// The requested model.
     pub(super) model: Option<String>,
-    /// The permission mode asked for.
+    /// The requested permission mode.
     pub(super) mode: Option<String>,
-    /// The way to log in that the configuration names.
+    /// The login method that the configuration names.
     pub(super) login: Option<String>,
-    /// What we do for it.
+    /// What Portolan does for the agent.
     pub(super) serves: Serves,
-    /// What it can do as far as is known before it tells.
+    /// Its capabilities, as far as they are known before it reports them.
     pub(super) capabilities: Capabilities,
-    /// What to tell before anything else: why this road was taken, what may be wrong.
+    /// Notices to show first: why this road was taken, what may be wrong.
     pub(super) notices: Vec<String>,
-    /// What models cost.
+    /// The prices of models.
     pub(super) prices: Prices,
-    /// How long a request of ours may stay without an answer.
+    /// How long a request of Portolan may stay unanswered.
     pub(super) patience: Duration,
-    /// How long one may that begins something.
+    /// How long a request that begins a session may stay unanswered.
     pub(super) start_patience: Duration,
-    /// How long it is quiet after the last of the past was told.
+    /// How long the agent must be quiet until the past counts as complete.
     pub(super) quiet: Duration,
-    /// How long to wait before the conversation is taken up, where that would harm it now.
+    /// How long to wait before the conversation is resumed, if a resume would harm it now.
     pub(super) too_young: Option<Duration>,
-    /// Prompts of the conversation to take up that were answered, as far as the log knows.
+    /// Answered prompts of the conversation to resume, as far as the log knows.
     pub(super) exchanges: u64,
 }
 
 impl Setup {
-    /// A conversation that begins anew, with nothing asked for.
+    /// A new conversation, without any settings.
     pub(super) fn bare(agent: &str, title: &str, known: &'static Known) -> Self {
         Self {
             agent: agent.to_owned(),
@@ -124,11 +124,11 @@ impl Setup {
 /// How its session begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// Anew.
+    /// As a new conversation.
     New,
-    /// Where it ended. One that is this session's own begins anew where the agent knows nothing of it.
+    /// Where it ended. A conversation of this session begins again from nothing if the agent no longer has it.
     Resume { session: String, own: bool },
-    /// As a copy.
+    /// As a fork.
     Fork { session: String },
 }
 
@@ -173,7 +173,7 @@ impl Translate {
                 let params: Value = wire::open(params).unwrap_or_default();
                 self.taken_back(&params["requestId"], out);
             }
-            // Whoever opened the page has answered already.
+            // The user who opened the page has answered already.
             "elicitation/complete" => {}
             "_auth/status_update" => {
                 let params: Value = wire::open(params).unwrap_or_default();
@@ -184,7 +184,7 @@ impl Translate {
         }
     }
 
-    /// A method of the agent's own that tells nothing that a session lacks.
+    /// One of the agent's own methods that adds nothing to a session.
     pub(super) fn is_its_own(&self, method: &str) -> bool {
         self.setup.known.own_methods.iter().any(|own| method.starts_with(own))
     }

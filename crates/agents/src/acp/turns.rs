@@ -1,9 +1,10 @@
-//! Turns: a prompt begins one, and its answer ends it, however long that takes. What it used is told in four ways.
+//! Turns: a prompt begins a turn, and its answer ends the turn, however long that takes. Agents report its usage in
+//! four ways.
 //!
-//! Once the agent is told to stop, its answer has a time limit; whatever it then answers, the turn was stopped.
+//! After a stop, the answer has a time limit; whatever the answer is, the turn was stopped.
 //!
-//! An agent may be silent for minutes: ACP has no word for a request to the model that failed and is tried again, and Gemini
-//! keeps even its stderr to itself until it ends. That it is silent is all that can be known, and that is said.
+//! An agent may be silent for minutes: ACP cannot report a request to the model that failed and is tried again, and
+//! Gemini keeps even its stderr to itself until it ends. Only the silence is known, so a notice reports the silence.
 
 use std::time::Duration;
 
@@ -29,30 +30,30 @@ use crate::driver::Turnout;
 /// How often a turn is looked at for silence.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// After so many looks without a word the silence is told; again each time it has lasted twice as long. A model may well
-/// think for half a minute.
+/// After this many silent looks a notice reports the silence; and again each time it has lasted twice as long. A model
+/// may think for half a minute.
 const SILENT_LOOKS: u32 = 3;
 
 /// The turn that runs, and what the session has cost so far.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     current: Option<Turn>,
-    /// In dollars, over the whole session, as the agent told last; and when the last turn ended.
+    /// In dollars, over the whole session: the last reported value, and the value at the end of the last turn.
     cost: Option<f64>,
     cost_before: Option<f64>,
 }
 
 #[derive(Debug, Default)]
 struct Turn {
-    /// The prompt, until the agent has shown that it took it up.
+    /// The prompt, until the agent has shown that it took it.
     ticket: Option<Ticket>,
-    /// It was told to stop.
+    /// The turn was asked to stop.
     cancelled: bool,
-    /// The agent has told that it failed.
+    /// The agent has reported a failure.
     failed: bool,
-    /// What requests to the model used, where each tells.
+    /// The usage of requests to the model, if each is reported.
     usage: Option<TokenUsage>,
-    /// Looks in a row at which the agent had said nothing since the one before.
+    /// Looks in a row without output of the agent.
     silent_looks: u32,
     heard: bool,
 }
@@ -62,7 +63,7 @@ impl Turns {
         self.current.is_some()
     }
 
-    /// The turn that runs was told to stop.
+    /// Whether the running turn was asked to stop.
     pub(super) fn is_cancelled(&self) -> bool {
         self.current.as_ref().is_some_and(|turn| turn.cancelled)
     }
@@ -74,7 +75,7 @@ impl Turns {
         }
     }
 
-    /// Counts a look at a turn; gives for how long the agent has been silent where that is to be told.
+    /// Counts a look at a turn; returns how long the agent has been silent if that is to be reported.
     fn look(&mut self, waits: Waits) -> Option<Duration> {
         let turn = self.current.as_mut()?;
         if std::mem::take(&mut turn.heard) || waits == Waits::ForUs {
@@ -87,24 +88,24 @@ impl Turns {
         told.then(|| LOOK * turn.silent_looks)
     }
 
-    /// The agent tells that it has failed, before it says that it has ended.
+    /// The agent reports a failure, before it reports the end.
     pub(super) fn mark_failed(&mut self) {
         if let Some(turn) = &mut self.current {
             turn.failed = true;
         }
     }
 
-    /// The agent has told that the turn that runs has failed.
+    /// Whether the agent has reported that the running turn failed.
     fn is_failed(&self) -> bool {
         self.current.as_ref().is_some_and(|turn| turn.failed)
     }
 
-    /// What is told is a turn of the past, which nobody prompts and nothing ends.
+    /// The updates are a turn of the past, which no prompt begins and nothing ends.
     pub(super) fn tell_past(&mut self) {
         self.current = Some(Turn::default());
     }
 
-    /// A session that begins anew has cost nothing.
+    /// A new session has cost nothing.
     pub(super) fn begins_anew(&mut self) {
         self.cost_before = Some(0.0);
     }
@@ -133,14 +134,14 @@ impl Turns {
 /// What a silent agent waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// An answer, a command or a file of ours, or a tool of its own, which may take long.
+    /// An answer, a command or a file from Portolan, or a tool of its own, which may take long.
     ForUs,
-    /// Nobody knows.
+    /// The reason is not known.
     Unknown,
 }
 
 impl Translate {
-    /// A turn runs: it is said when the agent has been silent for long, and nothing else explains that.
+    /// Reports a long silence of the agent during a turn, if nothing else explains it.
     pub(super) fn look_for_silence(&mut self, out: &mut Turnout) {
         if !self.turns.running() {
             return;
@@ -149,8 +150,8 @@ impl Translate {
         let waits = if busy { Waits::ForUs } else { Waits::Unknown };
         if let Some(silence) = self.turns.look(waits) {
             let text = format!(
-                "{} has said nothing for {} s; it may be waiting for its model, or trying that again, which it does not \
-                 tell. An interrupt stops the turn",
+                "{} has said nothing for {} s; it may be waiting for its model or trying again. To stop the \
+                 turn, interrupt it",
                 self.setup.title,
                 silence.as_secs()
             );
@@ -161,8 +162,8 @@ impl Translate {
 
     pub(super) fn prompt(&mut self, ticket: Ticket, content: &[Content], out: &mut Turnout) {
         if self.turns.running() {
-            // The session holds prompts back; agents do very different things with a second one.
-            return out.rejected(ticket, "a turn is running; it takes one prompt at a time");
+            // The session holds prompts back; agents differ in how they treat a second prompt.
+            return out.rejected(ticket, "a turn is running; the agent takes one prompt at a time");
         }
         let takes = self.session.takes();
         let blocks: Result<Vec<Value>, String> =
@@ -180,7 +181,7 @@ impl Translate {
         }
     }
 
-    /// The agent is at work: it has taken up its prompt.
+    /// The agent is at work: it has taken its prompt.
     pub(super) fn sign_of_life(&mut self, out: &mut Turnout) {
         if let Some(ticket) = self.turns.current.as_mut().and_then(|turn| turn.ticket.take()) {
             out.consumed(ticket, None);
@@ -202,7 +203,7 @@ impl Translate {
             return;
         }
         let stopped = self.turns.is_cancelled();
-        // What was said last tells whether it failed. Words that were cut off are ended as such.
+        // The last message shows whether the turn failed. A message that was cut off is ended as cut off.
         let cut_off = stopped || matches!(&result, Ok(told) if told["stopReason"] == "cancelled");
         if !cut_off {
             self.end_all_words(Ending::Whole, out);
@@ -227,7 +228,7 @@ impl Translate {
             }
         };
         if stopped {
-            // Goose calls it an end like any other, Qwen an error.
+            // Goose reports it as a normal end, Qwen as an error.
             ended = TurnResult { outcome: TurnOutcome::Interrupted, error: None, ..ended };
         }
         self.end_turn(ended, Some(line), out);
@@ -267,7 +268,7 @@ impl Translate {
         out.report(Report::TurnEnded { result: Box::new(result), raw });
     }
 
-    /// Tokens by model, where the agent tells them so.
+    /// Tokens by model, if the agent reports them.
     fn by_model(&self, quota: &Value) -> ByModel {
         let mut by_model = ByModel::new();
         for told in wire::list(quota, "model_usage") {
@@ -283,7 +284,7 @@ impl Translate {
         by_model
     }
 
-    /// The failure of a turn that the agent tells in the model's place.
+    /// The failure of a turn that the agent reports as if the model had spoken.
     fn told_failure(&self) -> Option<Error> {
         let said = self.messages.said().unwrap_or_default().trim();
         let told = self.turns.is_failed()
@@ -294,9 +295,11 @@ impl Translate {
     fn said_why(&self, reason: &str) -> Option<ErrorInfo> {
         let (kind, message, way_out) = match reason {
             "max_tokens" => {
-                (ErrorKind::OutputLimit, "the model wrote as much as it can at once", "ask it to go on")
+                (ErrorKind::OutputLimit, "the model reached its output limit", "ask the model to go on")
             }
-            "refusal" => (ErrorKind::Refused, "the model would not", "say it in another way, or start anew"),
+            "refusal" => {
+                (ErrorKind::Refused, "the model refused", "rephrase the prompt, or start a new session")
+            }
             _ => return None,
         };
         let message = format!("{}: {message}", self.setup.title);
@@ -319,11 +322,11 @@ impl Translate {
             None => out.write(&message),
         }
         out.set_timer(CANCELLED_BY, self.setup.patience);
-        // The session has closed them; the agent waits for a word.
+        // The session has closed the requests; the agent still waits for an answer.
         self.withdraw_all(out);
     }
 
-    /// It was told to stop and says nothing.
+    /// The agent was asked to stop and does not answer.
     pub(super) fn never_cancelled(&mut self, out: &mut Turnout) {
         if !self.turns.running() {
             return;
@@ -331,7 +334,8 @@ impl Translate {
         self.calls.forget_prompt();
         let within = self.setup.patience.as_secs_f32();
         let text = format!(
-            "{} did not say within {within} s that it has stopped; it may still be at work; stop the agent to end it",
+            "{} did not report within {within} s that it stopped; it may still be at work. To end it, stop \
+             the session",
             self.setup.title
         );
         notice(Level::Warning, text, out);
@@ -343,13 +347,13 @@ impl Translate {
             && let Some(dollars) = update["cost"]["amount"].as_f64()
         {
             self.turns.costs(dollars);
-            // Nothing is also what an agent tells that knows no prices.
+            // Agents that know no prices also report zero.
             if dollars > 0.0 {
                 self.cost_told(out);
             }
         }
         let Some(used) = update["used"].as_u64() else { return };
-        // How much of the context is taken; what of it a cache held is not told.
+        // How much of the context is used; the cached part is not reported.
         let usage = TokenUsage { input: used, ..TokenUsage::default() };
         let context_window = update["size"].as_u64().filter(|size| *size > 0);
         let model = self.settings.model().map(str::to_owned);

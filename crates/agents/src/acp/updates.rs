@@ -1,5 +1,5 @@
-//! What the agent tells of its session: `session/update` of every kind. What came before the session had a name waits for
-//! it; what is new to us is kept as it is.
+//! The agent's updates of its session: `session/update` of every kind. Updates from before the session had an id wait
+//! for it; unknown updates are kept as they are.
 
 use portolan_core::{
     Event,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// What is part of the conversation: a session that was loaded tells it again.
+/// Updates that are part of the conversation: a loaded session replays them.
 pub(super) const CONVERSATION: &[&str] = &[
     "user_message_chunk",
     "agent_message_chunk",
@@ -38,7 +38,7 @@ impl Translate {
                 }
                 return;
             }
-            // Of a session that nobody here knows of, such as a subagent's.
+            // From an unknown session, such as a subagent's.
             Some(id) if params["sessionId"] != id => return out.unknown(&agent, &named, line),
             Some(_) => {}
         }
@@ -54,7 +54,7 @@ impl Translate {
             self.sign_of_life(out);
         }
         match kind {
-            // Our own words, which the log has.
+            // Portolan's own prompt, which the log has.
             "user_message_chunk" => {}
             "agent_message_chunk" => {
                 self.usage_beside(update, out);
@@ -67,7 +67,8 @@ impl Translate {
             "current_mode_update" => self.mode_told(&text(update, "currentModeId"), out),
             "config_option_update" => self.settings_told(update, out),
             "usage_update" => self.usage_told(update, out),
-            // A session has a name of Portolan's. Codex' adapter calls a turn that has failed one that ended, but for this.
+            // Portolan names the session. Codex' adapter reports a failed turn as ended; only this update shows the
+            // failure.
             "session_info_update" => {
                 if update
                     .pointer("/_meta/codex/threadStatus/type")
@@ -87,7 +88,7 @@ impl Translate {
         }
     }
 
-    /// Qwen tells what a request used beside a piece of no text.
+    /// Qwen reports the usage of a request together with an empty piece of text.
     fn usage_beside(&mut self, update: &Value, out: &mut Turnout) {
         let Some(usage) = wire::tokens(&update["_meta"]["usage"]) else { return };
         self.turns.used(usage);

@@ -1,32 +1,32 @@
-//! ACP's own JSON, as far as it is read. Lenient throughout: a message is first any JSON and then looked into, so that
-//! what is missing is empty, what is more is passed over, and what is new is still there to be kept. Nothing of it leaves
+//! ACP's own JSON, as far as it is read. Lenient: a message is first any JSON and then inspected, so that missing
+//! fields are empty, extra fields are ignored, and unknown content can still be kept. No type of this module leaves
 //! this folder.
 
 use portolan_core::{event::Content, usage::TokenUsage};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json, value::RawValue};
 
-/// Reads raw JSON; nothing where it has another form.
+/// Reads raw JSON; returns nothing if it has another form.
 pub(super) fn open<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// A text of an object; empty where there is none.
+/// A text in an object; empty if missing.
 pub(super) fn text(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or_default().to_owned()
 }
 
-/// A text of an object, where there is one.
+/// A text in an object, if present.
 pub(super) fn some_text(value: &Value, key: &str) -> Option<String> {
     value[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A list of an object; empty where there is none.
+/// A list in an object; empty if missing.
 pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A piece of content that the agent gives.
+/// A piece of content from the agent.
 pub(super) fn content(block: &Value) -> Content {
     match block["type"].as_str() {
         Some("text") => Content::text(text(block, "text")),
@@ -47,7 +47,7 @@ pub(super) fn content(block: &Value) -> Content {
     }
 }
 
-/// What of the content a prompt may hold.
+/// Which content a prompt may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Takes {
     pub(super) images: bool,
@@ -63,7 +63,7 @@ pub(super) fn block(content: &Content, takes: Takes) -> Result<Value, String> {
         Content::Image { media_type, data } if takes.images => {
             json!({ "type": "image", "mimeType": media_type, "data": data })
         }
-        Content::Image { .. } => return Err("takes no images".into()),
+        Content::Image { .. } => return Err("does not take images".into()),
         Content::Resource { uri, text: Some(text), .. } if takes.embedded => {
             json!({ "type": "resource", "resource": { "uri": uri, "text": text } })
         }
@@ -80,7 +80,7 @@ pub(super) fn block(content: &Content, takes: Takes) -> Result<Value, String> {
     })
 }
 
-/// Tokens, in whichever of the spellings that agents use. Nothing where there are no figures.
+/// Tokens, in any of the spellings that agents use. Nothing if there are no figures.
 pub(super) fn tokens(told: &Value) -> Option<TokenUsage> {
     let figure = |keys: &[&str]| keys.iter().find_map(|key| told[*key].as_u64());
     let input = figure(&["inputTokens", "input_tokens"]);
@@ -91,13 +91,13 @@ pub(super) fn tokens(told: &Value) -> Option<TokenUsage> {
     let (input, output) = (input.unwrap_or_default(), output.unwrap_or_default());
     let cache_creation = figure(&["cachedWriteTokens", "cacheWriteInputTokens"]).unwrap_or_default();
     let cache_read = figure(&["cachedReadTokens", "cachedInputTokens"]).unwrap_or_default();
-    // Qwen counts what the cache held as read anew as well; its total says so.
+    // Qwen also counts cached tokens as newly read; its total shows this.
     let twice = figure(&["totalTokens"]) == Some(input + output);
     let input = if twice { input.saturating_sub(cache_read + cache_creation) } else { input };
     Some(TokenUsage { input, output, cache_creation, cache_read })
 }
 
-/// An MCP server as ACP names it, from the form that sessions are asked for with: the one of `.mcp.json`.
+/// An MCP server in ACP's form, from the form of `.mcp.json`.
 pub(super) fn server(name: &str, config: &Value) -> Value {
     let pairs = |told: &Value| match told {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! The demo agent as a program of its own, for this crate's tests. Users get it inside `portolan`.
+//! The demo agent as a separate program, for this crate's tests. Users get it inside `portolan`.
 
 use std::process::ExitCode;
 

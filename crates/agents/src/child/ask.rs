@@ -1,4 +1,4 @@
-//! Asking a program something that it answers by itself, such as its version: started, heard out, ended.
+//! Asks a program for something that it reports by itself, such as its version: start it, read its output, end it.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tokio::{io::AsyncReadExt as _, time::timeout};
 
 use super::{Child, Program};
 
-/// What is heard of an answer. A version or a status is a few lines.
+/// How much of an answer is read. A version or a status is a few lines.
 const HEARD: u64 = 64 * 1024;
 
-/// What a program said.
+/// The output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
@@ -18,7 +18,8 @@ pub(crate) struct Said {
     pub(crate) stderr: String,
 }
 
-/// Runs a program with nothing to read until it ends, at most for so long; then it is ended with all it started.
+/// Runs a program without input until it ends, at most for this long; then it is ended with all processes that it
+/// started.
 pub(crate) async fn ask(program: Program, home_key: &str, within: Duration) -> Result<Said, String> {
     let agent = program.agent.clone();
     let (child, pipes) = Child::start(program, home_key, SessionId::new()).await.map_err(|error| {
@@ -28,7 +29,7 @@ pub(crate) async fn ask(program: Program, home_key: &str, within: Duration) -> R
     drop(pipes.input);
     let mut output = Vec::new();
     let heard = timeout(within, async {
-        // What cannot be read is as good as nothing: the exit tells.
+        // Unreadable output counts as none: the exit code decides.
         let _ = pipes.output.take(HEARD).read_to_end(&mut output).await;
         child.ended().await;
     });

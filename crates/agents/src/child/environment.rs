@@ -1,4 +1,4 @@
-//! What a child finds in its environment: the user's own, less a named deny list, plus what the session asks for.
+//! The environment of a child: the user's environment, less a named deny list, plus the session's variables.
 //!
 //! Pure: the same input gives the same environment. It reads no variable of this process.
 
@@ -6,14 +6,14 @@ use std::ffi::{OsStr, OsString};
 
 use indexmap::IndexMap;
 
-/// The variable that marks everything an agent starts: `<home key>.<session>.<random>`.
+/// The variable that marks every process that an agent starts: `<home key>.<session>.<random>`.
 pub const MARKER: &str = "PORTOLAN_CHILD";
 
-/// Never passed on from the user's environment, and refused when a session asks for it.
-/// A name that ends in `*` stands for everything that begins so.
+/// Never passed on from the user's environment, and refused if a session asks for it. A name that ends in `*` stands
+/// for every name with that prefix.
 pub const DENIED: &[(&str, &str)] = &[
     ("PORTOLAN_*", "belongs to Portolan: its home and token"),
-    // The dynamic loader: code of someone's choice in every program that the agent starts.
+    // The dynamic loader: foreign code in every program that the agent starts.
     ("LD_*", "makes the loader run foreign code in every program"),
     ("DYLD_*", "makes the loader run foreign code in every program"),
     ("GCONV_PATH", "makes the C library load foreign code"),
@@ -40,8 +40,8 @@ pub const DENIED: &[(&str, &str)] = &[
     ("BASH_FUNC_*", "replaces commands by shell functions"),
 ];
 
-/// Passed on from the user's environment, where there are good reasons for it, but refused when a session asks:
-/// who may only make sessions must not choose what programs run.
+/// Passed on from the user's environment, where there are good reasons for it, but refused if a session asks for it: a
+/// client that may only make sessions must not choose which programs run.
 pub const REFUSED: &[(&str, &str)] = &[
     ("PATH", "chooses which programs run; set it for the daemon"),
     ("PYTHONPATH", "makes Python load foreign modules"),
@@ -76,20 +76,20 @@ pub const REFUSED: &[(&str, &str)] = &[
 /// A variable that a session asked for and does not get.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedVariable {
-    /// It stands on a deny list.
+    /// The variable is on a deny list.
     #[error("the environment variable `{name}` is refused: it {why}")]
     Denied {
-        /// Which.
+        /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
     /// It cannot be a variable.
     #[error("`{}` cannot be an environment variable: {why}", name.escape_debug())]
     Malformed {
-        /// Which.
+        /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
 }
@@ -97,13 +97,13 @@ pub enum RefusedVariable {
 /// The environment of a child.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// All variables, by name in order.
+    /// All variables, sorted by name.
     pub variables: Vec<(OsString, OsString)>,
-    /// What the user has and the child does not get, by name in order.
+    /// The user's variables that the child does not get, sorted by name.
     pub withheld: Vec<OsString>,
 }
 
-/// The user's environment less [`DENIED`], plus what the session asks for.
+/// The user's environment less [`DENIED`], plus the session's variables.
 pub fn environment(
     user: &[(OsString, OsString)],
     asked: &IndexMap<String, String>,
@@ -125,22 +125,22 @@ pub fn environment(
     Ok(environment)
 }
 
-/// May a session set this variable?
+/// Whether a session may set this variable.
 pub fn admit(name: &str, value: &str) -> Result<(), RefusedVariable> {
     if let Some(why) = listed(DENIED, name.as_ref()).or_else(|| listed(REFUSED, name.as_ref())) {
         return Err(RefusedVariable::Denied { name: name.into(), why });
     }
     let malformed = |why| Err(RefusedVariable::Malformed { name: name.into(), why });
     if name.is_empty() || name.contains(['=', '\0']) {
-        return malformed("its name is empty or holds `=` or NUL");
+        return malformed("the name is empty or contains `=` or NUL");
     }
     if value.contains('\0') {
-        return malformed("its value holds NUL");
+        return malformed("the value contains NUL");
     }
     Ok(())
 }
 
-/// Why `name` is on `list`, where it is.
+/// Why `name` is on `list`, if it is.
 fn listed(list: &[(&str, &'static str)], name: &OsStr) -> Option<&'static str> {
     let name = name.as_encoded_bytes();
     let fits = |pattern: &str| match pattern.strip_suffix('*') {
@@ -187,7 +187,7 @@ mod tests {
 
     // covers: 003-096
     #[test]
-    fn a_session_cannot_ask_for_what_makes_programs_run_foreign_code() {
+    fn a_session_cannot_set_variables_that_make_programs_run_foreign_code() {
         for name in
             ["LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "BASH_ENV", "PORTOLAN_CHILD", "PATH"]
         {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_variable_is_refused() {
+    fn an_invalid_variable_is_refused() {
         for (name, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "x\0")] {
             assert!(
                 matches!(admit(name, value), Err(RefusedVariable::Malformed { .. })),

@@ -1,7 +1,7 @@
-//! The one place with unsafe code: the two things about a child that only the kernel can promise.
+//! The only place with unsafe code: two facts about a child that only the kernel can guarantee.
 //!
-//! That it dies with the thread that started it, which the child itself must ask for between its birth and its own
-//! program; and a handle that becomes readable when it has ended.
+//! The child dies with the thread that started it, which the child itself must request between fork and exec; and a
+//! handle becomes readable when the child has ended.
 
 use std::os::fd::OwnedFd;
 
@@ -11,7 +11,7 @@ use tokio::{
     process::Command,
 };
 
-/// Ties the life of what `command` starts to the thread that starts it.
+/// Ties the life of the child of `command` to the thread that starts it.
 #[expect(unsafe_code, reason = "only code between fork and exec can set a child's parent-death signal")]
 pub(super) fn die_with_this_thread(command: &mut Command) {
     let parent = getpid();
@@ -26,11 +26,11 @@ pub(super) fn die_with_this_thread(command: &mut Command) {
 
 fn die_with(parent: Pid) -> std::io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The parent may have died before the line above: then nobody is left to send the signal.
+    // The parent may have died before the line above: then nobody would send the signal.
     if getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
 }
 
-/// Watches a handle of a process; none where the runtime cannot.
+/// Watches a handle of a process; none if the runtime cannot.
 #[expect(unsafe_code, reason = "the runtime cannot check that a handle stays open while it is watched")]
 pub(super) fn watch(handle: OwnedFd) -> Option<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open, owned by nobody else, gives the same number at every call, and is dropped only

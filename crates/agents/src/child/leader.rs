@@ -1,5 +1,5 @@
-//! The first process of a child's group. Dropping it ends the group, at any point after its start: whoever wanted the child
-//! may have gone before the child was handed over.
+//! The first process of a child's group. Dropping it ends the group, at any point after its start: the caller may be
+//! gone before the child was handed over.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use tokio::process::Child;
 #[derive(Debug)]
 pub(super) struct Leader {
     pub(super) child: Child,
-    /// Saved at the start, because it cannot be asked for once the leader is gone.
+    /// Saved at the start, because it cannot be queried after the leader has ended.
     group: Pid,
 }
 
 impl Leader {
-    /// A process that was started as the first of a group of its own.
+    /// A process that was started as the first process of its own group.
     pub(super) fn new(child: Child) -> io::Result<Self> {
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let group = pid.ok_or_else(|| io::Error::other("a process without a number"))?;
@@ -27,9 +27,9 @@ impl Leader {
 
     /// Sends a signal to the whole group.
     pub(super) fn signal(&self, signal: Signal) {
-        // Reaped: the number may be another's by now. What is left is found by its marker.
+        // Reaped: the number may belong to another process by now. The marker finds the rest of the group.
         if self.child.id().is_some() {
-            // Gone already is what we want.
+            // An error means that the group has ended, as wanted.
             let _ = kill_process_group(self.group, signal);
         }
     }

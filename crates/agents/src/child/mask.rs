@@ -1,17 +1,17 @@
-//! Secrets in text that people will see: found by their looks and by their names, and masked.
+//! Secrets in text that people will see: recognised by their form and by their names, and masked.
 //!
-//! Pure. It would rather mask too much than too little: what it is used on is a program's last words, kept for
-//! diagnosis, not a record that must be exact.
+//! Pure. It masks too much rather than too little: its input is a program's last output, kept for diagnosis, not an
+//! exact record.
 
 use std::ffi::OsString;
 
-/// What stands in a secret's place.
+/// The replacement for a secret.
 pub const MASKED: &str = "***";
 
 /// A shorter value is too likely to be a common word.
 const SHORTEST_LITERAL: usize = 8;
 
-/// Beginnings that give a secret away, whatever stands around it.
+/// Prefixes that mark a secret, whatever stands around it.
 const PREFIXES: &[&str] = &[
     "sk-",
     "sk_",
@@ -40,13 +40,13 @@ const PREFIXES: &[&str] = &[
     "SG.",
 ];
 
-/// How much must follow such a beginning.
+/// How much must follow such a prefix.
 const PREFIX_TAIL: usize = 8;
 
 /// Words before a secret in a header.
 const SCHEMES: &[&str] = &["bearer", "basic", "token"];
 
-/// Does a variable, header or key of this name hold a secret?
+/// Whether a variable, header or key of this name holds a secret.
 pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let ends =
@@ -56,7 +56,7 @@ pub fn looks_secret(name: &str) -> bool {
         || name.split(['_', '-', '.']).any(|part| parts.contains(&part))
 }
 
-/// Masks secrets: those it was told of, and those that look like one.
+/// Masks secrets: the known values, and those that look like one.
 #[derive(Clone, Debug, Default)]
 pub struct Masker {
     literals: Vec<String>,
@@ -68,7 +68,7 @@ impl Masker {
         let secret = variables.iter().filter(|(name, _)| looks_secret(&name.to_string_lossy()));
         let values = secret.map(|(_, value)| value.to_string_lossy().into_owned());
         let mut literals: Vec<_> = values.filter(|value| value.len() >= SHORTEST_LITERAL).collect();
-        // A secret may hold another one: the longer goes first.
+        // A secret may contain another one: the longer one is masked first.
         literals.sort_by_key(|literal| std::cmp::Reverse(literal.len()));
         literals.dedup();
         Self { literals }
@@ -86,7 +86,7 @@ impl Masker {
     }
 }
 
-/// A word is what stands between these.
+/// A word stands between these characters.
 fn is_word(c: char) -> bool {
     !c.is_whitespace() && !"\"'`<>()[]{},;=:&?|\\".contains(c)
 }
@@ -94,7 +94,7 @@ fn is_word(c: char) -> bool {
 fn mask_line(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
-    // What the last word says about the next one.
+    // What the last word means for the next one.
     let mut next_is_secret = false;
     while !rest.is_empty() {
         let gap = rest.find(is_word).unwrap_or(rest.len());
@@ -114,7 +114,7 @@ fn mask_line(line: &str) -> String {
         }
         let scheme = SCHEMES.contains(&word.to_ascii_lowercase().as_str());
         if next_is_secret && scheme && after.starts_with(' ') {
-            // `Authorization: Bearer x`: the secret is the word after.
+            // `Authorization: Bearer x`: the secret is the next word.
             out.push_str(word);
             continue;
         }
@@ -125,7 +125,7 @@ fn mask_line(line: &str) -> String {
     out
 }
 
-/// Is `word` a name that looks secret, followed by its value?
+/// Whether `word` is a name that looks secret, followed by its value.
 fn names_a_secret(word: &str, after: &str) -> bool {
     let assigned = after.trim_start_matches(['"', '\'']).trim_start().starts_with(['=', ':']);
     let flag = word.starts_with("--") && after.starts_with(' ');
@@ -133,7 +133,7 @@ fn names_a_secret(word: &str, after: &str) -> bool {
 }
 
 fn has_secret_beginning(word: &str) -> bool {
-    // The secret may be glued to what is before it: `?key/sk-...`.
+    // The secret may follow other text without a gap: `?key/sk-...`.
     let starts =
         word.char_indices().filter(|(at, _)| *at == 0 || word[..*at].ends_with(['/', '.', '@', '#', '%']));
     starts.map(|(at, _)| &word[at..]).any(|piece| {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_found_by_their_looks() {
+    fn secrets_are_found_by_their_form() {
         assert_eq!(masked("key sk-ant-api03-abcdefgh is bad"), "key *** is bad");
         assert_eq!(masked("(ghp_0123456789abcdef)"), "(***)");
         assert_eq!(masked("Authorization: Bearer abc.def-1"), "Authorization: Bearer ***");

@@ -1,8 +1,8 @@
 //! A child: one supervised process of an agent.
 //!
-//! Owns the process, its group, its pipes, its stderr tail and its end. Shows only byte streams and an exit, so
-//! that a holder process that outlives the daemon could take its place. Knows no protocol, and no shell: programs
-//! are started by argument vectors.
+//! Owns the process, its group, its pipes, its stderr tail and its end. Shows only byte streams and an exit, so that a
+//! holder process that outlives the daemon could replace it. Knows no protocol, and no shell: programs are started by
+//! argument vectors.
 
 pub(crate) mod ask;
 pub mod environment;
@@ -36,17 +36,17 @@ use self::{
     stderr::Tail,
 };
 
-/// How often to look for the end of a child where the kernel has no handles to wait on.
+/// How often to look for the end of a child if the kernel has no handles to wait on.
 const WITHOUT_HANDLE: Duration = Duration::from_millis(100);
 
-/// How long the kernel may take to end a process that was killed. One that hangs in a device or a dead network
-/// folder can take for ever; nobody waits for that.
+/// How long the kernel may take to end a process that was killed. A process that hangs in a device or a dead network
+/// folder can take for ever; Portolan does not wait for that.
 const REAP: Duration = Duration::from_secs(10);
 
-/// The stop ladder: how long each rung may take before the next.
+/// The stop ladder: how long each step may take before the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ladder {
-    /// After the agent was asked in its own words.
+    /// After the agent was asked in its own protocol.
     pub ask: Duration,
     /// After its stdin was closed.
     pub close: Duration,
@@ -67,44 +67,44 @@ pub struct Program {
     pub agent: String,
     /// The program and its arguments; at least the program.
     pub command: Vec<OsString>,
-    /// The folder it works in; this process's own where empty.
+    /// The folder that it works in; the folder of this process if empty.
     pub folder: PathBuf,
-    /// What it finds in its environment.
+    /// Its environment.
     pub environment: Environment,
 }
 
 /// Why a child could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The program is not there.
+    /// The program was not found.
     #[error("agent `{agent}` not found: no program `{program}`; install it or set `agents.{agent}.command`")]
     NotFound {
         /// Which agent.
         agent: String,
-        /// The program looked for.
+        /// The program.
         program: String,
     },
-    /// The folder is not there.
-    #[error("the folder `{}` cannot be worked in", folder.display())]
+    /// The folder cannot be used.
+    #[error("the folder `{}` cannot be used", folder.display())]
     Folder {
-        /// Which.
+        /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The system would not.
+    /// The system refused.
     #[error("agent `{agent}` cannot be started: `{program}`")]
     System {
         /// Which agent.
         agent: String,
         /// The program.
         program: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
-/// A running child. Dropping it kills its group; [`Child::end`] leaves nothing at all.
+/// A running child. Dropping it kills its group; [`Child::end`] also ends everything that it left behind.
 #[derive(Debug)]
 pub struct Child {
     leader: Leader,
@@ -119,9 +119,9 @@ pub struct Child {
 /// The byte streams of a child.
 #[derive(Debug)]
 pub struct Pipes {
-    /// What it reads.
+    /// Its input.
     pub input: ChildStdin,
-    /// What it writes.
+    /// Its output.
     pub output: ChildStdout,
 }
 
@@ -148,7 +148,7 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Reaps it, where it is dropped before it has ended.
+            // Reaps it if it is dropped before it has ended.
             .kill_on_drop(true);
         if !program.folder.as_os_str().is_empty() {
             command.current_dir(&program.folder);
@@ -161,7 +161,7 @@ impl Child {
             (child.stdin.take().ok_or_else(unpiped)?, child.stdout.take().ok_or_else(unpiped)?);
         let tail = Tail::of(child.stderr.take().ok_or_else(unpiped)?);
         let handle = pidfd_open(leader.pid(), PidfdFlags::NONBLOCK).ok().and_then(kernel::watch);
-        // One that has ended already keeps its line until it is reaped, which only happens here.
+        // A child that has ended keeps its entry until it is reaped, which only happens here.
         let process = Process::of(pid).unwrap_or(Process { pid, started: 0 });
         let masker = Masker::new(&program.environment.variables);
         Ok((Self { leader, process, handle, marker, masker, tail }, Pipes { input, output }))
@@ -172,8 +172,8 @@ impl Child {
         self.process.pid
     }
 
-    /// Waits until it has ended. Does not reap it where that can be helped: as long as it is not, its group's
-    /// number cannot pass to another. Cancel-safe.
+    /// Waits until the child has ended. Does not reap it if possible: until it is reaped, its group's number cannot
+    /// pass to another group. Cancel-safe.
     pub async fn ended(&self) {
         if let Some(handle) = &self.handle {
             drop(handle.readable().await);
@@ -184,7 +184,7 @@ impl Child {
         }
     }
 
-    /// From now on [`Child::ended`] notices nothing: what it watches is the test itself.
+    /// From now on [`Child::ended`] notices nothing: it watches the test itself.
     #[cfg(test)]
     pub(crate) fn blind(&mut self) {
         self.handle =
@@ -192,28 +192,28 @@ impl Child {
         assert!(self.handle.is_some(), "a handle of a process");
     }
 
-    /// Has it ended without [`Child::ended`] noticing? The safety net under the waiter.
+    /// Whether it has ended without [`Child::ended`] noticing. The safety net for the waiter.
     pub fn has_ended(&self) -> bool {
         !self.process.runs()
     }
 
-    /// Asks it and its group to end.
+    /// Asks the child and its group to end.
     pub fn terminate(&self) {
         self.leader.signal(Signal::TERM);
     }
 
-    /// Ends it and its group.
+    /// Ends the child and its group.
     pub fn kill(&self) {
         self.leader.signal(Signal::KILL);
     }
 
-    /// Everything it started that still hangs together with it.
+    /// Every process that it started and that is still connected to it.
     pub(crate) async fn descendants(&self) -> Vec<Process> {
         let pid = self.process.pid;
         tokio::task::spawn_blocking(move || processes::descendants(pid)).await.unwrap_or_default()
     }
 
-    /// Ends it with everything it started, and tells how it ended and its last words.
+    /// Ends the child with everything that it started, and returns how it ended and its last output.
     pub(crate) async fn end(mut self, stragglers: Vec<Process>) -> (io::Result<ExitStatus>, String) {
         self.kill();
         let status = tokio::time::timeout(REAP, self.leader.child.wait())
@@ -234,7 +234,7 @@ impl Child {
     }
 }
 
-/// Finds the program, so that "not found" says what was not found.
+/// Finds the program, so that "not found" names it.
 fn locate(program: &Program) -> Result<PathBuf, StartError> {
     if !program.folder.as_os_str().is_empty() {
         let metadata = std::fs::metadata(&program.folder);

@@ -1,8 +1,8 @@
-//! The processes of this machine, as far as `/proc` shows them to us: whose they are, and an end to those that an
-//! agent left behind.
+//! The processes of this machine, as far as `/proc` shows them: whose they are, and how to end those that an agent left
+//! behind.
 //!
 //! A process is named by its number *and* its start time, because numbers are used again. A signal goes through a
-//! handle of the very process that was looked at, where the kernel has such handles (Linux 5.3 and newer).
+//! handle of exactly the process that was checked, if the kernel has such handles (Linux 5.3 and newer).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,14 +16,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 
 use super::environment::MARKER;
 
-/// A process may start another between our look and its end, so a sweep looks again until it finds nothing, but
-/// not for ever.
+/// A process may start another between the check and its end, so a sweep looks again until it finds nothing, up to this
+/// many times.
 const PASSES: usize = 10;
 
-/// Between two passes: time for the kernel to take the killed ones off the list.
+/// Between two passes: time for the kernel to remove the killed processes from the list.
 const BETWEEN_PASSES: Duration = Duration::from_millis(20);
 
-/// A process that can have no descendants within the steps of a walk this long is taken to have none.
+/// How many ancestors of a process are checked.
 const MAX_ANCESTORS: usize = 256;
 
 /// A process.
@@ -31,28 +31,28 @@ const MAX_ANCESTORS: usize = 256;
 pub struct Process {
     /// Its number.
     pub pid: u32,
-    /// When it started, in ticks since the machine did; with the number it names one process for ever.
+    /// When it started, in ticks since the machine started; number and start time together name one process for ever.
     pub started: u64,
 }
 
 /// A process that a sweep ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swept {
-    /// Which.
+    /// The process.
     pub process: Process,
-    /// The marker it carried.
+    /// The marker that it carried.
     pub marker: String,
     /// Its program's name.
     pub name: String,
 }
 
-/// What `/proc/<pid>/stat` tells that we need.
+/// The needed fields of `/proc/<pid>/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stat {
     name: String,
     state: char,
     parent: u32,
-    /// It has begun to end, and runs none of its program any more.
+    /// The process has begun to end, and no longer runs its program.
     ending: bool,
     started: u64,
 }
@@ -60,7 +60,7 @@ struct Stat {
 /// The kernel's flag for a process that has begun to end.
 const PF_EXITING: u64 = 0x4;
 
-/// Reads the line of `/proc/<pid>/stat`. The name stands in brackets and may itself hold brackets and spaces.
+/// Reads the line of `/proc/<pid>/stat`. The name stands in brackets and may itself contain brackets and spaces.
 fn parse_stat(line: &str) -> Option<Stat> {
     let (open, close) = (line.find('(')?, line.rfind(')')?);
     let fields: Vec<&str> = line.get(close + 1..)?.split_whitespace().collect();
@@ -87,7 +87,7 @@ fn marker_in(environ: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-/// The marker of a process; none where there is none, or where the process is not ours to look into.
+/// The marker of a process; none if it has none, or if Portolan may not read it.
 fn marker(pid: u32) -> Option<String> {
     marker_in(&fs::read(format!("/proc/{pid}/environ")).ok()?)
 }
@@ -103,13 +103,14 @@ impl Process {
         Some(Self { pid, started: stat(pid)?.started })
     }
 
-    /// Does it still run? One that has ended and waits to be reaped does not.
+    /// Whether it still runs. A process that has ended and waits to be reaped does not.
     pub fn runs(self) -> bool {
         self.stat().is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
     }
 
-    /// Can it still read and write? One that has begun to end cannot, but the kernel takes a while to take its memory
-    /// back: so long it is listed as running, has its files open, and shows no environment by which we would know it.
+    /// Whether it can still read and write. A process that has begun to end cannot, but the kernel needs a while to
+    /// free its memory: until then it is listed as running, has its files open, and shows no environment that would
+    /// identify it.
     pub(crate) fn works(self) -> bool {
         self.runs() && self.stat().is_some_and(|stat| !stat.ending)
     }
@@ -118,11 +119,11 @@ impl Process {
         stat(self.pid).filter(|stat| stat.started == self.started)
     }
 
-    /// Ends it at once, if it is still the same.
+    /// Ends the process at once, if it is still the same.
     pub fn kill(self) {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return };
         match pidfd_open(pid, PidfdFlags::empty()) {
-            // The handle was taken first: what is looked at now is what it stands for, or it is gone.
+            // The handle was opened first: the process checked now is the one behind the handle, or it is gone.
             Ok(handle) if self.runs() => drop(pidfd_send_signal(handle, Signal::KILL)),
             Err(rustix::io::Errno::NOSYS) if self.runs() => drop(kill_process(pid, Signal::KILL)),
             _ => {}
@@ -130,7 +131,7 @@ impl Process {
     }
 }
 
-/// The children of a process. None where the kernel does not list them, or the process is gone.
+/// The children of a process. None if the kernel does not list them, or the process is gone.
 fn children(pid: u32) -> Option<Vec<u32>> {
     let mut children = vec![];
     for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
@@ -168,23 +169,23 @@ fn ancestry(pid: u32) -> Vec<u32> {
     line
 }
 
-/// Is this process an agent of the home with this key, or was it started by one?
+/// Whether this process is an agent of the home with this key, or was started by one.
 ///
-/// It finds what does not hide: a program can drop the marker and its parent. What that leaves open is told in the
-/// security model.
+/// It finds processes that do not hide: a program can drop the marker and its parent. The security model describes the
+/// rest.
 pub fn descends_from_agent(pid: u32, home_key: &str) -> bool {
     let beginning = format!("{home_key}.");
     ancestry(pid).into_iter().any(|pid| marker(pid).is_some_and(|marker| marker.starts_with(&beginning)))
 }
 
-/// Does this process work, for somebody else than the home with this key?
+/// Whether this process works for somebody other than the home with this key.
 ///
-/// The look at what it works at comes last: whose a process is cannot be told from the moment it begins to end.
+/// The check whether it works comes last: the owner of a process is unknown from the moment it begins to end.
 pub(crate) fn works_for_another(pid: u32, home_key: &str) -> bool {
     !descends_from_agent(pid, home_key) && Process::of(pid).is_some_and(Process::works)
 }
 
-/// The processes that have files open which are wanted, by file, as far as their files are ours to see. Without agents of the
+/// The processes that have wanted files open, by file, as far as Portolan may see their files. Without agents of the
 /// home with this key: its sessions know of each other. Blocks.
 pub(crate) fn holders(home_key: &str, wanted: impl Fn(&Path) -> bool) -> HashMap<PathBuf, u32> {
     let mut found = HashMap::new();
@@ -199,14 +200,14 @@ pub(crate) fn holders(home_key: &str, wanted: impl Fn(&Path) -> bool) -> HashMap
     found
 }
 
-/// Ends everything that carries a marker of the home with this key: what an earlier daemon left behind.
-/// Blocks for as long as that takes, a second at most.
+/// Ends every process with a marker of the home with this key: those that an earlier daemon left behind. Blocks for as
+/// long as that takes, a second at most.
 pub fn sweep(home_key: &str) -> Vec<Swept> {
     let beginning = format!("{home_key}.");
     sweep_where(|marker| marker.starts_with(&beginning))
 }
 
-/// Ends everything whose marker `belongs`. Never this process or one that it descends from.
+/// Ends every process whose marker `belongs`. Never this process or one of its ancestors.
 pub(crate) fn sweep_where(belongs: impl Fn(&str) -> bool) -> Vec<Swept> {
     let spared: HashSet<u32> = ancestry(std::process::id()).into_iter().collect();
     let mut swept: Vec<Swept> = vec![];
@@ -232,7 +233,7 @@ pub(crate) fn sweep_where(belongs: impl Fn(&str) -> bool) -> Vec<Swept> {
     swept
 }
 
-/// The marker as it is written for one child: home, session, and something nobody can guess.
+/// A marker for one child: home, session, and a random part.
 pub(crate) fn new_marker(home_key: &str, session: portolan_core::SessionId) -> String {
     format!("{home_key}.{session}.{}", uuid::Uuid::new_v4().simple())
 }
@@ -263,7 +264,7 @@ mod tests {
         let this = Process::of(std::process::id()).unwrap();
         assert!(this.runs());
         assert!(!Process { started: this.started + 1, ..this }.runs());
-        // Were it taken for the same, this test would not survive it.
+        // If it counted as the same process, this test would not survive.
         Process { started: this.started + 1, ..this }.kill();
     }
 
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_ours_that_is_ending_is_never_taken_for_another_program() {
+    fn an_ending_agent_of_portolan_never_counts_as_another_program() {
         let memory = 256 << 20;
         let mut command = std::process::Command::new("dd");
         command.args(["if=/dev/zero", "of=/dev/null", &format!("bs={memory}")]);

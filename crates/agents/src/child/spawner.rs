@@ -13,8 +13,7 @@ use tokio::{
 
 use super::{kernel, leader::Leader};
 
-/// Starts that wait for the thread. A start takes about a millisecond; more than this many at once wait their
-/// turn in their own tasks.
+/// Starts that wait for the thread. A start takes about a millisecond; further starts wait in their own tasks.
 const STARTS: usize = 64;
 
 /// The thread that starts every child. Cheap to clone.
@@ -30,7 +29,7 @@ struct Start {
 }
 
 impl Spawner {
-    /// The one of this process; the thread begins with the first call and never ends.
+    /// The spawner of this process; the thread begins with the first call and never ends.
     pub(super) fn get() -> io::Result<Self> {
         static SPAWNER: OnceLock<Spawner> = OnceLock::new();
         if let Some(spawner) = SPAWNER.get() {
@@ -38,14 +37,14 @@ impl Spawner {
         }
         let (starts, queue) = mpsc::channel(STARTS);
         let this = SPAWNER.get_or_init(|| Self { starts: starts.clone() });
-        // Only the caller whose sender became the one of the process starts a thread for it.
+        // Only the caller whose sender became the sender of the process starts a thread for it.
         if this.starts.same_channel(&starts) {
             thread::Builder::new().name("spawner".into()).spawn(move || start_all(queue))?;
         }
         Ok(this.clone())
     }
 
-    /// Starts a child in a process group of its own that dies with this process.
+    /// Starts a child in its own process group that dies with this process.
     pub(super) async fn spawn(&self, mut command: Command) -> io::Result<Leader> {
         command.process_group(0);
         kernel::die_with_this_thread(&mut command);
@@ -64,7 +63,7 @@ fn start_all(mut queue: mpsc::Receiver<Start>) {
         let _inside = runtime.enter();
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts children")]
         let child = command.spawn();
-        // Where nobody waits any more, the group ends here, with what the child has started meanwhile.
+        // If the caller no longer waits, the group ends here, with all processes that the child has started meanwhile.
         let _ = started.send(child.and_then(Leader::new));
     }
 }
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_child_that_nobody_waits_for_any_more_ends_with_what_it_started() {
+    async fn a_child_without_a_waiter_ends_with_everything_it_started() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
         let until = |count: usize| {

@@ -1,4 +1,4 @@
-//! A child's stderr: always drained, its tail kept for the day it is needed.
+//! A child's stderr: always drained, with its tail kept for diagnosis.
 
 use std::{
     collections::VecDeque,
@@ -16,8 +16,8 @@ use super::mask::Masker;
 /// How much of it is kept: a long stack trace, not a log.
 pub const STDERR_TAIL: usize = 16 * 1024;
 
-/// How long after a child's end its stderr may still arrive. What was written is in the pipe already; only a
-/// grandchild that holds the pipe keeps it open longer.
+/// How long after a child's end its stderr may still arrive. Written text is in the pipe already; only a grandchild
+/// that holds the pipe keeps it open longer.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The tail of a stream that is being drained.
@@ -41,8 +41,8 @@ impl Kept {
         self.bytes.drain(..over);
     }
 
-    /// The text. Where its beginning is cut off, it starts at a whole line, or at least a whole word: half a
-    /// secret would not be known as one.
+    /// The text. If its beginning is cut off, it starts at a whole line, or at least a whole word: half a secret would
+    /// not be recognised.
     fn text(&self) -> String {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);

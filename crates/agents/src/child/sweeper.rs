@@ -1,6 +1,6 @@
-//! Sweeps for the ends of children, many at once: one look at all processes serves everyone who waits for one.
+//! Sweeps at the ends of children, many at once: one look at all processes serves every waiting end.
 //!
-//! A daemon that stops a thousand sessions would else look at every process a thousand times.
+//! Otherwise a daemon that stops a thousand sessions looks at every process a thousand times.
 
 use std::{sync::OnceLock, thread};
 
@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::processes::{Swept, sweep_where};
 
-/// Ends that wait for a sweep. Beyond this they wait their turn in their own tasks.
+/// Ends that wait for a sweep. Further ends wait in their own tasks.
 const WAITING: usize = 256;
 
 struct Wanted {
@@ -16,7 +16,7 @@ struct Wanted {
     swept: oneshot::Sender<Vec<Swept>>,
 }
 
-/// Ends everything that carries this marker.
+/// Ends every process that carries this marker.
 pub(super) async fn sweep(marker: String) -> Vec<Swept> {
     static SWEEPER: OnceLock<Option<mpsc::Sender<Wanted>>> = OnceLock::new();
     let sweeper = SWEEPER.get_or_init(|| {
@@ -28,7 +28,7 @@ pub(super) async fn sweep(marker: String) -> Vec<Swept> {
         Some(sweeper) if sweeper.send(Wanted { marker, swept }).await.is_ok() => {
             outcome.await.unwrap_or_default()
         }
-        // Without the thread nobody is swept now; the next start of the daemon sweeps by home.
+        // Without the thread nothing is swept now; the next start of the daemon sweeps by home.
         _ => vec![],
     }
 }
@@ -39,7 +39,7 @@ fn sweep_all(mut queue: mpsc::Receiver<Wanted>) {
         let swept = sweep_where(|marker| wanted.iter().any(|wanted| wanted.marker == marker));
         for Wanted { marker, swept: told } in wanted.drain(..) {
             let own = swept.iter().filter(|swept| swept.marker == marker).cloned().collect();
-            // Nobody waits for it any more.
+            // The caller no longer waits.
             let _ = told.send(own);
         }
     }

@@ -1,4 +1,4 @@
-//! Control requests of ours: asked under an id of their own, answered while a turn runs, or given up after a while.
+//! Portolan's control requests: each has its own id, and is answered while a turn runs, or fails after a time limit.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::driver::{Timer, Turnout};
 
-/// How long the session's own MCP servers may keep it from being ready. They can connect later too.
+/// How long the session's own MCP servers may delay its start. They can also connect later.
 const SERVERS: Duration = Duration::from_secs(15);
 
-/// What we asked and have no answer to.
+/// Portolan's requests without an answer yet.
 #[derive(Debug, Default)]
 pub(super) struct Control {
     asked: u64,
@@ -35,18 +35,18 @@ struct Pending {
     what: What,
 }
 
-/// What an answer is the answer to.
+/// The request that an answer belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum What {
     Initialize,
-    /// The mode to begin in, before it is ready.
+    /// The first mode, before the agent is ready.
     FirstMode,
-    /// The session's own MCP servers, before it is ready.
+    /// The session's own MCP servers, before the agent is ready.
     Servers,
     Model,
     Mode(String),
     McpStatus,
-    /// Something about MCP servers that changes their state.
+    /// A request that changes the state of MCP servers.
     McpChange,
     Rewind,
     /// These variables.
@@ -56,7 +56,7 @@ pub(super) enum What {
 }
 
 impl Control {
-    /// The one with this id, which is no longer waited for.
+    /// Takes out the request with this id.
     fn settle(&mut self, id: &str, out: &mut Turnout) -> Option<Pending> {
         let pending = self.pending.remove(id)?;
         out.clear_timer(pending.timer);
@@ -70,7 +70,7 @@ impl Control {
         }
     }
 
-    /// None of them will be answered any more.
+    /// Fails all open requests.
     pub(super) fn give_up(&mut self, why: &str, out: &mut Turnout) {
         let mut pending: Vec<_> = self.pending.drain().map(|(_, pending)| pending).collect();
         pending.sort_by_key(|pending| pending.timer);
@@ -144,7 +144,7 @@ impl Translate {
                 (What::Model, request)
             }
             Order::SetMode(mode) => {
-                // Older versions take any word and then do who knows what.
+                // Older versions take any word, with unknown effects.
                 if !self.setup.modes.contains(&mode) {
                     let known = self.setup.modes.join(", ");
                     return out.rejected(ticket, format!("unknown mode `{mode}`; this version has {known}"));
@@ -172,7 +172,7 @@ impl Translate {
                 json!({ "subtype": "mcp_toggle", "serverName": server, "enabled": enabled }),
             ),
             Order::McpSet(servers) => {
-                // What is set replaces all that was set before: those of the session stay.
+                // A new set replaces the previous one: the servers of the session stay in it.
                 let mut all = self.setup.servers.clone();
                 all.extend(servers);
                 (What::McpChange, json!({ "subtype": "mcp_set_servers", "servers": all }))
@@ -188,7 +188,7 @@ impl Translate {
         self.ask(Some(ticket), what, request, out);
     }
 
-    /// No control request, but newer versions answer it where it has an id.
+    /// Not a control request, but newer versions answer it if it has an id.
     fn set_environment(&mut self, ticket: Ticket, variables: &IndexMap<String, String>, out: &mut Turnout) {
         let mut message = json!({ "type": "update_environment_variables", "variables": variables });
         if !self.setup.version.is_none_or(Version::tells_of_environment) {
@@ -202,7 +202,8 @@ impl Translate {
         out.write_for(ticket, &message);
     }
 
-    /// A message of the CLI's own protocol. A control request gets an id of ours, so that its answer finds back.
+    /// A message of the CLI's own protocol. A control request gets an id of Portolan, so that its answer can be
+    /// assigned.
     fn native(&mut self, ticket: Ticket, body: Value, out: &mut Turnout) {
         match body.get("type").and_then(Value::as_str) {
             Some("control_request") if body["request"].is_object() => {
@@ -210,7 +211,7 @@ impl Translate {
             }
             Some("control_request") => out.rejected(ticket, "a control request needs a `request`"),
             Some(_) => out.write_and_consume(ticket, &body),
-            None => out.rejected(ticket, "a message of Claude Code has a `type`"),
+            None => out.rejected(ticket, "a Claude Code message needs a `type`"),
         }
     }
 
@@ -220,11 +221,11 @@ impl Translate {
         let answer = message.response.and_then(|raw| serde_json::from_str::<Answered<'_>>(raw.get()).ok());
         let Some(answer) = answer else { return out.unknown(KIND, "control_response", line) };
         let Some(pending) = self.control.settle(&answer.request_id, out) else {
-            // Late: it was given up, and whoever asked was told so.
+            // A late answer: the request has failed already, and its sender was informed.
             return;
         };
         let succeeded = answer.subtype == "success";
-        let error = || answer.error.clone().unwrap_or_else(|| "the agent refused without a word".into());
+        let error = || answer.error.clone().unwrap_or_else(|| "the agent refused and gave no reason".into());
         match pending.what {
             What::Initialize => self.initialized(&answer, succeeded, line, out),
             What::FirstMode if succeeded => self.first_mode_set(answer.response, out),
@@ -251,7 +252,7 @@ impl Translate {
         let mut after = None;
         match what {
             What::Model => {
-                // The default has a name only here.
+                // The default model has a name only here.
                 let model = result.as_ref().and_then(|it| it["model"].as_str()).map(str::to_owned);
                 after = model.map(|model| {
                     let info = Box::new(AgentInfo { model: Some(model), ..AgentInfo::default() });
@@ -285,8 +286,8 @@ impl Translate {
         if succeeded {
             self.take_initialize(answer.response, line, out);
         } else if !self.is_ready && answer.error.as_deref() != Some("Already initialized") {
-            let error = answer.error.as_deref().unwrap_or("no reason told");
-            return out.give_up(format!("it would not begin: {error}"));
+            let error = answer.error.as_deref().unwrap_or("no reason given");
+            return out.give_up(format!("it could not start: {error}"));
         }
         if let Some(pending) = answer.pending_permission_requests.filter(|_| self.is_ready) {
             self.recover_requests(pending, out);
@@ -301,8 +302,8 @@ impl Translate {
             return self.become_ready(out);
         }
         if let Some(version) = self.setup.version.filter(|version| !version.takes_servers()) {
-            // On its command line everybody could read what they hold.
-            let error = format!("{version} takes them from its command line only; update it to have them");
+            // Everybody could read their secrets on the command line.
+            let error = format!("{version} takes MCP servers only on its command line; update Claude Code");
             return self.servers_not_set(&error, out);
         }
         let request = json!({ "subtype": "mcp_set_servers", "servers": self.setup.servers });
@@ -316,7 +317,7 @@ impl Translate {
         }
     }
 
-    /// The session's own MCP servers are there, or some are not: it goes on without those.
+    /// The session's own MCP servers are connected; the session continues without those that failed.
     fn servers_set(&mut self, response: Option<&RawValue>, out: &mut Turnout) {
         #[derive(Default, Deserialize)]
         #[serde(default)]
@@ -325,7 +326,7 @@ impl Translate {
         }
         let set: Set = wire::open(response).unwrap_or_default();
         for (server, error) in set.errors {
-            let text = format!("the MCP server `{server}` is not there: {error}");
+            let text = format!("the MCP server `{server}` is not available: {error}");
             out.event(Event::Notice { level: Level::Warning, text });
         }
         self.become_ready(out);
@@ -342,12 +343,12 @@ impl Translate {
         let Some(pending) = id.and_then(|id| self.control.pending.remove(&id)) else { return };
         let patience = self.setup.patience.as_secs_f32();
         match (pending.ticket, pending.what) {
-            // This version never answers that.
+            // This version never answers this request.
             (Some(ticket), What::Environment(_)) => out.consumed(ticket, None),
             (Some(ticket), _) => out.rejected(ticket, format!("claude did not answer within {patience} s")),
             (None, What::FirstMode) => self.mode_differs(&format!("no answer within {patience} s"), out),
             (None, What::Servers) => {
-                let text = "the session's MCP servers take long; it begins without them".to_owned();
+                let text = "MCP servers take too long; the session begins without them".to_owned();
                 out.event(Event::Notice { level: Level::Warning, text });
                 self.become_ready(out);
             }
@@ -355,7 +356,7 @@ impl Translate {
         }
     }
 
-    /// The CLI is still at it: the wait begins anew.
+    /// The CLI still works on it: the wait begins again.
     pub(super) fn still_at(&mut self, id: &str, out: &mut Turnout) {
         if let Some(pending) = self.control.pending.get(id) {
             out.set_timer(pending.timer, self.setup.patience);
@@ -363,7 +364,7 @@ impl Translate {
     }
 }
 
-/// The state of MCP servers. Their configuration, which can hold secrets, stays here.
+/// The state of MCP servers. Their configuration, which can contain secrets, stays here.
 fn servers(response: Option<&RawValue>) -> Vec<McpServer> {
     #[derive(Deserialize)]
     struct Status {
@@ -391,21 +392,22 @@ fn servers(response: Option<&RawValue>) -> Vec<McpServer> {
     status.map(|status| status.servers.into_iter().map(server).collect()).unwrap_or_default()
 }
 
-/// Variables that the CLI does not take while it runs: newer versions only take a few of their own. The session has
-/// them all the same, for its next start.
+/// Variables that the CLI does not take while it runs: newer versions take only a few of their own. The session keeps
+/// them for its next start.
 fn only_from_next_start(names: &[String], answer: Option<&Value>) -> Option<Event> {
     let applied = answer.and_then(|answer| answer["applied"].as_array())?;
     let left: Vec<_> = names.iter().filter(|name| !applied.iter().any(|it| it == *name)).cloned().collect();
     (!left.is_empty()).then(|| {
         let text = format!(
-            "Claude Code does not take `{}` while it runs; it will have it once it was stopped and started again",
+            "Claude Code does not take `{}` while it runs; the change applies after the session is stopped \
+             and resumed",
             left.join("`, `")
         );
         Event::Notice { level: Level::Warning, text }
     })
 }
 
-/// A rewind that succeeded in saying that it cannot.
+/// A successful answer to a rewind that says that the rewind is not possible.
 fn cannot_rewind(result: &Value) -> Option<String> {
     (result["canRewind"] == false)
         .then(|| result["error"].as_str().unwrap_or("there is no checkpoint of that prompt").to_owned())

@@ -1,7 +1,7 @@
 //! Messages and streams: what the model writes, and what comes back to it.
 //!
 //! A message of the model arrives in pieces: its stream, and one `assistant` message per block, *before* that block's
-//! end in the stream, all under the same message id. `user` messages are not the user's: they carry results of
+//! end in the stream, all under the same message id. `user` messages are not from the user: they carry results of
 //! tools, echoes, summaries, output of commands and marks of an interrupt.
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,13 +23,13 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// The model's name on what the CLI itself wrote.
+/// The model name on messages that the CLI itself wrote.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// What the CLI says where a command said nothing.
+/// The CLI's text for a command without output.
 const NOTHING: &str = "(no content)";
 
-/// How the CLI marks an interrupted turn. What follows differs.
+/// How the CLI marks an interrupted turn. The rest of the text differs.
 const INTERRUPTED: &str = "[Request interrupted by user";
 
 /// Streams that are open, and the names of items.
@@ -37,9 +37,9 @@ const INTERRUPTED: &str = "[Request interrupted by user";
 pub(super) struct Conversation {
     generation: Generation,
     items: u64,
-    /// By the subagent that writes; the main agent has no name.
+    /// By the subagent that writes; the main agent has the empty name.
     streams: HashMap<String, Stream>,
-    /// What the CLI printed for a change of the model that was ours. Some versions print it again later.
+    /// The CLI's output for a change of the model that Portolan made. Some versions print it again later.
     model_echo: Option<String>,
 }
 
@@ -55,9 +55,9 @@ struct Stream {
 #[derive(Debug)]
 struct OpenBlock {
     item: String,
-    /// The block's own word for what it is.
+    /// The block's own name for its kind.
     kind: String,
-    /// The call, where it is one.
+    /// The call, if the block is one.
     tool: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl Conversation {
         Self { generation, items: 0, streams: HashMap::new(), model_echo: None }
     }
 
-    /// A name that no other item of the session has.
+    /// A name that is unique in the session.
     fn next_item(&mut self) -> String {
         self.items += 1;
         format!("{}.{}", self.generation, self.items)
@@ -77,13 +77,13 @@ impl Conversation {
         self.streams.get_mut(parent.unwrap_or_default())?.blocks.get_mut(&index)
     }
 
-    /// Is this not the message that streams? Then that one has been given up.
+    /// Whether this is not the message that streams. Then the streaming message was dropped.
     fn is_other(&self, parent: Option<&str>, message: Option<&str>) -> bool {
         let stream = self.streams.get(parent.unwrap_or_default());
         stream.is_some_and(|stream| stream.message.as_deref() != message)
     }
 
-    /// The open block that this finished one ends.
+    /// The open block that this finished block ends.
     fn finish(&mut self, parent: Option<&str>, message: Option<&str>, block: &Block) -> Option<String> {
         let stream = self.streams.get_mut(parent.unwrap_or_default())?;
         if stream.message.as_deref() != message {
@@ -206,7 +206,7 @@ impl Translate {
         out.event(Event::Usage { usage: tokens(usage), model, parent, context_window });
     }
 
-    /// Blocks that streamed and were never finished: the request was cut off, and is made anew or given up.
+    /// Blocks that streamed and were never finished: the request was cut off, and is made again or given up.
     fn abandon(&mut self, parent: Option<&str>, out: &mut Turnout) {
         let Some(stream) = self.conversation.streams.get_mut(parent.unwrap_or_default()) else { return };
         for (_, open) in std::mem::take(&mut stream.blocks) {
@@ -214,7 +214,7 @@ impl Translate {
         }
     }
 
-    /// A turn has ended: what its streams left is closed by the session, with what there was of it.
+    /// A turn has ended: the session closes what its streams left open, with the text so far.
     pub(super) fn close_streams(&mut self) {
         self.conversation.streams.remove("");
         self.subagents.forget_finished();
@@ -262,7 +262,7 @@ impl Translate {
         if self.conversation.is_other(parent.as_deref(), message.id.as_deref()) {
             self.abandon(parent.as_deref(), out);
         }
-        // Versions that do not mark what an interrupt left of a message send it after the interrupt.
+        // Versions that do not mark the cut-off rest of a message send it after the interrupt.
         let cut_off = envelope.aborted == Some(true)
             || parent.is_none() && !synthetic && self.turn.as_ref().is_some_and(|turn| turn.interrupted);
         for (block, body) in blocks {
@@ -288,7 +288,7 @@ impl Translate {
         }
     }
 
-    /// A request to the model failed for good. The turn's end tells it, where it is the turn's.
+    /// A request to the model failed for good. The turn's end reports the failure, if it belongs to the turn.
     fn trouble(&mut self, parent: Option<String>, trouble: Trouble, out: &mut Turnout) {
         match (&parent, &mut self.turn) {
             (None, Some(turn)) => turn.trouble = Some(trouble),
@@ -352,7 +352,7 @@ impl Translate {
         for block in blocks {
             match block.kind.as_str() {
                 "tool_result" => {
-                    // The structured result is the message's; with several results nobody knows whose.
+                    // The structured result belongs to the message; with several results its owner is unknown.
                     let structured =
                         if results == 1 { wire::value(envelope.tool_use_result) } else { Value::Null };
                     let meta = wire::value(envelope.tool_result_meta);
@@ -362,7 +362,7 @@ impl Translate {
                     let text = block.text.unwrap_or_default();
                     self.user_text(&text, parent.as_deref(), envelope, out);
                 }
-                // What a prompt held, said again.
+                // The content of a prompt, repeated.
                 "image" | "document" => {}
                 _ => is_understood = false,
             }
@@ -403,7 +403,7 @@ impl Translate {
 
     /// A command of the CLI printed something.
     fn command_said(&mut self, said: &str, out: &mut Turnout) {
-        // The answer to `set_model` tells the same.
+        // The answer to `set_model` reports the same.
         if self.control.is_setting_model() {
             self.conversation.model_echo = Some(said.to_owned());
         }
@@ -438,8 +438,8 @@ impl Translate {
         }
     }
 
-    /// What only the end of a turn tells: some versions answer an unknown command with nothing else.
-    /// Witness: 2.1.120-ws/m-slash-commands.ndjson
+    /// Text that only the end of a turn has: some versions answer an unknown command with nothing else. Witness:
+    /// 2.1.120-ws/m-slash-commands.ndjson
     pub(super) fn say_unsaid(&mut self, end: &TurnEnd, out: &mut Turnout) {
         let is_unsaid = self.turn.as_ref().is_some_and(|turn| !turn.has_spoken);
         let text = end.result.as_deref().filter(|text| !text.is_empty() && *text != NOTHING);
@@ -449,13 +449,13 @@ impl Translate {
     }
 }
 
-/// What a finished block says.
+/// The content of a finished block.
 fn said(block: Block, body: Value) -> Content {
     match block.kind.as_str() {
         "text" => Content::Text { text: block.text.unwrap_or_default() },
         "thinking" => match block.thinking.filter(|text| !text.is_empty()) {
             Some(text) => Content::Thinking { text },
-            // Thought, but only its signature is shown.
+            // Thinking of which only the signature is shown.
             None => Content::RedactedThinking,
         },
         "redacted_thinking" => Content::RedactedThinking,
@@ -489,7 +489,7 @@ fn between<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     Some(rest.split_once(&format!("</{tag}>")).map_or(rest, |(said, _)| said).trim())
 }
 
-/// Tokens in our words.
+/// Tokens in Portolan's form.
 pub(super) fn tokens(usage: Usage) -> TokenUsage {
     TokenUsage {
         input: usage.input_tokens.unwrap_or(0),

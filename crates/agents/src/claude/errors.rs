@@ -1,24 +1,24 @@
-//! What went wrong, as kinds that a user understands, each with a way out. Pure.
+//! Errors, as kinds that a user understands, each with a way out. Pure.
 
 use portolan_core::event::{ErrorInfo, ErrorKind};
 
-/// Everything the CLI tells about a failed request to the model. It never tells all of it.
+/// Everything that the CLI reports about a failed request to the model. It never reports all of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trouble {
-    /// The CLI's own word, such as `rate_limit`. Newer versions have further ones.
+    /// The CLI's own word, such as `rate_limit`. Newer versions have further words.
     pub(super) word: Option<String>,
-    /// The HTTP status, where there was an answer.
+    /// The HTTP status, if there was an answer.
     pub(super) status: Option<u16>,
     /// Why the turn ended, such as `prompt_too_long`.
     pub(super) terminal: Option<String>,
     /// Why the model stopped, such as `refusal`.
     pub(super) stop_reason: Option<String>,
-    /// In words.
+    /// The message.
     pub(super) text: String,
 }
 
 impl Trouble {
-    /// As a kind, with the words and a way out.
+    /// The error as a kind, with the message and a way out.
     pub(super) fn info(&self) -> ErrorInfo {
         let kind = self.kind();
         let message = if self.text.is_empty() { self.unspoken() } else { self.text.clone() };
@@ -42,7 +42,7 @@ impl Trouble {
             return ErrorKind::Refused;
         }
         match self.word.as_deref() {
-            // Some versions call it `rate_limit`, some `server_error`.
+            // Some versions report it as `rate_limit`, some as `server_error`.
             _ if self.status() == Some(529) => ErrorKind::Overloaded,
             Some("authentication_failed") => ErrorKind::Auth,
             Some("billing_error") => ErrorKind::Billing,
@@ -51,12 +51,12 @@ impl Trouble {
             Some("model_not_found") => ErrorKind::ModelNotFound,
             Some("max_output_tokens") => ErrorKind::OutputLimit,
             Some("invalid_request") => ErrorKind::InvalidRequest,
-            // `server_error` stands for a busy service, a broken one and none at all.
+            // `server_error` stands for a busy service, a broken service and no service at all.
             _ => self.kind_by_status(),
         }
     }
 
-    /// Versions up to 2.1.89 tell the status in words alone: `API Error: 429 {"type":"error",…}`.
+    /// Versions up to 2.1.89 report the status only in the text: `API Error: 429 {"type":"error",…}`.
     fn status(&self) -> Option<u16> {
         let in_words = || self.text.strip_prefix("API Error: ")?.get(..3)?.parse().ok();
         self.status.or_else(in_words)
@@ -89,19 +89,19 @@ impl Trouble {
     }
 }
 
-/// What the user can do about it.
+/// What the user can do about the error.
 pub(super) fn way_out(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::Auth => "log in with `claude /login`, or set ANTHROPIC_API_KEY for the daemon",
         ErrorKind::Billing => "add credit, or log in with another account",
-        ErrorKind::RateLimit => "wait a little, then send it again",
+        ErrorKind::RateLimit => "wait a little, then send the prompt again",
         ErrorKind::Overloaded => "try again in a moment, or change the model",
         ErrorKind::Server => "try again in a moment",
         ErrorKind::Network => "check the connection, a proxy, and ANTHROPIC_BASE_URL",
         ErrorKind::ContextFull => "send `/compact`, or start a new session",
-        ErrorKind::ModelNotFound => "change the model; the list of models shows what there is",
+        ErrorKind::ModelNotFound => "choose another model from the list of models",
         ErrorKind::OutputLimit => "ask for the rest, or for less at once",
-        ErrorKind::Refused => "say it in other words, or change the model",
+        ErrorKind::Refused => "rephrase the prompt, or change the model",
         ErrorKind::InvalidRequest
         | ErrorKind::Limit
         | ErrorKind::Agent
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_old_versions_tell_in_words_alone_has_its_kind_and_a_way_out() {
+    fn an_error_that_old_versions_report_only_as_text_has_its_kind_and_a_way_out() {
         for (status, expected) in [
             (401, ErrorKind::Auth),
             (429, ErrorKind::RateLimit),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_words_still_says_something() {
+    fn an_error_without_a_message_still_has_a_text() {
         let trouble = Trouble { word: Some("rate_limit".into()), status: Some(429), ..Trouble::default() };
         assert_eq!(trouble.info().message, "the model's service answered 429 (rate_limit)");
         assert!(trouble.info().way_out.is_some());

@@ -1,8 +1,8 @@
-//! What must hold whatever Claude Code says and whatever people want of it: the bodies of two fuzz targets in fuzz/,
-//! and of a test that plays their seeds again.
+//! What must hold for any output of Claude Code and any action of people: the bodies of two fuzz targets in fuzz/, and
+//! of a test that plays their seeds again.
 //!
-//! [`lines`] is the codec from the CLI to us. [`conversation`] is both ways, with the session's machine between: what
-//! people want becomes lines for the CLI, what it says becomes entries, and requests are answered at most once.
+//! [`lines`] is the codec from the CLI to Portolan. [`conversation`] is both directions, with the session's machine
+//! between: actions become lines for the CLI, its lines become entries, and requests are answered at most once.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -33,7 +33,7 @@ use crate::{
 
 const SESSION: SessionId = SessionId::from_u128(7);
 
-/// Kinds of messages that are understood. Some tell nothing new, so that nothing comes of them; all others must be kept.
+/// Kinds of messages that are understood. Some hold nothing new, so they have no result; all others must be kept.
 const UNDERSTOOD: [&str; 13] = [
     "assistant",
     "auth_status",
@@ -83,7 +83,7 @@ fn turnout(work: impl FnOnce(&mut Turnout)) -> Turnout {
     out
 }
 
-/// What is written is one line of JSON each, an object that says what it is.
+/// Every written message is one line of JSON: an object with a type.
 fn written(out: &Turnout) -> Vec<Value> {
     let read = |bytes: &[u8]| {
         let end = bytes.iter().position(|byte| *byte == b'\n');
@@ -95,33 +95,33 @@ fn written(out: &Turnout) -> Vec<Value> {
     out.writes.iter().map(|write| read(write.outbound.bytes())).collect()
 }
 
-/// Any lines of the CLI: none fails, none that we do not know is lost, and the same lines give the same.
+/// Any lines of the CLI: no line fails, no unknown line is lost, and the same lines give the same result.
 pub fn lines(data: &[u8]) {
     let (choice, lines) = read(data);
     let (mut one, mut other) = (translator(choice), translator(choice));
     assert_eq!(turnout(|out| one.start(out)), turnout(|out| other.start(out)));
     for line in lines {
         let out = turnout(|out| one.line(line, out));
-        assert_eq!(out, turnout(|out| other.line(line, out)), "the same line gives the same: {line}");
+        assert_eq!(out, turnout(|out| other.line(line, out)), "the same line gives the same result: {line}");
         written(&out);
         let message = serde_json::from_str::<Value>(line).unwrap_or_default();
         let known = message["type"]
             .as_str()
             .is_some_and(|kind| UNDERSTOOD.contains(&kind) || IGNORED.contains(&kind));
-        // Of two types in one message the translator takes the first, and the reader here the last.
+        // Of two types in one message the translator takes the first, and this reader takes the last.
         let first = line.strip_prefix(r#"{"type":""#).and_then(|rest| rest.split('"').next());
         let known = known || first.is_some_and(|kind| UNDERSTOOD.contains(&kind) || IGNORED.contains(&kind));
-        // What is said again after a reconnection is told once.
+        // A message that is repeated after a reconnection is reported once.
         let known = known || message["uuid"].is_string();
         let kept = |report: &Report| matches!(report, Report::Event { raw: Some(raw), .. } if raw == line);
         assert!(known || out.reports.iter().any(kept), "lost: {line}");
     }
 }
 
-/// Both ways. Each line begins with what it is: `{` a message of the CLI; `>` an action of somebody, as JSON; `a` and
-/// `e` the CLI's answer to the oldest thing we asked, good with JSON or bad with words; `t` a timer that runs out, by
-/// its number; `u` what was written last does not arrive; `l` and `r` the connection is lost, and back; `d` an hour
-/// passes.
+/// Both directions. Each line begins with its kind: `{` a message of the CLI; `>` an action of somebody, as JSON; `a`
+/// and `e` the CLI's answer to Portolan's oldest request, a success with JSON or an error with text; `t` a timer that
+/// runs out, by its number; `u` the last written message does not arrive; `l` and `r` the connection is lost, and back;
+/// `d` an hour passes.
 pub fn conversation(data: &[u8]) {
     let (choice, lines) = read(data);
     let mut talk = Talk::begin(choice);
@@ -153,14 +153,14 @@ pub fn conversation(data: &[u8]) {
     talk.end();
 }
 
-/// A session's machine and a translator, with nothing between them but what a driver does.
+/// A session's machine and a translator, connected as by a driver.
 struct Talk {
     machine: Machine,
     book: Book<State>,
     translate: Translate,
     now: Millis,
     commands: u64,
-    /// What we asked and have no answer to, oldest first.
+    /// Portolan's requests without an answer, oldest first.
     asked: Vec<Value>,
     last_written: Option<Ticket>,
     /// How often the CLI asked under a key, less how often it was answered.
@@ -189,7 +189,7 @@ impl Talk {
         let _ = talk.machine.take_wants(talk.book.head());
         talk.machine.starting(&mut talk.book, now, capabilities(None, Way::Stdio), None);
         talk.translated(Translator::start);
-        // What it is, and the mode that it begins in.
+        // The agent's description, and its first mode.
         for _ in 0..2 {
             talk.answered(&json!({ "subtype": "success", "response": {} }));
         }
@@ -214,7 +214,7 @@ impl Talk {
                 Some("control_request") => self.asked.push(message["request_id"].clone()),
                 Some("control_response") => {
                     let key = message["response"]["request_id"].as_str().unwrap_or_default();
-                    // What people send as messages of the CLI's own is theirs to answer for.
+                    // Messages that people send in the CLI's own protocol are not checked.
                     if let Some(owed) = self.owed.get_mut(key) {
                         *owed -= 1;
                         assert!(*owed >= 0, "{key} was answered twice");
@@ -247,7 +247,7 @@ impl Talk {
         {
             *self.owed.entry(key.to_owned()).or_default() += 1;
         }
-        // Those that the CLI lists after a reconnection are asked too.
+        // Requests that the CLI lists after a reconnection count as asked too.
         let pending = message["response"]["pending_permission_requests"].as_array();
         for key in pending.into_iter().flatten().filter_map(|asked| asked["request_id"].as_str()) {
             *self.owed.entry(key.to_owned()).or_default() += 1;
@@ -268,14 +268,14 @@ impl Talk {
     fn person(&mut self, text: &str) {
         let Ok(mut action) = serde_json::from_str::<Action>(text) else { return };
         if let Action::Answer { request, .. } = &mut action {
-            // The fuzzer cannot know the numbers: it names the open ones in turn.
+            // The fuzzer cannot know the numbers: it names the open requests in turn.
             let open: Vec<_> = self.book.state().requests.iter().map(|open| open.request).collect();
             if let Some(one) = open.get(request.0 as usize % open.len().max(1)) {
                 *request = RequestId(one.0);
             }
         }
         if matches!(action, Action::Native { .. }) {
-            // Whoever speaks the CLI's own protocol may break it; that is not ours to prove.
+            // A client that speaks the CLI's own protocol may break it; that is not tested here.
             return;
         }
         self.commands += 1;
@@ -287,7 +287,7 @@ impl Talk {
         let _ = self.machine.command(&mut self.book, self.now, command);
     }
 
-    /// The agent is told everything that waits for it, and ended where that is wanted.
+    /// Sends everything that waits to the agent, and ends the agent if asked.
     fn tell(&mut self) {
         loop {
             for want in self.machine.take_wants(self.book.head()) {
@@ -305,7 +305,7 @@ impl Talk {
 
     fn undelivered(&mut self) {
         if let Some(ticket) = self.last_written.take() {
-            self.translated(|translate, out| translate.undelivered(ticket, "it does not read", out));
+            self.translated(|translate, out| translate.undelivered(ticket, "the agent does not read", out));
         }
     }
 
@@ -321,7 +321,7 @@ impl Talk {
         self.ended = true;
     }
 
-    /// The agent ends: nothing waits any more, and every command has come to an end or says that it is not known.
+    /// The agent ends: nothing waits any more, and every command has ended or is uncertain.
     fn end(mut self) {
         self.exit(ExitReason::Finished, "ended");
         let state = self.book.state();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fuzzing_has_found_or_begins_with_holds() {
+    fn every_fuzzing_seed_and_finding_passes() {
         for seed in seeds("claude_lines") {
             lines(&seed);
         }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_as_the_fuzzer_plays_it_is_a_real_one() {
+    fn a_conversation_of_the_fuzzer_is_a_real_one() {
         let ask = r#"{"type":"control_request","request_id":"k","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{},"tool_use_id":"t"}}"#;
         let play = |answers: &str| conversation(format!("\0>{PROMPT}\n{ask}\n{answers}").as_bytes());
         const PROMPT: &str = r#"{"name":"prompt","content":[{"type":"text","text":"go"}]}"#;

@@ -1,6 +1,6 @@
 //! What to start for a Claude Code session: arguments, environment, and the first message.
 //!
-//! A command line is there for everyone on the machine to read: prompts, subagents, hooks and MCP servers go over the line
+//! Everyone on the machine can read a command line: prompts, subagents, hooks and MCP servers are sent as messages
 //! instead.
 
 use std::{
@@ -26,27 +26,27 @@ use crate::{
     prices::Prices,
 };
 
-/// The mode of a session that names none: Claude Code asks before it acts. Left to itself, 2.1.290 begins in `auto` where
-/// it has a key and an empty home, and runs commands unasked.
+/// The mode of a session that names none: Claude Code asks before it acts. By itself, 2.1.290 begins in `auto` if it
+/// has a key and an empty home, and runs commands without asking.
 const ASKS: &str = "default";
 
-/// The mode in which nothing is asked.
+/// The mode that asks nothing.
 const BYPASS: &str = "bypassPermissions";
 
-/// Lifts the CLI's refusal to bypass permissions as root: only who has set up a sandbox may say so.
+/// Lifts the CLI's refusal to bypass permissions as root: only the person who set up a sandbox may set it.
 const SANDBOX: &str = "IS_SANDBOX";
 
-/// Marks of another Claude Code around us, which would change how this one behaves.
+/// Marks of an outer Claude Code, which would change the behaviour of this one.
 const OUTER: &[&str] = &["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", SECRET];
 
-/// Where the CLI takes the bearer of its connection from.
+/// The variable with the bearer token of the CLI's connection.
 const SECRET: &str = "CLAUDE_CODE_SESSION_ACCESS_TOKEN";
 
-/// What we set for every session, and why.
+/// The variables that Portolan sets for every session, and why.
 const OURS: &[(&str, &str)] = &[
     // The CLI behaves as under the vendor's own SDK, whose protocol this is.
     ("CLAUDE_CODE_ENTRYPOINT", "sdk-ts"),
-    // Without it no file can be taken back.
+    // Without it no file can be rewound.
     ("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "1"),
 ];
 
@@ -55,7 +55,7 @@ pub(super) fn command(config: &Config) -> Vec<OsString> {
     if config.command.is_empty() { vec!["claude".into()] } else { config.command.clone() }
 }
 
-/// The user's environment less marks of an outer Claude Code, plus what the session asks for and what we set.
+/// The user's environment less marks of an outer Claude Code, plus the session's and Portolan's variables.
 pub(super) fn environment(
     supervision: &Supervision,
     asked: &IndexMap<String, String>,
@@ -89,13 +89,13 @@ pub(super) fn may_bypass(
         return Ok(());
     }
     Err(format!(
-        "Claude Code does not take the mode `{BYPASS}` as root; run the daemon as another user, or set `{SANDBOX}=1` \
-         where this is a sandbox"
+        "Claude Code does not take the mode `{BYPASS}` as root; run the daemon as another user, or set \
+         `{SANDBOX}=1` in a sandbox"
     ))
 }
 
-/// A session's own conversation that is to be taken up again but was never written to disk: it begins anew, and says so,
-/// since the CLI would refuse for ever. What someone asked to take up by its id is left to the CLI to refuse.
+/// A session's own conversation that is to be resumed but was never written to disk: it begins again from nothing, with
+/// a notice, because the CLI would refuse for ever. If a client asked for a conversation by its id, the CLI refuses it.
 pub(super) async fn without_lost_conversation(
     launch: Launch,
     supervision: &Supervision,
@@ -111,10 +111,10 @@ pub(super) async fn without_lost_conversation(
     (Launch { resume: None, ..launch }, Some(ResetReason::Lost))
 }
 
-/// A running CLI writes its conversation down some 100 ms after it has spoken; a busy machine takes longer.
+/// A running CLI writes its conversation to disk about 100 ms after a message; a busy machine takes longer.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(3);
 
-/// The line that ends a message in the conversation's file, which may have to be written first.
+/// The line that ends a message in the conversation's file, after it is written.
 async fn written_line(home: Home, session: &str, message: &str) -> Option<String> {
     let deadline = Instant::now() + WRITTEN_WITHIN;
     let mut pause = Duration::from_millis(50);
@@ -126,12 +126,12 @@ async fn written_line(home: Home, session: &str, message: &str) -> Option<String
             return found;
         }
         tokio::time::sleep(pause).await;
-        // Long conversations are long to read.
+        // Long conversations take long to read.
         pause *= 2;
     }
 }
 
-/// Everything a start follows from.
+/// Everything that a start depends on.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) launch: &'a Launch,
@@ -157,7 +157,7 @@ impl Plan<'_> {
         Ok(Program { agent: KIND.into(), command, folder: spec.cwd.clone(), environment })
     }
 
-    /// Refuses to go on with a conversation that another program has open.
+    /// Refuses to resume a conversation that another program has open.
     async fn require_unheld(&self, environment: &Environment) -> Result<(), String> {
         let Some(point) = self.launch.resume.as_ref().filter(|point| !point.fork) else { return Ok(()) };
         let home = history::home(&environment.variables, &self.supervision.home_key);
@@ -165,8 +165,8 @@ impl Plan<'_> {
         let holder = tokio::task::spawn_blocking(move || home?.held_by(&session)).await.ok().flatten();
         holder.map_or(Ok(()), |process| {
             Err(format!(
-                "the process {process} has this conversation open, and the two would go on without each other; end that \
-                 one and resume, or fork this session"
+                "the process {process} has this conversation open, and neither would see the other's messages; \
+                 end that process and resume, or fork this session"
             ))
         })
     }
@@ -183,8 +183,8 @@ impl Plan<'_> {
         };
         match (&point.at_message, found) {
             (Some(_), Some(line)) => Ok(Some(line)),
-            (Some(_), None) => Err("the conversation to fork does not hold that message any more".into()),
-            // All of it; what is not there now will not come.
+            (Some(_), None) => Err("the conversation to fork no longer has that message".into()),
+            // The whole conversation; a missing line will not come later.
             (None, _) => Ok(None),
         }
     }
@@ -231,7 +231,7 @@ impl Plan<'_> {
             }
         }
         if dial.is_some() {
-            // Ignored, but without it the CLI would wait for a prompt on stdin.
+            // Ignored, but without it the CLI waits for a prompt on stdin.
             arguments.pair("-p", "");
         }
         arguments.0
@@ -266,12 +266,12 @@ impl Plan<'_> {
         }
     }
 
-    /// The first message: what must not stand on a command line, or cannot.
+    /// The first message: everything that must not or cannot be on a command line.
     fn initialize(&self) -> Value {
         let spec = &self.launch.spec;
         let mut request = json!({ "subtype": "initialize" });
         if self.version.is_none_or(Version::forwards_subagents) {
-            // Without it a subagent's words would be seen by nobody but its caller.
+            // Without it only the caller sees a subagent's messages.
             request["forwardSubagentText"] = json!(true);
         }
         match &spec.system_prompt {
@@ -307,12 +307,12 @@ impl Plan<'_> {
     }
 }
 
-/// A server that lives with whoever answers requests, not in a process or behind an address.
+/// A server that the client serves, not a process or an address.
 fn is_served(server: &Value) -> bool {
     server["type"] == "sdk"
 }
 
-/// A command line in the making.
+/// A command line under construction.
 #[derive(Debug, Default)]
 struct Arguments(Vec<OsString>);
 
@@ -326,7 +326,7 @@ impl Arguments {
         let value = value.as_ref();
         let looks_like_a_flag = value.as_encoded_bytes().starts_with(b"-") && name.starts_with("--");
         if looks_like_a_flag {
-            // A value must never be read as a flag: it is bound to its name.
+            // A value must never be read as a flag: it is joined to its name.
             let mut bound = OsString::from(name);
             bound.push("=");
             bound.push(value);

@@ -1,7 +1,7 @@
-//! Claude Code: the real CLI, over its pipes or, for old versions, over a connection that it makes to us.
+//! Claude Code: the real CLI, over its pipes or, for old versions, over a connection that it makes to Portolan.
 //!
-//! Both ways carry the same messages, so one codec serves both. Which one is used follows from the installed version,
-//! unless the configuration says otherwise: pipes, and a connection for those up to 2.1.120.
+//! Both transports carry the same messages, so one codec serves both. The installed version decides which is used,
+//! unless the configuration names one: pipes, or a connection for versions up to 2.1.120.
 
 mod control;
 mod conversation;
@@ -53,17 +53,17 @@ pub const KIND: &str = "claude";
 /// What the user configures: `agents.claude`.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The program and arguments before ours; `claude` where empty.
+    /// The program and arguments before Portolan's; `claude` if empty.
     pub command: Vec<OsString>,
-    /// How to speak to it; by its version when absent.
+    /// The transport; chosen by its version if absent.
     pub transport: Option<Way>,
-    /// What models cost, by name or its beginning, before the list prices.
+    /// The prices of models, by name or prefix, before the list prices.
     pub prices: IndexMap<String, Price>,
-    /// Variables that every session gets. They tell where it is logged in and where its conversations lie.
+    /// Variables that every session gets. They decide where it is logged in and where its conversations are.
     pub env: IndexMap<String, String>,
 }
 
-/// How Claude Code is spoken to.
+/// The transport of Claude Code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
@@ -92,19 +92,19 @@ pub struct Claude {
 }
 
 impl Claude {
-    /// As it is configured.
+    /// The agent from its configuration.
     pub fn new(config: Config, supervision: Arc<Supervision>, dial_in: DialIn) -> Self {
         let prober = Prober::new(&config, Arc::clone(&supervision), dial_in.clone());
         Self { config, supervision, dial_in, prober: Arc::new(prober) }
     }
 
-    /// Looks for the program: which, which version, how it will be spoken to and why, logged in or not.
+    /// Looks for the program: its path, version, transport and why, and whether it is logged in.
     pub async fn look(&self) -> Result<Found, String> {
         self.prober.look().await
     }
 
-    /// The translator alone, for whoever starts the program by other means: its lines in and what happened out, instructions
-    /// in and its lines out. Pure: it starts nothing, waits for nothing and holds no clock.
+    /// The translator alone, for callers that start the program by other means: lines of the CLI become events, and
+    /// instructions become lines. Pure: it starts nothing, waits for nothing and holds no clock.
     pub fn translator(&self, launch: &Launch, version: Option<Version>) -> impl driver::Translator + use<> {
         let (way, _) = self.prober.way(version);
         let (config, supervision) = (&self.config, &*self.supervision);
@@ -201,13 +201,13 @@ impl Claude {
     }
 }
 
-/// What a version can do; the most where it is not known.
+/// The capabilities of a version; the most if the version is not known.
 fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
     let since = |first: Version| version.is_none_or(|version| version >= first);
     Capabilities {
         streaming: true,
         interrupt: true,
-        // Nothing waits in Portolan's queue: what is said during a turn is with the agent at once.
+        // Nothing waits in Portolan's queue: the agent gets a prompt during a turn at once.
         steering: false,
         session_resume: true,
         reliable_resume: true,
@@ -222,7 +222,7 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         image_input: true,
         file_checkpointing: true,
         cost_tracking: true,
-        // Teams are files of an experiment that newer versions do not have any more.
+        // Teams are files of an experiment that newer versions no longer have.
         agent_teams: false,
         session_fork: true,
         session_fork_at: true,
@@ -235,7 +235,7 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         prompt_queue: PromptQueue::Agent,
         native_protocol: way.protocol(),
         options: SpecOption::ALL.to_vec(),
-        // Only its own terminal logs it in.
+        // Login works only in its own terminal.
         logins: vec![],
         past_archive: false,
         supported_models: None,

@@ -1,4 +1,4 @@
-//! The permission mode that a session begins in: always set, and compared with what the CLI says of itself.
+//! The permission mode that a session begins in: always set, and compared with the mode that the CLI reports.
 
 use portolan_core::{
     Event,
@@ -10,7 +10,7 @@ use super::{control::What, translate::Translate, wire};
 use crate::driver::Turnout;
 
 impl Translate {
-    /// The mode stands on the command line already. What the CLI says of it counts: some versions begin in another one.
+    /// The mode is on the command line already. The reported mode counts: some versions begin in another one.
     pub(super) fn set_first_mode(&mut self, out: &mut Turnout) {
         if self.known.mode.as_ref() == Some(&self.setup.mode) {
             return self.set_first_servers(out);
@@ -23,7 +23,7 @@ impl Translate {
         let told = wire::value(response)["mode"].as_str().map(str::to_owned);
         let mode = self.setup.mode.clone();
         if let Some(told) = told.filter(|told| *told != mode) {
-            return self.mode_differs(&format!("it says that its mode is `{told}`"), out);
+            return self.mode_differs(&format!("it reports the mode `{told}`"), out);
         }
         self.known.mode = Some(mode.clone());
         let info = AgentInfo { mode: Some(mode), ..AgentInfo::default() };
@@ -31,13 +31,13 @@ impl Translate {
         self.set_first_servers(out);
     }
 
-    /// In another mode Claude Code might do unasked what it was to ask about, so that nothing is said to it any more.
+    /// In another mode Claude Code might act without asking, so it gets no more messages.
     pub(super) fn mode_differs(&self, why: &str, out: &mut Turnout) {
         let wanted = &self.setup.mode;
         let message = format!("Claude Code does not work in the mode `{wanted}`: {why}");
         let way_out = format!(
-            "start the session in another mode ({}), look for a mode in the settings of Claude Code, or install another \
-             version of it",
+            "start the session in another mode ({}), check the settings of Claude Code for a mode, or \
+             install another version",
             self.setup.modes.join(", ")
         );
         let error = ErrorInfo { kind: ErrorKind::Agent, message: message.clone(), way_out: Some(way_out) };
@@ -45,8 +45,8 @@ impl Translate {
         out.give_up(message);
     }
 
-    /// Is the turn's mode the one that was set? In the first turn any other is a fault; later, a change that nobody told is
-    /// said aloud.
+    /// Whether the turn's mode is the one that was set. In the first turn any other mode is a fault; later, an
+    /// unreported change is shown as a notice.
     pub(super) fn mode_is_known(&mut self, told: Option<&str>, out: &mut Turnout) -> bool {
         let first = !std::mem::replace(&mut self.has_told_mode, true);
         let (Some(told), Some(known)) = (told, self.known.mode.as_deref()) else { return true };
@@ -57,7 +57,7 @@ impl Translate {
             self.mode_differs(&format!("its first turn begins in the mode `{told}`"), out);
             return false;
         }
-        let text = format!("Claude Code is in the mode `{told}` now and not in `{known}` any more");
+        let text = format!("the mode of Claude Code changed from `{known}` to `{told}`");
         out.event(Event::Notice { level: Level::Warning, text });
         true
     }

@@ -1,10 +1,10 @@
 //! Names that are given to the CLI. Pure and repeatable: the same session and number give the same name, so that a
-//! prompt can be spoken of after a restart, and no two of anything ever share one.
+//! prompt can be named after a restart, and no two things ever share a name.
 
 use portolan_core::{Generation, SessionId, ports::Ticket};
 use sha2::{Digest as _, Sha256};
 
-/// The uuid under which a prompt is sent. The CLI swallows a uuid that it has seen before, and takes files back by it.
+/// The uuid of a prompt. The CLI drops a uuid that it has seen before, and rewinds files by it.
 pub(super) fn prompt(session: SessionId, ticket: Ticket) -> String {
     uuid(&format!("prompt {session} {}", ticket.0))
 }
@@ -14,8 +14,8 @@ pub(super) fn request(session: SessionId, generation: Generation, number: u64) -
     uuid(&format!("request {session} {generation} {number}"))
 }
 
-/// The CLI's own session id for a start that takes up no earlier conversation. The first start has the session's
-/// own id, so that people find it again with `claude --resume`; an id that is in use already would be refused.
+/// The CLI's own session id for a start that resumes no earlier conversation. The first start has the session's own id,
+/// so that people find it with `claude --resume`; an id in use would be refused.
 pub(super) fn conversation(session: SessionId, generation: Generation) -> String {
     if generation.0 <= 1 {
         session.to_string()

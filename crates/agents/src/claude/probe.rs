@@ -1,4 +1,5 @@
-//! Looking for Claude Code without starting a turn: which program, which version, which transport and why, logged in?
+//! Looks for Claude Code without starting a turn: which program, which version, which transport and why, and whether it
+//! is logged in.
 
 use std::{
     collections::HashMap,
@@ -24,33 +25,33 @@ use crate::{
 /// How long `claude --version` may take. A cold start of the native program reads 350 MB from disk.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a look found.
+/// The result of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The program.
     pub program: PathBuf,
     /// Its version.
     pub version: Version,
-    /// How it will be spoken to.
+    /// Its transport.
     pub way: Way,
-    /// Why so.
+    /// Why this transport.
     pub why: String,
     /// Whether it is logged in, and how.
     pub login: Login,
 }
 
-/// Is it logged in?
+/// Whether it is logged in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Login {
     /// Yes, and how.
     Yes(String),
     /// No.
     No,
-    /// This version does not tell.
+    /// This version does not report it.
     Unknown,
 }
 
-/// What to do where it is not logged in.
+/// What to do if it is not logged in.
 const LOG_IN: &str = "run `claude /login`, or set ANTHROPIC_API_KEY for the daemon";
 
 impl Found {
@@ -61,7 +62,7 @@ impl Found {
         }
     }
 
-    /// The same for everyone who knows no agent by name.
+    /// The result in the form for all agents.
     pub(super) fn probe(&self) -> Probe {
         Probe {
             available: true,
@@ -89,12 +90,12 @@ impl fmt::Display for Found {
     }
 }
 
-/// Looks, and remembers the version of a program that has not changed since.
+/// Looks for the program, and remembers its version until the program changes.
 #[derive(Debug)]
 pub(super) struct Prober {
     command: Vec<OsString>,
     transport: Option<Way>,
-    /// What its sessions get on top of the user's own environment.
+    /// Variables that its sessions get on top of the user's environment.
     env: IndexMap<String, String>,
     supervision: Arc<Supervision>,
     dial_in: DialIn,
@@ -131,7 +132,7 @@ impl Prober {
         versions.get(&program).map(|(_, version)| *version)
     }
 
-    /// What is shown where no session can be started, and why.
+    /// The probe if no session can be started, with the reason.
     pub(super) fn unusable(&self, message: String) -> Probe {
         Probe {
             message,
@@ -163,7 +164,7 @@ impl Prober {
         ask(program, &self.supervision.home_key, PATIENCE).await
     }
 
-    /// The installed version. The way out where the program is another one, or too old.
+    /// The installed version; or the way out if the program is another one, or too old.
     pub(super) async fn version(&self) -> Result<Version, String> {
         let version = self.any_version().await?;
         if version < Version::OLDEST {
@@ -207,7 +208,7 @@ impl Prober {
         Ok(version)
     }
 
-    /// How a version is spoken to, and why.
+    /// The transport of a version, and why.
     pub(super) fn way(&self, version: Option<Version>) -> (Way, String) {
         choose(self.transport, version, self.dial_in.is_open())
     }
@@ -230,7 +231,7 @@ impl Prober {
         let Ok(said) = self.ask(&["auth", "status", "--json"]).await else { return Login::Unknown };
         match serde_json::from_str::<Status>(&said.output) {
             Ok(Status { logged_in: true, auth_method }) => {
-                Login::Yes(auth_method.unwrap_or_else(|| "it does not say how".into()))
+                Login::Yes(auth_method.unwrap_or_else(|| "method unknown".into()))
             }
             Ok(Status { logged_in: false, .. }) => Login::No,
             Err(_) => Login::Unknown,
@@ -238,26 +239,28 @@ impl Prober {
     }
 }
 
-/// By the version, unless the configuration says otherwise: old ones dial in, newer ones refuse to and have pipes.
+/// By the version, unless the configuration names a transport: old versions dial in, newer versions refuse to and use
+/// pipes.
 fn choose(asked: Option<Way>, version: Option<Version>, can_dial_in: bool) -> (Way, String) {
     let dials_in = version.is_some_and(Version::dials_in);
     let last = Version::LAST_TO_DIAL_IN;
     match (asked, version) {
-        (Some(Way::Stdio), _) => (Way::Stdio, "the configuration says so".into()),
+        (Some(Way::Stdio), _) => (Way::Stdio, "set in the configuration".into()),
         (Some(Way::Websocket), Some(version)) if !dials_in => (
             Way::Stdio,
             format!(
-                "the configuration asks for WebSocket, but {version} refuses it; {last} was the last to take it"
+                "the configuration asks for WebSocket, but {version} refuses it; {last} was the last \
+                 version that took it"
             ),
         ),
-        (_, None) => (Way::Stdio, "every version has it, and this one does not tell which it is".into()),
+        (_, None) => (Way::Stdio, "every version supports stdio, and this version is unknown".into()),
         (None, Some(version)) if !dials_in => {
             (Way::Stdio, format!("version {version}; WebSocket only up to {last}"))
         }
         (_, Some(version)) if !can_dial_in => {
-            (Way::Stdio, format!("version {version} could dial in, but there is no listener that it reaches"))
+            (Way::Stdio, format!("version {version} could dial in, but it cannot reach a listener"))
         }
-        (Some(Way::Websocket), _) => (Way::Websocket, "the configuration says so".into()),
+        (Some(Way::Websocket), _) => (Way::Websocket, "set in the configuration".into()),
         (None, Some(version)) => (Way::Websocket, format!("version {version}; it still dials in")),
     }
 }
@@ -267,7 +270,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_look_sees_what_its_sessions_will_see() {
+    async fn a_look_uses_the_environment_of_its_sessions() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("claude");
         let text = "case \"$1\" in\n--version) echo '2.1.325 (Claude Code)' ;;\n\
@@ -286,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_program_and_a_version_that_is_too_old_are_not_ready_and_say_the_way_out() {
+    async fn another_program_and_a_too_old_version_are_not_ready_and_name_the_way_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = std::env::var_os("PATH").unwrap();
         let supervision = Arc::new(Supervision::new("test", vec![("PATH".into(), path)]));

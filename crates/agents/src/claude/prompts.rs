@@ -1,7 +1,7 @@
-//! Prompts on their way: which were written, which the CLI took up, and the turns that they set off.
+//! Prompts on their way: which were written, which the CLI took, and the turns that they began.
 //!
-//! The CLI queues prompts itself, merges those that wait, and puts one that comes while a tool runs into the running
-//! turn. So ends of turns say nothing about prompts: each is followed by the uuid it was given.
+//! The CLI queues prompts itself, merges waiting prompts, and puts a prompt that comes while a tool runs into the
+//! running turn. So ends of turns show nothing about prompts: each prompt is tracked by its uuid.
 
 use std::collections::VecDeque;
 
@@ -15,26 +15,26 @@ use serde_json::{Value, json};
 use super::{KIND, names, translate::Translate, wire::Envelope};
 use crate::driver::Turnout;
 
-/// Prompts that the CLI has not taken up yet, oldest first.
+/// Prompts that the CLI has not taken yet, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
     sent: VecDeque<(Ticket, String)>,
-    /// The uuid of the last one that was answered before the CLI echoed it.
+    /// The uuid of the last prompt that was answered before the CLI echoed it.
     echo_due: Option<String>,
-    /// The CLI tells what becomes of each prompt, so nothing needs to be guessed.
+    /// The CLI reports the state of each prompt, so nothing needs to be guessed.
     pub(super) are_told_of: bool,
-    /// One was taken up while no turn ran: the next turn is its.
+    /// The number of prompts taken while no turn ran: the next turn belongs to them.
     pub(super) set_off: usize,
 }
 
 impl Prompts {
-    /// The one with this uuid, which is no longer on its way.
+    /// Takes out the prompt with this uuid.
     fn take(&mut self, uuid: &str) -> Option<Ticket> {
         let place = self.sent.iter().position(|(_, sent)| sent == uuid)?;
         self.sent.remove(place).map(|(ticket, _)| ticket)
     }
 
-    /// The one with this uuid and all before it: merged prompts are echoed under the last one's uuid.
+    /// Takes out the prompt with this uuid and all before it: merged prompts are echoed under the last uuid.
     fn take_up_to(&mut self, uuid: &str) -> Vec<Ticket> {
         match self.sent.iter().position(|(_, sent)| sent == uuid) {
             Some(place) => self.sent.drain(..=place).map(|(ticket, _)| ticket).collect(),
@@ -81,7 +81,7 @@ impl Translate {
         }
     }
 
-    /// Is this a prompt that is said again? 1.0 does not mark it as such.
+    /// Whether this is a repeated prompt. 1.0 does not mark it.
     pub(super) fn is_echo(&self, message: &Envelope<'_>) -> bool {
         let ours = |uuid: &str| {
             let mut sent = self.prompts.sent.iter().map(|(_, sent)| sent).chain(&self.prompts.echo_due);
@@ -90,7 +90,7 @@ impl Translate {
         message.is_replay == Some(true) || message.uuid.as_deref().is_some_and(ours)
     }
 
-    /// The CLI echoes a prompt. Versions that do not tell more do so when they take it up.
+    /// The CLI echoes a prompt. Versions that report nothing else echo it when they take it.
     pub(super) fn prompt_echoed(&mut self, uuid: &str, out: &mut Turnout) {
         let tickets = self.prompts.take_up_to(uuid);
         self.took(tickets, out);
@@ -102,7 +102,7 @@ impl Translate {
         self.took(tickets, out);
     }
 
-    /// A turn begins: what set it off?
+    /// A turn begins: finds what began it.
     pub(super) fn turn_begins(&mut self, out: &mut Turnout) {
         let waiting = !self.prompts.are_told_of && self.prompts.is_waiting();
         let origin = if self.prompts.set_off > 0 || waiting { TurnOrigin::Prompt } else { TurnOrigin::Agent };
@@ -112,8 +112,8 @@ impl Translate {
         }
     }
 
-    /// The model answers in a turn that a prompt set off, or such a turn has ended, and no prompt was echoed in it: old versions
-    /// echo late, and commands never. The turn belongs to the oldest prompt then.
+    /// The model answers in a turn that a prompt began, or such a turn has ended, and no prompt was echoed in it: old
+    /// versions echo late, and commands never. Then the turn belongs to the oldest prompt.
     pub(super) fn settle_unechoed(&mut self, out: &mut Turnout) {
         let unnamed =
             self.turn.as_ref().is_some_and(|turn| turn.origin == TurnOrigin::Prompt && turn.prompts == 0);
@@ -123,7 +123,7 @@ impl Translate {
         }
     }
 
-    /// `command_lifecycle`: what becomes of one prompt.
+    /// `command_lifecycle`: the state of one prompt.
     pub(super) fn lifecycle(&mut self, line: &str, out: &mut Turnout) {
         #[derive(Deserialize)]
         struct Lifecycle {
@@ -139,7 +139,7 @@ impl Translate {
             "started" => {
                 let ticket = self.prompts.take(&command_uuid);
                 self.took(ticket, out);
-                // Within a turn it was put into that one; else it begins one.
+                // During a turn the prompt was put into that turn; otherwise it begins one.
                 self.ensure_turn(TurnOrigin::Prompt, out);
                 if let Some(turn) = &mut self.turn {
                     turn.prompts += std::mem::take(&mut self.prompts.set_off);
@@ -152,7 +152,7 @@ impl Translate {
             }
             "cancelled" => {
                 if let Some(ticket) = self.prompts.take(&command_uuid) {
-                    out.rejected(ticket, "it was taken back before the agent took it up");
+                    out.rejected(ticket, "the prompt was taken back before the agent read it");
                 }
             }
             other => out.unknown(KIND, &format!("command_lifecycle {other}"), line),
@@ -160,7 +160,8 @@ impl Translate {
     }
 }
 
-/// Content in the API's own form. Plain text stays plain: only then the CLI sees a command such as `/compact`.
+/// Content in the API's own form. Plain text stays plain: only then does the CLI recognise a command such as
+/// `/compact`.
 fn blocks(content: &[Content]) -> Value {
     if let [Content::Text { text }] = content {
         return json!(text);

@@ -1,8 +1,8 @@
 //! What the CLI asks and waits for: permissions, questions, plans, hooks, elicitations, messages to MCP servers.
 //!
-//! Each is keyed by the id on its envelope and answered once. What nobody here knows is answered with an error, so
-//! that the CLI never waits for ever. Its own suggestions for "always" are shown, never sent back: they can widen
-//! the mode or write the project's settings; "always" is a rule of the session's.
+//! Each request is keyed by the id on its envelope and answered once. An unknown request is answered with an error, so
+//! that the CLI never waits for ever. Its own suggestions for "always" are shown, never sent back: they can widen the
+//! mode or write the project's settings; "always" is a rule of the session.
 
 use std::collections::HashSet;
 
@@ -24,19 +24,19 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// What a "no" without words says to the model.
+/// What the model gets for a denial without a reason.
 const DENIED: &str = "The user does not want this.";
 
 /// Requests that wait for an answer, by the CLI's own key.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     open: IndexMap<String, Open>,
-    /// While the list of open ones is asked for: what was answered meanwhile, and may still stand in it.
+    /// While the list of open requests is fetched: requests answered meanwhile, which may still be in it.
     answered: Option<HashSet<String>>,
 }
 
 impl Requests {
-    /// The list of open ones is about to be asked for. An answer from before may have been lost with the connection.
+    /// The list of open requests is about to be fetched. An earlier answer may have been lost with the connection.
     pub(super) fn list_is_asked_for(&mut self) {
         self.answered = Some(HashSet::new());
     }
@@ -45,7 +45,7 @@ impl Requests {
 /// What is needed to answer.
 #[derive(Debug)]
 enum Open {
-    /// A tool, with the input to echo and the call it is about.
+    /// A tool, with the input to echo and its call.
     Tool {
         input: Box<RawValue>,
         tool: Option<String>,
@@ -83,7 +83,7 @@ impl Translate {
     }
 
     fn open(&mut self, key: &str, open: Open, opened: Opened, line: &str, out: &mut Turnout) {
-        // A request that is told again after a reconnection waits already.
+        // A request that is repeated after a reconnection waits already.
         if self.requests.open.insert(key.to_owned(), open).is_some() {
             return;
         }
@@ -95,16 +95,16 @@ impl Translate {
     fn can_use_tool(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Turnout) {
         let Some(name) = asked.tool_name.clone() else {
             out.unknown(KIND, "control_request/can_use_tool", line);
-            return refuse(key, "no tool is named", out);
+            return refuse(key, "the request names no tool", out);
         };
         let input = wire::value(asked.input);
         let parent = self.subagents.caller(asked.tool_use_id.as_deref(), asked.agent_id.as_deref());
         let ask = match name.as_str() {
-            // The answers go into the input, so that it must be one that can hold them.
+            // The answers go into the input, so the input must be an object.
             "AskUserQuestion" if input.is_object() => questions(&input),
             PLAN => {
-                // Newer versions ask without the text, which only the call before it has.
-                // Witness: 2.1.325-stdio/i4-exit-plan-mode-approve.ndjson
+                // Newer versions ask without the text, which only the preceding call has. Witness:
+                // 2.1.325-stdio/i4-exit-plan-mode-approve.ndjson
                 let plan = input.get("plan").and_then(Value::as_str).map(str::to_owned);
                 let plan = plan.or_else(|| self.subagents.plan(asked.tool_use_id.as_deref()));
                 Some(Ask::Plan { plan, input: input.clone() })
@@ -131,7 +131,7 @@ impl Translate {
         let input = wire::value(asked.input);
         let event = input["hook_event_name"].as_str().unwrap_or("unknown").to_owned();
         let agent = input["agent_id"].as_str();
-        // The envelope has an id too, which is a call's only for hooks about calls.
+        // The envelope has an id too, which names a call only for hooks about calls.
         let tool = input["tool_use_id"].as_str().map(str::to_owned);
         let parent = self.subagents.caller(tool.as_deref(), agent);
         let ask = Ask::Hook { event: event.clone(), input };
@@ -149,18 +149,18 @@ impl Translate {
         self.open(key, Open::Elicitation, Opened { ask, parent: None, tool: None }, line, out);
     }
 
-    /// JSON-RPC to an MCP server that lives with whoever answers requests.
+    /// JSON-RPC to an MCP server that the client serves.
     fn mcp_message(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Turnout) {
         let message = wire::value(asked.message);
         let server = asked.server_name.clone().unwrap_or_default();
         let id = message.get("id").cloned();
         let Some(id) = id else {
-            // A notification wants no answer, but its envelope does.
+            // A notification needs no answer, but its envelope does.
             let answer = json!({ "mcp_response": { "jsonrpc": "2.0", "id": 0, "result": {} } });
             return succeed(key, &answer, out);
         };
         if !self.setup.served.contains(&server) {
-            let error = json!({ "code": -32601, "message": format!("nobody serves `{server}` here") });
+            let error = json!({ "code": -32601, "message": format!("no MCP server `{server}` here") });
             let answer = json!({ "mcp_response": { "jsonrpc": "2.0", "id": id, "error": error } });
             return succeed(key, &answer, out);
         }
@@ -179,7 +179,7 @@ impl Translate {
         }
     }
 
-    /// After a reconnection: what is open now. What was lost on the way is asked again, what is missing was taken back.
+    /// After a reconnection: the open requests. Lost requests are opened again; missing ones were taken back.
     pub(super) fn recover_requests(&mut self, pending: &RawValue, out: &mut Turnout) {
         let lines: Vec<&RawValue> = serde_json::from_str(pending.get()).unwrap_or_default();
         let answered = self.requests.answered.take().unwrap_or_default();
@@ -205,7 +205,7 @@ impl Translate {
 
     pub(super) fn answer(&mut self, ticket: Ticket, key: &str, ask: &Ask, answer: Answer, out: &mut Turnout) {
         let Some(open) = self.requests.open.shift_remove(key) else {
-            return out.rejected(ticket, "the agent does not wait for this any more");
+            return out.rejected(ticket, "the agent no longer waits for this");
         };
         if let Some(answered) = &mut self.requests.answered {
             answered.insert(key.to_owned());
@@ -248,7 +248,7 @@ impl Translate {
                 json!({ "behavior": "allow", "updatedInput": input })
             }
             Answer::Allow { input: edited, mode, .. } => {
-                // Without an input, older versions call it a failure: the original is always sent along.
+                // Without an input, older versions report a failure: the original input is always sent.
                 let input = edited.filter(Value::is_object).unwrap_or_else(original);
                 let mut response = json!({ "behavior": "allow", "updatedInput": input });
                 if let (Some(mode), Ask::Plan { .. }) = (mode, ask) {
@@ -257,14 +257,14 @@ impl Translate {
                 }
                 response
             }
-            // Not answers to these; core lets none through.
+            // Not answers to these requests; core lets none through.
             Answer::Content { .. } | Answer::Output { .. } => {
                 json!({ "behavior": "deny", "message": DENIED })
             }
         }
     }
 
-    /// An interrupt takes back permissions, but leaves hooks and the like waiting: they are let go.
+    /// An interrupt takes back permissions, but leaves hooks and the like waiting: they are released.
     pub(super) fn release_all(&mut self, out: &mut Turnout) {
         let open = std::mem::take(&mut self.requests.open);
         for (key, open) in open {
@@ -283,7 +283,7 @@ impl Translate {
     }
 }
 
-/// A request as the session is told of it.
+/// A request as the session gets it.
 struct Opened {
     ask: Ask,
     parent: Option<String>,
@@ -333,7 +333,7 @@ fn questions(input: &Value) -> Option<Ask> {
         #[serde(default)]
         description: Option<String>,
     }
-    // A list of the right parts would be read as well, but there is no place in it for the answers.
+    // A list of the right parts would also parse, but it has no place for the answers.
     let asked: Asked = serde_json::from_value(input.clone()).ok().filter(|_| input.is_object())?;
     let question = |one: One| Question {
         question: one.question,
@@ -344,7 +344,7 @@ fn questions(input: &Value) -> Option<Ask> {
             .map(|offer| Choice { label: offer.label, description: offer.description })
             .collect(),
         multiple: one.multiple,
-        // Own words are always taken.
+        // Free text is always accepted.
         free_text: true,
         secret: false,
     };
@@ -365,7 +365,7 @@ fn hook_answer(event: &str, answer: Answer) -> Value {
                     "permissionDecisionReason": reason,
                 }}),
                 "UserPromptSubmit" => json!({ "decision": "block", "reason": reason }),
-                // A "no" to other hooks means nothing: to block an end would make the agent go on.
+                // A denial of other hooks has no effect: to block an end would make the agent go on.
                 _ => json!({}),
             }
         }

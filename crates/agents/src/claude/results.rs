@@ -1,8 +1,8 @@
 //! The ends of turns: how a turn ended, what it used and what it cost.
 //!
-//! `is_error` says whether it failed, never the subtype alone: a failed request to the model is a `success` that is an
+//! `is_error` shows whether it failed, never the subtype alone: a failed request to the model is a `success` that is an
 //! error, and an interrupted turn is interrupted. Figures of the CLI add up over the process, some of them even over
-//! processes; a turn's own are differences.
+//! processes; a turn's own figures are differences.
 
 use bytes::Bytes;
 use indexmap::IndexMap;
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{driver::Turnout, prices::Prices};
 
-/// How the CLI marks an error that says nothing to people.
+/// How the CLI marks an error that is not for people.
 const DIAGNOSTIC: &str = "[ede_diagnostic]";
 
 type Figures = IndexMap<String, wire::ModelUsage>;
@@ -30,18 +30,18 @@ type Figures = IndexMap<String, wire::ModelUsage>;
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     before: Figures,
-    /// The sum that the last turn ended with.
+    /// The sum at the end of the last turn.
     cost_before: f64,
     windows: IndexMap<String, u64>,
 }
 
 impl Tally {
-    /// How many tokens fit into a model's context, once told.
+    /// How many tokens fit into a model's context, once reported.
     pub(super) fn window(&self, model: &str) -> Option<u64> {
         self.windows.get(model).copied()
     }
 
-    /// The conversation began anew: counting begins at zero.
+    /// A new conversation began: counting begins at zero.
     pub(super) fn restart(&mut self) {
         self.before.clear();
         self.cost_before = 0.0;
@@ -55,7 +55,7 @@ impl Tally {
             }
         }
         let before = std::mem::replace(&mut self.before, end.model_usage.clone());
-        // Newer versions tell it; their sums go on over a resumed conversation, so a difference would be wrong.
+        // Newer versions report it; their sums continue over a resumed conversation, so a difference would be wrong.
         if let Some(since) = &end.model_usage_since_last_result {
             return since.clone();
         }
@@ -70,7 +70,7 @@ impl Tally {
 
 fn difference(now: &wire::ModelUsage, then: &wire::ModelUsage) -> wire::ModelUsage {
     if now.input_tokens < then.input_tokens || now.output_tokens < then.output_tokens {
-        // Counting began at zero again without a word.
+        // Counting began at zero again without a report.
         return now.clone();
     }
     wire::ModelUsage {
@@ -96,7 +96,7 @@ fn tokens_of(figures: &wire::ModelUsage) -> TokenUsage {
     }
 }
 
-/// The CLI's own figure, else the price table's; unknown where neither has one.
+/// The CLI's own figure, otherwise the price table's; unknown if neither has one.
 fn cost(model: &str, figures: &wire::ModelUsage, prices: &Prices) -> Option<f64> {
     let usage = tokens_of(figures);
     let guessed = figures.cost_basis.as_deref() == Some("unknown");
@@ -121,12 +121,12 @@ fn by_model(figures: Figures, prices: &Prices) -> ByModel {
 }
 
 impl Tally {
-    /// What the turn cost: its models together, unknown as soon as one of them is.
+    /// The cost of the turn: its models together, unknown if one of them is unknown.
     fn cost(&mut self, end: &TurnEnd, shares: &ByModel) -> Option<f64> {
         let before = std::mem::replace(&mut self.cost_before, end.total_cost_usd.unwrap_or(0.0));
         let used = end.usage.map(tokens).unwrap_or_default() != TokenUsage::default();
         if shares.is_empty() && used {
-            // No model is named: only the sum can tell.
+            // No model is named: only the sum is known.
             return end.total_cost_usd.map(|total| total - before).filter(|cost| *cost > 0.0);
         }
         shares.values().try_fold(0.0, |sum, share| Some(sum + share.cost_usd?))
@@ -137,7 +137,7 @@ impl Translate {
     pub(super) fn result(&mut self, line: &str, out: &mut Turnout) {
         let Ok(end) = serde_json::from_str::<TurnEnd>(line) else { return out.unknown(KIND, "result", line) };
         if !self.is_ready {
-            // It could not begin at all, such as for a conversation that is not there.
+            // The turn could not begin at all, such as for a missing conversation.
             let message =
                 if end.errors.is_empty() { end.result.unwrap_or_default() } else { end.errors.join("\n") };
             let error = ErrorInfo { kind: ErrorKind::Agent, message, way_out: None };
@@ -179,7 +179,7 @@ impl Translate {
         out.report(Report::TurnEnded { result: Box::new(result), raw });
     }
 
-    /// Denials that nobody has told of: a mode that never asks, on versions that say nothing.
+    /// Denials that were not reported: a mode that never asks, on versions that report nothing.
     fn tell_denials(&mut self, end: &TurnEnd, out: &mut Turnout) {
         let interrupted = self.turn.as_ref().is_some_and(|turn| turn.interrupted);
         for denial in end.permission_denials.iter().filter(|_| !interrupted) {
@@ -207,7 +207,7 @@ fn outcome(end: &TurnEnd, turn: Option<&Turn>) -> (TurnOutcome, Option<ErrorInfo
         _ => {}
     }
     let aborted = end.terminal_reason.as_deref().is_some_and(|reason| reason.starts_with("aborted"));
-    // An interrupt is no failure, whatever the CLI calls it: some versions say `is_error`, some do not.
+    // An interrupt is not a failure, whatever the CLI reports: some versions set `is_error`, some do not.
     if end.subtype != "success" && (aborted || turn.is_some_and(|turn| turn.interrupted)) {
         return (TurnOutcome::Interrupted, None);
     }
@@ -221,8 +221,8 @@ fn outcome(end: &TurnEnd, turn: Option<&Turn>) -> (TurnOutcome, Option<ErrorInfo
     if !said.is_empty() {
         trouble.text = said;
     } else if trouble.text.is_empty() {
-        // Only the diagnostic tells of a stream that ended with an error. Witness: 2.1.325-stdio/k-sse-error.ndjson
-        trouble.text = "the answer broke off".into();
+        // Only the diagnostic shows that a stream ended with an error. Witness: 2.1.325-stdio/k-sse-error.ndjson
+        trouble.text = "the answer was cut off".into();
         trouble.word.get_or_insert_with(|| "server_error".into());
     }
     trouble.status = trouble.status.or(end.api_error_status);

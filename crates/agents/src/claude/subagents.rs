@@ -1,7 +1,7 @@
-//! Calls of tools, and what goes on beside the conversation: subagents as a tree, background tasks.
+//! Tool calls, and work beside the conversation: subagents as a tree, background tasks.
 //!
-//! A subagent is named by the call that started it. The CLI has a second name for it, the task id, which it uses in
-//! what a subagent asks. A task in the foreground is only a tool at work; one in the background outlives its turn.
+//! A subagent is named by the call that started it. The CLI has a second name for it, the task id, which it uses in the
+//! subagent's requests. A foreground task is only a tool at work; a background task outlives its turn.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,10 +22,10 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// The tool that has a plan approved.
+/// The tool that asks for approval of a plan.
 pub(super) const PLAN: &str = "ExitPlanMode";
 
-/// Calls, subagents and tasks that are under way.
+/// Running calls, subagents and tasks.
 #[derive(Debug, Default)]
 pub(super) struct Subagents {
     calls: HashMap<String, Call>,
@@ -35,7 +35,7 @@ pub(super) struct Subagents {
     tasks: HashMap<String, KnownTask>,
     /// Calls that were not allowed.
     pub(super) denied: HashSet<String>,
-    /// The list that newer versions keep with tools of their own.
+    /// The list of steps that newer versions keep with their own tools.
     list: Vec<(String, PlanStep)>,
 }
 
@@ -43,13 +43,13 @@ pub(super) struct Subagents {
 struct Call {
     name: String,
     parent: Option<String>,
-    /// It asked to be left alone.
+    /// The call asked to run in the background.
     background: bool,
-    /// The plan it wants approved.
+    /// The plan to approve.
     plan: Option<String>,
 }
 
-/// A task, and whether the session was told of it.
+/// A task, and whether the session knows it.
 #[derive(Debug)]
 struct KnownTask {
     task: Task,
@@ -60,7 +60,7 @@ struct KnownTask {
 struct Running {
     started: Event,
     background: bool,
-    /// The model it was last seen to write with.
+    /// The model that it last used.
     model: Option<String>,
 }
 
@@ -75,12 +75,12 @@ impl Subagents {
         self.calls.insert(tool.to_owned(), call);
     }
 
-    /// The plan that this call wants approved.
+    /// The plan that this call asks to approve.
     pub(super) fn plan(&self, tool: Option<&str>) -> Option<String> {
         self.calls.get(tool?)?.plan.clone()
     }
 
-    /// Which subagent made this call?
+    /// The subagent that made this call.
     pub(super) fn caller(&self, tool: Option<&str>, agent: Option<&str>) -> Option<String> {
         let by_call = tool.and_then(|tool| self.calls.get(tool)).and_then(|call| call.parent.clone());
         by_call.or_else(|| self.agents.get(agent?).cloned())
@@ -93,7 +93,7 @@ impl Subagents {
         }
     }
 
-    /// A subagent writes with this model.
+    /// A subagent uses this model.
     pub(super) fn writes_with(&mut self, subagent: &str, model: &str) {
         if let Some(running) = self.running.get_mut(subagent) {
             running.model = Some(model.to_owned());
@@ -104,7 +104,7 @@ impl Subagents {
         self.running.contains_key(subagent)
     }
 
-    /// A call began a subagent, where it is such a call.
+    /// A call began a subagent, if it is such a call.
     pub(super) fn begun(
         &mut self,
         tool: &str,
@@ -132,7 +132,7 @@ impl Subagents {
         Some(Report::Event { event: started, raw: None })
     }
 
-    /// Its turn goes on without it. The call did not have to say so.
+    /// The turn goes on without the subagent. The call did not have to say so.
     fn sent_to_background(&mut self, subagent: &str) -> Option<Event> {
         let running = self.running.get_mut(subagent).filter(|running| !running.background)?;
         running.background = true;
@@ -157,7 +157,7 @@ impl Subagents {
         Some(Event::SubagentEnded { subagent: subagent.to_owned(), outcome, summary, work })
     }
 
-    /// A turn has ended, and with it all that was not in the background. Results that never came never will.
+    /// A turn has ended, and with it everything that was not in the background. Missing results will never come.
     pub(super) fn forget_finished(&mut self) {
         self.running.retain(|_, running| running.background);
         let running = &self.running;
@@ -167,7 +167,7 @@ impl Subagents {
     }
 }
 
-/// A message about a task. Which fields it has differs by message and by version.
+/// A message about a task. Its fields differ by message and by version.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct TaskMessage {
@@ -229,7 +229,7 @@ impl Translate {
                 if message.patch.is_backgrounded == Some(true) {
                     self.task_in_background(&message.task_id, out);
                 }
-                // The end is told again with more, but not by every version and way of ending.
+                // The end is reported again with more data, but not by every version and way of ending.
                 if let (Some(status), Some(known)) =
                     (message.patch.status, self.subagents.tasks.get_mut(&message.task_id))
                 {
@@ -243,7 +243,7 @@ impl Translate {
 
     fn task_started(&mut self, message: TaskMessage, out: &mut Turnout) {
         let tool = message.tool_use_id;
-        // Older versions do not say; the call did.
+        // Older versions do not say; the call does.
         let asked_for = |tool: &String| self.subagents.calls.get(tool).is_some_and(|call| call.background);
         let background = message.is_backgrounded.unwrap_or_else(|| tool.as_ref().is_some_and(asked_for));
         let task = Task {
@@ -287,7 +287,7 @@ impl Translate {
     fn task_ended(&mut self, message: TaskMessage, out: &mut Turnout) {
         let known = self.subagents.tasks.remove(&message.task_id).map(|known| known.task).unwrap_or_default();
         let tool = message.tool_use_id.or(known.tool);
-        // In the foreground, the tool's own result tells it.
+        // In the foreground, the tool's own result reports it.
         let in_foreground = tool.as_ref().is_some_and(|tool| {
             self.subagents.calls.contains_key(tool) && !self.subagents.is_background(tool)
         });
@@ -317,7 +317,7 @@ impl Translate {
         out.event(Event::TaskChanged { task: Box::new(task) });
     }
 
-    /// All tasks that are in the background now: one that is gone has ended, whoever forgot to say so.
+    /// All tasks that are in the background now: a task that is gone has ended, even if its end was not reported.
     fn tasks_listed(&mut self, listed: &[ListedTask], out: &mut Turnout) {
         let is_listed = |task: &str| listed.iter().any(|listed| listed.task_id == task);
         let known = self.subagents.tasks.values();
@@ -403,7 +403,7 @@ impl Translate {
 }
 
 impl Subagents {
-    /// `TaskCreate` and `TaskUpdate` keep a list of steps one by one. Did this one change it?
+    /// `TaskCreate` and `TaskUpdate` keep a list of steps one by one. Returns whether this call changed it.
     fn keeps_list(&mut self, name: &str, structured: &Value) -> bool {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         match name {
@@ -452,7 +452,7 @@ impl SubagentResult {
         })
     }
 
-    /// Its last words: the blocks before them are the CLI's notes to the model.
+    /// Its last text: the blocks before are the CLI's notes to the model.
     fn summary(&self) -> Option<String> {
         let last = self.content.as_array()?.last()?;
         last["text"].as_str().map(str::to_owned)

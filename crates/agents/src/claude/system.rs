@@ -1,4 +1,4 @@
-//! What the CLI says about itself: its data at every turn, what it is busy with, retries, compaction, hooks.
+//! What the CLI reports about itself: its data at every turn, its activity, retries, compaction, hooks.
 
 use portolan_core::{
     Event,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// Said by newer versions, and of no use to anyone here.
+/// Messages of newer versions that are not needed here.
 pub(super) const IGNORED: &[&str] = &[
     "session_state_changed",
     "thinking_tokens",
@@ -24,13 +24,13 @@ pub(super) const IGNORED: &[&str] = &[
     "autocompact_state",
     "keep_alive",
     "session_title_changed",
-    // The end of the turn tells it, with the reason.
+    // The end of the turn reports it, with the reason.
     "model_refusal_no_fallback",
 ];
 
-/// What is said where the CLI's session id changes without a word.
-const RENAMED: &str = "Claude Code goes on under another session id, but may still know what was said before; to begin \
-                       anew, start a new session";
+/// The notice when the CLI's session id changes without a report.
+const RENAMED: &str = "Claude Code continues under another session id, but may still have the earlier \
+                       messages; to begin without them, start a new session";
 
 impl Translate {
     pub(super) fn system(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
@@ -76,7 +76,7 @@ impl Translate {
         }
     }
 
-    // ------------------------------------------------------------------------- what it tells of itself
+    // ------------------------------------------------------------------------- its description
 
     /// Comes at every turn: a state, not a start.
     fn init(&mut self, line: &str, out: &mut Turnout) {
@@ -90,19 +90,20 @@ impl Translate {
         self.turn_begins(out);
         let changed = self.known.agent_session.is_some() && self.known.agent_session != init.session_id;
         if changed && !std::mem::take(&mut self.was_reset) {
-            // After `/clear`, 2.1.120 goes on under another id and still knows everything.
+            // After `/clear`, 2.1.120 continues under another id and still knows everything.
             out.event(Event::Notice { level: Level::Warning, text: RENAMED.into() });
         }
         let info = init.info(self.known.commands.is_none());
         self.learn(info, line, out);
     }
 
-    /// Tells the session, where it is news.
+    /// Informs the session, if it is new.
     fn learn(&mut self, info: AgentInfo, line: &str, out: &mut Turnout) {
         let before = self.known.clone();
         self.known.merge(info.clone());
         if self.known != before {
-            tracing::info!(agent_session = ?self.known.agent_session, model = ?self.known.model, "agent told of itself");
+            let (agent_session, model) = (&self.known.agent_session, &self.known.model);
+            tracing::info!(?agent_session, ?model, "agent described itself");
             out.event_with_raw(Event::AgentInfo { info: Box::new(info) }, line);
         }
     }
@@ -111,7 +112,7 @@ impl Translate {
         let told: Initialized = wire::open(response).unwrap_or_default();
         let mut info = told.info();
         if !self.is_ready {
-            // Told now, another one would be what a later start asks for.
+            // If another mode were reported now, a later start would ask for it.
             info.mode = info.mode.filter(|mode| *mode == self.setup.mode);
         }
         info.modes = Some(self.setup.modes.clone());
@@ -134,7 +135,7 @@ impl Translate {
         self.learn(AgentInfo { commands: Some(commands), ..AgentInfo::default() }, line, out);
     }
 
-    // ------------------------------------------------------------------------------ what it is busy with
+    // ------------------------------------------------------------------------------ its activity
 
     fn status(&mut self, line: &str, out: &mut Turnout) {
         #[derive(Deserialize)]
@@ -151,7 +152,7 @@ impl Translate {
             self.turn_begins(out);
         }
         self.set_activity(status, out);
-        // The answer to our own change tells it already, before this or after.
+        // The answer to Portolan's own change reports it already, before this or after.
         if let Some(mode) = mode
             && self.known.mode.as_ref() != Some(&mode)
             && !self.control.is_setting_mode(&mode)
@@ -382,7 +383,7 @@ struct Init {
 }
 
 impl Init {
-    /// Commands are only names here; where more is known of them, that is kept.
+    /// Commands are only names here; known details of them are kept.
     fn info(self, commands_wanted: bool) -> AgentInfo {
         let named = |name: String| CommandInfo { name, ..CommandInfo::default() };
         let commands = self.slash_commands.filter(|_| commands_wanted);

@@ -1,4 +1,4 @@
-//! Tools by their names: what sort they are, one line for people, the changes they make to files. Pure.
+//! Tools by their names: their kind, one line for people, the changes they make to files. Pure.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::hunks;
 /// The longest line for people, in characters.
 const TITLE: usize = 120;
 
-/// What sort of tool.
+/// The kind of a tool.
 pub(super) fn kind(name: &str) -> ToolKind {
     match name {
         "Bash" | "BashOutput" | "KillShell" | "KillBash" | "Monitor" => ToolKind::Execute,
@@ -27,7 +27,7 @@ pub(super) fn kind(name: &str) -> ToolKind {
     }
 }
 
-/// Does the tool start a subagent? It was called `Task` up to some version, and `Agent` from then on.
+/// Whether the tool starts a subagent. It was called `Task` up to some version, and `Agent` from then on.
 pub(super) fn is_subagent(name: &str) -> bool {
     matches!(name, "Agent" | "Task")
 }
@@ -57,12 +57,12 @@ pub(super) fn todo(input: &Value) -> Option<Vec<PlanStep>> {
 
 // ------------------------------------------------------------------------------- changes to files
 
-/// The changes a call will make, as far as its input tells. Where in the file they lie is not known yet.
+/// The changes that a call will make, as far as its input shows them. Their place in the file is not known yet.
 pub(super) fn changes_asked(name: &str, input: &Value) -> Vec<FileChange> {
     let path = text(input, "file_path").or_else(|| text(input, "notebook_path"));
     let Some(path) = path else { return vec![] };
     let hunks = match name {
-        // Whether the file is new is not told: a file that is there would be replaced.
+        // The input does not show whether the file is new: an existing file would be replaced.
         "Write" => text(input, "content").map(|content| hunk("", content, WRITTEN)),
         "Edit" => replaced(input),
         "MultiEdit" => input
@@ -75,24 +75,24 @@ pub(super) fn changes_asked(name: &str, input: &Value) -> Vec<FileChange> {
     vec![FileChange::new(path, ChangeKind::Modify, &hunks.unwrap_or_default())]
 }
 
-/// What is said of a file that is written, since its lines cannot say it.
+/// The heading of a written file, because its lines cannot show it.
 const WRITTEN: &str = "the whole file; what is there is replaced";
 
 fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// One edit, in one place or in all of them.
+/// One edit, in one place or in all places.
 fn replaced(edit: &Value) -> Option<String> {
     let (old, new) = (text(edit, "old_string")?, text(edit, "new_string")?);
     let everywhere = edit.get("replace_all").is_some_and(|all| *all != Value::Bool(false) && !all.is_null());
     Some(hunk(old, new, if everywhere { "every occurrence is replaced" } else { "" }))
 }
 
-/// One cell of a notebook. What stands in it now is not told.
+/// One cell of a notebook. Its current content is not reported.
 fn cell(input: &Value) -> String {
     let source = text(input, "new_source").unwrap_or_default();
-    // An id of the model's own making stays on its line.
+    // An id that the model made up stays on its line.
     let cell = match input.get("cell_id").or_else(|| input.get("cell_number")) {
         None | Some(Value::Null) => "the first cell".to_owned(),
         Some(Value::String(cell)) => format!("cell {}", cell.escape_debug()),
@@ -108,7 +108,7 @@ fn cell(input: &Value) -> String {
     hunk("", source, &what)
 }
 
-/// The changes a call has made, as its structured result tells.
+/// The changes that a call has made, from its structured result.
 pub(super) fn changes_made(result: &Value) -> Vec<FileChange> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -154,7 +154,8 @@ pub(super) fn changes_made(result: &Value) -> Vec<FileChange> {
     vec![FileChange::new(path, ChangeKind::Modify, &body)]
 }
 
-/// One hunk that replaces `old` by `new`: what both begin and end with is context. `heading` says what its lines cannot.
+/// One hunk that replaces `old` by `new`: their common beginning and end are context. `heading` holds what the lines
+/// cannot show.
 fn hunk(old: &str, new: &str, heading: &str) -> String {
     let (old, new) = hunks::lines(old, new);
     let before = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_lines_of_a_change_cannot_say_stands_in_its_hunk() {
+    fn the_heading_of_a_hunk_says_what_its_lines_cannot() {
         let hunks = |name: &str, input: &Value| {
             let diff = changes_asked(name, input)[0].diff.clone().unwrap_or_default();
             diff.lines().skip(2).map(str::to_owned).collect::<Vec<_>>()
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_file_is_told_by_how_much_it_is() {
+    fn a_huge_file_is_shown_by_its_size() {
         let input = json!({"file_path": "/big", "content": "xyz\n".repeat(100_000)});
         let change = changes_asked("Write", &input).remove(0);
         let left_out = change.left_out.unwrap();

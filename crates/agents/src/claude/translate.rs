@@ -1,8 +1,9 @@
-//! Between Claude Code's lines and Portolan's vocabulary. Pure: no I/O, no clock, the same for both transports.
+//! Translates between Claude Code's lines and Portolan's vocabulary. Pure: no I/O, no clock, the same for both
+//! transports.
 //!
-//! Here is the state of one process and the way of each line to where it is understood: [`super::conversation`] for
-//! messages and streams, [`super::system`] for what the CLI says about itself, [`super::requests`] for what it asks,
-//! [`super::control`] for what we ask, [`super::results`] for the ends of turns.
+//! This module has the state of one process and routes each line: [`super::conversation`] for messages and streams,
+//! [`super::system`] for the CLI's reports about itself, [`super::requests`] for the CLI's requests, [`super::control`]
+//! for Portolan's requests, [`super::results`] for the ends of turns.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -34,45 +35,45 @@ use crate::{
     prices::Prices,
 };
 
-/// Names of messages that are remembered, to know one that comes again. The CLI keeps about a thousand for a
-/// reconnection; this is far more, and 64 bytes each.
+/// Remembered names of messages, to recognise a repeated message. The CLI keeps about a thousand for a reconnection;
+/// this is far more, at 64 bytes each.
 const REMEMBERED: usize = 16 * 1024;
 
 /// What a conversation begins with.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
-    /// Whose conversation it is.
+    /// The session of the conversation.
     pub(super) session: SessionId,
-    /// Which start of it.
+    /// The number of this start.
     pub(super) generation: Generation,
-    /// The CLI's version, where known.
+    /// The CLI's version, if known.
     pub(super) version: Option<Version>,
     /// The body of the first message.
     pub(super) initialize: Value,
-    /// MCP servers of the session: told over the line, since a command line is there for all to see.
+    /// MCP servers of the session: sent as a message, because everyone can read a command line.
     pub(super) servers: IndexMap<String, Value>,
-    /// MCP servers that are served by whoever answers requests.
+    /// MCP servers that the client serves.
     pub(super) served: Vec<String>,
-    /// The mode to begin in. In any other nothing begins.
+    /// The mode to begin in. In any other mode nothing begins.
     pub(super) mode: String,
-    /// The permission modes this version has.
+    /// The permission modes that this version has.
     pub(super) modes: Vec<String>,
-    /// What models cost.
+    /// The prices of models.
     pub(super) prices: Prices,
     /// How long a control request may stay without an answer.
     pub(super) patience: Duration,
-    /// Does the CLI say things again after a lost connection?
+    /// Whether the CLI repeats messages after a lost connection.
     pub(super) repeats: Repeats,
-    /// Why the conversation begins anew, where it was to be taken up.
+    /// Why a new conversation begins instead of a resumed one.
     pub(super) reset: Option<ResetReason>,
 }
 
-/// Does the agent repeat itself?
+/// Whether the agent repeats itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeats {
     /// Never: a pipe does not come back.
     Never,
-    /// Everything it has said so far, at each reconnection.
+    /// Every message so far, at each reconnection.
     AfterReconnect,
 }
 
@@ -87,14 +88,14 @@ pub(super) struct Translate {
     pub(super) subagents: Subagents,
     pub(super) tally: Tally,
     pub(super) turn: Option<Turn>,
-    /// What it told about itself so far.
+    /// What the CLI reported about itself so far.
     pub(super) known: AgentInfo,
     pub(super) activity: Option<String>,
-    /// It takes instructions.
+    /// Whether it takes instructions.
     pub(super) is_ready: bool,
-    /// A reset was told; the session id that follows is its consequence.
+    /// A reset was reported; the session id that follows is its consequence.
     pub(super) was_reset: bool,
-    /// The beginning of a turn has told the mode.
+    /// The beginning of a turn has reported the mode.
     pub(super) has_told_mode: bool,
     seen: Seen,
 }
@@ -103,11 +104,11 @@ pub(super) struct Translate {
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) origin: TurnOrigin,
-    /// The CLI marked it as interrupted, or we did it.
+    /// The CLI marked it as interrupted, or Portolan interrupted it.
     pub(super) interrupted: bool,
-    /// The error it will end with, should it end with one.
+    /// The error that the turn will end with, if any.
     pub(super) trouble: Option<Trouble>,
-    /// Prompts that were taken up in it.
+    /// Prompts that were taken in it.
     pub(super) prompts: usize,
     /// The main agent has said something in it.
     pub(super) has_spoken: bool,
@@ -133,7 +134,7 @@ impl Translate {
         }
     }
 
-    /// A turn runs from here on, where none did.
+    /// Begins a turn, if none runs.
     pub(super) fn ensure_turn(&mut self, origin: TurnOrigin, out: &mut Turnout) {
         if self.turn.is_none() {
             self.turn =
@@ -159,7 +160,7 @@ impl Translate {
 
     fn order(&mut self, ticket: Ticket, order: Order, out: &mut Turnout) {
         match order {
-            // It takes what it is told into the turn that runs by itself.
+            // The CLI puts prompts into the running turn by itself.
             Order::Prompt { content } | Order::Steer { content } => self.prompt(ticket, &content, out),
             Order::Answer { key, ask, answer } => self.answer(ticket, &key, &ask, answer, out),
             order => self.instruct_control(ticket, order, out),
@@ -216,7 +217,7 @@ impl Translator for Translate {
     }
 
     fn link_restored(&mut self, out: &mut Turnout) {
-        // The answer lists the permission requests that are open, which are never said again by themselves.
+        // The answer lists the open permission requests, which are never repeated otherwise.
         self.requests.list_is_asked_for();
         self.initialize(out);
     }
@@ -229,7 +230,7 @@ impl Translator for Translate {
     }
 }
 
-/// Names of messages that were read already, the latest ones.
+/// Names of the latest messages that were read already.
 #[derive(Debug, Default)]
 struct Seen {
     names: HashSet<String>,

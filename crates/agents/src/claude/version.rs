@@ -1,4 +1,4 @@
-//! The CLI's version, and what it decides.
+//! The CLI's version, and what depends on it.
 
 use std::{fmt, str::FromStr};
 
@@ -10,45 +10,45 @@ use portolan_core::capabilities::Asks;
 pub struct Version(pub u32, pub u32, pub u32);
 
 impl Version {
-    /// The oldest that was seen to work with Portolan. 1.0.30 has no control requests.
+    /// The oldest version that was seen to work with Portolan. 1.0.30 has no control requests.
     pub const OLDEST: Self = Self(1, 0, 128);
-    /// The first seen that is told MCP servers over the line.
+    /// The first seen version that takes MCP servers in a message.
     const TAKES_SERVERS: Self = Self(2, 1, 42);
-    /// The last that dials any host but the vendor's own.
+    /// The last version that dials any host but the vendor's own.
     pub const LAST_TO_DIAL_IN: Self = Self(2, 1, 120);
-    /// The first seen that tells what becomes of each prompt by its uuid.
+    /// The first seen version that reports the state of each prompt by its uuid.
     const TELLS_OF_PROMPTS: Self = Self(2, 1, 325);
-    /// The first seen that has the mode `auto`.
+    /// The first seen version that has the mode `auto`.
     const HAS_AUTO: Self = Self(2, 1, 121);
-    /// The first seen that takes the system prompt in pieces.
+    /// The first seen version that takes the system prompt in pieces.
     const SYSTEM_PROMPT_IN_PIECES: Self = Self(2, 1, 120);
-    /// The first seen that tells what subagents say.
+    /// The first seen version that forwards messages of subagents.
     const FORWARDS_SUBAGENTS: Self = Self(2, 1, 120);
 
-    /// The first seen that tells which environment variables it took.
+    /// The first seen version that reports which environment variables it took.
     const TELLS_OF_ENVIRONMENT: Self = Self(2, 1, 325);
 
-    /// Reads what `claude --version` prints: `2.1.325 (Claude Code)`. Another program prints something else.
+    /// Reads the output of `claude --version`: `2.1.325 (Claude Code)`. Another program prints something else.
     pub(super) fn told(output: &str) -> Option<Self> {
         output.contains("(Claude Code)").then(|| output.parse().ok()).flatten()
     }
 
-    /// It still dials in where it is told to.
+    /// Whether it still dials in.
     pub fn dials_in(self) -> bool {
         self <= Self::LAST_TO_DIAL_IN
     }
 
-    /// Prompts need not be echoed to know what became of them.
+    /// Whether the state of prompts is known without echoes.
     pub(super) fn tells_of_prompts(self) -> bool {
         self >= Self::TELLS_OF_PROMPTS
     }
 
-    /// It answers a change of the environment.
+    /// Whether it answers a change of the environment.
     pub(super) fn tells_of_environment(self) -> bool {
         self >= Self::TELLS_OF_ENVIRONMENT
     }
 
-    /// It can be told MCP servers over the line.
+    /// Whether it takes MCP servers in a message.
     pub(super) fn takes_servers(self) -> bool {
         self >= Self::TAKES_SERVERS
     }
@@ -62,7 +62,7 @@ impl Version {
     }
 }
 
-/// The permission modes of a version; all there are where it is not known.
+/// The permission modes of a version; all modes if the version is not known.
 pub(super) fn modes(version: Option<Version>) -> Vec<String> {
     let mut modes = vec!["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk"];
     if version.is_none_or(|version| version >= Version::HAS_AUTO) {
@@ -76,14 +76,14 @@ const ASKS: [(&str, Asks); 6] = [
     ("default", Asks::Everything),
     ("acceptEdits", Asks::Some),
     ("plan", Asks::Everything),
-    // What it would ask about it denies.
+    // It denies what it would otherwise ask about.
     ("dontAsk", Asks::Everything),
     // A model decides what it may do.
     ("auto", Asks::Nothing),
     ("bypassPermissions", Asks::Nothing),
 ];
 
-/// How much each mode asks. A version without a mode refuses it by name, so that the marks are the same for all.
+/// How much each mode asks. A version without a mode refuses it by name, so the marks are the same for all.
 pub(super) fn mode_asks() -> IndexMap<String, Asks> {
     ASKS.map(|(mode, asks)| (mode.into(), asks)).into()
 }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_cli_prints_is_a_version() {
+    fn the_output_of_the_cli_is_a_version() {
         assert_eq!("2.1.325 (Claude Code)\n".parse(), Ok(Version(2, 1, 325)));
         assert_eq!("v2.1.42-beta.1".parse(), Ok(Version(2, 1, 42)));
         for text in ["", "Claude Code", "2.1", "2.1.x", "2.1.3.4"] {

@@ -1,15 +1,15 @@
-//! Claude Code's own JSON, as it comes over the line. Nothing here leaves the folder.
+//! Claude Code's own JSON, as it comes over the line. No type of this module leaves the folder.
 //!
-//! The envelope borrows from the line and leaves everything bulky unparsed; the `type` is matched by hand, so that
-//! a kind, a field or a value of a newer version never costs a message. What each part means is said where it is
-//! translated.
+//! The envelope borrows from the line and leaves everything bulky unparsed; the `type` is matched by hand, so that a
+//! kind, a field or a value of a newer version never costs a message. The translators document the meaning of each
+//! part.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
-/// Any message of the CLI, unopened.
+/// Any message of the CLI, unparsed.
 #[derive(Debug, Deserialize)]
 pub(super) struct Envelope<'a> {
     #[serde(rename = "type", borrow)]
@@ -46,19 +46,19 @@ pub(super) struct Envelope<'a> {
     pub(super) api_error_status: Option<&'a RawValue>,
 }
 
-/// The few words of a line whose envelope cannot be read as one: enough to keep it under a name.
+/// The few fields of a line whose envelope cannot be parsed: enough to keep it under a name.
 #[derive(Debug, Deserialize)]
 pub(super) struct Named<'a> {
     #[serde(rename = "type", borrow)]
     pub(super) kind: Cow<'a, str>,
 }
 
-/// Reads a part, where it is there and has the shape.
+/// Reads a part, if it is present and has the shape.
 pub(super) fn open<T: DeserializeOwned>(part: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(part?.get()).ok()
 }
 
-/// A part as a value, whatever it is; null where there is none.
+/// A part as a value of any kind; null if absent.
 pub(super) fn value(part: Option<&RawValue>) -> Value {
     open(part).unwrap_or_default()
 }
@@ -93,7 +93,7 @@ pub(super) struct Block {
     pub(super) source: Option<Value>,
 }
 
-/// The content of a message: its blocks, unopened. None where it is no list of blocks.
+/// The content of a message: its blocks, unparsed. None if it is not a list of blocks.
 pub(super) fn blocks(content: Option<&RawValue>) -> Option<Vec<&RawValue>> {
     serde_json::from_str(content?.get()).ok()
 }
@@ -118,7 +118,7 @@ pub(super) struct StreamEvent<'a> {
 /// How a piece of a message begins, as every version writes it.
 const PIECE: &str = r#"{"type":"stream_event","event":{"type":"content_block_delta","#;
 
-/// A piece of a message, opened in one go: most lines by far are one.
+/// A piece of a message, parsed in one go: by far the most lines are such pieces.
 #[derive(Debug, Deserialize)]
 pub(super) struct Piece<'a> {
     #[serde(borrow, default)]
@@ -137,13 +137,13 @@ pub(super) struct PieceEvent<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// Reads a line that is just that. What is not is opened step by step, which takes anything.
+    /// Reads a line that is exactly such a piece. Any other line is parsed step by step, which takes anything.
     pub(super) fn read(line: &'a str) -> Option<Self> {
         if line.starts_with(PIECE) { serde_json::from_str(line).ok() } else { None }
     }
 }
 
-/// What follows in a block, or the end of a message.
+/// The next part of a block, or the end of a message.
 #[derive(Debug, Deserialize)]
 pub(super) struct StreamDelta<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -165,7 +165,7 @@ pub(super) struct MessageStart {
     pub(super) usage: Usage,
 }
 
-/// Tokens, in the API's words. A field that is absent or null says nothing.
+/// Tokens, in the API's terms. An absent field or null means nothing.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_field_names, reason = "they are the API's names")]
@@ -176,7 +176,7 @@ pub(super) struct Usage {
     pub(super) cache_read_input_tokens: Option<u64>,
 }
 
-/// One model's tokens, in the CLI's words.
+/// One model's tokens, in the CLI's terms.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ModelUsage {
@@ -188,7 +188,7 @@ pub(super) struct ModelUsage {
     pub(super) cost_usd: Option<f64>,
     pub(super) context_window: Option<u64>,
     pub(super) max_output_tokens: Option<u64>,
-    /// `unknown` where the CLI has no price for the model and put in another's.
+    /// `unknown` if the CLI has no price for the model and used the price of another one.
     pub(super) cost_basis: Option<String>,
 }
 
@@ -225,7 +225,7 @@ pub(super) struct Denial {
     pub(super) tool_use_id: String,
 }
 
-/// What the CLI asks of us.
+/// A request of the CLI.
 #[derive(Debug, Deserialize)]
 pub(super) struct Asked<'a> {
     #[serde(borrow, default)]
@@ -258,7 +258,7 @@ pub(super) struct Asked<'a> {
     pub(super) requested_schema: Option<&'a RawValue>,
 }
 
-/// The CLI's answer to what we asked.
+/// The CLI's answer to a request of Portolan.
 #[derive(Debug, Deserialize)]
 pub(super) struct Answered<'a> {
     #[serde(borrow, default)]
@@ -270,7 +270,7 @@ pub(super) struct Answered<'a> {
     pub(super) response: Option<&'a RawValue>,
     #[serde(default)]
     pub(super) error: Option<String>,
-    /// Stands beside the answer to a second `initialize`, even where that answer is an error.
+    /// Comes with the answer to a second `initialize`, even if that answer is an error.
     #[serde(borrow, default)]
     pub(super) pending_permission_requests: Option<&'a RawValue>,
 }

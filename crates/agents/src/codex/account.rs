@@ -1,5 +1,5 @@
-//! The account of Codex: who is logged in, logins and logouts. Codex itself is asked and keeps what it is given; a key goes
-//! over its pipe and nowhere else.
+//! The account of Codex: who is logged in, logins and logouts. Codex itself is asked and keeps the credentials; a key
+//! goes only over its pipe.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
     wire::some_text,
 };
 
-/// Says that a login has come to its end.
+/// Reports that a login has ended.
 const COMPLETED: &str = "account/login/completed";
 
 /// How Codex can be logged in.
@@ -91,12 +91,12 @@ impl From<Unanswered> for AccountError {
     fn from(unanswered: Unanswered) -> Self {
         match unanswered {
             Unanswered::NotInstalled(why) | Unanswered::Lost(why) => Self(why),
-            Unanswered::Refused(error) => Self(format!("Codex would not: {error}")),
+            Unanswered::Refused(error) => Self(format!("Codex refused: {error}")),
         }
     }
 }
 
-/// Who is logged in, and whether anyone has to be.
+/// Who is logged in, and whether a login is needed.
 pub(super) async fn look(prober: &Prober) -> Result<AccountState, Unanswered> {
     let mut line = Asking::begin(prober).await?;
     let told = read(&mut line).await;
@@ -118,7 +118,7 @@ async fn completed(line: &mut Asking) -> Result<AccountState, AccountError> {
     if told["success"] == true {
         Ok(read(line).await?)
     } else {
-        let why = some_text(&told, "error").unwrap_or_else(|| "Codex does not say why".into());
+        let why = some_text(&told, "error").unwrap_or_else(|| "Codex gave no reason".into());
         Err(AccountError(format!("the login failed: {why}")))
     }
 }
@@ -134,7 +134,7 @@ async fn read(line: &mut Asking) -> Result<AccountState, Unanswered> {
     Ok(state(&told, &limits))
 }
 
-/// Who is logged in, as Codex tells it.
+/// Who is logged in, as Codex reports it.
 fn state(told: &Value, limits: &Value) -> AccountState {
     let account = holder(&told["account"]);
     let how = || {
@@ -145,14 +145,14 @@ fn state(told: &Value, limits: &Value) -> AccountState {
     let login = match how() {
         Some(how) => Some(Login::LoggedIn { how }),
         None if told["requiresOpenaiAuth"] == true => Some(Login::LoggedOut { way_out: LOG_IN.into() }),
-        // A model provider of the user's own.
+        // The user's own model provider.
         None => None,
     };
     let limits = ["primary", "secondary"].into_iter().filter_map(|name| limit(&limits["rateLimits"][name]));
     AccountState { login, account, limits: limits.collect() }
 }
 
-/// Whose account it is.
+/// The holder of the account.
 pub(super) fn holder(told: &Value) -> Option<Holder> {
     told.is_object().then(|| Holder {
         email: some_text(told, "email"),
@@ -179,7 +179,7 @@ mod tests {
 
     // covers: 003-050, 003-051
     #[test]
-    fn an_account_is_told_with_its_limits_and_none_needed_is_no_complaint() {
+    fn an_account_is_shown_with_its_limits_and_an_unneeded_login_is_no_error() {
         let chatgpt = json!({ "type": "chatgpt", "email": "ada@example.org", "planType": "plus" });
         let window = json!({ "usedPercent": 12.5, "windowDurationMins": 300, "resetsAt": 1_900_000_000 });
         let limits = json!({ "rateLimits": { "primary": window, "secondary": null } });
@@ -248,7 +248,7 @@ mod tests {
         let state = end.await.unwrap();
         assert_eq!((page, state.login), (None, Some(Login::LoggedIn { how: "apiKey".into() })));
         let refused = purse.log_in(with("sk-wrong")).await.unwrap_err();
-        assert_eq!(refused, AccountError("Codex would not: no such key".into()));
+        assert_eq!(refused, AccountError("Codex refused: no such key".into()));
         let LoginBegun { page, end } = purse.log_in(LogIn::DeviceCode).await.unwrap();
         let expected = LoginPage { url: "https://login.example".into(), code: Some("AB-12".into()) };
         assert_eq!(page, Some(expected));

@@ -1,4 +1,4 @@
-//! Asking Codex something outside of any session: a process of its own is started for it and ended after it.
+//! Asks Codex something outside of any session: a separate process is started for it and ended after it.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -13,20 +13,20 @@ use crate::driver::asking::{self, Heard, Trouble};
 /// How long one question may take. A cold start reads a large program from disk.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long it may take to end once its input is closed.
+/// How long it may take to end after its input is closed.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// What Codex has told meanwhile of what is waited for: one would do.
+/// Kept notifications of the awaited kind: one would be enough.
 const MAX_HEARD: usize = 8;
 
 /// Why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unanswered {
-    /// There is no Codex here.
+    /// Codex is not installed.
     NotInstalled(String),
-    /// It would not, in its own words.
+    /// Codex refused, with its message.
     Refused(String),
-    /// It could not be started, or ended, or was silent for too long.
+    /// Codex could not be started, or ended, or was silent for too long.
     Lost(String),
 }
 
@@ -39,14 +39,14 @@ impl From<Trouble> for Unanswered {
     }
 }
 
-/// A process that is asked. Dropped without [`Asking::end`] it is killed.
+/// A process that is asked. If it is dropped without [`Asking::end`], it is killed.
 #[derive(Debug)]
 pub(super) struct Asking {
     codex: asking::Asking,
-    /// The notification that may be waited for, and what it told before anyone did.
+    /// The notification that may be awaited, and what came of it before anyone waited.
     listens_for: &'static str,
     heard: VecDeque<Value>,
-    /// Whose agents are ours.
+    /// The key of the home, which marks Portolan's own agents.
     pub(super) home_key: String,
 }
 
@@ -55,7 +55,7 @@ impl Asking {
         Self::begin_listening(prober, "").await
     }
 
-    /// One of whose notifications may be waited for by [`Asking::hear`].
+    /// As `begin`, with a notification that [`Asking::hear`] may await.
     pub(super) async fn begin_listening(
         prober: &Prober,
         listens_for: &'static str,
@@ -77,7 +77,7 @@ impl Asking {
         self.codex.end(GOODBYE).await;
     }
 
-    /// Asks, and passes over everything that is not the answer, but for what is listened for.
+    /// Asks, and ignores everything that is not the answer, except the awaited notification.
     pub(super) async fn ask(&mut self, method: &str, params: Option<Value>) -> Result<Value, Unanswered> {
         let silent = || Unanswered::Lost(format!("codex did not answer `{method}` in time"));
         tokio::time::timeout(PATIENCE, self.answer_to(method, params)).await.map_err(|_| silent())?
@@ -100,7 +100,7 @@ impl Asking {
         }
     }
 
-    /// Waits for what is listened for, however long that takes: whoever waits knows how long that may be.
+    /// Waits for the notification, however long that takes: the caller sets the limit.
     pub(super) async fn hear(&mut self) -> Result<Value, Unanswered> {
         loop {
             if let Some(told) = self.heard.pop_front() {

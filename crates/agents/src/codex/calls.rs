@@ -1,5 +1,5 @@
-//! What we ask of Codex, and what its answers mean. Each request has a time limit: Codex passes over what it cannot read
-//! without a word.
+//! Requests to Codex, and their answers. Each request has a time limit: Codex silently ignores messages that it cannot
+//! read.
 
 use std::collections::VecDeque;
 
@@ -19,23 +19,23 @@ use super::{
 };
 use crate::driver::{Timer, Turnout};
 
-/// Prompts whose answer is late, of which one may still be heard: more than anyone waits for at once.
+/// Prompts whose answer is late and may still come: more than ever wait at once.
 const MAX_LATE: usize = 64;
 
 /// Why a task is not stopped.
-const NO_TASK: &str = "there is no such task, or it has ended";
+const NO_TASK: &str = "no such task, or it has ended";
 
 /// Requests that wait for their answer.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: Pending<Call>,
-    /// Prompts that were not answered in time: Codex may have them or not, and may still say so.
+    /// Prompts that were not answered in time: Codex may have them or not, and may still report it.
     late: VecDeque<(Id, Ticket)>,
 }
 
 #[derive(Debug)]
 struct Call {
-    /// Whoever wants to know what came of it.
+    /// The command that waits for the answer.
     ticket: Option<Ticket>,
     what: What,
 }
@@ -44,21 +44,21 @@ struct Call {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum What {
     Initialize,
-    /// The model of the thread to fork, which a fork does not take over by itself.
+    /// The model of the thread to fork, which a fork does not inherit by itself.
     Source,
     Begin,
     Unarchive,
-    /// The mode that the session begins with.
+    /// The first mode of the session.
     FirstMode,
     Turn(Turning),
-    /// A prompt that is to go into the turn that runs.
+    /// A prompt that is to enter the running turn.
     Steer(Vec<Content>),
     Interrupt,
     Models,
     Skills,
     Account,
     McpStatus,
-    /// The commands that run, to stop one.
+    /// The running commands, to stop one.
     Terminals(String),
     Model(String),
     Mode,
@@ -76,7 +76,7 @@ impl Calls {
         }
     }
 
-    /// Is the same already asked?
+    /// Whether the same request already waits.
     fn waits_for(&self, what: &What) -> bool {
         !self.open.find(|call| call.what == *what).is_empty()
     }
@@ -88,13 +88,13 @@ impl Calls {
         self.late.push_back((id, ticket));
     }
 
-    /// Whose answer this is, where it comes too late for anything but that.
+    /// The command of a late answer.
     fn settle_late(&mut self, id: &Id) -> Option<Ticket> {
         let place = self.late.iter().position(|(late, _)| late == id)?;
         self.late.remove(place).map(|(_, ticket)| ticket)
     }
 
-    /// A turn was asked for, and whether there will be one is not told yet.
+    /// Whether a turn was requested and Codex has not answered yet.
     pub(super) fn is_beginning_a_turn(&self) -> bool {
         !self.open.find(|call| matches!(call.what, What::Turn(_))).is_empty()
     }
@@ -134,14 +134,14 @@ impl Translate {
         self.ask(None, What::Initialize, "initialize", Some(hello()), out);
     }
 
-    /// What there is beside the thread.
+    /// Asks for everything beside the thread.
     pub(super) fn ask_around(&mut self, out: &mut Turnout) {
         self.ask(None, What::Models, "model/list", Some(json!({})), out);
         self.ask_skills(out);
         self.ask_account(out);
     }
 
-    /// Asked once at a time: Codex may say many times that they have changed.
+    /// One request at a time: Codex may report changes many times.
     pub(super) fn ask_skills(&mut self, out: &mut Turnout) {
         if !self.calls.waits_for(&What::Skills) {
             let folder = self.setup.thread["cwd"].clone();
@@ -199,7 +199,7 @@ impl Translate {
             Order::SetThinking(_) | Order::SetEnvironment(_) | Order::Rewind { .. } | Order::Context => {
                 out.rejected(ticket, "Codex cannot do this");
             }
-            // They have ways of their own.
+            // These orders are handled elsewhere.
             Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } => {}
         }
     }
@@ -210,7 +210,7 @@ impl Translate {
         self.ask(Some(ticket), What::Plain, "thread/backgroundTerminals/terminate", Some(params), out);
     }
 
-    /// What runs, of which one is to be stopped.
+    /// The running commands, of which one is to be stopped.
     fn terminals_told(&mut self, ticket: Option<Ticket>, task: &str, result: &Value, out: &mut Turnout) {
         let Some(ticket) = ticket else { return };
         let running = result["data"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -235,7 +235,7 @@ impl Translate {
     /// `model` or `model:effort`; without a name, the catalogue's default.
     fn set_model(&mut self, ticket: Ticket, model: Option<String>, out: &mut Turnout) {
         let Some(wanted) = model.or_else(|| self.threads.default_model.clone()) else {
-            return out.rejected(ticket, "Codex has not told its default model; name one");
+            return out.rejected(ticket, "Codex has not reported its default model; name a model");
         };
         let (model, effort) = match wanted.rsplit_once(':') {
             Some((model, effort)) if !model.is_empty() && !effort.is_empty() => {
@@ -250,14 +250,14 @@ impl Translate {
         self.ask(Some(ticket), What::Model(model), "thread/settings/update", Some(params), out);
     }
 
-    /// A message of Codex' own protocol: `method` and `params`. Its id is ours.
+    /// A message of Codex' own protocol: `method` and `params`. Portolan sets its id.
     fn native(&mut self, ticket: Ticket, body: &Value, out: &mut Turnout) {
         let Some(method) = body["method"].as_str() else {
-            return out.rejected(ticket, "a message of Codex has a `method`");
+            return out.rejected(ticket, "a Codex message needs a `method`");
         };
-        // One that has no place for a turn of its own would be a turn that nobody here knows of.
+        // These would begin a turn or a thread unknown to Portolan.
         if matches!(method, "turn/start" | "initialize" | "thread/start" | "thread/resume" | "thread/fork") {
-            return out.rejected(ticket, format!("`{method}` is Portolan's own to send"));
+            return out.rejected(ticket, format!("only Portolan may send `{method}`"));
         }
         let params = body.get("params").cloned();
         self.ask(Some(ticket), What::Plain, method, params, out);
@@ -270,7 +270,7 @@ impl Translate {
             return match (self.calls.settle_late(id), result) {
                 (Some(ticket), Ok(_)) => out.consumed(ticket, None),
                 (Some(ticket), Err(error)) => out.rejected(ticket, error.message),
-                // It was given up, and whoever asked was told so.
+                // The request has failed already, and its sender was informed.
                 (None, _) => {}
             };
         };
@@ -314,10 +314,10 @@ impl Translate {
 
     fn refused(&mut self, ticket: Option<Ticket>, what: What, error: &str, out: &mut Turnout) {
         match what {
-            What::Initialize => out.give_up(format!("it would not begin: {error}")),
+            What::Initialize => out.give_up(format!("it could not start: {error}")),
             // The fork then has the model of the configuration.
             What::Source => self.begin(out),
-            What::Unarchive => out.give_up(format!("its thread is archived: {error}")),
+            What::Unarchive => out.give_up(format!("its thread could not be unarchived: {error}")),
             What::Begin => self.not_begun(error, out),
             What::FirstMode => self.mode_not_taken(error, out),
             What::Turn(turning) => self.turn_refused(ticket, turning, error, out),
@@ -337,7 +337,7 @@ impl Translate {
         let within = self.setup.patience.as_secs_f32();
         let error = format!("codex did not answer within {within} s");
         let Some(ticket) = ticket else { return self.refused(None, what, &error, out) };
-        // It was written: whether Codex does it is not known.
+        // The message was written: whether Codex acts on it is not known.
         out.report(Report::Uncertain { ticket, reason: error.clone() });
         match what {
             What::Turn(_) => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::wire::TurnError;
 
-/// The word and the HTTP status of `codexErrorInfo`, which is a word or an object with one key.
+/// The word and the HTTP status in `codexErrorInfo`, which is a word or an object with one key.
 fn told(info: &Value) -> (String, Option<u64>) {
     match info {
         Value::String(word) => (word.clone(), None),
@@ -46,7 +46,7 @@ pub(super) fn kind(error: &TurnError) -> ErrorKind {
     }
 }
 
-/// The error as the session tells it.
+/// The error as the session shows it.
 pub(super) fn info(error: &TurnError) -> ErrorInfo {
     let kind = kind(error);
     let mut message = error.message.clone();
@@ -54,7 +54,7 @@ pub(super) fn info(error: &TurnError) -> ErrorInfo {
         message = format!("{message} ({details})");
     }
     if message.is_empty() {
-        message = "Codex does not say what went wrong".into();
+        message = "Codex did not report what went wrong".into();
     }
     ErrorInfo { kind, message, way_out: way_out(kind).map(Into::into) }
 }
@@ -63,14 +63,14 @@ fn way_out(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::Auth => "log in with `codex login`, or set the key of your model provider for the daemon",
         ErrorKind::Billing => "wait until the limit is reset, add credit, or log in with another account",
-        ErrorKind::RateLimit => "wait a little, then send it again",
+        ErrorKind::RateLimit => "wait a little, then send the prompt again",
         ErrorKind::Overloaded => "try again in a moment, or change the model",
         ErrorKind::Server => "try again in a moment",
         ErrorKind::Network => {
             "check the connection, a proxy, and the model provider in `~/.codex/config.toml`"
         }
         ErrorKind::ContextFull => "send `/compact`, or start a new session",
-        ErrorKind::ModelNotFound => "change the model; the list of models shows what there is",
+        ErrorKind::ModelNotFound => "choose another model from the list of models",
         _ => return None,
     })
 }

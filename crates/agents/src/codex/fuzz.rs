@@ -1,4 +1,4 @@
-//! What must hold whatever Codex says: the body of a fuzz target in fuzz/, and of a test that plays hostile lines.
+//! What must hold for any output of Codex: the body of a fuzz target in fuzz/, and of a test that plays hostile lines.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     prices::Prices,
 };
 
-/// A conversation that begins anew.
+/// A new conversation.
 pub(super) fn setup() -> Setup {
     Setup {
         session: SessionId::from_u128(7),
@@ -32,10 +32,10 @@ pub(super) fn setup() -> Setup {
     }
 }
 
-/// Plays the lines of the input to a translator twice. A line that begins with `>` is an order of ours.
+/// Plays the lines of the input to a translator twice. A line that begins with `>` is an order of Portolan.
 pub fn lines(data: &[u8]) {
     let first = play(data);
-    assert_eq!(first, play(data), "the same lines give the same");
+    assert_eq!(first, play(data), "the same lines give the same result");
 }
 
 fn play(data: &[u8]) -> Vec<Turnout> {
@@ -77,7 +77,7 @@ fn play(data: &[u8]) -> Vec<Turnout> {
                 assert!(asks.insert(key.clone(), ask.clone()).is_none(), "a request is opened once");
             }
             if let Report::RequestWithdrawn { key } = report {
-                assert!(asks.remove(key).is_some(), "only what is open is taken back");
+                assert!(asks.remove(key).is_some(), "only open requests are taken back");
             }
         }
         for write in &out.writes {
@@ -85,7 +85,7 @@ fn play(data: &[u8]) -> Vec<Turnout> {
                 panic!("a message ends its line")
             };
             assert!(!body.contains(&b'\n'), "one message, one line");
-            assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "what is written is JSON");
+            assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "every written line is JSON");
         }
         all.push(out);
     }

@@ -1,13 +1,13 @@
-//! Items: what Codex says and does in a turn. Messages and thinking stream; everything else is a tool with a call and a
-//! result.
+//! Items: messages and actions of Codex in a turn. Messages and thinking stream; everything else is a tool with a call
+//! and a result.
 //!
-//! An item is named by its thread and its own id: a fork repeats ids, and so do subagents. Items that never complete are
-//! closed by the session with their turn; a command that outlives its turn becomes a task; what completes after it was
-//! closed is passed over.
+//! An item is named by its thread and its own id: a fork repeats ids, and so do subagents. Items that never complete
+//! are closed by the session with their turn; a command that outlives its turn becomes a task; an item that completes
+//! after it was closed is ignored.
 //!
-//! - `open`: the items that are open
-//! - `tools`: items that are tools, what they are called with and what comes of them
-//! - `changes`: what a patch changes
+//! - `open`: the open items
+//! - `tools`: items that are tools, with input and result
+//! - `changes`: the changes of a patch
 
 mod changes;
 mod open;
@@ -42,7 +42,7 @@ impl Translate {
     pub(super) fn item_started(&mut self, told: &Told, line: &str, out: &mut Turnout) {
         let (item, id) = (&told.item, text(&told.item, "id"));
         if self.threads.waits(&told.thread_id) {
-            // Whatever its first item is, it waits no longer.
+            // Whatever its first item is, the subagent waits no longer.
             let words = text(&item["content"][0], "text");
             self.subagent_begins(&told.thread_id, Some(&words), out);
         }
@@ -69,7 +69,7 @@ impl Translate {
                 if let Some(tool) = Tool::of(item) {
                     self.begin_tool(key, id, parent, tool, item, out);
                 }
-                // Its end tells all there is to tell of any other.
+                // Any other item is reported in full at its end.
             }
         }
     }
@@ -87,7 +87,7 @@ impl Translate {
         }
     }
 
-    /// Announced with its first words: Codex opens messages that it never writes.
+    /// Announced with its first text: Codex opens messages that it never writes.
     fn begin_text(&mut self, key: Name, parent: Option<String>, message: String) {
         let item = self.items.next_name();
         let open = self.items.begin(key, Kind::Text, item, parent);
@@ -116,7 +116,7 @@ impl Translate {
         out.event(tool.called(id, parent));
     }
 
-    // ---------------------------------------------------------------------------------------- goes on
+    // ---------------------------------------------------------------------------------------- continued
 
     pub(super) fn more_text(&mut self, told: &Told, out: &mut Turnout) {
         let key = Self::key(told, &told.item_id);
@@ -136,7 +136,7 @@ impl Translate {
         let Some(open) = self.items.open.get_mut(&key).filter(|open| open.kind == Kind::Summary) else {
             return;
         };
-        // Parts are paragraphs; a new one is known by its index.
+        // Parts are paragraphs; a new index marks a new paragraph.
         let paragraph = told.summary_index > open.part && open.streams;
         open.part = told.summary_index;
         if paragraph {
@@ -195,13 +195,13 @@ impl Translate {
             return;
         }
         match item["type"].as_str().unwrap_or_default() {
-            // Our own words, or those for a subagent: both are told already.
+            // The user's prompt, or a prompt for a subagent: both are known already.
             "userMessage" | "enteredReviewMode" | "sleep" => {}
             "agentMessage" | "plan" => {
                 if let Some(words) = item["text"].as_str() {
                     return self.text_completed(told, key, words, out);
                 }
-                // What streamed of it is kept, and what we cannot read of it too.
+                // The streamed part is kept, and the unreadable part too.
                 if let Some(open) = self.items.open.shift_remove(&key) {
                     open.cut_off(self.threads.model().map(str::to_owned), out);
                 }
@@ -301,7 +301,7 @@ impl Translate {
                 return out.event(Event::TaskChanged { task: Box::new(open.task(status, summary)) });
             }
             Some(open) if open.kind != Kind::Late => {}
-            // It was never announced, or not with what it was called with.
+            // The call was never announced, or not with its input.
             _ => out.event(tool.called(id.clone(), parent.clone())),
         }
         let outcome = tools::outcome(item);
@@ -313,7 +313,7 @@ impl Translate {
     }
 }
 
-/// A message of Codex, by its turn first: a fork begins at a turn.
+/// A message of Codex, with its turn first: a fork begins at a turn.
 fn message_name(told: &Told, item: &str) -> String {
     format!("{}/{item}", told.turn_id)
 }

@@ -1,5 +1,5 @@
-//! Ends that come late: 0.144.6 tells that a command has ended some 40 ms after it has told that the turn has. Such a turn
-//! waits a moment for its commands, so that only those that really go on are shown as going on.
+//! Late ends: 0.144.6 reports the end of a command about 40 ms after the end of the turn. Such a turn waits a moment
+//! for its commands, so that only commands that really continue are shown as background tasks.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::driver::{Timer, Turnout};
 
-/// How long the end of a turn waits for the ends of its commands. Ten times what was seen.
+/// How long the end of a turn waits for the ends of its commands. Ten times the longest delay that was seen.
 const WAITS: Duration = Duration::from_millis(400);
 
-/// Turns whose end waits at once: the session's own and its subagents'. One more does not wait.
+/// Turns whose end waits at once: the session's own and its subagents'. A further turn does not wait.
 const MAX_HELD: usize = 64;
 
-/// Runs while the end of a turn waits. Requests count theirs from one.
+/// Runs while the end of a turn waits. Timers of requests count from one.
 pub(super) const LATE: Timer = Timer(u64::MAX - 1);
 
 /// Ends of turns that wait, by thread.
@@ -32,7 +32,7 @@ impl Translate {
             && self.turns.held.0.len() < MAX_HELD
             && !self.turns.held.0.contains_key(&thread);
         if !waits {
-            // A subagent's turn ends before that of whoever called it.
+            // A subagent's turn ends before its caller's turn.
             self.end_held_turns(out);
             return self.turn_ends(&thread, turn, line, out);
         }
@@ -40,7 +40,7 @@ impl Translate {
         self.turns.held.0.insert(thread, (turn, line.to_owned()));
     }
 
-    /// A command has ended: was it the last that the end of its turn waits for?
+    /// A command has ended: ends the turn if it was the last command that the turn waits for.
     pub(super) fn command_ended(&mut self, thread: &str, out: &mut Turnout) {
         if self.items.runs_commands(thread) {
             return;
@@ -53,7 +53,7 @@ impl Translate {
         }
     }
 
-    /// Nothing waits any longer: what still runs goes on in the background.
+    /// The wait is over: commands that still run continue in the background.
     pub(super) fn end_held_turns(&mut self, out: &mut Turnout) {
         if self.turns.held.0.is_empty() {
             return;

@@ -1,7 +1,7 @@
-//! What to start for a Codex session, and what its thread begins with.
+//! What to start for a Codex session, and how its thread begins.
 //!
-//! The command line is the same for every session: everything a session wants goes over the line, where nobody else on
-//! the machine can read it.
+//! The command line is the same for every session: all settings of a session are sent as messages, which nobody else on
+//! the machine can read.
 
 use std::{
     ffi::OsString,
@@ -22,10 +22,10 @@ use crate::{
     prices::Prices,
 };
 
-/// How much Codex logs to stderr, unless the user says otherwise: errors, which an exit then tells.
+/// How much Codex logs to stderr, unless the user sets it: errors, which an exit then shows.
 const LOG: (&str, &str) = ("RUST_LOG", "error");
 
-/// Marks of another Codex around us, which would change how this one behaves.
+/// Marks of an outer Codex, which would change the behaviour of this one.
 const OUTER: &[&str] = &["CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"];
 
 /// The platform's package of native programs, and where in it the program is.
@@ -41,7 +41,7 @@ pub(super) fn command(config: &Config) -> Vec<OsString> {
     if config.command.is_empty() { vec![KIND.into()] } else { config.command.clone() }
 }
 
-/// The native program behind npm's script. The script starts it as a child, which outlives a killed script.
+/// The native program that npm's script starts. The script starts it as a child, which outlives a killed script.
 pub(super) fn native(program: &Path) -> Option<PathBuf> {
     let script = program.canonicalize().ok()?;
     // `@openai/codex/bin/codex.js`
@@ -61,7 +61,7 @@ pub(super) fn native(program: &Path) -> Option<PathBuf> {
     .find(|program| program.is_file())
 }
 
-/// The user's environment less marks of an outer Codex, plus what the session asks for.
+/// The user's environment less marks of an outer Codex, plus the session's variables.
 pub(super) fn environment(
     supervision: &Supervision,
     asked: &IndexMap<String, String>,
@@ -73,7 +73,7 @@ pub(super) fn environment(
     if !environment.variables.iter().any(|(name, _)| name == LOG.0) {
         environment.variables.push((LOG.0.into(), LOG.1.into()));
     }
-    // The native program has helpers beside it, which npm's script would put on the path.
+    // The native program has helpers beside it, which npm's script would add to the path.
     let helpers = program.and_then(|program| Some(program.parent()?.parent()?.join("codex-path")));
     if let Some(helpers) = helpers.filter(|helpers| helpers.is_dir())
         && let Some((_, path)) = environment.variables.iter_mut().find(|(name, _)| name == "PATH")
@@ -87,7 +87,7 @@ pub(super) fn environment(
     Ok(environment)
 }
 
-/// Everything a start follows from.
+/// Everything that a start depends on.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) launch: &'a Launch,
@@ -104,8 +104,8 @@ impl Plan<'_> {
         Ok(Program { agent: KIND.into(), command, folder: spec.cwd.clone(), environment })
     }
 
-    /// Refuses to go on with a thread that another program has open: before 0.166 Codex writes into its file all the same, and
-    /// neither sees what the other says.
+    /// Refuses to resume a thread that another program has open: Codex before 0.166 writes into its file anyway, and
+    /// neither sees the messages of the other.
     pub(super) async fn require_unheld(&self) -> Result<(), String> {
         let Some(point) = self.launch.resume.as_ref().filter(|point| !point.fork) else { return Ok(()) };
         let (file, home_key) = (format!("-{}.jsonl", point.agent_session), self.supervision.home_key.clone());
@@ -114,8 +114,8 @@ impl Plan<'_> {
         let held = tokio::task::spawn_blocking(move || processes::holders(&home_key, is_its)).await;
         held.unwrap_or_default().into_values().next().map_or(Ok(()), |process| {
             Err(format!(
-                "the process {process} has this conversation open, and the two would go on without each other; end that \
-                 one and resume, or fork this session"
+                "the process {process} has this conversation open, and neither would see the other's messages; \
+                 end that process and resume, or fork this session"
             ))
         })
     }
@@ -151,8 +151,8 @@ impl Plan<'_> {
         }
     }
 
-    /// What every way to begin is told. Neither policy nor sandbox is: Codex would then write into the user's
-    /// configuration that it trusts the folder.
+    /// The parameters of every way to begin. Neither policy nor sandbox is among them: Codex would then write into the
+    /// user's configuration that it trusts the folder.
     fn thread(&self) -> Value {
         let spec = &self.launch.spec;
         let mut params = json!({ "cwd": spec.cwd });
@@ -172,7 +172,7 @@ impl Plan<'_> {
             Some(SystemPrompt::Replace(text)) => params["baseInstructions"] = json!(text),
         }
         for (name, server) in &spec.mcp_servers {
-            // One by one: the user's own stay.
+            // One by one: the user's own servers stay.
             params["config"][format!("mcp_servers.{name}")] = server.clone();
         }
         params
@@ -185,9 +185,9 @@ mod tests {
 
     use super::*;
 
-    // Codex before 0.166 would write into the file beside the other program.
+    // Codex before 0.166 would write into the file while the other program does.
     #[tokio::test]
-    async fn a_thread_that_another_program_has_open_is_gone_on_with_only_as_a_copy() {
+    async fn a_thread_that_another_program_has_open_can_only_be_forked() {
         use portolan_core::{Generation, SessionId, SessionSpec, ports::ResumePoint};
         let folder = tempfile::tempdir().unwrap();
         let id = uuid::Uuid::new_v4().to_string();
@@ -226,7 +226,7 @@ mod tests {
 
     // covers: 003-034
     #[test]
-    fn the_native_program_is_found_behind_the_script_of_npm() {
+    fn the_native_program_that_npms_script_starts_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         let modules = top.join("node_modules");
@@ -242,7 +242,7 @@ mod tests {
         let link = modules.join(".bin/codex");
         std::os::unix::fs::symlink(&script, &link).unwrap();
         assert_eq!(native(&link), Some(native_program.clone()));
-        // What is native already has nothing behind it.
+        // A native program has nothing behind it.
         assert_eq!(native(&native_program), None);
         fs::remove_file(&native_program).unwrap();
         assert_eq!(native(&link), None);

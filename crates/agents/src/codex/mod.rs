@@ -1,7 +1,7 @@
 //! Codex: `codex app-server`, JSON-RPC over its pipes.
 //!
-//! One process per session, one thread of Codex in it. The user's own configuration and login are used as they are, and
-//! are not changed: what a session wants otherwise is said over the line, never written to `config.toml`.
+//! One process per session, with one thread of Codex in it. The user's own configuration and login are used as they
+//! are, and are not changed: the settings of a session are sent as messages, never written to `config.toml`.
 
 mod account;
 mod asking;
@@ -45,9 +45,9 @@ pub const KIND: &str = "codex";
 /// What the user configures: `agents.codex`.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The program and arguments before ours; `codex` where empty.
+    /// The program and arguments before Portolan's; `codex` if empty.
     pub command: Vec<OsString>,
-    /// What models cost, by name or its beginning. Codex tells no cost, and there is no list of our own.
+    /// The prices of models, by name or prefix. Codex reports no cost, and Portolan has no price list for it.
     pub prices: IndexMap<String, Price>,
     /// Variables that every session gets.
     pub env: IndexMap<String, String>,
@@ -62,7 +62,7 @@ pub struct Codex {
 }
 
 impl Codex {
-    /// As it is configured.
+    /// The agent from its configuration.
     pub fn new(config: Config, supervision: Arc<Supervision>) -> Self {
         let prober = Prober::new(&config, Arc::clone(&supervision));
         Self { config, supervision, prober: Arc::new(prober) }
@@ -139,7 +139,7 @@ impl Agent for Codex {
     }
 }
 
-/// What Codex can do through us.
+/// What Codex can do through Portolan.
 fn capabilities(config: &Config) -> Capabilities {
     Capabilities {
         streaming: true,
@@ -158,19 +158,19 @@ fn capabilities(config: &Config) -> Capabilities {
         image_input: true,
         // Its revert cuts the history and leaves the files as they are.
         file_checkpointing: false,
-        // Codex tells tokens and no money.
+        // Codex reports tokens and no cost.
         cost_tracking: !config.prices.is_empty(),
         agent_teams: false,
         session_fork: true,
         session_fork_at: true,
         session_archive: true,
-        // It has efforts, no budget of tokens.
+        // It has efforts, but no token budget.
         thinking_budget: false,
         environment: false,
         context_usage: false,
         background_tasks: true,
         passthrough: true,
-        // A prompt that is sent while a turn runs would cut that turn.
+        // A prompt that is sent while a turn runs would cut off that turn.
         prompt_queue: PromptQueue::Held,
         native_protocol: NativeProtocol::JsonRpcStdio,
         options: vec![

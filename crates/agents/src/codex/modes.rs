@@ -1,5 +1,5 @@
-//! Permission modes: Codex has a policy for when it asks and a sandbox for what it may do without. A mode is one of
-//! each, and planning is one more. Pure.
+//! Permission modes: Codex has a policy for when it asks, and a sandbox for what it may do without asking. A mode is
+//! one of each, and planning is one more. Pure.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 /// The mode in which it plans, asks questions and changes nothing.
 pub(super) const PLAN: &str = "plan";
 
-/// The mode in which Codex asks before it changes anything: what it begins in itself, in a folder that nobody has trusted.
+/// The mode in which Codex asks before it changes anything: the mode in which it begins by itself, in a folder that is
+/// not trusted.
 pub(super) const ASKS: &str = "read-only";
 
-/// A mode by name: when it asks, and the sandbox in the words of a policy.
+/// A mode by name: when it asks, and the sandbox in the terms of a policy.
 const MODES: &[(&str, &str, &str)] = &[
     ("read-only", "on-request", "readOnly"),
     ("auto", "on-request", "workspaceWrite"),
@@ -23,12 +24,12 @@ const MODES: &[(&str, &str, &str)] = &[
     (PLAN, "on-request", "readOnly"),
 ];
 
-/// All of them.
+/// All modes.
 pub(super) fn names() -> Vec<String> {
     MODES.iter().map(|(name, ..)| (*name).to_owned()).collect()
 }
 
-/// How much it asks in each of them.
+/// How much Codex asks in each mode.
 pub(super) fn mode_asks() -> IndexMap<String, Asks> {
     MODES.iter().map(|(name, policy, sandbox)| ((*name).to_owned(), asks(policy, sandbox))).collect()
 }
@@ -36,30 +37,30 @@ pub(super) fn mode_asks() -> IndexMap<String, Asks> {
 /// How much it asks under a policy and a sandbox.
 fn asks(policy: &str, sandbox: &str) -> Asks {
     match (policy, sandbox) {
-        // What it may not do by itself fails where it never asks, and is asked where it does.
+        // Forbidden actions fail if it never asks, and need permission if it does.
         ("never" | "on-request" | "untrusted", "readOnly") | ("untrusted", _) => Asks::Everything,
-        // What the sandbox holds is done unasked.
+        // Actions inside the sandbox run without asking.
         ("on-request", "workspaceWrite") => Asks::Some,
-        // It asks only where it wants to leave a sandbox, and here is none; or never.
+        // It asks only to leave a sandbox, and there is none; or it never asks.
         ("on-request", "dangerFullAccess") | ("never", _) => Asks::Nothing,
         _ => Asks::Unknown,
     }
 }
 
-/// Does this text, under this name in a message or in the configuration, switch asking off?
+/// Whether this text, under this name in a message or in the configuration, switches asking off.
 pub(super) fn switches_asking_off(name: &str, text: &str) -> bool {
     match name {
         "approvalPolicy" | "approval_policy" | "value" if text == "never" => true,
-        // Somebody else than the user decides: a model.
+        // A model decides instead of the user.
         "approvalsReviewer" | "approvals_reviewer" => text != "user",
         _ => matches!(text, "dangerFullAccess" | "danger-full-access" | "externalSandbox"),
     }
 }
 
-/// What `thread/settings/update` is told for a mode; nothing where there is no such mode.
+/// The parameters of `thread/settings/update` for a mode; none if there is no such mode.
 pub(super) fn settings(mode: &str, model: Option<&str>, extra: &[PathBuf]) -> Option<Value> {
     let named = MODES.iter().find(|(name, ..)| *name == mode).map(|(_, policy, sandbox)| (*policy, *sandbox));
-    // Those of the user's own, as they are told by `named`.
+    // The user's own settings, in the form of `named`.
     let in_words = || {
         let (policy, sandbox) = mode.split_once(", ")?;
         let policy = MODES.iter().map(|(_, known, _)| *known).find(|known| *known == policy)?;
@@ -82,7 +83,7 @@ pub(super) fn settings(mode: &str, model: Option<&str>, extra: &[PathBuf]) -> Op
     Some(settings)
 }
 
-/// May a session that names no mode begin with these settings of the user's own? Not where Codex would ask nobody.
+/// Whether a session that names no mode may begin with these settings of the user. Not if Codex would ask nobody.
 pub(super) fn may_begin(policy: &Value, sandbox: &Value) -> bool {
     let sandbox = sandbox["type"].as_str().unwrap_or_default();
     match policy.as_str() {
@@ -93,7 +94,7 @@ pub(super) fn may_begin(policy: &Value, sandbox: &Value) -> bool {
     }
 }
 
-/// The mode that these settings are; in Codex's own words where they are none of ours.
+/// The mode with these settings; in Codex's own terms if it is none of the known modes.
 pub(super) fn named(policy: &Value, sandbox: &Value, collaboration: &Value) -> Option<String> {
     if collaboration["mode"] == "plan" {
         return Some(PLAN.into());
@@ -110,7 +111,7 @@ mod tests {
 
     // covers: 003-020
     #[test]
-    fn a_mode_is_a_policy_and_a_sandbox_and_is_known_again_by_them() {
+    fn a_mode_is_a_policy_and_a_sandbox_and_is_recognised_by_them() {
         for name in names() {
             let settings = settings(&name, Some("m"), &["/more".into()]).unwrap();
             let again = named(
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_users_own_are_told_in_codex_own_words() {
+    fn the_users_own_settings_are_shown_in_codex_own_words() {
         let read_only = json!({ "type": "readOnly" });
         assert_eq!(named(&json!("never"), &read_only, &Value::Null).unwrap(), "never, readOnly");
         let again = json!({ "approvalPolicy": "never", "sandboxPolicy": read_only });

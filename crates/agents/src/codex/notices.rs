@@ -1,4 +1,4 @@
-//! What Codex tells beside its work that people should know: goals, limits, hooks, other models, logins of MCP servers.
+//! Reports of Codex that people should know: goals, limits, hooks, other models, logins of MCP servers.
 
 use portolan_core::{
     Event,
@@ -12,11 +12,11 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// A use of a limit, in percent, from which on it is worth a line; and again, and again.
+/// The use of a limit, in percent, that is worth a notice at each of these marks.
 const NEAR_LIMIT: [u64; 3] = [75, 90, 100];
 
 impl Translate {
-    /// Told again with every use of tokens: only what it says counts.
+    /// Reported with every use of tokens: only a change of its content counts.
     pub(super) fn goal_updated(&mut self, goal: &Value, out: &mut Turnout) {
         let told = (text(goal, "objective"), text(goal, "status"));
         if told.0.is_empty() || self.threads.goal.as_ref() == Some(&told) {
@@ -26,10 +26,10 @@ impl Translate {
         self.threads.goal = Some(told);
     }
 
-    /// Also told when a thread is taken up that never had one.
+    /// Also reported when a thread is resumed that never had a goal.
     pub(super) fn goal_cleared(&mut self, out: &mut Turnout) {
         if self.threads.goal.take().is_some() {
-            notice(Level::Info, Some("there is no goal any more".into()), out);
+            notice(Level::Info, Some("the goal was removed".into()), out);
         }
     }
 
@@ -42,15 +42,15 @@ impl Translate {
     pub(super) fn server_logged_in(told: &Told, out: &mut Turnout) {
         let name = told.name.as_deref().unwrap_or_default();
         let (level, text) = if told.success == Some(true) {
-            (Level::Info, format!("the MCP server `{name}` is logged in"))
+            (Level::Info, format!("logged in to the MCP server `{name}`"))
         } else {
-            let why = told.error.as_str().unwrap_or("it does not say why");
+            let why = told.error.as_str().unwrap_or("no reason given");
             (Level::Warning, format!("the login to the MCP server `{name}` failed: {why}"))
         };
         notice(level, Some(text), out);
     }
 
-    /// A hook of the user's own has begun or ended.
+    /// A hook of the user has begun or ended.
     pub(super) fn hooked(told: &Told, out: &mut Turnout) {
         let run = &told.run;
         let begins = run["status"] == "running";

@@ -1,5 +1,5 @@
-//! Past conversations: the threads that Codex has kept. How it keeps them is its own, so Codex itself is asked, and puts
-//! away what is to be put away. Nothing is written here.
+//! Past conversations: the threads that Codex has kept. Codex decides how to keep them, so Codex itself is asked, and
+//! archives them itself. Portolan writes nothing.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -25,16 +25,16 @@ use crate::{
     prices::Prices,
 };
 
-/// Threads or items that are asked for at once.
+/// Threads or items per request.
 const PAGE: usize = 100;
 
-/// Pages of one answer: more than a list or a conversation that people hold can fill.
+/// Pages of one answer: more than any real list or conversation has.
 const PAGES: usize = 5000;
 
 /// How many characters of the first prompt make a title.
 const TITLE: usize = 80;
 
-/// What Codex has kept.
+/// The past conversations of Codex.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     prober: Arc<Prober>,
@@ -83,11 +83,11 @@ impl Past for Kept {
         tokio::spawn(async move {
             let read = tokio::select! {
                 read = kept.read_now(&past, &pieces) => read,
-                // Nobody wants the rest.
+                // The receiver does not want the rest.
                 () = pieces.closed() => return,
             };
             let last = read.map_or_else(PastPiece::Failed, |()| PastPiece::End);
-            // Nor this.
+            // The receiver may not want this either.
             let _ = pieces.send(last).await;
         });
         queue
@@ -105,7 +105,7 @@ impl Asking {
         let (mut found, mut cursor) = (Vec::<PastSession>::new(), Value::Null);
         let mut files = HashMap::new();
         for _ in 0..PAGES {
-            // Without a word about providers Codex lists those of the configured one alone.
+            // Without a list of providers Codex lists only threads of the configured provider.
             let params = json!({ "limit": PAGE, "cursor": cursor, "sortKey": "updated_at", "modelProviders": [],
                 "sourceKinds": ["cli", "vscode", "exec", "appServer"], "archived": archived });
             let page = self.ask("thread/list", Some(params)).await?;
@@ -115,12 +115,12 @@ impl Asking {
                 told().filter_map(|row| Some((some_text(row, "path")?.into(), some_text(row, "id")?))),
             );
             let query = query.clone();
-            // Where a folder really lies is looked up on disk.
+            // The real path of a folder is looked up on disk.
             let admitted = tokio::task::spawn_blocking(move || {
                 let wanted = |row: &PastSession| query.names(&row.past) && query.admits(row.cwd.as_deref());
                 rows.into_iter().filter(wanted).collect::<Vec<_>>()
             });
-            let fault = |error| PastError::Unreadable(format!("a fault of ours in reading: {error}"));
+            let fault = |error| PastError::Unreadable(format!("internal error while reading: {error}"));
             for row in admitted.await.map_err(fault)? {
                 // After a revert Codex can list a thread twice.
                 if !found.iter().any(|known| known.past == row.past) {
@@ -147,7 +147,7 @@ impl Asking {
             let params = json!({ "threadId": past, "limit": PAGE, "cursor": cursor });
             let told = match self.ask("thread/items/list", Some(params)).await {
                 Ok(told) => told,
-                // Threads of older versions are told whole or not at all.
+                // Threads of older versions come whole or not at all.
                 Err(_) if page == 0 => {
                     let params = json!({ "threadId": past, "includeTurns": true });
                     let whole = self.ask("thread/read", Some(params)).await?;
@@ -167,15 +167,15 @@ impl Asking {
                 return Ok(());
             }
         }
-        Err(PastError::Unreadable(format!("the conversation `{past}` has no end")))
+        Err(PastError::Unreadable(format!("the conversation `{past}` has too many pages")))
     }
 }
 
 /// Which process has which thread open: it keeps the thread's file open. Codex before 0.166 would write into that file
-/// beside it, and neither would see the other.
+/// at the same time, and neither would see the other.
 async fn holders(home_key: String, files: HashMap<PathBuf, String>) -> HashMap<String, u32> {
     let look = move || {
-        // What a process has open is told by its real path.
+        // The open files of a process are listed by their real paths.
         let real = |(path, id): (PathBuf, String)| (path.canonicalize().unwrap_or(path), id);
         let files: HashMap<_, _> = files.into_iter().map(real).collect();
         let held = processes::holders(&home_key, |path| files.contains_key(path));
@@ -193,13 +193,13 @@ impl From<Unanswered> for PastError {
             Unanswered::Refused(error) if unknown.iter().any(|words| error.contains(words)) => {
                 Self::NotFound(format!("Codex has no such conversation: {error}"))
             }
-            Unanswered::Refused(error) => Self::Unreadable(format!("Codex does not tell: {error}")),
+            Unanswered::Refused(error) => Self::Unreadable(format!("Codex refused: {error}")),
             Unanswered::Lost(why) => Self::Unreadable(why),
         }
     }
 }
 
-/// A thread's line in a list; nothing for one that holds nothing.
+/// A thread's line in a list; none if the thread is empty.
 fn summary(thread: &Value) -> Option<PastSession> {
     let seconds = |key: &str| thread[key].as_i64().map(|seconds| Millis(seconds.saturating_mul(1000)));
     let title = some_text(thread, "name").or_else(|| some_text(thread, "preview"))?;
@@ -215,7 +215,7 @@ fn summary(thread: &Value) -> Option<PastSession> {
     })
 }
 
-/// The items of a thread that is told whole, in the form of a page.
+/// The items of a thread that came whole, in the form of a page.
 fn rows_of(thread: &Value) -> Vec<Value> {
     let turns = thread["turns"].as_array().into_iter().flatten();
     let rows = turns.flat_map(|turn| {
@@ -235,7 +235,7 @@ impl Telling {
     fn new(thread: &str) -> Self {
         let setup = Setup {
             session: SessionId::from_u128(0),
-            // Items are named by the start of the agent; what is past belongs to none.
+            // Items are named by the start of the agent; the past belongs to no start.
             generation: Generation(0),
             begin: Begin::Start,
             thread: Value::Null,
@@ -272,7 +272,7 @@ impl Telling {
     }
 }
 
-/// A piece of a prompt as it was said.
+/// A piece of a prompt.
 fn piece(told: &Value) -> Content {
     let picture = || {
         let (media_type, data) = told["url"].as_str()?.strip_prefix("data:")?.split_once(";base64,")?;
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn items_that_were_kept_are_what_a_running_session_would_have_told() {
+    fn items_of_the_past_give_the_events_of_a_running_session() {
         let thread = json!({ "turns": [{ "id": "A", "items": [
             { "type": "userMessage", "id": "u", "content": [{ "type": "text", "text": "look" }] },
             { "type": "commandExecution", "id": "c", "command": "ls", "cwd": "/", "status": "completed",

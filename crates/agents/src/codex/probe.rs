@@ -1,4 +1,4 @@
-//! Looking for Codex without starting a turn: which program, which version, logged in?
+//! Looks for Codex without starting a turn: which program, which version, and whether it is logged in.
 
 use std::{
     ffi::OsString,
@@ -26,10 +26,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The oldest Codex whose app-server was seen to work with Portolan.
 const OLDEST: [u64; 3] = [0, 144, 6];
 
-/// What to do when it is not logged in.
-pub(super) const LOG_IN: &str = "log in through Portolan, or run `codex login`; a model provider of your own in `~/.codex/config.toml` needs none";
+/// What to do if it is not logged in.
+pub(super) const LOG_IN: &str = "log in through Portolan, or run `codex login`; with your own model \
+                                 provider in `~/.codex/config.toml`, no login is needed";
 
-/// What a look found.
+/// The result of a look.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// The program and its first arguments.
@@ -41,7 +42,7 @@ pub(super) struct Found {
 /// A program, when it was last changed, and its version.
 type Known = (PathBuf, Option<SystemTime>, String);
 
-/// Looks, and remembers the version of a program that has not changed since.
+/// Looks for the program, and remembers its version until the program changes.
 #[derive(Debug)]
 pub(super) struct Prober {
     command: Vec<OsString>,
@@ -81,7 +82,7 @@ impl Prober {
         ask(program, &self.supervision.home_key, PATIENCE).await
     }
 
-    /// What is shown where no session can be started, and why.
+    /// The probe if no session can be started, with the reason.
     pub(super) fn unusable(&self, message: String) -> Probe {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Probe {
@@ -92,7 +93,7 @@ impl Prober {
         }
     }
 
-    /// What to start. The way out where the program is another one, or too old.
+    /// What to start; or the way out if the program is another one, or too old.
     pub(super) async fn found(&self) -> Result<Found, String> {
         let found = self.any_found().await?;
         if numbers(&found.version).is_none_or(|version| version < OLDEST) {
@@ -106,12 +107,12 @@ impl Prober {
         Ok(found)
     }
 
-    /// The native program, where it is found behind npm's script.
+    /// The native program, if npm's script starts one.
     async fn any_found(&self) -> Result<Found, String> {
         let program = self.program()?;
         let (program, why) = match launch::native(&program) {
-            Some(native) => (native, "the native program behind npm's script"),
-            None => (program, "the program as it is found"),
+            Some(native) => (native, "the native program that npm's script starts"),
+            None => (program, "the installed program"),
         };
         let mut command = vec![program.clone().into_os_string()];
         command.extend(self.command.iter().skip(1).cloned());
@@ -141,7 +142,7 @@ impl Prober {
         Ok(Found { command, version, why })
     }
 
-    /// An app-server that belongs to no session, and the key of the home that it is started for.
+    /// An app-server that belongs to no session, and the key of its home.
     pub(super) async fn app_server(&self) -> Result<(Program, String), String> {
         let mut command = self.found().await?.command;
         let environment = launch::environment(&self.supervision, &self.env, command.first().map(Path::new))?;
@@ -156,9 +157,9 @@ impl Prober {
             Ok(said) if said.code == Some(0) => {
                 let line =
                     said.stderr.lines().chain(said.output.lines()).find(|line| line.contains("Logged in"));
-                Some(Login::LoggedIn { how: line.unwrap_or("it does not say how").trim().to_owned() })
+                Some(Login::LoggedIn { how: line.unwrap_or("method unknown").trim().to_owned() })
             }
-            // With a model provider of the user's own no login is needed. Only the app-server knows.
+            // With the user's own model provider no login is needed. Only the app-server knows this.
             Ok(said) if said.output.contains("Not logged in") || said.stderr.contains("Not logged in") => {
                 let logged_out = Some(Login::LoggedOut { way_out: LOG_IN.into() });
                 account::look(self).await.map_or(logged_out, |state| state.login)
@@ -186,13 +187,13 @@ impl Prober {
     }
 }
 
-/// Reads what `codex --version` prints: `codex-cli 0.166.0`. Another program prints something else.
+/// Reads the output of `codex --version`: `codex-cli 0.166.0`. Another program prints something else.
 fn version(output: &str) -> Option<String> {
     let mut words = output.split_whitespace().skip_while(|word| *word != "codex-cli").skip(1);
     words.next().filter(|word| numbers(word).is_some()).map(str::to_owned)
 }
 
-/// The numbers of a version, without what stands behind them.
+/// The numbers of a version, without its suffix.
 fn numbers(version: &str) -> Option<[u64; 3]> {
     let mut parts = version.split(['-', '+']).next()?.split('.').map(str::parse);
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_program_and_a_version_that_is_too_old_are_not_ready_and_say_the_way_out() {
+    async fn another_program_and_a_too_old_version_are_not_ready_and_name_the_way_out() {
         let folder = tempfile::tempdir().unwrap();
         for (prints, says, version) in [
             (

@@ -1,4 +1,4 @@
-//! What people say, as Codex takes it: the pieces of a prompt, commands of Codex' own, and skills.
+//! Prompts in the form of Codex: the pieces of a prompt, Codex' own commands, and skills.
 
 use portolan_core::{event::Content, ports::Ticket};
 use serde_json::{Value, json};
@@ -17,16 +17,16 @@ pub(super) enum Turning {
 impl Turning {
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Prompt => "take up the prompt",
+            Self::Prompt => "take the prompt",
             Self::Compact => "make the context smaller",
             Self::Review => "review",
         }
     }
 }
 
-/// What a prompt is to Codex.
+/// What a prompt means to Codex.
 enum Said {
-    /// A request of its own, which begins a turn.
+    /// A separate request, which begins a turn.
     Command { turning: Turning, method: &'static str, params: Value },
     /// Input of a turn.
     Input(Value),
@@ -49,7 +49,7 @@ impl Translate {
         self.ask(Some(ticket), What::Turn(Turning::Prompt), "turn/start", Some(params), out);
     }
 
-    /// A prompt as input of a turn; nothing where it begins one of its own.
+    /// A prompt as input of a turn; none if it begins its own turn.
     pub(super) fn input(&self, content: &[Content]) -> Option<Value> {
         match self.read(content) {
             Said::Input(input) => Some(input),
@@ -57,7 +57,7 @@ impl Translate {
         }
     }
 
-    /// Prompts are named after their command, so that Codex' echo of one can be told from another's words.
+    /// Prompts are named after their command, so that Codex' echo of a prompt can be recognised.
     pub(super) fn name_of(&self, ticket: Ticket) -> String {
         format!("{}-{}", self.setup.session, ticket.0)
     }
@@ -100,7 +100,7 @@ fn piece(content: &Content) -> Value {
     let words = |text: String| json!({ "type": "text", "text": text });
     match content {
         Content::Text { text } | Content::Thinking { text } => words(text.clone()),
-        // Codex fetches nothing: an image is in the message, or it is not there.
+        // Codex fetches nothing: an image must be in the message.
         Content::Image { media_type, data } => {
             json!({ "type": "image", "url": format!("data:{media_type};base64,{data}") })
         }

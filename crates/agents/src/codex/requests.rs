@@ -1,8 +1,8 @@
 //! What Codex asks and waits for: approvals of commands, of changes to files, of more permissions, of MCP calls; its
 //! questions, and those of MCP servers.
 //!
-//! Each is keyed by its id, which Codex counts from 0, and answered once. What nobody here knows is answered with an
-//! error, so that Codex never waits for ever; an answer that it cannot read it takes as a no.
+//! Each request is keyed by its id, which Codex counts from 0, and answered once. An unknown request is answered with
+//! an error, so that Codex never waits for ever; Codex takes an unreadable answer as a denial.
 
 mod answering;
 mod opening;
@@ -24,21 +24,21 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// Codex' own words for what can be decided.
+/// Codex' own words for decisions.
 const FOR_SESSION: &str = "acceptForSession";
 const AMEND: &str = "acceptWithExecpolicyAmendment";
 const CANCEL: &str = "cancel";
 
-/// Stands before the reason of a denial, which Codex' own answer has no place for.
+/// The prefix of the reason of a denial, for which Codex' own answer has no field.
 const DECLINED: &str = "The user declined this tool call: ";
 
-/// Takes over a rule for a host that Codex proposes.
+/// Accepts a rule for a host that Codex proposes.
 const NETWORK: &str = "applyNetworkPolicyAmendment";
 
 /// Requests that may wait at once: more than the session shows to people.
 const MAX_REQUESTS: usize = 512;
 
-/// Requests that wait for an answer, by our key for them.
+/// Requests that wait for an answer, by Portolan's key.
 #[derive(Debug, Default)]
 pub(super) struct Requests(IndexMap<String, Open>);
 
@@ -67,7 +67,7 @@ enum Asked {
     Questions(IndexMap<String, String>),
 }
 
-/// A request as the session is told of it.
+/// A request as the session gets it.
 struct Opened {
     ask: Ask,
     tool: Option<String>,
@@ -85,7 +85,7 @@ impl Translate {
     ) {
         let key = id.key();
         if self.requests.0.contains_key(&key) {
-            // Asked again when a thread is taken up; it waits already.
+            // Repeated when a thread is resumed; it waits already.
             return;
         }
         if self.requests.0.len() >= MAX_REQUESTS {
@@ -113,7 +113,7 @@ impl Translate {
         out.report(Report::RequestOpened { key, ask: Box::new(ask), parent, tool, raw });
     }
 
-    /// However a request ends, Codex says so. Where it is still open here, it was not we who ended it.
+    /// Codex reports the end of every request. If the request is still open here, Portolan did not end it.
     pub(super) fn resolved(&mut self, id: &Value, out: &mut Turnout) {
         let Ok(id) = serde_json::from_value::<Id>(id.clone()) else { return };
         if self.requests.0.shift_remove(&id.key()).is_some() {
@@ -125,7 +125,7 @@ impl Translate {
 
     pub(super) fn answer(&mut self, ticket: Ticket, key: &str, ask: &Ask, answer: Answer, out: &mut Turnout) {
         let Some(Open { id, thread, what }) = self.requests.0.shift_remove(key) else {
-            return out.rejected(ticket, "the agent does not wait for this any more");
+            return out.rejected(ticket, "the agent no longer waits for this");
         };
         if let Answer::Deny { message: Some(message), interrupt: false, option: None } = &answer
             && matches!(ask, Ask::Permission { .. })
@@ -144,7 +144,7 @@ impl Translate {
         out.write_and_consume(ticket, &DIALECT.result(&id, result));
     }
 
-    /// The model is told why before it is told that; it then goes on with both.
+    /// The model gets the reason before the denial, and then continues with both.
     fn tell_why(&mut self, thread: &str, message: &str, out: &mut Turnout) {
         let Some(turn) = self.turns.steerable().map(str::to_owned) else { return };
         if message.is_empty() || !self.threads.is_main(thread) {

@@ -1,7 +1,7 @@
-//! The mode that a thread begins in: always set, and compared with what Codex says of it.
+//! The mode that a thread begins in: always set, and compared with the mode that Codex reports.
 //!
-//! Told over the line and not when the thread begins: Codex would then write into the user's configuration that it trusts
-//! this folder for good.
+//! Sent as a separate message and not when the thread begins: otherwise Codex would write into the user's configuration
+//! that it trusts this folder permanently.
 
 use portolan_core::{
     Event,
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::driver::{Timer, Turnout};
 
-/// Runs while Codex has taken a mode and not said yet that it is in it. Requests count theirs from one.
+/// Runs while Codex has taken a mode and not reported it yet. Timers of requests count from one.
 pub(super) const SAYS_SO: Timer = Timer(u64::MAX);
 
 impl Translate {
-    /// The mode to begin in: the one that was asked for, else the one that Codex has begun in, where it asks in it.
+    /// The mode to begin in: the requested mode, otherwise the mode that Codex began in, if it asks in that mode.
     pub(super) fn choose_mode(&mut self, begun: &Value, out: &mut Turnout) {
         let (policy, sandbox) = (&begun["approvalPolicy"], &begun["sandbox"]);
         let own = modes::named(policy, sandbox, &Value::Null);
@@ -29,23 +29,23 @@ impl Translate {
             let asks = own.clone().filter(|_| modes::may_begin(policy, sandbox));
             if let (None, Some(own)) = (&asks, &own) {
                 let text = format!(
-                    "the configuration of Codex has the mode `{own}`, in which it acts without asking; the session begins \
-                     in `{}`. To have the other one, name it when you start the session",
+                    "the configuration of Codex sets the mode `{own}`, which acts without asking; the \
+                     session begins in `{}` instead. To use `{own}`, name it when you start the session",
                     modes::ASKS
                 );
                 notice(Level::Warning, Some(text), out);
             }
             self.setup.mode = Some(asks.unwrap_or_else(|| modes::ASKS.to_owned()));
         }
-        // Where another is to follow it is not told: it would be what a later start asks for.
+        // If another mode follows, this one is not reported: a later start would ask for it.
         self.threads.mode = own.filter(|own| self.setup.mode.as_ref() == Some(own));
     }
 
-    /// Without the mode that was chosen nothing begins: in another one Codex might do unasked what it was to ask about.
+    /// Without the chosen mode nothing begins: in another mode Codex might act without asking.
     pub(super) fn set_first_mode(&mut self, out: &mut Turnout) {
         let Some(wanted) = self.setup.mode.clone() else { return self.become_ready(out) };
         let holds = self.threads.mode.is_some();
-        // One that was taken up may still be planning, which it does not tell when it begins.
+        // A resumed thread may still be planning, which it does not report when it begins.
         if holds && self.setup.extra.is_empty() && self.setup.begin == Begin::Start {
             return self.become_ready(out);
         }
@@ -54,13 +54,13 @@ impl Translate {
                 let params = self.of_thread(settings);
                 self.ask(None, What::FirstMode, "thread/settings/update", Some(params), out);
             }
-            // Settings of the user's own that have no name here, and hold already.
+            // Settings of the user that have no name here, and already hold.
             None if holds => self.become_ready(out),
             None => self.mode_not_taken("Codex has no such mode", out),
         }
     }
 
-    /// It has taken the mode. That it is in it is told apart, where anything has changed.
+    /// Codex took the mode. It reports the new mode separately, if anything has changed.
     pub(super) fn mode_taken(&mut self, out: &mut Turnout) {
         if self.is_ready {
             return;
@@ -75,8 +75,8 @@ impl Translate {
         if !self.is_ready {
             let within = self.setup.patience.as_secs_f32();
             let other = self.threads.other_mode.take();
-            let other = other.map(|other| format!(", but that it is in `{other}`")).unwrap_or_default();
-            let why = format!("Codex did not say within {within} s that it is in that mode{other}");
+            let other = other.map(|other| format!("; it reports `{other}`")).unwrap_or_default();
+            let why = format!("Codex did not report that mode within {within} s{other}");
             self.mode_not_taken(&why, out);
         }
     }
@@ -86,7 +86,7 @@ impl Translate {
         let error = ErrorInfo {
             kind: ErrorKind::InvalidRequest,
             message: format!("the session could not begin in the mode `{wanted}`: {error}"),
-            way_out: Some(format!("start it in another mode; Codex has {}", modes::names().join(", "))),
+            way_out: Some(format!("start the session in another mode: {}", modes::names().join(", "))),
         };
         let why = error.message.clone();
         out.event(Event::Failure { error, recoverable: false });
@@ -105,7 +105,7 @@ impl Translate {
             return;
         }
         if !self.is_ready && mode.is_some() && mode != self.setup.mode {
-            // The one before the one that was set, or instead of it.
+            // The mode before the one that was set, or instead of it.
             self.threads.other_mode = mode;
             return;
         }

@@ -1,4 +1,4 @@
-//! How the session's thread begins, what is known of it, and which other threads are subagents of it.
+//! How the session's thread begins, what is known about it, and which other threads are its subagents.
 
 use std::collections::HashMap;
 
@@ -19,16 +19,16 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// Threads of one process. A subagent more than this is shown without its parent.
+/// Threads of one process. A further subagent is shown without its parent.
 const MAX_THREADS: usize = 1024;
 
-/// Calls that may be starting subagents at once. One more than this is shown without its prompt.
+/// Calls that may be starting subagents at once. A further subagent is shown without its prompt.
 const MAX_SPAWNING: usize = 64;
 
 /// MCP servers of a session that are listed.
 const MAX_SERVERS: usize = 512;
 
-/// Skills that are offered as commands.
+/// Skills that are listed as commands.
 const MAX_SKILLS: usize = 1024;
 
 /// The session's own thread and its subagents'.
@@ -38,15 +38,15 @@ pub(super) struct Threads {
     children: HashMap<String, Child>,
     spawning: Vec<Spawning>,
     pub(super) model: Option<String>,
-    /// The mode that it has said to be in.
+    /// The mode that it reported.
     pub(super) mode: Option<String>,
-    /// Another one that it has said to be in before it was ready.
+    /// Another mode that it reported before it was ready.
     pub(super) other_mode: Option<String>,
     unarchived: bool,
     pub(super) default_model: Option<String>,
-    /// What the thread works towards, and how far it is, as it was last told.
+    /// The goal of the thread and its state, as last reported.
     pub(super) goal: Option<(String, String)>,
-    /// How much of each limit was used when it was last told.
+    /// How much of each limit was used, as last reported.
     pub(super) limits: HashMap<String, u64>,
 }
 
@@ -61,12 +61,12 @@ pub(super) struct Child {
     pub(super) model: Option<String>,
     pub(super) nickname: Option<String>,
     pub(super) runs: bool,
-    /// It has begun and waits for the first words to it, to be known by.
+    /// It has begun and waits for its first prompt, to be identified.
     waits: bool,
     pub(super) said: Option<String>,
 }
 
-/// A call that starts a subagent and has not told yet which thread that is.
+/// A call that starts a subagent and has not reported its thread yet.
 #[derive(Clone, Debug)]
 struct Spawning {
     call: String,
@@ -75,7 +75,7 @@ struct Spawning {
     model: Option<String>,
 }
 
-/// Whose thread something belongs to.
+/// The owner of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     Main,
@@ -145,8 +145,8 @@ impl Threads {
         }
     }
 
-    /// A thread may begin before the call that starts it has told which it is. It is then known by being the only one that
-    /// can be meant, else by the first words to it, for which it waits: then this is false.
+    /// A thread may begin before the call that starts it has reported its id. It is then identified as the only
+    /// candidate, otherwise by its first prompt, for which it waits: then this is false.
     pub(super) fn is_named(&mut self, thread: &str, first_words: Option<&str>) -> bool {
         let is_clear = self.spawning.is_empty();
         if let Some(child) = self.children.get_mut(thread)
@@ -179,7 +179,7 @@ impl Threads {
         self.children.get(thread).is_some_and(|child| child.waits)
     }
 
-    /// A call in one thread has started these others.
+    /// A call in one thread has started these other threads.
     pub(super) fn spawned(&mut self, call: &str, parent: Option<String>, item: &Value) {
         let threads: Vec<String> = item["receiverThreadIds"]
             .as_array()
@@ -203,7 +203,7 @@ impl Threads {
         }
     }
 
-    /// A thread is there that nobody here asked for.
+    /// A thread exists that Portolan did not start.
     pub(super) fn met(&mut self, thread: &Value) {
         let id = text(thread, "id");
         if !self.is_main(&id)
@@ -217,7 +217,7 @@ impl Threads {
 impl Translate {
     pub(super) fn initialized(&mut self, result: &Value, out: &mut Turnout) {
         out.write(&DIALECT.notification("initialized", None));
-        // `portolan/0.166.0 (…)`: nothing else tells the version.
+        // `portolan/0.166.0 (…)`: the version is reported nowhere else.
         let agent = text(result, "userAgent");
         let version = agent.split_once('/').and_then(|(_, rest)| rest.split_whitespace().next());
         if let Some(version) = version.map(str::to_owned) {
@@ -264,7 +264,7 @@ impl Translate {
     pub(super) fn not_begun(&mut self, error: &str, out: &mut Turnout) {
         match self.setup.begin.clone() {
             Begin::Resume { own: true, .. } if error.contains("no rollout found") => {
-                // It had written nothing of the conversation to disk.
+                // Codex had written nothing of the conversation to disk.
                 let reason = Some(ResetReason::Lost);
                 out.event(Event::ConversationReset { agent_session: None, reason });
                 self.setup.begin = Begin::Start;
@@ -293,7 +293,7 @@ impl Translate {
 
     pub(super) fn begun(&mut self, result: &Value, out: &mut Turnout) {
         let Some(thread) = some_text(&result["thread"], "id") else {
-            return out.give_up("Codex began a thread and did not say which");
+            return out.give_up("Codex began a thread without an id");
         };
         self.threads.main = Some(thread.clone());
         self.threads.model = some_text(result, "model");
@@ -322,7 +322,7 @@ impl Translate {
         }
     }
 
-    // ------------------------------------------------------------------------- what there is beside it
+    // ------------------------------------------------------------------------- models and skills
 
     pub(super) fn take_models(&mut self, result: &Value, out: &mut Turnout) {
         let Some(listed) = result["data"].as_array() else { return };
@@ -349,7 +349,7 @@ impl Translate {
     pub(super) fn take_skills(&mut self, result: &Value, out: &mut Turnout) {
         let own = [
             ("compact", "Make the context smaller.", None),
-            ("review", "Review changes: the uncommitted ones, or as told.", Some("[what to look at]")),
+            ("review", "Review changes: the uncommitted ones, or those you name.", Some("[what to review]")),
         ];
         let mut commands: Vec<CommandInfo> = own
             .into_iter()
@@ -409,7 +409,7 @@ impl Translate {
         out.event(Event::McpServers { servers: self.servers.values().cloned().collect() });
     }
 
-    /// A server by its name; none where there is no room for another.
+    /// A server by its name; none if there is no room for another.
     fn server(&mut self, name: String) -> Option<&mut McpServer> {
         if self.servers.len() >= MAX_SERVERS && !self.servers.contains_key(&name) {
             return None;

@@ -1,8 +1,8 @@
-//! Between Codex' lines and Portolan's vocabulary. Pure: no I/O, no clock.
+//! Translates between Codex' lines and Portolan's vocabulary. Pure: no I/O, no clock.
 //!
-//! Here is the state of one process and the way of each line to where it is understood: [`super::items`] for what is
-//! said and done, [`super::turns`] for turns and what they use, [`super::requests`] for what Codex asks,
-//! [`super::calls`] for what we ask, [`super::threads`] for how a thread begins and what is known of it.
+//! This module has the state of one process and routes each line: [`super::items`] for messages and actions,
+//! [`super::turns`] for turns and what they use, [`super::requests`] for Codex' requests, [`super::calls`] for
+//! Portolan's requests, [`super::threads`] for the start of a thread and what is known about it.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -31,10 +31,10 @@ use crate::{
     prices::Prices,
 };
 
-/// Codex leaves the member `jsonrpc` out, and so do we.
+/// Codex leaves the member `jsonrpc` out, and so does Portolan.
 pub(super) const DIALECT: Dialect = Dialect::Bare;
 
-/// What the first request says.
+/// The parameters of the first request.
 pub(super) fn hello() -> Value {
     json!({ "clientInfo": driver::client(), "capabilities": { "experimentalApi": true } })
 }
@@ -42,38 +42,38 @@ pub(super) fn hello() -> Value {
 /// What a conversation begins with.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
-    /// Whose conversation it is.
+    /// The session of the conversation.
     pub(super) session: SessionId,
-    /// Which start of it.
+    /// The number of this start.
     pub(super) generation: Generation,
     /// How the thread begins.
     pub(super) begin: Begin,
-    /// What every way to begin is told.
+    /// The parameters of every way to begin.
     pub(super) thread: Value,
-    /// The model asked for.
+    /// The requested model.
     pub(super) model: Option<String>,
-    /// The permission mode asked for.
+    /// The requested permission mode.
     pub(super) mode: Option<String>,
     /// The session's name.
     pub(super) name: Option<String>,
-    /// Folders beside the working folder that may be written to.
+    /// Extra folders that may be written to.
     pub(super) extra: Vec<PathBuf>,
-    /// What the result must fit.
+    /// The schema that the result must fit.
     pub(super) schema: Option<Value>,
-    /// What models cost.
+    /// The prices of models.
     pub(super) prices: Prices,
-    /// How long a request of ours may stay without an answer.
+    /// How long a request of Portolan may stay unanswered.
     pub(super) patience: Duration,
 }
 
 /// How the thread begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// Anew.
+    /// As a new thread.
     Start,
-    /// Where it ended. One that is this session's own begins anew where Codex has written nothing of it.
+    /// Where it ended. A thread of this session begins again from nothing if Codex has written nothing of it.
     Resume { thread: String, own: bool },
-    /// As a copy, up to and with this turn where one is named.
+    /// As a fork, up to and including this turn if one is named.
     Fork { thread: String, last_turn: Option<String> },
 }
 
@@ -158,15 +158,15 @@ impl Translate {
     }
 }
 
-/// Said where the conversation was cut back by a message of Codex' own protocol.
-const REVERTED: &str = "Codex has cut its conversation back and knows nothing of what came after; what is shown here, and \
-                        the files, stay as they are";
+/// The notice when a message of Codex' own protocol cut the conversation back.
+const REVERTED: &str = "Codex has cut its conversation back and forgot what came after; the log and the \
+                        files stay as they are";
 
-/// What tells nothing that is not told elsewhere as well.
+/// Notifications whose content is also reported elsewhere.
 pub(super) const IGNORED: &[&str] = &[
     // The parts are joined by their index.
     "item/reasoning/summaryPartAdded",
-    // What a command is given to read is part of its output.
+    // The input of a command is part of its output.
     "item/commandExecution/terminalInteraction",
     "item/fileChange/outputDelta",
     "item/fileChange/patchUpdated",
@@ -175,14 +175,14 @@ pub(super) const IGNORED: &[&str] = &[
     "thread/closed",
     "thread/compacted",
     "thread/deleted",
-    // A session has a name of Portolan's.
+    // Portolan names the session.
     "thread/name/updated",
     "thread/queue/changed",
     "thread/readState/changed",
-    // Turns say the same, and say it only of threads that are ours.
+    // Turns report the same, and only for threads of this session.
     "thread/status/changed",
     "thread/unarchived",
-    // The changes stand at the items that make them.
+    // The items that make the changes show them.
     "turn/diff/updated",
 ];
 

@@ -1,7 +1,7 @@
 //! Turns: how they begin and end, what they use, how they are interrupted.
 //!
-//! A turn is ours from the answer to `turn/start` or from `turn/started`, whichever comes first; Codex cannot interrupt
-//! one in between by its id. What Codex leaves open when a turn ends is closed by the session.
+//! A turn is known from the answer to `turn/start` or from `turn/started`, whichever comes first; Codex cannot
+//! interrupt a turn by its id in between. The session closes what Codex leaves open when a turn ends.
 
 use bytes::Bytes;
 use portolan_core::{
@@ -23,23 +23,23 @@ use super::{
 };
 use crate::driver::Turnout;
 
-/// Interrupts that may wait for a turn to begin: one would do, the others only want to know.
+/// Interrupts that may wait for a turn to begin: one is enough, the others only wait for its result.
 const MAX_INTERRUPTS: usize = 64;
 
-/// Prompts that may wait to go into a turn: as many as the session's queue holds.
+/// Prompts that may wait to enter a turn: as many as the session's queue holds.
 const MAX_STEERING: usize = 256;
 
-/// The turn that runs, and what waits for it.
+/// The running turn, and what waits for it.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     current: Option<Turn>,
-    /// The one that ended last: an answer about it may come late.
+    /// The last ended turn: an answer about it may come late.
     last: Option<String>,
-    /// Interrupts that cannot be sent yet; not everyone wants to know.
+    /// Interrupts that cannot be sent yet; not every sender waits for a result.
     interrupts: Vec<Option<Ticket>>,
-    /// Prompts that are to go into a turn, and cannot yet.
+    /// Prompts that are to enter a turn, and cannot yet.
     steering: Vec<(Ticket, Vec<Content>)>,
-    /// The turn that runs was asked for to make the context smaller.
+    /// The running turn was started to make the context smaller.
     compacts: bool,
     /// Ends that wait for commands.
     pub(super) held: Held,
@@ -48,7 +48,7 @@ pub(super) struct Turns {
 #[derive(Debug, Default)]
 struct Turn {
     id: Option<String>,
-    /// Codex has said that it runs.
+    /// Codex has reported that it runs.
     runs: bool,
     said: Option<String>,
     trouble: Option<TurnError>,
@@ -80,7 +80,7 @@ impl Turns {
 }
 
 impl Translate {
-    /// Codex has taken up what begins a turn.
+    /// Codex has accepted a request that begins a turn.
     pub(super) fn turn_accepted(
         &mut self,
         ticket: Option<Ticket>,
@@ -103,7 +103,8 @@ impl Translate {
         if begun {
             out.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
         }
-        // After the turn that it begins: with its prompt taken up and no turn, the session would send the next.
+        // After the turn that it begins: if the prompt were consumed without a turn, the session would send the next
+        // prompt.
         if let Some(ticket) = ticket {
             out.consumed(ticket, None);
         }
@@ -120,12 +121,12 @@ impl Translate {
         out: &mut Turnout,
     ) {
         if let Some(ticket) = ticket {
-            out.rejected(ticket, format!("Codex would not {}: {error}", turning.words()));
+            out.rejected(ticket, format!("Codex refused to {}: {error}", turning.words()));
         }
         self.turn_in_doubt(out);
     }
 
-    /// Nobody knows whether a turn that was asked for will be. One that comes all the same says so itself.
+    /// It is not known whether a requested turn will begin. If it begins, Codex reports it.
     pub(super) fn turn_in_doubt(&mut self, out: &mut Turnout) {
         self.let_interrupts_go(out);
         self.send_steering(out);
@@ -183,7 +184,7 @@ impl Translate {
         out.report(Report::TurnEnded { result: Box::new(result), raw });
         self.let_interrupts_go(out);
         if outcome == TurnOutcome::Interrupted {
-            // Commands would go on running.
+            // Commands would otherwise go on.
             let params = self.of_thread(json!({}));
             self.ask(None, What::Quiet, "thread/backgroundTerminals/clean", Some(params), out);
         }
@@ -192,7 +193,7 @@ impl Translate {
 
     // -------------------------------------------------------------------------------------- subagents
 
-    /// With the first words to it, where it has waited for them to be known by.
+    /// With its first prompt, if the subagent has waited for it to be identified.
     pub(super) fn subagent_begins(&mut self, thread: &str, first_words: Option<&str>, out: &mut Turnout) {
         if !self.threads.is_named(thread, first_words) {
             return;
@@ -229,11 +230,11 @@ impl Translate {
         out.event(Event::SubagentEnded { subagent, outcome, summary, work: None });
     }
 
-    // --------------------------------------------------------------------------------- what is used, what fails
+    // --------------------------------------------------------------------------------- usage and failures
 
     pub(super) fn used(&mut self, told: &Told, out: &mut Turnout) {
         let whose = self.whose(told);
-        // Taking a thread up tells once more what its last turn used.
+        // Resuming a thread reports the usage of its last turn once more.
         let Some(turn) = &mut self.turns.current else { return };
         let usage = TokenUsage::from(told.token_usage.last);
         let context_window = told.token_usage.model_context_window;
@@ -264,7 +265,7 @@ impl Translate {
             return out.event(Event::Retry { attempt, max, delay_ms: None, error: errors::info(&error) });
         }
         match &mut self.turns.current {
-            // The end of the turn says it again.
+            // The end of the turn reports it again.
             Some(turn) if self.threads.is_main(&told.thread_id) => turn.trouble = Some(error),
             _ => out.event(Event::Failure { error: errors::info(&error), recoverable: true }),
         }
@@ -286,7 +287,7 @@ impl Translate {
     pub(super) fn interrupt(&mut self, ticket: Option<Ticket>, out: &mut Turnout) {
         match &self.turns.current {
             Some(turn) => {
-                // Before Codex has said that the turn runs, its id is refused and none is taken.
+                // Before Codex has reported that the turn runs, it refuses the turn's id and takes no other.
                 let id = turn.id.clone().filter(|_| turn.runs).unwrap_or_default();
                 let params = self.of_thread(json!({ "turnId": id }));
                 self.ask(ticket, What::Interrupt, "turn/interrupt", Some(params), out);
@@ -322,7 +323,7 @@ impl Translate {
 
     // ---------------------------------------------------------------------------------------- steering
 
-    /// A prompt that is to go into the turn that runs. Commands of Codex' own are turns themselves: they wait for the end.
+    /// A prompt for the running turn. Codex' own commands are turns themselves: they wait for the end.
     pub(super) fn steer(&mut self, ticket: Ticket, content: Vec<Content>, out: &mut Turnout) {
         match (self.turns.steerable().map(str::to_owned), self.input(&content)) {
             (Some(turn), Some(input)) => {
@@ -339,8 +340,8 @@ impl Translate {
         }
     }
 
-    /// Codex says for certain that it has not taken it where it knows no such turn, or one that takes nothing. Then it is
-    /// for the next turn: into it, or as what begins it.
+    /// Codex certainly has not taken the prompt if it knows no such turn, or the turn takes nothing. Then the prompt is
+    /// for the next turn: it enters that turn, or begins it.
     pub(super) fn not_steered(
         &mut self,
         ticket: Option<Ticket>,
@@ -351,7 +352,7 @@ impl Translate {
         let Some(ticket) = ticket else { return };
         let is_untaken = ["no active turn", "expected active turn", "cannot steer"];
         if !is_untaken.iter().any(|words| error.contains(words)) {
-            return out.rejected(ticket, format!("Codex would not take it into the turn: {error}"));
+            return out.rejected(ticket, format!("Codex refused to take the prompt into the turn: {error}"));
         }
         if self.turns.running() || self.calls.is_beginning_a_turn() {
             self.wait_to_steer(ticket, content, out);
@@ -364,18 +365,18 @@ impl Translate {
         if self.turns.steering.len() < MAX_STEERING {
             self.turns.steering.push((ticket, content));
         } else {
-            out.rejected(ticket, "too many prompts wait to go into a turn");
+            out.rejected(ticket, "too many prompts wait to enter a turn");
         }
     }
 
-    /// A turn has begun or ended: now it may be time.
+    /// A turn has begun or ended: sends waiting prompts, if possible.
     fn send_steering(&mut self, out: &mut Turnout) {
         for (ticket, content) in std::mem::take(&mut self.turns.steering) {
             self.steer(ticket, content, out);
         }
     }
 
-    /// What was to stop a turn that may yet come.
+    /// Interrupts of a turn that may still begin.
     pub(super) fn interrupts_in_doubt(&mut self, reason: &str, out: &mut Turnout) {
         for ticket in std::mem::take(&mut self.turns.interrupts).into_iter().flatten() {
             out.report(Report::Uncertain { ticket, reason: reason.to_owned() });

@@ -1,5 +1,5 @@
-//! Codex' own JSON, as far as it is read. Lenient throughout: what is missing is empty, what is more is passed over, and
-//! nothing of it leaves this folder.
+//! Codex' own JSON, as far as it is read. Lenient: missing fields are empty, extra fields are ignored, and no type of
+//! this module leaves this folder.
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
@@ -71,7 +71,7 @@ pub(super) struct TokenUsage {
     pub(super) model_context_window: Option<u64>,
 }
 
-/// Tokens of one request to the model. What was read counts the cached ones in.
+/// Tokens of one request to the model. The input includes the cached tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Tokens {
@@ -97,17 +97,17 @@ impl From<Tokens> for portolan_core::usage::TokenUsage {
     }
 }
 
-/// Reads raw JSON; nothing where it has another form.
+/// Reads raw JSON; returns nothing if it has another form.
 pub(super) fn open<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// A text of an object; empty where there is none.
+/// A text in an object; empty if missing.
 pub(super) fn text(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or_default().to_owned()
 }
 
-/// A text of an object, where there is one.
+/// A text in an object, if present.
 pub(super) fn some_text(value: &Value, key: &str) -> Option<String> {
     value[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }

@@ -1,7 +1,7 @@
-//! The demo agent: scripted conversations that show everything Portolan can, with no account and no network.
+//! The demo agent: scripted conversations that show everything Portolan can do, with no account and no network.
 //!
-//! It is a real process, so that killing, hanging and flooding are real too. Here is what it can do and how it is
-//! started; [`play`] is the process itself.
+//! It is a real process, so that killing, hanging and flooding are real too. This module has its capabilities and its
+//! start; [`play`] is the process itself.
 
 mod launch;
 pub mod play;
@@ -29,7 +29,7 @@ pub const KIND: &str = "demo";
 /// Its permission modes.
 const MODES: [&str; 4] = ["default", "acceptEdits", "plan", "bypassPermissions"];
 
-/// How much it asks in each of them.
+/// How much it asks in each mode.
 const ASKS: [(&str, Asks); 4] = [
     ("default", Asks::Everything),
     ("acceptEdits", Asks::Some),
@@ -45,7 +45,7 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Played by this command line.
+    /// A demo agent with this command line.
     pub fn new(command: Vec<OsString>, supervision: Arc<Supervision>) -> Self {
         Self { command, supervision }
     }
@@ -92,7 +92,7 @@ impl Agent for Demo {
     }
 }
 
-/// What the demo agent can do: everything but read settings files, which it does not have.
+/// The capabilities of the demo agent: everything but settings files, which it does not have.
 fn capabilities() -> Capabilities {
     let options =
         SpecOption::ALL.into_iter().filter(|option| *option != SpecOption::SettingSources).collect();
@@ -141,9 +141,9 @@ fn models() -> Vec<ModelInfo> {
         description: Some(description.into()),
     };
     vec![
-        model("demo-large", "Demo Large", "unhurried, with longer words"),
-        model("demo-small", "Demo Small", "brisk, and cheaper"),
-        model("demo-thinker", "Demo Thinker", "thinks aloud before it speaks"),
+        model("demo-large", "Demo Large", "slower, with longer texts"),
+        model("demo-small", "Demo Small", "faster and cheaper"),
+        model("demo-thinker", "Demo Thinker", "shows its thinking before its answer"),
     ]
 }
 

@@ -1,7 +1,7 @@
-//! Golden transcripts: recorded lines, both ways, and the reports that must come of them.
+//! Golden transcripts: recorded lines of both sides, and the expected reports.
 //!
-//! A line that begins with `>` is what Portolan wrote, `<` what the agent did. Each transcript has its reports beside
-//! it; `INSTA_UPDATE=always cargo test -p portolan-agents` writes them anew after a wanted change.
+//! A line that begins with `>` was written by Portolan, `<` by the agent. Each transcript has its reports in a file
+//! beside it; `INSTA_UPDATE=always cargo test -p portolan-agents` writes the reports again after a wanted change.
 
 use std::{fmt::Write as _, fs, path::PathBuf, time::Duration};
 
@@ -64,7 +64,7 @@ fn translator(transcript: &str) -> Translate {
     Translate::new(hello, Duration::from_secs(30))
 }
 
-/// Plays a transcript: what Portolan writes must be what was recorded; what it reports is given back.
+/// Plays a transcript: Portolan must write the recorded lines; returns its reports.
 fn play(transcript: &str) -> Vec<Report> {
     let mut translate = translator(transcript);
     let mut reports = vec![];
@@ -89,7 +89,7 @@ fn play(transcript: &str) -> Vec<Report> {
 }
 
 #[test]
-fn recorded_lines_give_the_reports_that_stand_beside_them() {
+fn recorded_lines_give_the_recorded_reports() {
     let mut names: Vec<_> = fs::read_dir(folder())
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_suffix(".ndjson").map(str::to_owned))

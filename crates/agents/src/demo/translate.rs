@@ -1,4 +1,4 @@
-//! Between the demo agent's lines and Portolan's vocabulary. Pure: no I/O, no clock.
+//! Translates between the demo agent's lines and Portolan's vocabulary. Pure: no I/O, no clock.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,16 +19,16 @@ use crate::driver::{Timer, Translator, Turnout};
 #[derive(Debug)]
 pub(super) struct Translate {
     hello: Hello,
-    /// How long an instruction may stay without an answer.
+    /// How long an instruction may stay unanswered.
     patience: Duration,
-    /// What is not settled yet, and whether a timer watches it.
+    /// Instructions that are not settled yet, and whether a timer watches them.
     unsettled: BTreeMap<Ticket, Watched>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watched {
     Yes,
-    /// A prompt may have to wait: its turn starts when it starts.
+    /// A prompt may have to wait for its turn, without a limit.
     No,
 }
 
@@ -37,7 +37,7 @@ impl Translate {
         Self { hello, patience, unsettled: BTreeMap::new() }
     }
 
-    /// Takes an answered instruction off the list; `None` where it was not on it.
+    /// Takes an answered instruction off the list; `None` if it was not on the list.
     fn settle(&mut self, id: u64, out: &mut Turnout) -> Option<Ticket> {
         let ticket = Ticket(id);
         let watched = self.unsettled.remove(&ticket)?;
@@ -86,7 +86,7 @@ impl Translate {
             FromAgent::Withdraw { key } => out.report(Report::RequestWithdrawn { key }),
             FromAgent::End(result) => out.report(Report::TurnEnded { result, raw: raw() }),
             FromAgent::Event(event) => match *event {
-                // These are core's to make: an agent that could say them could forge a log.
+                // Only core may make these events: an agent that could send them could forge a log.
                 Event::SessionCreated { .. }
                 | Event::SessionRenamed { .. }
                 | Event::SessionArchived { .. }

@@ -1,6 +1,6 @@
 //! The demo agent's own protocol: one JSON object per line, both ways.
 //!
-//! Each object has one key, the message's name, and what belongs to the message under it:
+//! Each object has one key, the message's name, with the message's content under it:
 //!
 //! ```text
 //! > {"hello":{"generation":1,"cwd":"/tmp"}}
@@ -14,17 +14,17 @@
 //! < {"end":{"outcome":"completed"}}
 //! ```
 //!
-//! - The agent is silent until `hello`, and says `ready` once.
+//! - The agent is silent until `hello`, and sends `ready` once.
 //! - Every message to it with an `id` is answered by exactly one `ack` or `nack` with that id: a prompt when its turn
 //!   starts, everything else when it is done.
-//! - `steer` is a prompt that goes into the turn that plays: what is said there is cut off, and the turn goes on with it.
-//!   Where no turn plays any more, it is a prompt like any other.
+//! - `steer` is a prompt that enters the running turn: the current text is cut off, and the turn continues with the
+//!   prompt. If no turn runs any more, it is a prompt like any other.
 //! - Items, tools and subagents are named `<generation>.<number>`; no name is used twice in a session.
 //! - `ask` waits for an `answer` with the same key, or is taken back by `withdraw`.
-//! - `bye` asks it to end, as does the end of its input.
+//! - `bye` asks the agent to end, as does the end of its input.
 //! - Unknown messages and fields are skipped by both sides.
 //!
-//! Where a thing has a shape in Portolan's vocabulary already, this protocol uses it: the demo is ours.
+//! If a thing already has a form in Portolan's vocabulary, this protocol uses that form: the demo is part of Portolan.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ use portolan_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What Portolan says to the demo agent.
+/// A message of Portolan to the demo agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToAgent {
@@ -115,7 +115,7 @@ pub(super) enum ToAgent {
     Bye {},
 }
 
-/// Who is calling, and what for.
+/// The session and its settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Hello {
@@ -125,7 +125,7 @@ pub(super) struct Hello {
     pub(super) resume: Option<Resume>,
 }
 
-/// A conversation to take up.
+/// A conversation to resume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Resume {
@@ -135,19 +135,19 @@ pub(super) struct Resume {
     pub(super) at: Option<String>,
 }
 
-/// What the demo agent says.
+/// A message of the demo agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromAgent {
     /// It takes instructions.
     Ready { info: Box<AgentInfo> },
-    /// It took up the instruction with this id.
+    /// It took the instruction with this id.
     Ack {
         id: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
     },
-    /// It would not.
+    /// It refused the instruction.
     Nack { id: u64, error: String },
     /// A turn begins.
     Turn {
@@ -163,7 +163,7 @@ pub(super) enum FromAgent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
-    /// More of it.
+    /// More text of the item.
     More { item: String, text: String },
     /// The item is finished.
     Say {
@@ -217,11 +217,11 @@ pub(super) enum FromAgent {
     Withdraw { key: String },
     /// The turn is over.
     End(Box<TurnResult>),
-    /// Anything else that happened, in Portolan's own words.
+    /// Any other event, in Portolan's own vocabulary.
     Event(Box<Event>),
 }
 
-/// The name of a message whose contents cannot be read; none where it is no message at all.
+/// The name of a message whose contents cannot be read; none if it is not a message.
 pub(super) fn name_of(line: &str) -> Option<String> {
     let message: IndexMap<String, serde::de::IgnoredAny> = serde_json::from_str(line).ok()?;
     let mut names = message.into_keys();
@@ -231,7 +231,7 @@ pub(super) fn name_of(line: &str) -> Option<String> {
     }
 }
 
-/// The folder a session works in, as the agent shows it.
+/// The folder of a session, as the agent shows it.
 pub(super) fn folder(spec: &SessionSpec) -> PathBuf {
     if spec.cwd.as_os_str().is_empty() { PathBuf::from(".") } else { spec.cwd.clone() }
 }

@@ -1,7 +1,7 @@
-//! Asking an agent something outside of any session, over JSON-RPC: started, asked, ended. What it asks meanwhile is
-//! declined, so that it does not wait; what it tells is for whoever wants it.
+//! Asks an agent something outside of any session, over JSON-RPC: start it, ask it, end it. Its own requests are
+//! declined, so that it does not wait; its notifications go to the caller.
 //!
-//! However it is let go of, nothing of it is left behind.
+//! However it is dropped, nothing of it is left behind.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::child::{Child, Pipes, Program};
 
-/// The longest line that is read of an answer. A page of a list is far shorter; a piece of a conversation can be a picture.
+/// The longest line of an answer. A page of a list is far shorter; a piece of a conversation can be a picture.
 const LONGEST: usize = 16 * 1024 * 1024;
 
 /// An agent that is asked.
@@ -29,7 +29,7 @@ const LONGEST: usize = 16 * 1024 * 1024;
 pub(crate) struct Asking {
     agent: String,
     dialect: Dialect,
-    /// There until it is ended.
+    /// Present until it is ended.
     child: Option<Child>,
     input: Option<ChildStdin>,
     output: Lines<ChildStdout>,
@@ -39,32 +39,32 @@ pub(crate) struct Asking {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The agent says why.
+    /// The agent refused, with the reason.
     #[error("{}", .0.message)]
     Refused(Box<Error>),
-    /// It says nothing, or is not there.
+    /// The agent does not answer, or does not run.
     #[error("{0}")]
     Silent(String),
 }
 
-/// What was heard of it.
+/// A message from the agent.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// The answer to what was asked under this id.
+    /// The answer to the request with this id.
     Answer(Id, Result<Value, Error>),
-    /// Something that it tells.
+    /// A notification.
     Told {
-        /// What.
+        /// The method.
         method: String,
-        /// With what.
+        /// The parameters.
         params: Value,
-        /// All of it as it came.
+        /// The whole line.
         line: String,
     },
 }
 
 impl Asking {
-    /// Starts it.
+    /// Starts the agent.
     pub(crate) async fn begin(program: Program, home_key: &str, dialect: Dialect) -> Result<Self, Trouble> {
         let agent = program.agent.clone();
         let started = Child::start(program, home_key, SessionId::new()).await;
@@ -73,20 +73,21 @@ impl Asking {
         Ok(Self { agent, dialect, child: Some(child), input: Some(input), output, asked: 0 })
     }
 
-    /// Ends it: it is given this long to go by itself once its input is closed, and then all of it is killed.
+    /// Ends the agent: it gets this long to end by itself after its input is closed, and then everything is killed.
     pub(crate) async fn end(mut self, within: Duration) {
         drop(self.input.take());
         if let Some(child) = &self.child {
-            // Whether it goes by itself, and how, does not matter. Let go of meanwhile, it is ended by the drop below.
+            // Whether and how it ends by itself does not matter. If this future is dropped meanwhile, the drop below
+            // ends the agent.
             let _ = timeout(within, child.ended()).await;
         }
         if let Some(child) = self.child.take() {
-            // On a task of its own, which ends what the agent started even where nobody waits for it.
+            // On its own task, which ends everything that the agent started even if nobody waits for it.
             let _ = tokio::spawn(async move { child.end(vec![]).await }).await;
         }
     }
 
-    /// Asks; gives the id that the answer will have.
+    /// Sends a request; returns the id of its answer.
     pub(crate) async fn send(&mut self, method: &str, params: Option<Value>) -> Result<Id, Trouble> {
         self.asked += 1;
         let id = Id::Number(self.asked);
@@ -95,7 +96,7 @@ impl Asking {
         Ok(id)
     }
 
-    /// Asks, and passes over everything that is not the answer.
+    /// Sends a request, and ignores everything that is not the answer.
     pub(crate) async fn ask(
         &mut self,
         method: &str,
@@ -119,11 +120,11 @@ impl Asking {
         })
     }
 
-    /// What it says next. Waits for as long as that takes. What cannot be read is passed over.
+    /// The next message. Waits for as long as it takes. Unreadable lines are ignored.
     pub(crate) async fn next(&mut self) -> Result<Heard, Trouble> {
         loop {
             let Ok(Some(line)) = self.output.next_line().await else {
-                let ended = format!("agent `{}` ended before it had answered", self.agent);
+                let ended = format!("agent `{}` ended before it answered", self.agent);
                 return Err(Trouble::Silent(ended));
             };
             let Line::Text(line) = line else { continue };
@@ -140,7 +141,7 @@ impl Asking {
                     return Ok(Heard::Told { method, params, line });
                 }
                 Ok(Message::Request { id, .. }) => {
-                    self.dialect.error(&id, Error::METHOD_NOT_FOUND, "nothing is done here: it is only asked")
+                    self.dialect.error(&id, Error::METHOD_NOT_FOUND, "requests are not supported here")
                 }
                 Err(_) => continue,
             };
@@ -150,7 +151,7 @@ impl Asking {
 
     /// Writes a message.
     pub(crate) async fn write(&mut self, message: &Value) -> Result<(), Trouble> {
-        let lost = |error| Trouble::Silent(format!("agent `{}` takes no question: {error}", self.agent));
+        let lost = |error| Trouble::Silent(format!("agent `{}` cannot be asked: {error}", self.agent));
         let Some(input) = &mut self.input else { return Ok(()) };
         input.write_all(format!("{message}\n").as_bytes()).await.map_err(lost)?;
         input.flush().await.map_err(lost)

@@ -1,4 +1,4 @@
-//! The end of an agent: when it is due, how it is brought about, what is told of it.
+//! The end of an agent: when it is due, how it is brought about, what is reported.
 
 use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus};
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::run::Driver;
 use crate::child::Child;
 
-/// How far the stop ladder is.
+/// The current step of the stop ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rung {
     Running,
@@ -19,16 +19,16 @@ pub(super) enum Rung {
 }
 
 impl Driver {
-    /// The first reason is the one that is told.
+    /// The first reason is the one that is reported.
     pub(super) fn end_for(&mut self, reason: ExitReason, why: &str) {
         self.ending.get_or_insert_with(|| (reason, why.into()));
     }
 
-    /// The rung that must be taken now, beside those that the clock brings.
+    /// The step that is due now, apart from those that the clock triggers.
     pub(super) fn due_rung(&self) -> Option<Rung> {
         let (reason, _) = self.ending.as_ref()?;
         let first = match reason {
-            // It is asked nicely only where it can be expected to listen.
+            // The agent is asked only if it can be expected to listen.
             ExitReason::Stopped => Rung::Asked,
             _ => Rung::Terminated,
         };

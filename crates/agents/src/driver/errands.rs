@@ -1,5 +1,5 @@
-//! Errands: what an agent wants done by us, and a translator cannot do, for it holds no files and no processes. A [`Desk`]
-//! does it meanwhile, and the translator is told what came of it.
+//! Errands: work that an agent wants Portolan to do and that a translator cannot do, because it has no files and no
+//! processes. A [`Desk`] does it in parallel, and the translator gets the result.
 
 use std::{collections::HashMap, fmt};
 
@@ -8,30 +8,30 @@ use portolan_wire::jsonrpc::Error;
 use serde_json::Value;
 use tokio::task::{Id, JoinSet};
 
-/// Errands of one agent that may be under way at once. Some wait for a process to end; an agent with more of them than
-/// this does not wait for answers.
+/// Errands of one agent that may run at once. Some wait for a process to end; an agent with more errands does not wait
+/// for answers.
 pub const MAX_ERRANDS: usize = 64;
 
-/// Something to be done for the agent.
+/// Work for the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Errand {
-    /// Under which name the translator knows it.
+    /// The translator's key for it.
     pub key: String,
-    /// What, by the agent's own word for it.
+    /// The agent's own name for it.
     pub method: String,
-    /// With what.
+    /// The parameters.
     pub params: Value,
 }
 
-/// What came of one.
+/// The result of an errand.
 pub type Done = Result<Value, Error>;
 
-/// Where errands are done.
+/// The place where errands are done.
 pub trait Desk: fmt::Debug + Send {
-    /// Begins one. What is returned does not borrow the desk: several go on at once.
+    /// Begins an errand. The future does not borrow the desk: several errands run at once.
     fn begin(&mut self, method: &str, params: Value) -> Boxed<'static, Done>;
 
-    /// The agent has ended: ends what is left of it.
+    /// The agent has ended: ends everything that is left.
     fn close(self: Box<Self>) -> Boxed<'static, ()>;
 }
 
@@ -48,15 +48,15 @@ impl Errands {
         Self { desk, ..Self::default() }
     }
 
-    /// Begins one; says why where it cannot.
+    /// Begins an errand, or returns why it cannot.
     pub(super) fn begin(&mut self, errand: Errand) -> Result<(), Box<Error>> {
         let Errand { key, method, params } = errand;
         let fault = |code, message: &str| Err(Box::new(Error { code, message: message.into(), data: None }));
         let Some(desk) = &mut self.desk else {
-            return fault(Error::METHOD_NOT_FOUND, "nothing is done for this agent");
+            return fault(Error::METHOD_NOT_FOUND, "requests of this agent are not supported");
         };
         if self.under_way.len() >= MAX_ERRANDS {
-            return fault(Error::INTERNAL, "too much is being done for this agent already");
+            return fault(Error::INTERNAL, "too many requests of this agent are in progress");
         }
         let task = self.under_way.spawn(desk.begin(&method, params));
         self.keys.insert(task.id(), key);
@@ -67,12 +67,12 @@ impl Errands {
         !self.under_way.is_empty()
     }
 
-    /// The next that is done. Cancel-safe.
+    /// The next finished errand. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<(String, Done)> {
         let (id, done) = match self.under_way.join_next_with_id().await? {
             Ok(done) => done,
             Err(error) => {
-                let message = "a fault of ours in doing it".to_owned();
+                let message = "internal error while handling the request".to_owned();
                 (error.id(), Err(Error { code: Error::INTERNAL, message, data: None }))
             }
         };
@@ -81,7 +81,7 @@ impl Errands {
 
     /// The agent has ended.
     pub(super) async fn close(&mut self) {
-        // Waited for: one that is just starting a command would else leave it behind the desk's back.
+        // Awaited: otherwise an errand that is just starting a command leaves that command unknown to the desk.
         self.under_way.shutdown().await;
         if let Some(desk) = self.desk.take() {
             desk.close().await;

@@ -1,9 +1,9 @@
 //! The driver runs any translator over any child.
 //!
-//! A translator is a pure state machine: arrivals and instructions in, reports and outputs out, no I/O and no clock. A
-//! [`Link`] brings the arrivals and takes the outputs. The driver owns everything else that every agent needs alike: the
-//! queues and their back pressure, the clock, the limits, the stop ladder, and the promise that the last report is always
-//! [`Report::Exited`].
+//! A translator is a pure state machine: it takes arrivals and instructions and returns reports and outputs, without
+//! I/O or a clock. A [`Link`] brings the arrivals and takes the outputs. The driver owns everything else that all
+//! agents need: the queues and their back pressure, the clock, the limits, the stop ladder, and the guarantee that the
+//! last report is always [`Report::Exited`].
 
 pub(crate) mod asking;
 mod ending;
@@ -38,36 +38,36 @@ use crate::{
     link::{Inbound, Link, Outbound},
 };
 
-/// Lines of one agent that cannot be read are kept up to this many; further ones are only counted. An agent that
-/// prints garbage must not fill the disk with it.
+/// Unreadable lines of one agent are kept up to this many; further lines are only counted. An agent that prints garbage
+/// must not fill the disk.
 const UNREADABLE_KEPT: u64 = 1000;
 
-/// Who we are, for an agent that asks its client that.
+/// Portolan's name and version, for an agent that asks its client.
 pub(crate) fn client() -> Value {
     json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") })
 }
 
 /// One agent's protocol, as a pure state machine: the same calls give the same turnout.
 pub trait Translator: Send {
-    /// The child runs: what to say to it first. Where nothing needs to be said, it may be [`Turnout::ready`] now.
+    /// The child runs: returns the first message. If no message is needed, it may be [`Turnout::ready`] now.
     fn start(&mut self, out: &mut Turnout);
 
-    /// The agent said this. Gives it to the method for its form.
+    /// The agent sent this. Passes it to the method for its form.
     fn hear(&mut self, said: Inbound<'_>, out: &mut Turnout) {
         match said {
             Inbound::Line(line) => self.line(line, out),
         }
     }
 
-    /// The agent wrote this line. Whatever it is, this must not fail: what cannot be read goes to
-    /// [`Turnout::unreadable`], what is not known to [`Turnout::unknown`].
+    /// The agent wrote this line. This must not fail for any line: an unreadable line goes to [`Turnout::unreadable`],
+    /// an unknown message to [`Turnout::unknown`].
     fn line(&mut self, line: &str, out: &mut Turnout);
 
-    /// The session wants this. Settle each with [`Turnout::consumed`] or [`Turnout::rejected`], now or after the
-    /// agent's own answer. That it is written is reported by the driver, for [`Turnout::write_for`].
+    /// An instruction of the session. Settle each with [`Turnout::consumed`] or [`Turnout::rejected`], now or after the
+    /// agent's own answer. For [`Turnout::write_for`], the driver reports that it is written.
     fn instruct(&mut self, instruction: Instruction, out: &mut Turnout);
 
-    /// What was to be written for this instruction did not reach the agent.
+    /// The message for this instruction did not reach the agent.
     fn undelivered(&mut self, ticket: Ticket, why: &str, out: &mut Turnout) {
         out.rejected(ticket, why);
     }
@@ -77,23 +77,23 @@ pub trait Translator: Send {
         let _ = (timer, out);
     }
 
-    /// What was asked for with [`Turnout::errand`] is done.
+    /// An errand of [`Turnout::errand`] is done.
     fn errand_done(&mut self, key: &str, done: Done, out: &mut Turnout) {
         let _ = (key, done, out);
     }
 
-    /// The connection to the agent was lost; it goes on running. What was asked and not answered never will be.
+    /// The connection to the agent was lost; the agent still runs. Open requests will never be answered.
     fn link_lost(&mut self, out: &mut Turnout) {
         let _ = out;
     }
 
-    /// The connection is back. What is written from now on goes over the new one.
+    /// The connection is back. Messages now go over the new connection.
     fn link_restored(&mut self, out: &mut Turnout) {
         let _ = out;
     }
 
-    /// The agent will be stopped: last words to it, such as an interrupt. Its input is closed after
-    /// [`Turnout::close_input`], or when the patience of the stop ladder's first rung is over.
+    /// The agent will be stopped: the last messages to it, such as an interrupt. Its input is closed after
+    /// [`Turnout::close_input`], or when the time of the stop ladder's first step is over.
     fn farewell(&mut self, out: &mut Turnout) {
         out.close_input();
     }
@@ -106,55 +106,55 @@ pub struct Timer(pub u64);
 /// Something to write to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// What.
+    /// The message.
     pub outbound: Outbound,
-    /// The instruction that is delivered once they are written.
+    /// The instruction that is delivered once it is written.
     pub ticket: Option<Ticket>,
-    /// What else is true of it then.
+    /// What else is settled then.
     pub settles: Settles,
 }
 
-/// What becomes of an instruction once it is written.
+/// The state of an instruction once it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Settles {
-    /// It is delivered; the agent will say more.
+    /// Delivered; the agent will report more.
     #[default]
     Later,
-    /// It is consumed too: the agent says nothing about it.
+    /// Also consumed: the agent reports nothing about it.
     Now,
 }
 
-/// What a translator makes of something.
+/// The output of a translator.
 #[derive(Debug, Default, PartialEq)]
 pub struct Turnout {
     /// For the session, in order.
     pub reports: Vec<Report>,
     /// For the agent, in order.
     pub writes: Vec<Write>,
-    /// Timers to set, and to clear where there is no time.
+    /// Timers to set, and timers to clear if there is no time.
     pub timers: Vec<(Timer, Option<Duration>)>,
     /// For the desk, in order.
     pub errands: Vec<Errand>,
     /// The agent's input may be closed once everything is written.
     pub closes_input: bool,
-    /// The agent cannot be worked with: why.
+    /// Why the agent cannot be used.
     pub fault: Option<String>,
-    /// How many lines of this agent could not be read so far.
+    /// The number of unreadable lines of this agent so far.
     pub unreadable: u64,
 }
 
 impl Turnout {
-    /// Tells the session.
+    /// Sends a report to the session.
     pub fn report(&mut self, report: Report) {
         self.reports.push(report);
     }
 
-    /// Tells the session what happened.
+    /// Sends an event to the session.
     pub fn event(&mut self, event: Event) {
         self.report(Report::Event { event, raw: None });
     }
 
-    /// Tells the session what happened, and keeps what the agent really said.
+    /// Sends an event to the session, with the agent's raw text.
     pub fn event_with_raw(&mut self, event: Event, line: &str) {
         self.report(Report::Event { event, raw: Some(Bytes::copy_from_slice(line.as_bytes())) });
     }
@@ -164,17 +164,17 @@ impl Turnout {
         self.report(Report::Ready);
     }
 
-    /// The agent took an instruction up.
+    /// The agent has taken an instruction.
     pub fn consumed(&mut self, ticket: Ticket, result: Option<serde_json::Value>) {
         self.report(Report::Consumed { ticket, result });
     }
 
-    /// The agent would not.
+    /// The agent refused an instruction.
     pub fn rejected(&mut self, ticket: Ticket, error: impl Into<String>) {
         self.report(Report::Rejected { ticket, error: error.into() });
     }
 
-    /// A message of a kind that we do not know: kept, with its raw text.
+    /// A message of an unknown kind: kept, with its raw text.
     pub fn unknown(&mut self, source: &str, kind: &str, line: &str) {
         counters::UNKNOWN.add(1);
         self.event_with_raw(Event::Unknown { source: source.into(), kind: kind.into() }, line);
@@ -188,7 +188,7 @@ impl Turnout {
             return;
         }
         let text = format!(
-            "{source} sent a line we cannot read ({} bytes, {why}): {}",
+            "{source} sent a line that Portolan cannot read ({} bytes, {why}): {}",
             line.len(),
             ndjson::head(line)
         );
@@ -206,7 +206,7 @@ impl Turnout {
         self.write_line(message, Some(ticket), Settles::Later);
     }
 
-    /// Writes a message to the agent that it does not answer; once that is done, the instruction is consumed.
+    /// Writes a message that the agent does not answer; once that is done, the instruction is consumed.
     pub fn write_and_consume(&mut self, ticket: Ticket, message: &impl Serialize) {
         self.write_line(message, Some(ticket), Settles::Now);
     }
@@ -217,7 +217,7 @@ impl Turnout {
                 bytes.push(b'\n');
                 self.writes.push(Write { outbound: Outbound::Line(bytes), ticket, settles });
             }
-            // Our own types serialise; should one ever not, its sender is told.
+            // Portolan's own types serialise; if one ever fails, its sender is informed.
             Err(error) => match ticket {
                 Some(ticket) => self.rejected(ticket, error.to_string()),
                 None => self.fault = Some(error.to_string()),
@@ -225,17 +225,17 @@ impl Turnout {
         }
     }
 
-    /// Has something done for the agent, and calls [`Translator::errand_done`] then.
+    /// Runs an errand for the agent, and calls [`Translator::errand_done`] then.
     pub fn errand(&mut self, errand: Errand) {
         self.errands.push(errand);
     }
 
-    /// Calls [`Translator::timeout`] after so long.
+    /// Calls [`Translator::timeout`] after this time.
     pub fn set_timer(&mut self, timer: Timer, after: Duration) {
         self.timers.push((timer, Some(after)));
     }
 
-    /// Or not.
+    /// Clears a timer.
     pub fn clear_timer(&mut self, timer: Timer) {
         self.timers.push((timer, None));
     }
@@ -245,7 +245,7 @@ impl Turnout {
         self.closes_input = true;
     }
 
-    /// The agent cannot be worked with.
+    /// The agent cannot be used.
     pub fn give_up(&mut self, why: impl Into<String>) {
         self.fault = Some(why.into());
     }
@@ -257,19 +257,19 @@ pub struct Job {
     pub agent: String,
     /// What it was started for.
     pub launch: Launch,
-    /// What to start, or why that is refused.
+    /// What to start, or why it is refused.
     pub program: Result<Program, String>,
-    /// How it is reached.
+    /// The link to it.
     pub link: Box<dyn Link>,
-    /// The agent's version, where known before it is asked.
+    /// The agent's version, if known before it is asked.
     pub version: Option<String>,
-    /// How it is spoken to.
+    /// The name of its protocol.
     pub protocol: NativeProtocol,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
     /// Its protocol.
     pub translator: Box<dyn Translator>,
-    /// Where errands are done for it.
+    /// The place where its errands are done.
     pub desk: Option<Box<dyn Desk>>,
 }
 
@@ -288,7 +288,7 @@ pub fn start(job: Job, supervision: Arc<Supervision>) -> AgentLink {
     start_prepared(&kind, session, supervision, std::future::ready(job))
 }
 
-/// Like [`start`], for an agent that must be looked at before it can be started. The look must be bounded.
+/// Like [`start`], for an agent that needs a look before it can be started. The look must be bounded.
 pub fn start_prepared(
     kind: &str,
     session: SessionId,
@@ -298,7 +298,7 @@ pub fn start_prepared(
     start_supervised(kind, session, async move { (prepare.await, supervision) })
 }
 
-/// Like [`start_prepared`], where what holds for the process follows from the look as well.
+/// Like [`start_prepared`], if the look also decides the supervision of the process.
 pub fn start_supervised(
     kind: &str,
     session: SessionId,
@@ -307,7 +307,7 @@ pub fn start_supervised(
     let (instructions, wanted) = mpsc::channel(INSTRUCTIONS);
     let (told, reports) = mpsc::channel(REPORTS);
     let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-    // Of no parent: it names its session itself, and a line says that once.
+    // Without a parent: the span names its session itself, so a line names it once.
     let span = tracing::info_span!(parent: None, "agent", kind, session = %session);
     let tokens = run::Tokens { stop: stop.clone(), kill: kill.clone() };
     let life = async move {
@@ -328,7 +328,7 @@ async fn supervise(
     let started = match job.program {
         Ok(program) => {
             Child::start(program, &supervision.home_key, job.launch.session).await.map_err(|error| {
-                // The cause is told too: "no such file" is of no use without its "which".
+                // The cause is included: "no such file" is useless without the file.
                 let cause =
                     std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
                 format!("{error}{cause}")

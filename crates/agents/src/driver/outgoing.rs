@@ -1,6 +1,6 @@
-//! What goes out: reports to the session, messages to the agent, and what becomes of the link over which they go.
+//! Output: reports to the session, messages to the agent, and the state of the link.
 //!
-//! A message that cannot be written any more is refused, so that nobody has to wonder whether it was.
+//! A message that can no longer be written is refused, so that its state is certain.
 
 use std::{
     collections::VecDeque,
@@ -17,27 +17,27 @@ use tokio::{
 use super::{Settles, Write, ending::Rung, run::Driver};
 use crate::link::Input;
 
-/// Between the first looks whether the agent has read something.
+/// Between the first looks at what the agent has read.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The longest pause between two looks.
 const LOOK_AT_LEAST: Duration = Duration::from_millis(250);
 
-/// Not every link shows what the agent has read. A connection that is still there after so long has delivered what was sent: a
-/// killed process keeps its connections for some hundredths of a second, until the kernel has taken it apart.
+/// Not every link shows what the agent has read. A connection that still exists after this long has delivered the sent
+/// messages: a killed process keeps its connections for some hundredths of a second, until the kernel has ended it.
 const TAKEN_WITHIN: Duration = Duration::from_millis(300);
 
 /// A message that was written, and that the agent does not answer.
 #[derive(Debug)]
 pub(super) struct Unread {
     ticket: Ticket,
-    /// Where it ends among all that was written.
+    /// Its end position in everything that was written.
     upto: u64,
     since: Instant,
 }
 
 impl Driver {
-    /// Sends reports for as long as there is room.
+    /// Sends reports while there is room.
     pub(super) fn deliver(&mut self) {
         while let Some(report) = self.outbox.pop_front() {
             match self.reports.try_send(report) {
@@ -58,7 +58,7 @@ impl Driver {
         let Ok(count @ 1..) = written else {
             self.refuse_unread();
             self.input = None;
-            self.refuse_writes("the agent does not read its input any more");
+            self.refuse_writes("the agent no longer reads its input");
             return;
         };
         self.written += count;
@@ -73,12 +73,13 @@ impl Driver {
         }
     }
 
-    // --------------------------------------------------------------------------- what it does not answer
+    // --------------------------------------------------------------------------- unanswered messages
 
-    /// What the agent does not answer is consumed once the agent has read it. To have written it is not enough: an agent that is
-    /// just being killed still has its pipe, and reads nothing from it any more.
+    /// A message that the agent does not answer is consumed once the agent has read it. Writing it is not enough: an
+    /// agent that is just being killed still has its pipe, but no longer reads from it.
     pub(super) fn settle_read(&mut self) {
-        // Once its input is closed, nobody can look any more: its end leaves uncertain what it had not read by then.
+        // After its input is closed, nothing can be seen any more: its end makes uncertain what it had not read by
+        // then.
         let Some(input) = self.input.as_ref().filter(|_| !self.unread.is_empty()) else { return };
         let read = input.unread().map(|unread| self.position.saturating_sub(unread));
         let now = Instant::now();
@@ -91,7 +92,7 @@ impl Driver {
         }
     }
 
-    /// When to look again, more and more seldom.
+    /// When to look again, with growing pauses.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.input.as_ref()?;
         let waited = self.unread.front()?.since.elapsed();
@@ -111,14 +112,14 @@ impl Driver {
     // ------------------------------------------------------------------------------ the connection
 
     pub(super) fn connected(&mut self) {
-        // Nobody needs a connection any more once the agent's input is closed.
+        // No connection is needed after the agent's input is closed.
         if self.input.is_none() {
             return;
         }
         let was_there = std::mem::replace(&mut self.is_connected, true);
         if was_there {
-            // It knew of the loss before we did.
-            self.tell_lost("it connected anew");
+            // The agent noticed the loss before Portolan did.
+            self.tell_lost("it connected again");
         }
         if was_there || self.link_by.take().is_some() {
             self.outbox.push_back(Report::LinkRestored);
@@ -177,7 +178,7 @@ pub(super) async fn write_some(
 ) -> std::io::Result<usize> {
     let take = |context: &mut Context<'_>| match (input.as_mut(), writes.front()) {
         (Some(input), Some(write)) => input.poll_take(context, &write.outbound, written),
-        // The input is closed for good: the attempt says so.
+        // The input is closed for good: the attempt returns that.
         _ => Poll::Ready(Ok(0)),
     };
     poll_fn(take).await

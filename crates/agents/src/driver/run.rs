@@ -33,21 +33,21 @@ use crate::{
     link::{Arrival, Ends, Inbound, Input, Link, Source},
 };
 
-/// Bytes that wait to be written to the agent. More means that it does not read; no further instruction is taken
+/// Bytes that wait to be written to the agent. Beyond this the agent does not read; no further instruction is taken
 /// until it does.
 const UNWRITTEN: usize = 1024 * 1024;
 
-/// An agent that has left this much unread will not read it: it is ended. What it asks us is answered, so that an agent
-/// that asks and never reads would else fill our memory with answers. A few large files fit.
+/// An agent that has left this much unread will not read it: it is ended. Portolan answers its requests, so otherwise
+/// an agent that asks and never reads would fill the memory with answers. A few large files fit.
 const UNREAD: usize = 64 * 1024 * 1024;
 
-/// A line that goes on for this long is not a mistake but a flood: the agent is ended.
+/// A line of this length is not a mistake but a flood: the agent is ended.
 const FLOOD: u64 = 256 * 1024 * 1024;
 
-/// An agent that has closed its output says nothing more; one that then goes on running is ended.
+/// An agent that has closed its output sends nothing more; if it goes on running, it is ended.
 const SILENT: Duration = Duration::from_secs(5);
 
-/// Once the agent and all it started are gone, what is left in the pipe is there at once.
+/// When the agent and all its processes are gone, the rest in the pipe is readable at once.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// At most this much is left in a pipe.
@@ -60,7 +60,7 @@ pub(super) struct Tokens {
     pub(super) kill: CancellationToken,
 }
 
-/// Everything about a running agent but its process and its output.
+/// The state of a running agent, except its process and its output.
 pub(super) struct Driver {
     pub(super) agent: String,
     pub(super) translator: Box<dyn Translator>,
@@ -68,7 +68,7 @@ pub(super) struct Driver {
     /// Reports that wait for room. While there is one, the agent's output is not read.
     pub(super) outbox: VecDeque<Report>,
     pub(super) reports: mpsc::Sender<Report>,
-    /// The session is gone: nobody wants reports.
+    /// The session is gone and wants no reports.
     pub(super) abandoned: bool,
     pub(super) writes: VecDeque<Write>,
     /// How much of the first write is written.
@@ -76,11 +76,11 @@ pub(super) struct Driver {
     pub(super) unwritten: usize,
     /// How much was ever written.
     pub(super) position: u64,
-    /// What was written and is consumed once it is read, oldest first.
+    /// Messages that were written and are consumed once they are read, oldest first.
     pub(super) unread: VecDeque<Unread>,
     /// Where writes go; absent once it is closed.
     pub(super) input: Option<Box<dyn Input>>,
-    /// The link has said that there is a connection, and not that it is lost.
+    /// The link has reported a connection, and no loss since.
     pub(super) is_connected: bool,
     /// When a lost connection must be back.
     pub(super) link_by: Option<Instant>,
@@ -97,10 +97,10 @@ pub(super) struct Driver {
     pub(super) ready_by: Option<Instant>,
     pub(super) was_ready: bool,
     pub(super) silent_until: Option<Instant>,
-    /// Why we end it, where we do.
+    /// Why Portolan ends the agent, if it does.
     pub(super) ending: Option<(ExitReason, String)>,
     pub(super) max_line: usize,
-    /// What it started, as seen before it was told to end.
+    /// The processes that the agent started, as seen before it was asked to end.
     pub(super) stragglers: Vec<Process>,
 }
 
@@ -145,13 +145,13 @@ impl Driver {
         }
     }
 
-    /// With a place where errands are done.
+    /// Adds a desk for errands.
     pub(super) fn with_desk(mut self, desk: Option<Box<dyn Desk>>) -> Self {
         self.errands = Errands::at(desk);
         self
     }
 
-    /// Runs the agent until its end; everything but the last report is sent.
+    /// Runs the agent until its end; sends everything but the last report.
     pub(super) async fn run(
         mut self,
         child: Child,
@@ -175,7 +175,7 @@ impl Driver {
         self.exit(status.ok(), stderr)
     }
 
-    /// Until the process has ended.
+    /// Runs until the process has ended.
     async fn supervise(
         &mut self,
         child: &Child,
@@ -184,7 +184,7 @@ impl Driver {
         tokens: Tokens,
     ) {
         let (reports, mut more_wanted) = (self.reports.clone(), true);
-        // Made once: each of these would else be made anew for every line.
+        // Made once: otherwise each of these is made again for every line.
         let mut stopped = pin!(tokens.stop.cancelled());
         let mut killed = pin!(tokens.kill.cancelled());
         let mut ended = pin!(child.ended());
@@ -199,11 +199,11 @@ impl Driver {
                 self.arrive(arrival);
                 self.deliver();
             }
-            // After the arrivals: a lost link leaves uncertain what the clock would settle here.
+            // After the arrivals: a lost link makes uncertain what the clock would settle here.
             self.settle_read();
             self.deliver();
             self.flood_check(source.skipped());
-            // Before anything is waited for: what was just read may be the reason.
+            // Before any wait: the last arrival may be the reason.
             if let Some(rung) = self.due_rung() {
                 self.climb(rung, child).await;
             }
@@ -213,7 +213,7 @@ impl Driver {
                 && self.rung == Rung::Running
                 && self.unwritten < UNWRITTEN
                 && !self.timers.is_full();
-            // Every arm is cancel-safe: what is not finished is not begun.
+            // Every arm is cancel-safe: an unfinished arm has no effect.
             tokio::select! {
                 biased;
                 () = &mut ended => return,
@@ -255,7 +255,7 @@ impl Driver {
                     Some(instruction) => self.instruct(instruction),
                     None => more_wanted = false,
                 },
-                // What came is taken above, before anything else.
+                // Arrivals are taken above, before anything else.
                 () = more(source), if self.outbox.is_empty() && self.silent_until.is_none() => {}
             }
         }
@@ -263,13 +263,14 @@ impl Driver {
 
     // -------------------------------------------------------------------------------- what comes in
 
-    /// Lets the translator work, and takes over what it turned out.
+    /// Runs the translator, and takes its turnout.
     pub(super) fn consult(&mut self, work: impl FnOnce(&mut dyn Translator, &mut Turnout)) {
         let (translator, turnout) = (&mut self.translator, &mut self.turnout);
-        // A fault in one translator ends that agent, and with it is told; it must not take the report of its end.
+        // A fault in one translator ends that agent, and the exit reports it; the fault must not prevent the last
+        // report.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut **translator, turnout)));
         if outcome.is_err() {
-            self.end_for(ExitReason::Failed, "a fault of ours in reading it; please report it");
+            self.end_for(ExitReason::Failed, "internal error while reading its output; please report it");
         }
         self.absorb();
     }
@@ -289,7 +290,7 @@ impl Driver {
             let key = errand.key.clone();
             if let Err(fault) = self.errands.begin(errand) {
                 self.translator.errand_done(&key, Err(*fault), &mut self.turnout);
-                // It answers the agent, and asks for nothing more.
+                // The turnout answers the agent, and needs no errands any more.
                 self.turnout.errands.clear();
             }
         }
@@ -298,9 +299,9 @@ impl Driver {
             self.writes.push_back(write);
         }
         if self.unwritten > UNREAD && self.input.is_some() {
-            let unread = format!("it has left {} MiB of what it was told unread", UNREAD >> 20);
+            let unread = format!("it left {} MiB of its input unread", UNREAD >> 20);
             self.end_for(ExitReason::Misbehaved, &unread);
-            // Its end closes this too; until then nothing more may pile up.
+            // The agent's end closes this too; until then nothing more may pile up.
             self.close_input();
         }
         self.close_when_written |= std::mem::take(&mut self.turnout.closes_input);
@@ -308,14 +309,14 @@ impl Driver {
             self.end_for(ExitReason::Misbehaved, &fault);
         }
         if self.input.is_none() {
-            self.refuse_writes("the agent does not read its input any more");
+            self.refuse_writes("the agent no longer reads its input");
         }
     }
 
     fn arrive(&mut self, arrival: Arrival<'_>) {
         if !arrival.is_of_the_link() {
             counters::LINES.add(1);
-            // What the agent says now may be what came of something that it has read.
+            // The agent's next message may be the result of something that it has read.
             self.settle_read();
         }
         match arrival {
@@ -375,7 +376,7 @@ impl Driver {
 
     // ------------------------------------------------------------------------------------ the rest
 
-    /// The agent is gone: what it had still said, and what of it waits for room.
+    /// The agent is gone: takes its last output, and waits for room.
     async fn drain(&mut self, source: &mut dyn Source) {
         self.refuse_unread();
         self.absorb();
@@ -394,15 +395,17 @@ impl Driver {
         self.take_rest(source).await;
         let dropped = self.turnout.unreadable.saturating_sub(UNREADABLE_KEPT);
         if dropped > 0 {
-            let text =
-                format!("{} sent {dropped} more lines that we cannot read; they were not kept", self.agent);
+            let text = format!(
+                "{} sent {dropped} more lines that Portolan cannot read; they were not kept",
+                self.agent
+            );
             self.turnout.event(Event::Notice { level: Level::Warning, text });
             self.absorb();
         }
         self.send_all().await;
     }
 
-    /// Takes what is here already. `true`: the link has changed.
+    /// Takes what has arrived already. `true`: the link has changed.
     async fn take_rest(&mut self, source: &mut dyn Source) -> bool {
         let mut has_changed = false;
         while let Some(arrival) = source.next_arrival() {
@@ -413,7 +416,7 @@ impl Driver {
         has_changed
     }
 
-    /// What never came to be written is refused, so that nobody has to wonder whether it was.
+    /// Refuses messages that were never written, so that their state is certain.
     async fn refuse_rest(&mut self, instructions: &mut mpsc::Receiver<Instruction>) {
         instructions.close();
         while let Ok(Instruction { ticket, .. }) = instructions.try_recv() {
@@ -433,7 +436,7 @@ impl Driver {
     }
 }
 
-/// Waits for more from the agent. Cancel-safe: what has come is kept by the source.
+/// Waits for more from the agent. Cancel-safe: the source keeps what has come.
 async fn more(source: &mut dyn Source) {
     poll_fn(|context| source.poll_more(context)).await;
 }

@@ -1,4 +1,4 @@
-//! Agents that dial in: what becomes of a connection that comes, goes and comes back. The process is a real one.
+//! Agents that dial in: a connection that comes, goes and comes back. The process is real.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ const SESSION: SessionId = SessionId::from_u128(9);
 /// Longer than any test.
 const LONG: Duration = Duration::from_mins(1);
 
-/// Says what happens to it.
+/// Reports what happens to it.
 struct Echo;
 
 impl Translator for Echo {
@@ -64,7 +64,7 @@ fn supervision() -> Supervision {
     supervision
 }
 
-/// A program that says nothing and does nothing.
+/// A program that prints nothing and does nothing.
 fn sleeper(supervision: &Supervision) -> Program {
     let environment = crate::environment(&supervision.environment, &indexmap::IndexMap::new()).unwrap();
     Program {
@@ -107,7 +107,7 @@ impl Session {
         self.dial_in.admit(SESSION, &self.secret).unwrap()
     }
 
-    /// The next report that is not about being started.
+    /// The next report that is not about the start.
     async fn report(&mut self) -> Report {
         loop {
             match self.link.reports.recv().await.unwrap() {
@@ -129,7 +129,7 @@ async fn next(admitted: &mut Admitted) -> String {
 
 // covers: 000-007, 000-008, 000-083
 #[tokio::test]
-async fn frames_are_read_line_by_line_whatever_they_hold_and_each_line_sent_has_its_end() {
+async fn any_frames_are_read_line_by_line_and_each_sent_line_has_its_newline() {
     let mut session = session(LONG);
     let mut agent = session.dial();
     assert_eq!(next(&mut agent).await, "\"start\"\n");
@@ -143,11 +143,11 @@ async fn frames_are_read_line_by_line_whatever_they_hold_and_each_line_sent_has_
 
 // covers: 000-004, 004-007
 #[tokio::test]
-async fn a_lost_connection_is_told_and_what_waits_is_written_over_the_next() {
+async fn a_lost_connection_is_reported_and_waiting_messages_go_over_the_next() {
     let mut session = session(LONG);
     let mut agent = session.dial();
     assert_eq!(next(&mut agent).await, "\"start\"\n");
-    // Half a line must not be joined to what the next connection says.
+    // Half a line must not be joined to the next connection's first line.
     agent.incoming.frame(Bytes::from_static(b"{\"half\"")).await;
     drop(agent);
     assert!(matches!(session.report().await, Report::LinkLost { .. }));
@@ -166,7 +166,7 @@ async fn a_lost_connection_is_told_and_what_waits_is_written_over_the_next() {
 }
 
 #[tokio::test]
-async fn a_second_connection_takes_the_place_of_the_first() {
+async fn a_second_connection_replaces_the_first() {
     let mut session = session(LONG);
     let mut first = session.dial();
     assert_eq!(next(&mut first).await, "\"start\"\n");
@@ -174,7 +174,7 @@ async fn a_second_connection_takes_the_place_of_the_first() {
     assert!(matches!(session.report().await, Report::LinkLost { .. }));
     assert_eq!(session.report().await, Report::LinkRestored);
     assert_eq!(next(&mut second).await, "\"restored\"\n");
-    assert_eq!(first.outgoing.frame().await, None, "the first is told to go");
+    assert_eq!(first.outgoing.frame().await, None, "the first is closed");
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn an_end_that_the_waiter_missed_is_found_by_the_next_look() {
     let (mut child, pipes) = Child::start(sleeper(&supervision), "test", SESSION).await.unwrap();
     child.blind();
     child.kill();
-    // The agent dials in, so that its closed output tells nothing either.
+    // The agent dials in, so its closed output shows nothing either.
     let dial_in = DialIn::new();
     dial_in.listens_at("ws://127.0.0.1:1");
     let link = Box::new(DialInLink::new(dial_in.expect(SESSION).unwrap()));
@@ -225,7 +225,7 @@ async fn an_end_that_the_waiter_missed_is_found_by_the_next_look() {
     assert_eq!((exit.reason, exit.signal), (ExitReason::Failed, Some(9)));
 }
 
-/// Gives up on an agent that says anything.
+/// Gives up on an agent that sends anything.
 struct Impatient;
 
 impl Translator for Impatient {
@@ -238,7 +238,7 @@ impl Translator for Impatient {
     fn instruct(&mut self, _instruction: Instruction, _out: &mut Turnout) {}
 }
 
-// It used to wait until the process was looked for again: half a minute in which nothing happened.
+// It used to wait until the next look at the process: half a minute in which nothing happened.
 #[tokio::test]
 async fn an_agent_that_is_given_up_is_ended_at_once() {
     let supervision = Arc::new(Supervision { liveness: Duration::from_hours(1), ..supervision() });
@@ -255,7 +255,7 @@ async fn an_agent_that_is_given_up_is_ended_at_once() {
     assert_eq!((exit.reason, exit.signal), (ExitReason::Misbehaved, Some(15)));
 }
 
-/// Answers every line with much more than that.
+/// Answers every line with far more text.
 struct Generous;
 
 impl Translator for Generous {
@@ -270,7 +270,7 @@ impl Translator for Generous {
 }
 
 #[tokio::test]
-async fn an_agent_that_asks_and_never_reads_the_answers_is_ended_and_that_is_said() {
+async fn an_agent_that_asks_and_never_reads_the_answers_is_ended_with_the_reason() {
     let supervision = Arc::new(supervision());
     let script = "i=0; while [ $i -lt 100 ]; do echo {}; i=$((i + 1)); done; exec sleep 600";
     let command = ["sh", "-c", script].map(Into::into).to_vec();
@@ -288,7 +288,7 @@ async fn an_agent_that_asks_and_never_reads_the_answers_is_ended_and_that_is_sai
 }
 
 #[tokio::test]
-async fn what_a_killed_agent_never_read_is_refused_and_what_it_has_read_is_consumed() {
+async fn messages_that_a_killed_agent_never_read_are_refused_and_read_ones_are_consumed() {
     for (script, reads) in [("echo $$; exec sleep 600", false), ("echo $$; exec cat >/dev/null", true)] {
         let supervision = Arc::new(supervision());
         let command = ["sh", "-c", script].map(Into::into).to_vec();
@@ -324,6 +324,6 @@ async fn what_a_killed_agent_never_read_is_refused_and_what_it_has_read_is_consu
 }
 
 #[test]
-fn a_process_is_looked_for_every_thirty_seconds_where_nothing_else_is_said() {
+fn a_process_is_checked_every_thirty_seconds_by_default() {
     assert_eq!(supervision().liveness, Duration::from_secs(30));
 }

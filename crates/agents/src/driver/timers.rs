@@ -1,11 +1,11 @@
-//! The timers of one translator: few, so a list does.
+//! The timers of one translator: few, so a list is enough.
 
 use tokio::time::{Duration, Instant};
 
 use super::Timer;
 
-/// Timers of one translator at once: one per instruction that waits for the agent's answer, and the session
-/// sends no more of those than this. Beyond it no further instruction is taken until one has run out.
+/// Timers of one translator at once: one per instruction that waits for the agent's answer, and the session sends no
+/// more instructions than this. Beyond it no further instruction is taken until a timer has run out.
 pub(super) const MAX_TIMERS: usize = 256;
 
 #[derive(Debug, Default)]
@@ -23,12 +23,12 @@ impl Timers {
         self.0.len() >= MAX_TIMERS
     }
 
-    /// When the next one runs out.
+    /// When the next timer runs out.
     pub(super) fn next(&self) -> Option<Instant> {
         self.0.iter().map(|(at, _)| *at).min()
     }
 
-    /// Takes out one that has run out, the earliest first.
+    /// Takes out a timer that has run out, the earliest first.
     pub(super) fn expired(&mut self, now: Instant) -> Option<Timer> {
         let (place, _) =
             self.0.iter().enumerate().filter(|(_, (at, _))| *at <= now).min_by_key(|(_, (at, _))| *at)?;

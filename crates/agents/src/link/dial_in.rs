@@ -1,5 +1,5 @@
-//! The link over a connection that the agent makes to us. The connection comes later than the agent's process, can be lost, and
-//! can come back; what is to be sent waits meanwhile.
+//! The link over a connection that the agent makes to Portolan. The connection comes later than the agent's process,
+//! can be lost, and can come back; messages wait meanwhile.
 
 use std::{
     io, mem,
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug)]
 pub struct DialInLink(Expected);
 
-/// Where frames for the agent go; absent while there is no connection. The lock is held within a poll and no longer.
+/// Where frames for the agent go; absent while there is no connection. The lock is held only within a poll.
 type Current = Mutex<Option<PollSender<Bytes>>>;
 
 impl DialInLink {
@@ -39,7 +39,7 @@ impl DialInLink {
 impl Link for DialInLink {
     fn open(self: Box<Self>, pipes: Pipes, max_line: usize) -> Ends {
         let Pipes { input: stdin, output } = pipes;
-        // The agent has nothing to say there, but a full pipe would stop it.
+        // The agent has nothing to send there, but a full pipe would stop it.
         tokio::spawn(swallow(output));
         let outgoing = Arc::new(Current::default());
         let source = Connections {
@@ -61,11 +61,11 @@ struct Connections {
     expected: Expected,
     splitter: Splitter,
     incoming: Option<mpsc::Receiver<Bytes>>,
-    /// Gone once the agent's input is closed: a connection that comes after that is closed at once.
+    /// Dropped once the agent's input is closed: a later connection is closed at once.
     outgoing: Weak<Current>,
-    /// What became of the connection and was not given out yet.
+    /// A change of the connection that was not returned yet.
     change: Option<Arrival<'static>>,
-    /// The end has come and was not given out yet.
+    /// The end has come and was not returned yet.
     end_is_due: bool,
     /// Kept open until the end: some programs end with their stdin.
     _stdin: ChildStdin,
@@ -100,7 +100,7 @@ impl Source for Connections {
     }
 
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // What the old connection still says comes before the next connection, which may say it again.
+        // The rest of the old connection comes before the next connection, which may repeat it.
         if let Some(incoming) = &mut self.incoming
             && let Poll::Ready(frame) = incoming.poll_recv(context)
         {
@@ -139,8 +139,8 @@ impl Input for ToConnection {
         taken: usize,
     ) -> Poll<io::Result<usize>> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Where there is no connection, or it is gone and the source will say so, the message waits for the next connection. The
-        // driver comes back after every arrival, so nobody needs to be woken here.
+        // If there is no connection, or it is gone and the source will report that, the message waits for the next
+        // connection. The driver comes back after every arrival, so no wakeup is needed here.
         let Some(connection) = current.as_mut() else { return Poll::Pending };
         if ready!(connection.poll_reserve(context)).is_err() {
             return Poll::Pending;
@@ -154,7 +154,7 @@ impl Input for ToConnection {
     }
 }
 
-/// Reads what nobody wants, until its end.
+/// Reads unwanted output, until its end.
 async fn swallow(mut output: ChildStdout) {
     let mut nowhere = vec![0; 4096];
     while matches!(output.read(&mut nowhere).await, Ok(1..)) {}

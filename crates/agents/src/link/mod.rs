@@ -1,11 +1,11 @@
-//! The port to an agent: a [`Link`] brings what the agent says and takes what is said to the agent.
+//! The port to an agent: a [`Link`] brings messages from the agent and takes messages for the agent.
 //!
 //! The [`driver`](crate::driver) knows this port and no link. A link knows how bytes travel, and no protocol: pipes
-//! ([`PipeLink`]), a connection that the agent makes to us ([`DialInLink`]), or one that a new file adds.
+//! ([`PipeLink`]), a connection that the agent makes to Portolan ([`DialInLink`]), or one that a new file adds.
 //!
-//! A link has two ends, because the driver waits for both at once: an agent that does not read must still be heard. Both ends
-//! are polled and never awaited. What is under way lives in the link and not in a future, so the driver may stop waiting at any
-//! moment and nothing is lost; and no future is allocated for each line.
+//! A link has two ends, because the driver waits for both at once: an agent that does not read must still be heard.
+//! Both ends are polled and never awaited. Work in progress lives in the link and not in a future, so the driver may
+//! stop waiting at any moment and nothing is lost; and no future is allocated for each line.
 
 mod dial_in;
 mod pipes;
@@ -25,11 +25,11 @@ use portolan_wire::{
 pub use self::{dial_in::DialInLink, pipes::PipeLink};
 use crate::child::Pipes;
 
-/// A way to reach an agent, not open yet.
+/// A connection to an agent, not open yet.
 pub trait Link: fmt::Debug + Send {
-    /// The agent's process runs, and these are its pipes. A link that does not use the pipes must keep them all the same: a
-    /// process whose output nobody reads stops, and a process whose input is closed may end. A message longer than `max_line`
-    /// bytes must become [`Arrival::TooLong`]. Called within a runtime.
+    /// The agent's process runs, and these are its pipes. A link that does not use the pipes must still keep them: a
+    /// process whose output nobody reads stops, and a process whose input is closed may end. A message longer than
+    /// `max_line` bytes must become [`Arrival::TooLong`]. Called within a runtime.
     fn open(self: Box<Self>, pipes: Pipes, max_line: usize) -> Ends;
 }
 
@@ -38,38 +38,39 @@ pub trait Link: fmt::Debug + Send {
 pub struct Ends {
     /// Brings arrivals.
     pub source: Box<dyn Source>,
-    /// Takes what is for the agent.
+    /// Takes messages for the agent.
     pub input: Box<dyn Input>,
 }
 
 /// The end of a link that brings arrivals.
 ///
-/// The driver takes arrivals until there is none, then waits for more, and so on. It waits only while the session has room for
-/// what would come: a source must not read ahead by more than a bounded amount, so that a fast agent is held back.
+/// The driver takes arrivals until there is none, then waits for more, and so on. It waits only while the session has
+/// room: a source must not read ahead by more than a bounded amount, so that a fast agent is held back.
 pub trait Source: fmt::Debug + Send {
-    /// The next arrival that is here already. Must not wait.
+    /// The next arrival that has come already. Must not wait.
     fn next_arrival(&mut self) -> Option<Arrival<'_>>;
 
-    /// Waits until [`Source::next_arrival`] is worth a call; that call may still give nothing, as when half a line has come. Not
-    /// called while there are arrivals, nor after [`Arrival::Ended`].
+    /// Waits until [`Source::next_arrival`] is worth a call; that call may still return nothing, as when half a line
+    /// has come. Not called while there are arrivals, nor after [`Arrival::Ended`].
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Nothing more will be waited for: what has come of a message that is not whole is the next arrival.
+    /// The driver waits for nothing more: the part of an unfinished message is the next arrival.
     fn finish(&mut self) {}
 
-    /// How much of a message beyond the limit has been skipped so far, in bytes; zero where none is being skipped.
+    /// How much of a message beyond the limit has been skipped so far, in bytes; zero if none is being skipped.
     fn skipped(&self) -> u64 {
         0
     }
 }
 
-/// The end of a link that takes what is for the agent. To drop it is to close it.
+/// The end of a link that takes messages for the agent. Dropping it closes it.
 pub trait Input: fmt::Debug + Send {
-    /// Takes as much as there is room for now, and says how many bytes that was. The first `taken` bytes were taken before.
+    /// Takes as much as there is room for now, and returns the number of bytes. The first `taken` bytes were taken
+    /// before.
     ///
-    /// Not ready means that the agent takes nothing now, or that there is no connection: the message waits. The driver tries
-    /// again after every arrival, so an input that waits for [`Arrival::Connected`] need not wake anybody. An error, or zero
-    /// bytes, means that the agent will never take anything again.
+    /// Not ready means that the agent takes nothing now, or that there is no connection: the message waits. The driver
+    /// tries again after every arrival, so an input that waits for [`Arrival::Connected`] need not wake anybody. An
+    /// error, or zero bytes, means that the agent will never take anything again.
     fn poll_take(
         &mut self,
         context: &mut Context<'_>,
@@ -77,7 +78,7 @@ pub trait Input: fmt::Debug + Send {
         taken: usize,
     ) -> Poll<io::Result<usize>>;
 
-    /// How many of the bytes taken the agent has not read yet. `None` where nobody can see that.
+    /// How many of the taken bytes the agent has not read yet. `None` if that cannot be seen.
     fn unread(&self) -> Option<u64> {
         None
     }
@@ -86,48 +87,48 @@ pub trait Input: fmt::Debug + Send {
 /// What a link brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival<'a> {
-    /// The agent said something.
+    /// A message from the agent.
     Said(Inbound<'a>),
-    /// The agent said something that cannot be read.
+    /// A message from the agent that cannot be read.
     Unreadable {
-        /// What the agent said, as it came.
+        /// The bytes of the message.
         bytes: &'a [u8],
         /// Why it cannot be read.
         why: &'static str,
     },
-    /// The agent said something longer than the limit; it was skipped.
+    /// A message from the agent that is longer than the limit; it was skipped.
     TooLong {
-        /// How long it was, in bytes.
+        /// Its length, in bytes.
         length: u64,
         /// Its first bytes, for people.
         head: Vec<u8>,
     },
-    /// There is a connection, the first or the next one. A link that has one from the beginning need not say so. Where a
-    /// connection was there already, the new one takes its place.
+    /// There is a connection, the first or the next one. A link with a connection from the beginning need not report
+    /// it. A new connection replaces the previous one.
     Connected,
-    /// The connection is gone; the agent may come back. What came of a message that was cut off follows.
+    /// The connection is gone; the agent may come back. The part of a cut-off message follows.
     Lost,
     /// Nothing more will come.
     Ended,
 }
 
-/// What an agent says, in the form in which its link carries it. Each form has its method in
+/// A message from an agent, in the form in which its link carries it. Each form has its method in
 /// [`Translator`](crate::driver::Translator).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inbound<'a> {
-    /// A line, without its end.
+    /// A line, without its newline.
     Line(&'a str),
 }
 
-/// What is said to an agent, in the form in which its link carries it.
+/// A message to an agent, in the form in which its link carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outbound {
-    /// A line, its end included.
+    /// A line, with its newline.
     Line(Vec<u8>),
 }
 
 impl Arrival<'_> {
-    /// Is it about the connection, rather than something that the agent said?
+    /// Whether it is about the connection, and not a message of the agent.
     pub fn is_of_the_link(&self) -> bool {
         match self {
             Self::Said(_) | Self::Unreadable { .. } | Self::TooLong { .. } => false,
@@ -154,7 +155,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// Refuses what a translator could not read safely.
+    /// Refuses a message that a translator could not read safely.
     pub fn check(self) -> Result<(), LimitError> {
         match self {
             Self::Line(line) => limits::check_depth(line.as_bytes(), limits::MAX_DEPTH),
@@ -170,7 +171,7 @@ impl Outbound {
         }
     }
 
-    /// The bytes that are left once so many of them are taken.
+    /// The bytes that are left after this many are taken.
     pub fn rest(&self, taken: usize) -> &[u8] {
         self.bytes().get(taken..).unwrap_or_default()
     }

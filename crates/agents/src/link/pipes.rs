@@ -30,7 +30,7 @@ impl Link for PipeLink {
 #[derive(Debug)]
 struct Stdout {
     lines: Lines<ChildStdout>,
-    /// The end has come and was not given out yet.
+    /// The end has come and was not returned yet.
     end_is_due: bool,
 }
 
@@ -44,7 +44,7 @@ impl Source for Stdout {
 
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let is_open = ready!(self.lines.poll_fill(context));
-        // A pipe that cannot be read brings nothing more, whatever the reason.
+        // A pipe that cannot be read brings nothing more, for any reason.
         if !is_open.unwrap_or(false) {
             self.finish();
             self.end_is_due = true;

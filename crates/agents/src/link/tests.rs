@@ -1,4 +1,4 @@
-//! The two links themselves, without a driver: what they bring, in which order, and what they take.
+//! The two links alone, without a driver: what they bring, in which order, and what they take.
 
 use std::{
     future::poll_fn,
@@ -56,7 +56,7 @@ impl Dialling {
     }
 }
 
-/// The next arrival, in words.
+/// The next arrival, as text.
 async fn next(source: &mut dyn Source) -> String {
     loop {
         if let Some(arrival) = source.next_arrival() {
@@ -73,7 +73,7 @@ fn line(text: &str) -> Outbound {
     Outbound::Line(text.as_bytes().to_vec())
 }
 
-/// Was somebody woken?
+/// Whether somebody was woken.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -83,7 +83,7 @@ impl Wake for Woken {
     }
 }
 
-/// Takes once, with nobody to be woken.
+/// Takes once, with nobody to wake.
 fn take(input: &mut dyn Input, outbound: &Outbound, taken: usize) -> Poll<Option<usize>> {
     let mut context = Context::from_waker(Waker::noop());
     input.poll_take(&mut context, outbound, taken).map(Result::ok)
@@ -101,7 +101,7 @@ async fn the_last_line_of_a_pipe_comes_before_its_end_and_the_end_comes_once() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_is_not_waited_for_any_more_gives_the_line_that_was_begun() {
+async fn a_finished_pipe_gives_the_unfinished_line() {
     let (_child, pipes) = shell("printf 'one\\nhalf'; exec sleep 600").await;
     let Ends { mut source, input: _ } = Box::new(PipeLink).open(pipes, MAX_LINE);
     assert_eq!(next(&mut *source).await, "one");
@@ -111,7 +111,7 @@ async fn a_pipe_that_is_not_waited_for_any_more_gives_the_line_that_was_begun() 
 }
 
 #[tokio::test]
-async fn what_is_no_line_of_text_is_brought_as_what_it_is() {
+async fn lines_that_are_no_text_arrive_as_unreadable_or_too_long() {
     let (_child, pipes) = shell("printf '\\377\\n'; printf '%040d\\n' 1; printf 'text\\n'").await;
     let Ends { mut source, input: _ } = Box::new(PipeLink).open(pipes, MAX_LINE);
     assert_eq!(next(&mut *source).await, r#"Unreadable { bytes: [255], why: "it is not UTF-8" }"#);
@@ -121,7 +121,7 @@ async fn what_is_no_line_of_text_is_brought_as_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_full_pipe_takes_a_part_and_then_nothing_while_its_agent_is_still_heard() {
+async fn a_full_pipe_takes_a_part_and_then_nothing_while_its_agent_is_still_read() {
     let (_child, pipes) = shell("echo one; sleep 0.1; echo two; exec sleep 600").await;
     let Ends { mut source, mut input } = Box::new(PipeLink).open(pipes, MAX_LINE);
     let much = Outbound::Line(vec![b'x'; 4 * 1024 * 1024]);
@@ -137,7 +137,7 @@ async fn a_full_pipe_takes_a_part_and_then_nothing_while_its_agent_is_still_hear
 }
 
 #[tokio::test]
-async fn a_connection_that_is_lost_is_told_before_the_line_that_it_cut_off() {
+async fn a_lost_connection_is_reported_before_the_line_that_it_cut_off() {
     let mut agent = dialling().await;
     let source = &mut *agent.ends.source;
     let first = agent.dial_in.admit(SESSION, &agent.secret).unwrap();
@@ -180,14 +180,14 @@ async fn messages_wait_for_a_connection_and_go_over_it_whole() {
     assert_eq!(
         take(&mut *agent.ends.input, &line("two\n"), 0),
         Poll::Pending,
-        "it is gone, and that is not told yet"
+        "it is gone, and that is not reported yet"
     );
     assert_eq!(next(&mut *agent.ends.source).await, "Lost");
     assert_eq!(take(&mut *agent.ends.input, &line("two\n"), 0), Poll::Pending);
 }
 
 #[tokio::test]
-async fn a_connection_that_takes_nothing_wakes_whoever_waits_once_it_does() {
+async fn a_connection_that_takes_nothing_wakes_the_waiter_once_it_does() {
     let mut agent = dialling().await;
     let mut connection = agent.dial();
     assert_eq!(next(&mut *agent.ends.source).await, "Connected");

@@ -21,7 +21,7 @@ use portolan_core::{
     request::{Answer, Ask},
 };
 
-/// Nothing in these tests takes longer; what does has failed.
+/// Nothing in these tests takes longer; a longer wait is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn user_environment() -> Vec<(OsString, OsString)> {
@@ -109,7 +109,7 @@ impl Session {
         self.order(Order::Prompt { content: vec![Content::text(text)] }).await
     }
 
-    /// Orders, and waits for what comes of it.
+    /// Sends an order, and waits for its result.
     pub(crate) async fn ask_of(&mut self, order: Order) -> Result<Option<serde_json::Value>, String> {
         let wanted = self.order(order).await;
         let settled = |report: &Report| matches!(report, Report::Consumed { ticket, .. } | Report::Rejected { ticket, .. } if *ticket == wanted);
@@ -140,7 +140,7 @@ impl Session {
         }
     }
 
-    /// A whole turn that asks for nothing.
+    /// A whole turn without requests.
     pub(crate) async fn turn(&mut self, prompt: &str) -> (Vec<Report>, TurnResult) {
         let from = self.seen.len();
         self.prompt(prompt).await;
@@ -185,7 +185,7 @@ pub(crate) fn said(reports: &[Report]) -> Vec<String> {
     events(reports).into_iter().filter_map(text).collect()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = std::time::Instant::now() + PATIENCE;
     while !is_so() {
@@ -194,7 +194,7 @@ pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Does a process with this number run? One that waits to be reaped does not.
+/// Whether a process with this number runs. A process that waits to be reaped does not.
 pub(crate) fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))

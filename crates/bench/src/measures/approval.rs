@@ -10,7 +10,7 @@ use crate::{
     table::{Row, Target, quantile},
 };
 
-/// Questions per second: each finds an idle server, as in life.
+/// Questions per second: each finds an idle server, as in real use.
 const RATE: u32 = 30;
 
 pub(super) async fn take(lab: &mut Lab) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Saturated delivery: the agent writes as fast as it is read. Texts per second over all readers, from the first stamp
-//! to the last arrival, and the server's processor time for each of them.
+//! Saturated delivery: the agent writes as fast as the server reads. Texts per second over all readers, from the first
+//! stamp to the last arrival, and the server's processor time for each of them.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! A late joiner: a new reader of a long history gets all of it, and a long history is not in memory.
+//! A late joiner: a new reader gets the whole of a long history, and a long history is not in memory.
 
 use std::slice;
 
@@ -16,12 +16,12 @@ use crate::{
 /// Characters of a message, its marker included.
 const SIZE: usize = 200;
 
-/// What a history of 100,000 messages (some 40 MB) may leave in memory: caches of a fixed size, and what the allocator
-/// keeps of a busy time.
+/// How much memory a history of 100,000 messages (about 40 MB) may leave: caches of a fixed size, and what the
+/// allocator keeps after a busy time.
 const LEFT: f64 = 4.0;
 
-/// What as many again may add: nothing, but for the chances of an allocator. By then every piece of code has run, every
-/// cache is full, and the allocator has what a busy time needs: what still grew would be the history.
+/// How much memory the same number again may add: nothing, except for variations of the allocator. By then all code has
+/// run, every cache is full, and the allocator has enough for a busy time: further growth would be the history.
 const ADDED: f64 = 1.0;
 
 pub(super) async fn take(lab: &mut Lab) -> Result<()> {

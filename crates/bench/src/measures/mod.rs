@@ -1,5 +1,5 @@
-//! The measures. Each starts its servers anew, so that none sees what another left; the floor and Portolan take turns
-//! within a round, so that what the machine does meanwhile hits both.
+//! The measures. Each measure starts new servers, so that no measure affects another; the floor and Portolan take turns
+//! within a round, so that the load of the machine affects both.
 
 mod approval;
 mod delivery;
@@ -20,15 +20,15 @@ use crate::{
     table::{Report, Row, Target},
 };
 
-/// How long a run may take beyond what its rate asks for. Far longer than it should.
+/// How long a run may take beyond its nominal time. Far longer than it should.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// What can be measured.
+/// The measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Measure {
     /// From the agent's write to each reader's read, at 1,000 deltas a second
     Latency,
-    /// As fast as it goes: texts per second, and processor time for each
+    /// As fast as possible: texts per second, and processor time for each
     Delivery,
     /// From an agent's question to the answer of a reader
     Approval,
@@ -51,20 +51,20 @@ pub(crate) enum Measure {
 pub(crate) enum Extent {
     /// As documented.
     Full,
-    /// Just enough to see that nothing is lost: seconds, and figures that mean nothing.
+    /// Just enough to see that nothing is lost: takes seconds, and its figures mean nothing.
     Smoke,
 }
 
-/// Where and how measures are taken.
+/// Where and how measures run.
 #[derive(Debug)]
 pub(crate) struct Lab {
     /// Portolan's binary.
     pub(crate) program: PathBuf,
-    /// How often each measure is taken.
+    /// How often each measure runs.
     pub(crate) rounds: usize,
     /// How much is measured.
     pub(crate) extent: Extent,
-    /// What came of it.
+    /// The results.
     pub(crate) report: Report,
     runs: u32,
 }
@@ -75,7 +75,7 @@ impl Lab {
         Self { program, rounds, extent, report: Report::default(), runs: 0 }
     }
 
-    /// Takes one measure.
+    /// Runs one measure.
     pub(crate) async fn take(&mut self, measure: Measure) -> Result<()> {
         match measure {
             Measure::Latency => latency::take(self).await,
@@ -90,7 +90,7 @@ impl Lab {
         }
     }
 
-    /// So many in a full run, so few in a smoke.
+    /// The count in a full run, and in a smoke run.
     fn count(&self, full: u32, smoke: u32) -> u32 {
         match self.extent {
             Extent::Full => full,
@@ -98,7 +98,7 @@ impl Lab {
         }
     }
 
-    /// How long memory is left alone before it is read.
+    /// How long to wait before memory is read.
     fn settled(&self) -> Duration {
         match self.extent {
             Extent::Full => Duration::from_secs(10),
@@ -106,7 +106,7 @@ impl Lab {
         }
     }
 
-    /// How many readers there are in turn.
+    /// The numbers of readers, in turn.
     fn crowds(&self) -> &'static [usize] {
         match self.extent {
             Extent::Full => &[1, 10, 100],
@@ -153,7 +153,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Has the agent play, and waits until every one of the readers has all of it.
+    /// Makes the agent play, and waits until every reader has everything.
     async fn perform(&mut self, readers: &[Reader], play: Play, what: &str) -> Result<()> {
         for reader in readers {
             reader.expect(play, texts(play));
@@ -162,7 +162,7 @@ impl Lab {
         self.check(readers, play, what).await
     }
 
-    /// Waits until every reader has all of a run, and notes what is wrong.
+    /// Waits until every reader has the whole run, and notes every fault.
     async fn check(&mut self, readers: &[Reader], play: Play, what: &str) -> Result<()> {
         let paced = Duration::from_secs(u64::from(play.count / play.rate.max(1)));
         let patience = PATIENCE + if play.rate > 0 { paced } else { Duration::ZERO };
@@ -186,7 +186,7 @@ impl Lab {
     }
 }
 
-/// How many markers a play holds.
+/// How many markers a play has.
 fn texts(play: Play) -> u32 {
     match play.what {
         What::Deltas | What::Messages => play.count,
@@ -194,7 +194,7 @@ fn texts(play: Play) -> u32 {
     }
 }
 
-/// A server with one session and so many readers of it.
+/// A server with one session and this many readers.
 async fn crowd(lab: &Lab, kind: Kind, readers: usize) -> Result<(Server, String, Vec<Reader>)> {
     let server = Server::start(kind, &lab.program)?;
     let session = session(&server).await?;

@@ -1,5 +1,5 @@
-//! A stalled reader: ten read, an eleventh has stopped. What it costs the ten, and the server's memory; and whether it
-//! has everything once it reads again.
+//! A stalled reader: ten readers read, an eleventh has stopped. Measures its effect on the ten and on the server's
+//! memory, and checks that it gets everything when it reads again.
 
 use std::slice;
 
@@ -14,14 +14,14 @@ use crate::{
 };
 
 /// Deltas per second, and the characters of each: 2 MB/s, so that the kernel's buffers for the stalled reader are full
-/// at once. Less than the ten seconds after which a stalled reader is closed.
+/// at once. Shorter than the ten seconds after which the server disconnects a stalled reader.
 const RATE: u32 = 1000;
 const SIZE: usize = 2000;
 
-/// The kernel's buffer of the stalled reader: as little as it allows.
+/// The kernel's buffer of the stalled reader: the smallest allowed size.
 const BUFFER: u32 = 8 * 1024;
 
-/// What the ten may notice: nothing. Two runs of the same differ by this much.
+/// How much slower the ten may get: two equal runs differ by this much.
 const NOTICED: f64 = 1.2;
 
 pub(super) async fn take(lab: &mut Lab) -> Result<()> {

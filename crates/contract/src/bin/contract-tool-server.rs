@@ -1,15 +1,15 @@
-//! An MCP server over stdio for the scenarios that try MCP servers: the tool `depth` answers, the tool `moor` first asks
-//! the user for a berth (an elicitation). It answers what an agent asks of such a server, and nothing else; it ends when
-//! its input does.
+//! An MCP server over stdio for the scenarios that try MCP servers: the tool `depth` answers, the tool `moor` first
+//! asks the user for a berth (an elicitation). It answers the requests that an agent sends to such a server, and
+//! nothing else; it ends with its input.
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 
 use serde_json::{Value, json};
 
-/// The longest line read: many times what an agent sends.
+/// The longest line that is read: many times what an agent sends.
 const LONGEST: u64 = 1024 * 1024;
 
-/// The id of the one question that the server asks at a time.
+/// The id of the one question that the server can ask at a time.
 const QUESTION: &str = "which-berth";
 
 fn main() -> io::Result<()> {
@@ -30,14 +30,14 @@ fn main() -> io::Result<()> {
 
 #[derive(Debug, Default)]
 struct Harbour {
-    /// The agent says that it can ask its user.
+    /// The agent reports that it can ask its user.
     can_ask: bool,
     /// The call that waits for the user.
     mooring: Option<Value>,
 }
 
 impl Harbour {
-    /// What is said to a message; nothing to what needs no answer.
+    /// The reply to a message; none if it needs no answer.
     fn hear(&mut self, message: &Value) -> Option<Value> {
         let id = message.get("id").filter(|id| !id.is_null())?;
         let Some(method) = message["method"].as_str() else { return self.answered(id, message) };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{CacheTold, Denial, HookCall, KEY, PlanCall, Profile, ThinkingBudget, TwoAtOnce, variables};
 
-/// Claude Code, whichever version.
+/// Claude Code, any version.
 pub const CLAUDE: Profile = Profile {
     agent: "claude",
     title: "Claude Code",

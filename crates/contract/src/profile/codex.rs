@@ -15,7 +15,7 @@ pub const CODEX: Profile = Profile {
     install: "npm install -g @openai/codex@0.166.0",
     environment,
     saved,
-    // Commands run in a sandbox without a question; leaving it is asked for.
+    // Commands run in a sandbox without a request; leaving the sandbox needs permission.
     shell,
     background: None,
     write,
@@ -29,7 +29,7 @@ pub const CODEX: Profile = Profile {
     gives_up: true,
     // It asks questions only while it plans.
     ask: None,
-    // A plan is a message; going on is a change of mode.
+    // A plan is a message; to carry it out is a change of mode.
     plan: None,
     // A subagent has a prompt and no description.
     subagent: None,
@@ -50,7 +50,7 @@ pub const CODEX: Profile = Profile {
     thinking_budget: None,
 };
 
-/// The scripted model is a provider of its own: only a file can say so.
+/// The scripted model is a separate provider: only a file can set it.
 pub(super) fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {
     let folder = home.join(".codex");
     let config = format!(
@@ -92,7 +92,7 @@ fn mcp_server(command: &[String]) -> Value {
     json!({ "command": command.first(), "args": command.get(1..).unwrap_or_default() })
 }
 
-/// Questions as the model asks them while it plans; for scenarios of Codex' own.
+/// Questions as the model asks them while it plans; for scenarios that only Codex has.
 pub fn ask(questions: &[Question]) -> Call {
     let questions: Vec<Value> = questions
         .iter()

@@ -5,7 +5,7 @@ use portolan_scripted::{FailureKind, Script, contains, fail, text};
 
 use crate::{Bench, Fault, fault::must, session::Session};
 
-/// Says something and waits for the turn to fail with this kind of error.
+/// Sends a prompt and waits for the turn to fail with this kind of error.
 async fn fails_as(session: &mut Session, kind: ErrorKind) -> Result<(), Fault> {
     session.prompt("are you there").await?;
     let result = session.turn_end().await?;
@@ -18,7 +18,7 @@ async fn fails_as(session: &mut Session, kind: ErrorKind) -> Result<(), Fault> {
 }
 
 async fn fails_then_goes_on(bench: &Bench, failure: FailureKind, kind: ErrorKind) -> Result<(), Fault> {
-    // Those that try again whatever they are told do so soon.
+    // Agents that always try again do so soon.
     bench.play(Script::new().otherwise(fail(failure).retry_after(1)));
     let mut session = bench.session().await?;
     fails_as(&mut session, kind).await?;
@@ -42,7 +42,7 @@ pub(super) async fn overloaded(bench: &Bench) -> Result<(), Fault> {
 
 pub(super) async fn unreachable(bench: &Bench) -> Result<(), Fault> {
     let mut session = bench.session().await?;
-    // Some try for more than a minute.
+    // Some agents try for more than a minute.
     session.may_take_long();
     fails_as(&mut session, ErrorKind::Network).await
 }

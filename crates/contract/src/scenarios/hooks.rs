@@ -1,4 +1,4 @@
-//! Hooks: the agent stops at a point in its work and waits for what its user says to that.
+//! Hooks: the agent stops at a point in its work and waits for its user's answer.
 
 use portolan_core::{
     Event, SessionSpec,
@@ -39,7 +39,7 @@ pub(super) async fn before_a_tool(bench: &Bench) -> Result<(), Fault> {
         .await?;
     must!(outcome != ToolOutcome::Done, "the tool that the hook refused ended as {outcome:?}");
     let said = session.completes().await?;
-    must!(said.contains("the tide is too low"), "the model was told: {said}");
+    must!(said.contains("the tide is too low"), "the model got: {said}");
     must!(!bench.has_file("refused.txt"), "the refused command ran");
 
     session.prompt("try again").await?;
@@ -51,17 +51,17 @@ pub(super) async fn before_a_tool(bench: &Bench) -> Result<(), Fault> {
         Event::RequestOpened { request } => !matches!(request.ask, Ask::Hook { .. }),
         _ => false,
     });
-    must!(others.count() == 0, "what the hook had decided was asked again");
+    must!(others.count() == 0, "a request was opened although the hook had decided");
     Ok(())
 }
 
-/// Waits for the hook, which must tell of this command.
+/// Waits for the hook, which must show this command.
 async fn called(session: &mut Session, hook: &HookCall, command: &str) -> Result<Request, Fault> {
     let request = session.request().await?;
     let Ask::Hook { event, input } = &request.ask else {
-        return Err(Fault::wrong(format!("asked for {} instead of a hook", request.ask.title())));
+        return Err(Fault::wrong(format!("the agent asked for {} instead of a hook", request.ask.title())));
     };
-    must!(event == hook.event, "the hook is told as {event}");
-    must!(input.to_string().contains(command), "the hook does not tell the command: {input}");
+    must!(event == hook.event, "the hook is shown as {event}");
+    must!(input.to_string().contains(command), "the hook does not show the command: {input}");
     Ok(request)
 }

@@ -1,4 +1,4 @@
-//! What else a prompt can hold or ask for: pictures, commands, a result of a certain form.
+//! Other content and results of prompts: pictures, commands, a result of a certain form.
 
 use portolan_core::{
     Action, SessionSpec,
@@ -38,7 +38,7 @@ pub(super) async fn slash_command(bench: &Bench) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What the result has to be.
+/// The schema of the result.
 fn schema() -> serde_json::Value {
     json!({
         "type": "object",
@@ -66,7 +66,7 @@ pub(super) async fn structured_output_fails(bench: &Bench) -> Result<(), Fault> 
         result.outcome,
         result.error
     );
-    must!(result.structured.is_none(), "there is a result all the same: {:?}", result.structured);
+    must!(result.structured.is_none(), "there is a result: {:?}", result.structured);
     Ok(())
 }
 

@@ -18,7 +18,7 @@ fn script(first: Step) -> Script {
     Script::new().on(contains("begin")).reply(first).on(contains("go on")).reply(text("Going on."))
 }
 
-/// The session takes another prompt as if nothing had been.
+/// The session takes another prompt normally.
 async fn goes_on(session: &mut Session) -> Result<(), Fault> {
     let said = session.exchange("go on").await?;
     must!(said == "Going on.", "the next turn said {said:?}");
@@ -35,7 +35,7 @@ pub(super) async fn in_the_stream(bench: &Bench) -> Result<(), Fault> {
     if bench.capabilities().streaming {
         must!(
             session.kept("These words"),
-            "what was written before the interrupt is not kept, or not as cut off"
+            "the text before the interrupt is not kept, or not marked as cut off"
         );
     }
     goes_on(&mut session).await
@@ -77,7 +77,7 @@ pub(super) async fn at_a_request(bench: &Bench) -> Result<(), Fault> {
     session.interrupted().await?;
     session.settled(interrupt).await?;
     let late = session.answer(&request, Answer::allow()).await;
-    must!(late.is_err(), "an answer after the interrupt was taken");
+    must!(late.is_err(), "an answer after the interrupt was accepted");
     must!(!bench.has_file("asked.txt"), "the command ran");
     goes_on(&mut session).await
 }

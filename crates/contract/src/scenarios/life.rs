@@ -1,4 +1,4 @@
-//! The life of a conversation: taken up again, forked, and what a kill leaves.
+//! The life of a conversation: resumed, forked, and the state after a kill.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,11 +19,11 @@ use crate::{
     session::Session,
 };
 
-/// How long a daemon may take to be gone: its threads end between two of their steps.
+/// How long a daemon may take to end: its threads end between two of their steps.
 const GONE: Duration = Duration::from_secs(30);
 
-/// An agent that forgets is at least known to.
-pub const FORGOTTEN_ALOUD: &str = "and it is told that it has forgotten";
+/// If an agent forgets, the session must at least show it.
+pub const FORGOTTEN_ALOUD: &str = "and the session shows that the agent has forgotten";
 
 /// "first words" and then "second words", in the same conversation.
 fn remembers() -> Matcher {
@@ -46,7 +46,7 @@ async fn own_session(session: &Session) -> Result<String, Fault> {
     own.ok_or_else(|| Fault::wrong("the agent's own session id is not known"))
 }
 
-/// The agent's process, where it has one of its own.
+/// The agent's process, if it has a separate one.
 async fn process(session: &Session) -> Result<Option<Pid>, Fault> {
     let pid = session.state().await?.pid;
     Ok(pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
@@ -72,7 +72,7 @@ pub(super) async fn resume(bench: &Bench) -> Result<(), Fault> {
     must!(exit.reason == ExitReason::Stopped, "the agent ended as {:?}: {}", exit.reason, exit.message);
     session.may_take_long();
     let said = session.exchange("second words").await?;
-    must!(said == "I remember.", "after it was resumed the agent says {said:?}");
+    must!(said == "I remember.", "after the resume the agent says {said:?}");
     let after = session.state().await?.summary.agent_session;
     must!(before == after, "the agent's own session changed from {before:?} to {after:?}");
     Ok(())
@@ -100,8 +100,8 @@ pub(super) async fn resume_twice(bench: &Bench) -> Result<(), Fault> {
         return Ok(());
     }
     let told = session.seen().any(|event| matches!(event, Event::ConversationReset { .. }));
-    let aloud = if told { FORGOTTEN_ALOUD } else { "and nothing tells that it has forgotten" };
-    Err(Fault::wrong(format!("it says {said:?}, then {said_again:?}, {aloud}")))
+    let aloud = if told { FORGOTTEN_ALOUD } else { "and nothing shows that the agent has forgotten" };
+    Err(Fault::wrong(format!("the agent says {said:?}, then {said_again:?}, {aloud}")))
 }
 
 pub(super) async fn cleared(bench: &Bench) -> Result<(), Fault> {
@@ -118,18 +118,18 @@ pub(super) async fn cleared(bench: &Bench) -> Result<(), Fault> {
     session.turn_end().await?;
     if !session.seen().any(|event| matches!(event, Event::ConversationReset { .. })) {
         let warned = session.seen().any(|event| matches!(event, Event::Notice { level: Level::Warning, .. }));
-        must!(warned, "whether the conversation is forgotten is not told");
-        return Err(Fault::NotOffered("a command that forgets: it goes on with all that was said".into()));
+        must!(warned, "the session does not show whether the conversation is cleared");
+        return Err(Fault::NotOffered("a command that forgets: the agent keeps all that was said".into()));
     }
     let said = session.exchange("second words").await?;
-    // It must be the new conversation that is taken up.
+    // The new conversation must be the one that is resumed.
     bench.saved(&own_session(&session).await?, &said).await?;
     session.submit(Action::Stop).await?;
     exited(&mut session).await?;
     let resumed = session.exchange("third words").await?;
     must!(
         said == "I remember nothing." && resumed == "I remember what I should.",
-        "after it was told to forget, the agent says {said:?}, and once it is resumed {resumed:?}"
+        "after the clear the agent says {said:?}, and after the resume {resumed:?}"
     );
     Ok(())
 }
@@ -150,7 +150,7 @@ pub(super) async fn fork(bench: &Bench) -> Result<(), Fault> {
         ..bench.spec()
     };
     let mut fork = bench.session_from(spec).await?;
-    // The fork's log begins with what it shares with its source.
+    // The fork's log begins with the part that it shares with its source.
     fork.completes().await?;
     let said = fork.completes().await?;
     must!(said == "I remember.", "the fork says {said:?}");
@@ -186,7 +186,7 @@ pub(super) async fn fork_at(bench: &Bench) -> Result<(), Fault> {
         ..bench.spec()
     };
     let mut fork = bench.session_from(spec).await?;
-    // The fork's log begins with what it shares with its source.
+    // The fork's log begins with the part that it shares with its source.
     fork.completes().await?;
     let said = fork.completes().await?;
     must!(said == "I know what I should.", "the fork says {said:?}");
@@ -205,7 +205,8 @@ pub(super) async fn agent_killed(bench: &Bench) -> Result<(), Fault> {
     let Some(pid) = process(&session).await? else {
         return Err(Fault::NotOffered("a process of its own".into()));
     };
-    kill_process(pid, Signal::KILL).map_err(|error| Fault::wrong(format!("cannot kill it: {error}")))?;
+    kill_process(pid, Signal::KILL)
+        .map_err(|error| Fault::wrong(format!("cannot kill the agent: {error}")))?;
     let result = session.turn_end().await?;
     let kind = result.error.map(|error| error.kind);
     must!(
@@ -214,15 +215,15 @@ pub(super) async fn agent_killed(bench: &Bench) -> Result<(), Fault> {
         result.outcome
     );
     if bench.capabilities().streaming {
-        must!(session.kept("These words"), "what was written before the kill is not kept, or not as cut off");
+        must!(session.kept("These words"), "the text before the kill is not kept, or not marked as cut off");
     }
     let exit = exited(&mut session).await?;
     must!(exit.reason == ExitReason::Failed, "the agent ended as {:?}", exit.reason);
-    must!(exit.signal == Some(9), "the signal told is {:?}", exit.signal);
+    must!(exit.signal == Some(9), "the reported signal is {:?}", exit.signal);
     session.may_take_long();
     session.ready().await?;
     let said = session.exchange("second words").await?;
-    must!(said == "I remember.", "after it was started again the agent says {said:?}");
+    must!(said == "I remember.", "after the restart the agent says {said:?}");
     Ok(())
 }
 
@@ -235,17 +236,18 @@ pub(super) async fn killed_early(bench: &Bench) -> Result<(), Fault> {
     let Some(pid) = process(&session).await? else {
         return Err(Fault::NotOffered("a process of its own".into()));
     };
-    kill_process(pid, Signal::KILL).map_err(|error| Fault::wrong(format!("cannot kill it: {error}")))?;
+    kill_process(pid, Signal::KILL)
+        .map_err(|error| Fault::wrong(format!("cannot kill the agent: {error}")))?;
     exited(&mut session).await?;
     session.may_take_long();
-    // Whether it is started again by itself or by the prompt: the session must not stay down.
+    // It may be started again by itself or by the prompt: the session must not stay down.
     let said = session.exchange("second words").await?;
-    must!(said == "Here again.", "after it was started again the agent says {said:?}");
+    must!(said == "Here again.", "after the restart the agent says {said:?}");
     Ok(())
 }
 
-/// The daemon here is a registry with a runtime of its own, which is dropped in the middle of its work: no task of it
-/// takes another step. (What the system does for a process that is killed is tested with the real program.)
+/// The daemon here is a registry with its own runtime, which is dropped in the middle of its work: no task of it takes
+/// another step. (Tests with the real program show what the system does for a killed process.)
 pub(super) async fn daemon_killed(bench: &Bench) -> Result<(), Fault> {
     let asks = Script::new()
         .on(contains("ask first"))
@@ -273,7 +275,7 @@ pub(super) async fn daemon_killed(bench: &Bench) -> Result<(), Fault> {
             Ok(runtime) => runtime,
             Err(error) => return drop(tell.send(Err(error.into()))),
         };
-        // Held until the runtime is gone: letting go of a session ends its agent in order, which a kill does not.
+        // Held until the runtime is gone: dropping a session ends its agent in order, which a kill does not.
         let held = runtime.block_on(async {
             let (held, found) = match life.await {
                 Ok((session, own)) => {
@@ -283,7 +285,7 @@ pub(super) async fn daemon_killed(bench: &Bench) -> Result<(), Fault> {
                 Err(fault) => (None, Err(fault)),
             };
             let told = tell.send(found);
-            // Killed, or nobody is there any more to do it: the end is the same.
+            // Killed, or the sender is gone: the end is the same.
             drop((told, killed.await));
             held
         });
@@ -292,10 +294,10 @@ pub(super) async fn daemon_killed(bench: &Bench) -> Result<(), Fault> {
     })?;
     let (session, own) = told.await.map_err(|_| Fault::wrong("the first daemon ended early"))??;
     bench.saved(&own, "I will remember.").await?;
-    // Nobody waits any more where it ended by itself.
+    // An error means that it has ended by itself.
     let _ = kill.send(());
     must!(daemon.join().is_ok(), "the first daemon panicked");
-    // What a daemon does when it starts: nothing of the one before it may go on.
+    // As a daemon does when it starts: nothing of the previous daemon may go on.
     let (leftovers, key) = (bench.subject.leftovers, bench.key().to_owned());
     let swept = tokio::task::spawn_blocking(move || leftovers(&key)).await;
     must!(swept.is_ok(), "the sweep panicked");
@@ -309,7 +311,7 @@ pub(super) async fn daemon_killed(bench: &Bench) -> Result<(), Fault> {
         .await?;
     must!(matches!(outcome, Outcome::AgentGone { .. }), "the request ended as {outcome:?}");
     let exit = exited(&mut session).await?;
-    must!(exit.reason == ExitReason::DaemonGone, "the agent is said to have ended as {:?}", exit.reason);
+    must!(exit.reason == ExitReason::DaemonGone, "the agent's end is shown as {:?}", exit.reason);
     let cut_off = session.seen().any(|event| match event {
         Event::TurnEnded { turn: 2, result } => result.outcome == TurnOutcome::Interrupted,
         _ => false,

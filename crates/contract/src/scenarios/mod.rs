@@ -1,7 +1,7 @@
 //! Scenarios: what is tried, one function each, named by a sentence.
 //!
-//! Each has the agent under test, a fresh world ([`Bench`]) and a time limit of its own. It looks at Portolan's events
-//! and at what reached the model, never at the agent's own messages.
+//! Each scenario has the agent under test, a fresh environment ([`Bench`]) and its own time limit. It reads Portolan's
+//! events and the requests to the model, never the agent's own messages.
 
 mod errors;
 mod hooks;
@@ -27,16 +27,16 @@ use crate::{Bench, Fault, Profile, profile::Denial};
 /// Where the model is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// On loopback, and plays what it is given.
+    /// On loopback, playing a script.
     Scripted,
     /// Nowhere: every connection is refused.
     Unreachable,
 }
 
-/// Does the agent offer it? What it lacks, where not.
+/// Whether the agent offers it; otherwise what it lacks.
 pub type Offered = fn(&Profile, &Capabilities) -> Result<(), &'static str>;
 
-/// One thing to try. Those here are for every agent; a test of one agent may have further ones of its own.
+/// One thing to try. These scenarios are for every agent; a test of one agent may have more.
 pub struct Scenario {
     /// Its name, for the command line and for lists.
     pub name: &'static str,
@@ -48,7 +48,7 @@ pub struct Scenario {
     pub model: Model,
     /// How long it may take in all.
     pub limit: Duration,
-    /// Does the agent offer it?
+    /// Whether the agent offers it.
     pub offered: Offered,
     /// Plays it.
     pub play: for<'a> fn(&'a Bench) -> Boxed<'a, Result<(), Fault>>,
@@ -60,13 +60,13 @@ impl fmt::Debug for Scenario {
     }
 }
 
-/// How long a scenario may take unless it says otherwise: two starts of an agent on a machine that has much else to do, and
-/// what it takes to write a conversation to disk.
+/// How long a scenario may take unless it sets another limit: two starts of an agent on a busy machine, and the time to
+/// write a conversation to disk.
 pub const LIMIT: Duration = Duration::from_mins(3);
 
 const ALWAYS: Offered = |_, _| Ok(());
 
-/// `Ok` where the flag is set, else what the agent lacks.
+/// `Ok` if the flag is set, otherwise what the agent lacks.
 const fn flag(is_set: bool, lacks: &'static str) -> Result<(), &'static str> {
     if is_set { Ok(()) } else { Err(lacks) }
 }
@@ -88,24 +88,24 @@ macro_rules! scenario {
     };
 }
 
-/// What `doctor` looks at even where it is not asked to try anything: an agent that would act unasked must not be called
-/// ready.
+/// The scenario that `doctor` always runs: an agent that would act without asking must not count as ready.
 pub static FIRST_MODE: Scenario = scenario!(
-    "first-mode", "A session that names no mode begins in one in which the agent asks.", settings::first_mode,
+    "first-mode", "A session that names no mode begins in a mode that asks.", settings::first_mode,
     offered: |profile, _| flag(profile.modes.is_some(), "modes"));
 
 static SCENARIOS: &[Scenario] = &[
     scenario!("text", "A turn's text streams, and the finished message is what streamed.", talk::words_stream, core: true),
     scenario!("thinking", "Thinking is shown, apart from the text.", talk::thinking_shown,
         offered: |profile, _| flag(profile.shows_thinking, "shown thinking")),
-    scenario!("usage", "A turn tells its tokens and its model.", talk::tokens_told),
-    scenario!("cost", "A turn tells its cost.", talk::cost_told,
+    scenario!("usage", "A turn reports its tokens and its model.", talk::tokens_told),
+    scenario!("cost", "A turn reports its cost.", talk::cost_told,
         offered: |profile, can| flag(can.cost_tracking || profile.tells_cost, "cost")),
-    scenario!("permission-allow", "A tool that was asked for runs once it is allowed.", permission::allow, core: true),
+    scenario!("permission-allow", "A tool that needs permission runs once it is allowed.",
+        permission::allow, core: true),
     scenario!("permission-edit", "An allowed tool runs with the edited input.", permission::edited_input,
         offered: |profile, _| flag(profile.edits_input, "edited input")),
     scenario!("permission-deny", "A denied tool does not run, and the session goes on.", permission::deny, core: true),
-    scenario!("permission-reason", "The model is told why a tool was denied.", permission::deny_with_reason,
+    scenario!("permission-reason", "The reason of a denial reaches the model.", permission::deny_with_reason,
         offered: |profile, _| flag(profile.denial == Denial::Reasoned, "a reason for a denial")),
     scenario!(
         "permission-deny-stop",
@@ -114,12 +114,13 @@ static SCENARIOS: &[Scenario] = &[
     ),
     scenario!(
         "permission-always",
-        "After \"always\" the tool is not asked for again, and nothing else is allowed.",
+        "After \"always\" the agent uses that tool without asking, and no other tool is allowed.",
         permission::always
     ),
     scenario!("permission-two", "Two requests can be open at once, and are answered in any order.", permission::two_at_once,
         offered: |profile, _| flag(profile.two_at_once.is_some(), "two requests at once")),
-    scenario!("question", "Questions are answered by one choice, by several, and in own words.", question::all_kinds,
+    scenario!("question", "Questions are answered with one choice, with several, and with free text.",
+        question::all_kinds,
         core: true, offered: |profile, _| flag(profile.ask.is_some(), "questions")),
     scenario!("plan-approve", "An approved plan is carried out, in another mode.", question::approve_plan,
         offered: |profile, _| flag(profile.plan.is_some(), "plans to approve")),
@@ -129,7 +130,8 @@ static SCENARIOS: &[Scenario] = &[
         core: true, offered: |_, can| flag(can.interrupt, "interrupts")),
     scenario!("interrupt-tool", "A turn is stopped while a tool runs.", interrupt::in_a_tool,
         offered: |_, can| flag(can.interrupt, "interrupts")),
-    scenario!("interrupt-request", "A turn is stopped while a request waits, which is closed.", interrupt::at_a_request,
+    scenario!("interrupt-request", "A turn is stopped while a request waits, and the request is closed.",
+        interrupt::at_a_request,
         offered: |_, can| flag(can.interrupt, "interrupts")),
     scenario!("mode", "The permission mode changes while the session runs.", settings::mode,
         offered: |profile, can| flag(
@@ -141,23 +143,24 @@ static SCENARIOS: &[Scenario] = &[
             can.thinking_budget && profile.thinking_budget.is_some(), "a change of the thinking budget")),
     scenario!("environment", "A variable that is set while the session runs is seen by its tools, at the latest after a restart.",
         settings::environment, offered: |_, can| flag(can.environment, "a change of the environment")),
-    scenario!("prompts-queued", "Prompts that come while a turn runs are all taken up.", prompt::queued),
-    scenario!("prompt-in-tool", "A prompt that comes while a tool runs is taken up.", prompt::during_a_tool),
+    scenario!("prompts-queued", "The agent gets every prompt sent while a turn runs.", prompt::queued),
+    scenario!("prompt-in-tool", "The agent gets a prompt sent while a tool runs.", prompt::during_a_tool),
     scenario!("steer", "A prompt that waits is put into the running turn, once.", prompt::steered,
         offered: |_, can| flag(can.steering, "prompts put into a running turn")),
     scenario!("subagent", "A subagent's work is shown as its own.", subagent::one,
         offered: |profile, _| flag(profile.subagent.is_some(), "subagents")),
     scenario!("image", "A picture in a prompt reaches the model.", input::image,
         offered: |_, can| flag(can.image_input, "pictures")),
-    scenario!("slash-command", "A command of the agent's own answers.", input::slash_command,
+    scenario!("slash-command", "A slash command of the agent gives an answer.", input::slash_command,
         offered: |profile, can| flag(can.slash_commands && profile.slash.is_some(), "slash commands")),
     scenario!("structured-output", "The result fits the JSON Schema that was asked for.", input::structured_output,
         offered: |profile, can| flag(
             can.structured_output && profile.structured.is_some(), "structured output")),
-    scenario!("structured-output-fails", "A result that never fits the schema ends the turn as just that.",
+    scenario!("structured-output-fails", "A result that never fits the schema ends the turn with that error.",
         input::structured_output_fails,
         offered: |profile, can| flag(can.structured_output && profile.structured.is_some(), "structured output")),
-    scenario!("mcp", "A tool of an MCP server runs, and its server is listed where the agent tells.", servers::tool_runs,
+    scenario!("mcp", "A tool of an MCP server runs, and the server is listed if the agent lists its servers.",
+        servers::tool_runs,
         offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
     scenario!("mcp-change", "MCP servers are set beside the user's own, and connected again, while the session runs.",
         servers::changes, offered: |profile, can| flag(
@@ -168,46 +171,52 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("mcp-question", "An MCP server asks the user something, and gets the answer.", servers::elicitation,
         offered: |profile, can| flag(
             can.mcp && profile.mcp_tool.is_some() && profile.mcp_asks, "questions of MCP servers")),
-    scenario!("hook", "A hook stops a tool before it runs, and its answer decides.", hooks::before_a_tool,
+    scenario!("hook", "A hook holds a tool before it runs, and the answer to the hook decides.",
+        hooks::before_a_tool,
         offered: |profile, can| flag(
             can.options.contains(&SpecOption::Hooks) && profile.hook.is_some(), "hooks")),
     scenario!("compaction", "The context is made smaller on request, and the conversation goes on.", tools::compaction,
         offered: |profile, can| flag(can.slash_commands && profile.compact.is_some(), "compaction")),
-    scenario!("context", "What fills the context is told.", tools::context,
+    scenario!("context", "The agent reports what fills the context.", tools::context,
         offered: |_, can| flag(can.context_usage, "what fills the context")),
     scenario!("background", "A task in the background is shown, and its end begins a turn.", tools::background,
         offered: |profile, can| flag(can.background_tasks && profile.background.is_some(), "background tasks")),
     scenario!("background-stop", "A task in the background is stopped, and its process is gone.", tools::stop_task,
         offered: |profile, can| flag(can.background_tasks && profile.background.is_some(), "background tasks")),
-    scenario!("rewind", "Files are taken back to what they were before a prompt.", tools::rewind,
+    scenario!("rewind", "Files go back to what they were before a prompt.", tools::rewind,
         offered: |_, can| flag(can.file_checkpointing, "files that are taken back")),
     scenario!(
         "error-401",
-        "A wrong key is told as such, and the session goes on once it is right.",
+        "A wrong key is reported as a wrong key, and the session goes on once the key is right.",
         errors::unauthorized
     ),
-    scenario!("error-429", "Too many requests are told as such.", errors::rate_limited),
-    scenario!("error-529", "A service that has too much to do is told as such.", errors::overloaded),
-    scenario!("error-network", "A model that cannot be reached is told as such.", errors::unreachable,
+    scenario!("error-429", "A rate limit is reported as a rate limit.", errors::rate_limited),
+    scenario!("error-529", "An overloaded service is reported as overloaded.", errors::overloaded),
+    scenario!("error-network", "A model that cannot be reached is reported as unreachable.",
+        errors::unreachable,
         model: Model::Unreachable,
         offered: |profile, _| flag(profile.gives_up, "an end of its tries while this suite waits")),
-    scenario!("resume", "A conversation is taken up after its process has ended.", life::resume,
+    scenario!("resume", "A conversation is resumed after its process has ended.", life::resume,
         core: true, offered: |_, can| flag(can.session_resume, "resuming")),
-    scenario!("resume-twice", "A conversation is taken up a second time, with all that was said in it.", life::resume_twice,
-        // It is started three times, and some wait for a minute before they take up a young one.
+    scenario!("resume-twice", "A conversation is resumed a second time, with all that was said in it.",
+        life::resume_twice,
+        // The agent is started three times, and some wait a minute before they resume a young conversation.
         limit: LIMIT.saturating_mul(2), offered: |_, can| flag(can.session_resume, "resuming")),
-    scenario!("clear", "A conversation is forgotten on request, and what is taken up later is the new one.",
+    scenario!("clear", "A conversation is cleared on request, and a later resume continues the new one.",
         life::cleared, offered: |profile, can| flag(
             can.slash_commands && can.session_resume && profile.clear.is_some(), "a command that forgets")),
-    scenario!("fork", "A fork knows what was said before it, and its source knows nothing of it.", life::fork,
+    scenario!("fork", "A fork has what was said before it, and its source has nothing of the fork.",
+        life::fork,
         offered: |_, can| flag(can.session_fork, "forks")),
-    scenario!("fork-at", "A fork at a point in the past knows nothing of what came after it.", life::fork_at,
+    scenario!("fork-at", "A fork at a point in the past has nothing of what came after that point.",
+        life::fork_at,
         offered: |_, can| flag(can.session_fork_at, "forks at a point in the past")),
     scenario!("kill-agent", "An agent that was killed is started again, with its conversation.", life::agent_killed,
         offered: |_, can| flag(can.session_resume, "resuming")),
-    scenario!("kill-early", "An agent that was killed in its first turn can be spoken to again.", life::killed_early,
+    scenario!("kill-early", "An agent that was killed in its first turn takes a prompt again.",
+        life::killed_early,
         offered: |_, can| flag(can.session_resume, "resuming")),
-    scenario!("kill-daemon", "After the daemon was killed everything open is settled, and the conversation goes on.",
+    scenario!("kill-daemon", "After the daemon was killed, everything open is closed and the conversation goes on.",
         life::daemon_killed, offered: |_, can| flag(can.session_resume, "resuming")),
 ];
 
@@ -235,14 +244,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_scenario_has_a_name_of_its_own_and_a_sentence() {
+    fn every_scenario_has_its_own_name_and_a_sentence() {
         let names: BTreeSet<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         assert_eq!(names.len(), SCENARIOS.len());
         assert!(SCENARIOS.iter().all(|scenario| scenario.says.ends_with('.')));
     }
 
     #[test]
-    fn the_quick_look_is_what_one_cannot_work_without() {
+    fn the_quick_look_has_only_the_essential_scenarios() {
         let names: Vec<_> = Scenario::core().iter().map(|scenario| scenario.name).collect();
         assert_eq!(
             names,

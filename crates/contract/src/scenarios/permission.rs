@@ -14,7 +14,7 @@ use crate::{
     session::Session,
 };
 
-/// The model calls the shell once, then tells what came of it.
+/// The model calls the shell once, then reports the result.
 fn one_call(bench: &Bench, command: &str) -> Script {
     let call = (bench.profile().shell)(command);
     Script::new()
@@ -27,7 +27,7 @@ fn shell(bench: &Bench) -> String {
     bench.profile().shell_name()
 }
 
-/// Waits for the result of the tool that a request was about.
+/// Waits for the result of the tool of a request.
 async fn result_of(session: &mut Session, request: &Request) -> Result<(ToolOutcome, String), Fault> {
     let tool = request.tool.clone();
     session
@@ -47,7 +47,7 @@ pub(super) async fn allow(bench: &Bench) -> Result<(), Fault> {
     let mut session = bench.session_saying("use the shell").await?;
     let request = session.permission(&shell(bench)).await?;
     let Ask::Permission { input, description, .. } = &request.ask else { return Ok(()) };
-    // Some tell what it is called with, some only a line for people.
+    // Some agents report the input, some only a line for people.
     let asked = format!("{input} {}", description.as_deref().unwrap_or_default());
     must!(asked.contains("touch allowed.txt"), "the request does not show the command: {asked}");
     must!(!bench.has_file("allowed.txt"), "the command ran before it was allowed");
@@ -79,16 +79,16 @@ pub(super) async fn edited_input(bench: &Bench) -> Result<(), Fault> {
     let answer = Answer::Allow { input: Some(edited), scope: Scope::Once, mode: None, option: None };
     session.answer(&request, answer).await?;
     let said = session.completes().await?;
-    must!(said.contains("this-was-edited"), "the model was told: {said}");
+    must!(said.contains("this-was-edited"), "the model got: {said}");
     must!(bench.has_file("edited.txt"), "the edited command did not run");
     must!(!bench.has_file("original.txt"), "the original command ran");
     Ok(())
 }
 
-/// The shell is called and denied, with a reason; gives the session once the tool has ended.
+/// The shell is called and denied, with a reason; returns the session after the tool has ended.
 async fn denied(bench: &Bench) -> Result<Session, Fault> {
     let call = (bench.profile().shell)("touch denied.txt");
-    // Some agents tell the reason as the tool's result, some beside it.
+    // Some agents send the reason as the tool's result, some beside it.
     let told = text("the tool said: {last_tool_result} {last_note}");
     let script = Script::new().on(contains("use the shell")).reply(tools([call])).then(told);
     bench.play(script.on(contains("go on")).reply(text("Going on.")));
@@ -126,7 +126,7 @@ pub(super) async fn deny(bench: &Bench) -> Result<(), Fault> {
 pub(super) async fn deny_with_reason(bench: &Bench) -> Result<(), Fault> {
     let mut session = denied(bench).await?;
     let said = session.completes().await?;
-    must!(said.contains("not in this harbour"), "the model was told: {said}");
+    must!(said.contains("not in this harbour"), "the model got: {said}");
     Ok(())
 }
 
@@ -168,7 +168,7 @@ pub(super) async fn always(bench: &Bench) -> Result<(), Fault> {
     let state = session.state().await?;
     must!(state.rules == [shell(bench)], "the session's rules are {:?}", state.rules);
     must!(state.summary.mode == mode, "the mode changed from {mode:?} to {:?}", state.summary.mode);
-    // What was allowed is the one tool: another is asked for as before.
+    // Only this tool was allowed: another tool needs permission as before.
     session.prompt("write a file").await?;
     let request = session.permission(&bench.profile().write_name()).await?;
     session.answer(&request, Answer::deny(None)).await?;
@@ -214,7 +214,7 @@ pub(super) async fn two_at_once(bench: &Bench) -> Result<(), Fault> {
     let second = session.permission(&shell(bench)).await?;
     let waiting = session.state().await?.summary.waiting;
     must!(waiting == 2, "{waiting} requests wait instead of two");
-    // In the other order than they came.
+    // In the reverse order.
     session.answer(&second, Answer::allow()).await?;
     let together = bench.profile().two_at_once == Some(TwoAtOnce::CallsTogether);
     if !together {

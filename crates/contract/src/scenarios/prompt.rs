@@ -10,7 +10,7 @@ use portolan_scripted::{Script, contains, text, tools};
 
 use crate::{Bench, Fault, fault::must};
 
-/// Between the pieces of the first answer: together about a second, in which the other prompts come.
+/// Between the pieces of the first answer: together about a second, during which the other prompts come.
 const PACE: Duration = Duration::from_millis(50);
 
 /// How long a tool that was allowed may take to begin.
@@ -36,7 +36,7 @@ pub(super) async fn queued(bench: &Bench) -> Result<(), Fault> {
     }
     let said = session.completes().await?;
     must!(said == "The first answer takes its time to come.", "the first turn said {said:?}");
-    // Agents may take the two that waited in one turn or in two: what counts is that the model was told both.
+    // Agents may take the two waiting prompts in one turn or in two: the model must get both.
     let ends = |event: &Event| match event {
         Event::TurnEnded { result, .. } => Some(result.outcome),
         _ => None,
@@ -52,7 +52,7 @@ pub(super) async fn queued(bench: &Bench) -> Result<(), Fault> {
     }
 }
 
-/// Has the model been told these words of the user's?
+/// Whether the model got this text of the user.
 fn was_told(bench: &Bench, words: &str) -> bool {
     bench.model.requests().iter().any(|request| request.body.to_string().contains(words))
 }
@@ -99,7 +99,7 @@ pub(super) async fn during_a_tool(bench: &Bench) -> Result<(), Fault> {
     let begun = bench.has_file_within("begun.txt", BEGINNING).await;
     must!(begun, "the tool did not begin within {} s", BEGINNING.as_secs());
     let second = session.prompt("second words").await?;
-    // Where Portolan holds it back, it is on its way once the turn has ended.
+    // If Portolan holds the prompt back, it is sent after the turn has ended.
     if bench.capabilities().prompt_queue == PromptQueue::Agent {
         session
             .until("the prompt on its way", |event| match event {
@@ -111,7 +111,7 @@ pub(super) async fn during_a_tool(bench: &Bench) -> Result<(), Fault> {
             .await?;
     }
     std::fs::write(bench.folder().join("go.txt"), "")?;
-    // Into the running turn or into one of its own: that is for the agent to say.
+    // Into the running turn or into a new one: the agent decides.
     session.settled(second).await?;
     loop {
         session.completes().await?;

@@ -36,7 +36,10 @@ pub(super) async fn all_kinds(bench: &Bench) -> Result<(), Fault> {
     let mut session = bench.session_saying("ask me").await?;
     let request = session.request().await?;
     let Ask::Question { questions } = &request.ask else {
-        return Err(Fault::wrong(format!("asked for {} instead of questions", request.ask.title())));
+        return Err(Fault::wrong(format!(
+            "the agent asked for {} instead of questions",
+            request.ask.title()
+        )));
     };
     let shape = |questions: &[Question]| -> Vec<(String, Vec<String>, bool)> {
         let labels =
@@ -55,9 +58,9 @@ pub(super) async fn all_kinds(bench: &Bench) -> Result<(), Fault> {
     session.answer(&request, Answer::Choices { answers: answers.into_iter().collect() }).await?;
     let said = session.completes().await?;
     for expected in ["Green", "Jib", "Genoa", "one of my own: Ragusa"] {
-        must!(said.contains(expected), "`{expected}` did not reach the model, which was told: {said}");
+        must!(said.contains(expected), "`{expected}` did not reach the model, which got: {said}");
     }
-    must!(!said.contains("Venice"), "the model was told of a choice that nobody made: {said}");
+    must!(!said.contains("Venice"), "the model got a choice that nobody made: {said}");
     Ok(())
 }
 
@@ -77,7 +80,11 @@ pub(super) async fn approve_plan(bench: &Bench) -> Result<(), Fault> {
     let mut session = planning(bench).await?;
     let planning = session.state().await?.summary.mode;
     let request = session.request().await?;
-    must!(matches!(request.ask, Ask::Plan { .. }), "asked for {} instead of a plan", request.ask.title());
+    must!(
+        matches!(request.ask, Ask::Plan { .. }),
+        "the agent asked for {} instead of a plan",
+        request.ask.title()
+    );
     let edits = bench.profile().modes.map(|(_, edits)| edits.to_owned());
     let answer = Answer::Allow { input: None, scope: Scope::Once, mode: edits.clone(), option: None };
     session.answer(&request, answer).await?;
@@ -90,12 +97,16 @@ pub(super) async fn approve_plan(bench: &Bench) -> Result<(), Fault> {
 pub(super) async fn keep_planning(bench: &Bench) -> Result<(), Fault> {
     let mut session = planning(bench).await?;
     let request = session.request().await?;
-    must!(matches!(request.ask, Ask::Plan { .. }), "asked for {} instead of a plan", request.ask.title());
+    must!(
+        matches!(request.ask, Ask::Plan { .. }),
+        "the agent asked for {} instead of a plan",
+        request.ask.title()
+    );
     session.answer(&request, Answer::deny(Some("look at the tides first".into()))).await?;
     let said = session.completes().await?;
-    must!(said.contains("look at the tides first"), "the model was told: {said}");
+    must!(said.contains("look at the tides first"), "the model got: {said}");
     let mode = session.state().await?.summary.mode;
     let expected = bench.profile().plan.map(|plan| plan.mode);
-    must!(mode.as_deref() == expected, "after the refusal the mode is {mode:?}");
+    must!(mode.as_deref() == expected, "after the denial the mode is {mode:?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! MCP servers: their tools, what they ask the user, and changes while a session runs.
+//! MCP servers: their tools, their questions to the user, and changes while a session runs.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const HARBOUR: &str = "harbour";
 /// The server that comes later.
 const QUAY: &str = "quay";
 
-/// How long a server may take to connect, or to go.
+/// How long a server may take to connect, or to disconnect.
 const CONNECTING: Duration = Duration::from_secs(30);
 
 /// The server in the agent's own form, and the model's names for its tools.
@@ -49,7 +49,7 @@ pub(super) async fn tool_runs(bench: &Bench) -> Result<(), Fault> {
     let request = session.request().await?;
     session.answer(&request, Answer::allow()).await?;
     let said = session.completes().await?;
-    must!(said.contains("berth seven is 12 fathoms deep"), "the model was told: {said}");
+    must!(said.contains("berth seven is 12 fathoms deep"), "the model got: {said}");
     if !bench.profile().mcp_listed {
         return Ok(());
     }
@@ -57,7 +57,7 @@ pub(super) async fn tool_runs(bench: &Bench) -> Result<(), Fault> {
     let state = session.state().await?;
     let connected =
         state.mcp_servers.iter().any(|server| server.name == HARBOUR && server.status == "connected");
-    must!(connected, "the servers told are {:?}", state.mcp_servers);
+    must!(connected, "the listed servers are {:?}", state.mcp_servers);
     Ok(())
 }
 
@@ -76,21 +76,22 @@ pub(super) async fn elicitation(bench: &Bench) -> Result<(), Fault> {
     session.answer(&request, Answer::allow()).await?;
     let asked = asked_for_berth(&mut session).await?;
     let Some(asked) = asked else {
-        return Err(Fault::NotOffered(
-            "questions of MCP servers: it tells them that nobody can be asked".into(),
-        ));
+        return Err(Fault::NotOffered("questions of MCP servers: the agent answers them by itself".into()));
     };
     let Ask::Elicitation { server, message, schema, .. } = &asked.ask else {
-        return Err(Fault::wrong(format!("asked for {} instead of what the server asks", asked.ask.title())));
+        return Err(Fault::wrong(format!(
+            "the agent asked for {} instead of the server's question",
+            asked.ask.title()
+        )));
     };
     let named = server == HARBOUR || !bench.profile().mcp_listed;
     must!(named && message == "Which berth?", "{server} asks {message:?}");
     let field = schema.as_ref().is_some_and(|schema| schema["properties"]["berth"].is_object());
-    must!(field, "the form told is {schema:?}");
+    must!(field, "the form is {schema:?}");
     session.answer(&asked, Answer::Content { content: json!({ "berth": "nine" }) }).await?;
     let said = session.completes().await?;
-    must!(said.contains("moored at berth nine"), "the model was told: {said}");
-    // And once more, with a no.
+    must!(said.contains("moored at berth nine"), "the model got: {said}");
+    // And once more, with a denial.
     session.prompt("moor there").await?;
     let request = session.request().await?;
     session.answer(&request, Answer::allow()).await?;
@@ -99,11 +100,11 @@ pub(super) async fn elicitation(bench: &Bench) -> Result<(), Fault> {
     };
     session.answer(&asked, Answer::deny(None)).await?;
     let said = session.completes().await?;
-    must!(said.contains("not moored: decline"), "after a no the model was told: {said}");
+    must!(said.contains("not moored: decline"), "after the denial the model got: {said}");
     Ok(())
 }
 
-/// The server's question; none where its tool says that nobody can be asked.
+/// The server's question; none if its tool reports that nobody can be asked.
 async fn asked_for_berth(session: &mut Session) -> Result<Option<Request>, Fault> {
     session
         .until("the question of the server", |event| match event {
@@ -133,14 +134,14 @@ pub(super) async fn changes(bench: &Bench) -> Result<(), Fault> {
     session.completes().await?;
     stands_as(&mut session, HARBOUR, Some("connected")).await?;
 
-    // Set beside the one that it began with.
+    // Added beside the first server.
     session
         .carry_out(Action::McpSet { servers: [(QUAY.to_owned(), server)].into_iter().collect(), keep: false })
         .await?;
     stands_as(&mut session, QUAY, Some("connected")).await?;
     stands_as(&mut session, HARBOUR, Some("connected")).await?;
     let said = asks(&mut session, "ask the quay").await?;
-    must!(said.contains("berth eight is 12 fathoms deep"), "the model was told: {said}");
+    must!(said.contains("berth eight is 12 fathoms deep"), "the model got: {said}");
     session.carry_out(Action::McpSet { servers: indexmap::IndexMap::new(), keep: false }).await?;
     stands_as(&mut session, QUAY, None).await?;
     stands_as(&mut session, HARBOUR, Some("connected")).await?;
@@ -148,9 +149,9 @@ pub(super) async fn changes(bench: &Bench) -> Result<(), Fault> {
     session.carry_out(Action::McpReconnect { server: HARBOUR.into() }).await?;
     stands_as(&mut session, HARBOUR, Some("connected")).await?;
     let said = asks(&mut session, "ask the harbour").await?;
-    must!(said.contains("berth seven is 12 fathoms deep"), "after it was connected again: {said}");
+    must!(said.contains("berth seven is 12 fathoms deep"), "after the reconnect the model got: {said}");
     let unknown = session.carry_out(Action::McpReconnect { server: "nowhere".into() }).await;
-    must!(unknown.is_err(), "a server that there is not was connected again");
+    must!(unknown.is_err(), "a server that does not exist was connected again");
     Ok(())
 }
 
@@ -170,19 +171,19 @@ pub(super) async fn toggle(bench: &Bench) -> Result<(), Fault> {
     session.completes().await?;
     stands_as(&mut session, HARBOUR, Some("connected")).await?;
     let said = asks(&mut session, "ask the harbour").await?;
-    must!(said.contains("12 fathoms deep"), "the model was told: {said}");
+    must!(said.contains("12 fathoms deep"), "the model got: {said}");
     session.carry_out(Action::McpToggle { server: HARBOUR.into(), enabled: false }).await?;
     stands_as(&mut session, HARBOUR, Some("disabled")).await?;
     let said = asks(&mut session, "ask while it is off").await?;
-    must!(!said.contains("12 fathoms deep"), "the server that is off told the model: {said}");
+    must!(!said.contains("12 fathoms deep"), "the model got this from the server that is off: {said}");
     session.carry_out(Action::McpToggle { server: HARBOUR.into(), enabled: true }).await?;
     stands_as(&mut session, HARBOUR, Some("connected")).await?;
     let said = asks(&mut session, "ask once more").await?;
-    must!(said.contains("12 fathoms deep"), "once it is on again the model was told: {said}");
+    must!(said.contains("12 fathoms deep"), "after the server was on again the model got: {said}");
     Ok(())
 }
 
-/// Has the model use a tool, allows it where that is asked, and gives what it says then.
+/// Makes the model use a tool, allows it if asked, and returns what the model then says.
 async fn asks(session: &mut Session, prompt: &str) -> Result<String, Fault> {
     session.prompt(prompt).await?;
     let mut words = String::new();
@@ -207,7 +208,7 @@ async fn asks(session: &mut Session, prompt: &str) -> Result<String, Fault> {
     }
 }
 
-/// Waits until a server is told to be so, or not to be there at all. It may still connect when the change is done.
+/// Waits until a server has this state, or is gone. It may still connect when the change is done.
 async fn stands_as(session: &mut Session, name: &str, wanted: Option<&str>) -> Result<(), Fault> {
     let stands = |servers: &[McpServer]| {
         let found = servers.iter().find(|server| server.name == name).map(|server| server.status.clone());
@@ -222,7 +223,7 @@ async fn stands_as(session: &mut Session, name: &str, wanted: Option<&str>) -> R
         }
         must!(
             Instant::now() < deadline,
-            "the server {name} is not {wanted:?} after {} s; told are {servers:?}",
+            "the server {name} is not {wanted:?} after {} s; the servers are {servers:?}",
             CONNECTING.as_secs()
         );
         tokio::time::sleep(LOOK).await;

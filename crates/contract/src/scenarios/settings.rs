@@ -9,7 +9,7 @@ use portolan_scripted::{Script, contains, text, tools};
 
 use crate::{Bench, Fault, fault::must, session::Session};
 
-/// The mode is looked at twice: some agents tell it only when a turn begins.
+/// The mode is checked twice: some agents report it only when a turn begins.
 pub(super) async fn first_mode(bench: &Bench) -> Result<(), Fault> {
     let Some((asking, _)) = bench.profile().modes else { return Ok(()) };
     bench.play(Script::new().on(contains("are you there")).reply(text("Here.")));
@@ -42,7 +42,7 @@ pub(super) async fn mode(bench: &Bench) -> Result<(), Fault> {
         _ => None,
     };
     let told = session.until("the change of the mode", changed).await?;
-    must!(told == editing, "the mode told is {told}");
+    must!(told == editing, "the reported mode is {told}");
     session.exchange("write the first file").await?;
     must!(bench.has_file("first.txt"), "the file was not written");
     let asked = session.seen().any(|event| matches!(event, Event::RequestOpened { .. }));
@@ -73,7 +73,7 @@ pub(super) async fn model(bench: &Bench) -> Result<(), Fault> {
     Ok(())
 }
 
-/// No agent's own budget.
+/// Not the default budget of any agent.
 const BUDGET: u32 = 2345;
 
 pub(super) async fn thinking_budget(bench: &Bench) -> Result<(), Fault> {
@@ -117,26 +117,26 @@ pub(super) async fn environment(bench: &Bench) -> Result<(), Fault> {
     if said.contains("the harbour is Genoa") {
         return Ok(());
     }
-    // Some take it only when they start. People must be told.
+    // Some agents take it only when they start. Then a notice must say so.
     let told = session.seen().skip(before).any(|event| match event {
         Event::Notice { level: Level::Warning, text } => text.contains("CONTRACT_HARBOUR"),
         _ => false,
     });
-    must!(told, "after the change the tool says {said:?}, and nobody was told");
+    must!(told, "after the change the tool says {said:?}, and no notice was shown");
     session.submit(Action::Stop).await?;
     session
         .until("the end of the agent", |event| matches!(event, Event::AgentExited { .. }).then_some(()))
         .await?;
     let said = looks(&mut session, "look once more").await?;
-    must!(said.contains("the harbour is Genoa"), "once it was started again the tool says {said:?}");
+    must!(said.contains("the harbour is Genoa"), "after the restart the tool says {said:?}");
     Ok(())
 }
 
-/// Asks it to look, allows what it asks, and gives what it saw.
+/// Asks it to look, allows its request, and returns what it saw.
 async fn looks(session: &mut Session, prompt: &str) -> Result<String, Fault> {
     session.prompt(prompt).await?;
     loop {
-        // Some ask before they let anyone look, some do not.
+        // Some agents ask before they look, some do not.
         let next = session
             .until("a request or the end of the turn", |event| match event {
                 Event::RequestOpened { request } => Some(Ok((**request).clone())),

@@ -39,14 +39,14 @@ pub(super) async fn one(bench: &Bench) -> Result<(), Fault> {
     must!(outcome == ToolOutcome::Done, "the subagent ended as {outcome:?}: {summary:?}");
     let below = |parent: &Option<String>| parent.as_ref() == Some(&name);
     let called = session.seen().any(|event| matches!(event, Event::ToolCall { parent, .. } if below(parent)));
-    must!(called, "its tool call is not shown as its own");
+    must!(called, "the subagent's tool call is not shown as its own");
     let result = session.seen().any(|event| match event {
         Event::ToolResult { parent, content, .. } => {
             below(parent) && plain_text(content).contains("six-fathoms")
         }
         _ => false,
     });
-    must!(result, "the result of its tool is not shown as its own");
+    must!(result, "the result of the subagent's tool is not shown as its own");
     let state = session.state().await?;
     must!(state.subagents.is_empty(), "subagents are still at work: {:?}", state.subagents);
     Ok(())

@@ -71,7 +71,7 @@ pub(super) async fn thinking_shown(bench: &Bench) -> Result<(), Fault> {
             Some(plain_text(content)).filter(|text| !text.is_empty())
         })
         .await?;
-    // Some put a heading before it.
+    // Some agents put a heading before it.
     must!(thought.ends_with("First I think about it."), "the thinking shown is {thought:?}");
     must!(said == "Then I say it.", "the text is {said:?}");
     session.turn_end().await?;
@@ -92,11 +92,11 @@ pub(super) async fn tokens_told(bench: &Bench) -> Result<(), Fault> {
     let expected = TokenUsage { input, output: 340, cache_read, cache_creation };
     must!(result.usage == Some(expected), "the turn's tokens are {:?}", result.usage);
     let told = result.by_model.values().any(|share| share.usage.output >= 340);
-    must!(told, "no model has a share of it: {:?}", result.by_model);
+    must!(told, "no model has a share of the tokens: {:?}", result.by_model);
     let state = session.state().await?;
     must!(state.usage == expected, "the session's tokens are {:?}", state.usage);
     if bench.profile().tells_context {
-        // With what was just written, or without.
+        // With the text just written, or without.
         let full = expected.context()..=expected.context() + expected.output;
         let told = state.context_used.is_some_and(|used| full.contains(&used));
         must!(told, "the context holds {:?}", state.context_used);
@@ -111,6 +111,6 @@ pub(super) async fn cost_told(bench: &Bench) -> Result<(), Fault> {
     must!(cost.is_some_and(|cost| cost > 0.0 && cost < 1.0), "the turn's cost is {cost:?}");
     let state = session.state().await?;
     must!(state.summary.cost_usd == cost, "the session's cost is {:?}", state.summary.cost_usd);
-    must!(state.capabilities.cost_tracking, "that it tells the cost is not said");
+    must!(state.capabilities.cost_tracking, "the capabilities do not show that the agent reports the cost");
     Ok(())
 }

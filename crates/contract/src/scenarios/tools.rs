@@ -1,4 +1,4 @@
-//! What stands around the tools: work in the background, files taken back, the context.
+//! Features around the tools: background work, rewinds, the context.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use crate::{Bench, Fault, bench::LOOK, fault::must};
 
-/// How long a command may take to begin once it was allowed, or to be gone once it was stopped.
+/// How long a command may take to begin after it was allowed, or to end after it was stopped.
 const STEP: Duration = Duration::from_secs(30);
 
 pub(super) async fn compaction(bench: &Bench) -> Result<(), Fault> {
@@ -43,7 +43,7 @@ pub(super) async fn context(bench: &Bench) -> Result<(), Fault> {
     session.exchange("say something").await?;
     let told = session.carry_out(Action::Context).await?;
     let is_told = told.as_ref().is_some_and(|told| told.as_object().is_some_and(|told| !told.is_empty()));
-    must!(is_told, "what fills the context is told as {told:?}");
+    must!(is_told, "the context is reported as {told:?}");
     Ok(())
 }
 
@@ -100,7 +100,7 @@ pub(super) async fn stop_task(bench: &Bench) -> Result<(), Fault> {
     must!(bench.has_file_within("pid.txt", STEP).await, "the task did not begin within {} s", STEP.as_secs());
     let pid = std::fs::read_to_string(bench.folder().join("pid.txt"))?;
     let pid = pid.trim().parse().ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| Fault::wrong("the task told no process id"))?;
+    let pid = pid.ok_or_else(|| Fault::wrong("the task wrote no process id"))?;
     let name = task.task.clone();
     session.carry_out(Action::StopTask { task: name.clone() }).await?;
     let status = session
@@ -117,10 +117,10 @@ pub(super) async fn stop_task(bench: &Bench) -> Result<(), Fault> {
             tokio::time::sleep(LOOK).await;
         }
     });
-    must!(gone.await.is_ok(), "its process runs {} s after it was stopped", STEP.as_secs());
+    must!(gone.await.is_ok(), "the task's process still runs {} s after the stop", STEP.as_secs());
     let left = session.state().await?.tasks;
     must!(left.is_empty(), "tasks are still at work: {left:?}");
-    // Whether the agent has something to say to that is its own affair; the session goes on.
+    // The agent may answer this or not; the session goes on.
     session.prompt("go on").await?;
     session
         .until("the next answer", |event| match event {
@@ -155,8 +155,8 @@ pub(super) async fn rewind(bench: &Bench) -> Result<(), Fault> {
     must!(now() == "second\n", "the file holds {:?}", now());
     let to = prompts[1];
     session.carry_out(Action::Rewind { to, dry_run: true }).await?;
-    must!(now() == "second\n", "a look alone changed the file to {:?}", now());
+    must!(now() == "second\n", "a dry run changed the file to {:?}", now());
     session.carry_out(Action::Rewind { to, dry_run: false }).await?;
-    must!(now() == "first\n", "after it was taken back the file holds {:?}", now());
+    must!(now() == "first\n", "after the rewind the file holds {:?}", now());
     Ok(())
 }

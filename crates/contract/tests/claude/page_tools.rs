@@ -1,5 +1,6 @@
-//! Tools of a page with the real Claude Code, on both its roads: its model calls one, our MCP server gets the call, the
-//! page's result goes back, and the model sees it. Here the page is a few lines of this test; tests/agui has real ones.
+//! Tools of a page with the real Claude Code, on both its roads: its model calls one, Portolan's MCP server gets the
+//! call, the page's result goes back, and the model sees it. Here the page is a few lines of this test; tests/agui has
+//! real pages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +18,7 @@ use portolan_host::door::{AccessCheck, Admit, Door, DoorSettings, Listening, Tic
 /// How long anything may take. Far longer than it should.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A page without a browser, and the listener that its session's agent reaches it by.
+/// A page without a browser, and the listener through which its session's agent reaches it.
 struct Page {
     tools: FrontendTools,
     session: SessionId,
@@ -121,7 +122,7 @@ async fn page_tools(bench: &Bench) -> Result<(), Fault> {
     let page = Page::open(bench, session.id()).await?;
     page.offer(&["addTask", "setTitle"]).await?;
 
-    // Two in one message: the page answers both at once, before the agent has called the second.
+    // Two calls in one message: the page answers both at once, before the agent has made the second.
     let script = Script::new()
         .on(contains("plan my day"))
         .reply(calls([
@@ -157,7 +158,7 @@ async fn page_tools(bench: &Bench) -> Result<(), Fault> {
     if results != ["1 task", "title is set"] {
         return Err(Fault::wrong(format!("the results are {results:?}")));
     }
-    // Nobody was bothered: the page has offered them.
+    // Nobody was asked: the page itself offered the tools.
     let by: Vec<String> = session
         .seen()
         .filter_map(|event| match event {
@@ -169,7 +170,7 @@ async fn page_tools(bench: &Bench) -> Result<(), Fault> {
         return Err(Fault::wrong(format!("the permissions were given by {by:?}")));
     }
 
-    // Another set is mounted; the old one is gone.
+    // The page offers another set; the old one is gone.
     page.offer(&["clear"]).await?;
     let has = session.exchange("what tools are there").await?;
     if !has.contains("copilotkit-frontend__clear") {

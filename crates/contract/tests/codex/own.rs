@@ -1,4 +1,4 @@
-//! Scenarios of Codex' own: what other agents do not have, or have in another way.
+//! Scenarios only for Codex: features that other agents do not have, or have in another form.
 
 use std::{path::Path, time::Duration};
 
@@ -13,10 +13,10 @@ use portolan_core::{
 use portolan_scripted::{Script, call, contains, note_contains, text, tools};
 use serde_json::json;
 
-/// How long a process may take to begin or to be gone.
+/// How long a process may take to begin or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A scenario of Codex' own.
+/// A scenario only for Codex.
 macro_rules! own {
     ($name:literal, $says:literal, $play:path) => {
         Scenario {
@@ -32,26 +32,30 @@ macro_rules! own {
 }
 
 pub(crate) static OWN: [Scenario; 12] = [
-    own!("trust", "A session that may write does not make Codex trust the folder for good.", trust),
-    own!("schema", "The last message is the result where a schema was asked for.", schema),
-    own!("plan-question", "Questions that it asks while it plans are answered.", plan_question),
+    own!("trust", "A session that may write does not make Codex trust the folder permanently.", trust),
+    own!("schema", "With a schema, the last message is the result.", schema),
+    own!("plan-question", "Questions that Codex asks while it plans are answered.", plan_question),
+    own!("past", "A past conversation is listed, and imported with its messages.", past),
     own!(
-        "past",
-        "A conversation that Codex has kept is listed, and taken up with what was said in it.",
-        past
+        "subagent",
+        "A thread that the model starts is shown as a subagent with its own messages.",
+        subagent
     ),
-    own!("subagent", "A thread that the model starts is a subagent with its own words.", subagent),
     own!(
         "archive",
-        "A conversation has its name, is put away in Codex' own list, and is taken out by whoever goes on with it.",
+        "A conversation has its name, is archived in Codex' own list, and is unarchived by a resume.",
         archive
     ),
     own!("account", "Codex is logged in with a key, and logged out.", account),
-    own!("review", "A review is a turn whose words are shown.", review),
-    own!("skill", "A skill is offered as a command, and the model reads it.", skill),
-    own!("plan", "The steps of a plan are told.", plan),
-    own!("interrupt-ends", "An interrupt ends the command that Codex would leave running.", interrupt_ends),
-    own!("task-stop", "A command that outlives its turn is a task, and is stopped.", task_stop),
+    own!("review", "A review is shown as a turn with its text.", review),
+    own!("skill", "A skill is listed as a command, and the model reads it.", skill),
+    own!("plan", "The steps of a plan are shown.", plan),
+    own!(
+        "interrupt-ends",
+        "An interrupt ends the command, which Codex itself leaves running.",
+        interrupt_ends
+    ),
+    own!("task-stop", "A command that outlives its turn is shown as a task, and can be stopped.", task_stop),
 ];
 
 async fn trust(bench: &Bench) -> Result<(), Fault> {
@@ -83,7 +87,7 @@ async fn schema(bench: &Bench) -> Result<(), Fault> {
     let prompt = vec![Content::text("how deep is it")];
     let spec = SessionSpec { json_schema: Some(schema.clone()), prompt, ..bench.spec() };
     let result = bench.session_from(spec).await?.turn_end().await?;
-    // The scripted model answers with JSON whatever it is asked, so that only the request tells.
+    // The scripted model always answers with JSON, so only the request shows the schema.
     let formats: Vec<_> =
         bench.asked().iter().map(|request| request.body["text"]["format"].clone()).collect();
     if !formats.iter().any(|format| format["schema"] == schema) {
@@ -119,7 +123,7 @@ async fn plan_question(bench: &Bench) -> Result<(), Fault> {
     let answers = [("Which colour?".to_owned(), vec!["Green".to_owned()])].into_iter().collect();
     session.answer(&request, Answer::Choices { answers }).await?;
     let said = session.completes().await?;
-    if said.contains("Green") { Ok(()) } else { Err(Fault::wrong(format!("the model was told: {said}"))) }
+    if said.contains("Green") { Ok(()) } else { Err(Fault::wrong(format!("the model got: {said}"))) }
 }
 
 async fn past(bench: &Bench) -> Result<(), Fault> {
@@ -134,12 +138,12 @@ async fn past(bench: &Bench) -> Result<(), Fault> {
     session.carry_out(Action::Stop).await?;
     let who = someone();
     let registry = bench.registry().await?;
-    // What lives here already is not taken up twice.
+    // A conversation that a session already has is not imported again.
     registry.delete(&who, session.id()).await?;
     let listed = registry.past(&who, PastListing { limit: 10, ..PastListing::default() }).await?;
     let found = listed.iter().find(|row| row.past.past == kept).map(|row| row.past.title.as_str());
     if found != Some("how deep is it") {
-        return Err(Fault::wrong(format!("`{kept}` is listed as {listed:?}")));
+        return Err(Fault::wrong(format!("the conversation `{kept}` is listed as {listed:?}")));
     }
     let spec = SessionSpec { prompt: vec![Content::text("go on")], ..bench.spec() };
     let taken = registry.take_up(&who, CommandId::random(), TakeUp { past: kept, copy: false, spec }).await?;
@@ -161,10 +165,10 @@ async fn past(bench: &Bench) -> Result<(), Fault> {
         .collect();
     let said = ["how deep is it", "six-fathoms", "Six fathoms."];
     if !said.iter().all(|part| words.iter().any(|word| word == part)) {
-        return Err(Fault::wrong(format!("of {told} entries these are words: {words:?}")));
+        return Err(Fault::wrong(format!("of {told} entries these are messages: {words:?}")));
     }
     let said = again.completes().await?;
-    if said == "Going on." { Ok(()) } else { Err(Fault::wrong(format!("it went on with {said:?}"))) }
+    if said == "Going on." { Ok(()) } else { Err(Fault::wrong(format!("the agent went on with {said:?}"))) }
 }
 
 async fn subagent(bench: &Bench) -> Result<(), Fault> {
@@ -197,7 +201,7 @@ async fn subagent(bench: &Bench) -> Result<(), Fault> {
     if told == (Some("sound the depth"), ToolOutcome::Done, Some("Six fathoms."), true) {
         Ok(())
     } else {
-        Err(Fault::wrong(format!("the subagent was told as {told:?}")))
+        Err(Fault::wrong(format!("the subagent is shown as {told:?}")))
     }
 }
 
@@ -222,7 +226,7 @@ async fn archive(bench: &Bench) -> Result<(), Fault> {
     let registry = bench.registry().await?;
     let to = |place| PastMove { agent: "codex".into(), past: kept.clone(), place };
     if registry.move_past(&someone(), to(PastPlace::Archived)).await.is_ok() {
-        return Err(Fault::wrong("it was put away under a running session"));
+        return Err(Fault::wrong("the conversation was archived under a running session"));
     }
     session.carry_out(Action::Stop).await?;
     let titles = async |place| {
@@ -239,20 +243,20 @@ async fn archive(bench: &Bench) -> Result<(), Fault> {
     let (here, nothing) = (vec!["Soundings".to_owned()], vec![]);
     let expected = [&here, &nothing, &nothing, &here, &here, &nothing];
     if told.iter().collect::<Vec<_>>() != expected {
-        return Err(Fault::wrong(format!("it was listed as {told:?}")));
+        return Err(Fault::wrong(format!("the conversation was listed as {told:?}")));
     }
     registry.move_past(&someone(), to(PastPlace::Archived)).await?;
     let said = session.exchange("go on").await?;
-    if said == "Going on." { Ok(()) } else { Err(Fault::wrong(format!("it went on with {said:?}"))) }
+    if said == "Going on." { Ok(()) } else { Err(Fault::wrong(format!("the agent went on with {said:?}"))) }
 }
 
 async fn account(bench: &Bench) -> Result<(), Fault> {
-    // The model provider of the others needs no login.
+    // The model provider of the other scenarios needs no login.
     let config = bench.folder().join("../home/.codex/config.toml");
     let text = std::fs::read_to_string(&config)?.replace("model_provider = \"scripted\"\n", "");
     std::fs::write(&config, text)?;
     let registry = bench.registry().await?;
-    let (key, wrong) = (Secret::new("sk-of-the-suite"), "the login is told as");
+    let (key, wrong) = (Secret::new("sk-of-the-suite"), "the login is reported as");
     let before = registry.account(&someone(), "codex").await?.state.login;
     let begun = registry.log_in(&someone(), "codex", LogIn::ApiKey { key }).await?;
     let kept = registry.account(&someone(), "codex").await?.state.login;
@@ -319,7 +323,7 @@ async fn plan(bench: &Bench) -> Result<(), Fault> {
     }
 }
 
-/// A command that tells its process and then runs for ever.
+/// A command that writes its process id and then runs for ever.
 const ENDLESS: &str = "echo $$ > pid.part; mv pid.part pid.txt; exec tail -f /dev/null";
 
 async fn endless(bench: &Bench) -> Result<String, Fault> {
@@ -379,5 +383,9 @@ async fn task_stop(bench: &Bench) -> Result<(), Fault> {
         })
         .await?;
     gone(&process).await?;
-    if status == TaskStatus::Stopped { Ok(()) } else { Err(Fault::wrong(format!("it ended as {status:?}"))) }
+    if status == TaskStatus::Stopped {
+        Ok(())
+    } else {
+        Err(Fault::wrong(format!("the task ended as {status:?}")))
+    }
 }

@@ -1,4 +1,4 @@
-//! The schema that Codex writes itself, held against what the adapter says and hears.
+//! The schema that Codex writes itself, compared with the messages that the adapter sends and reads.
 
 use std::{
     collections::BTreeSet,
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::installed;
 
-/// What Codex may tell that nobody here does anything with: it is kept as unknown where it comes. Most belong to methods
-/// that Portolan does not use (voice, its own file search, Windows, a desktop app).
+/// Notifications of Codex that Portolan does not use: they are kept as unknown. Most belong to methods that Portolan
+/// does not use (voice, its own file search, Windows, a desktop app).
 const UNUSED: &[&str] = &[
     "account/gatewayOAuth/changed",
     "app/list/updated",
@@ -60,7 +60,7 @@ fn methods(folder: &Path, file: &str) -> BTreeSet<String> {
     schema["oneOf"].as_array().into_iter().flatten().filter_map(name).collect()
 }
 
-/// The methods that the adapter's sources name: every text of theirs that has the form of one.
+/// The methods in the adapter's sources: every string that has the form of a method.
 fn named() -> BTreeSet<String> {
     let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../agents/src/codex")];
     let mut found = BTreeSet::new();
@@ -96,14 +96,14 @@ fn is_method(text: &str) -> bool {
         "initialize",
         "initialized",
     ];
-    // The paths of the native program behind npm's script look the same.
+    // The paths of the native program that npm's script starts look the same.
     let is_path = text.contains("codex");
     single.contains(&text) || text.contains('/') && !is_path && parts.all(is_word)
 }
 
 // covers: 003-053
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_adapter_says_and_hears_stands_in_the_schema_that_codex_writes_itself() {
+async fn the_messages_of_the_adapter_are_in_the_schema_that_codex_writes() {
     let (program, folder) = (installed().await, tempfile::tempdir().unwrap());
     let home = folder.path().join("home");
     std::fs::create_dir(&home).unwrap();
@@ -127,5 +127,5 @@ async fn what_the_adapter_says_and_hears_stands_in_the_schema_that_codex_writes_
     assert_eq!(gone, [""; 0], "this version of Codex does not know them");
     let unused: BTreeSet<String> = UNUSED.iter().map(|name| (*name).to_owned()).collect();
     let new: Vec<_> = told.difference(&named).filter(|name| !unused.contains(*name)).collect();
-    assert_eq!(new, [""; 0], "this version of Codex tells more: use it, or say here that it is not used");
+    assert_eq!(new, [""; 0], "this version of Codex has new methods: use them, or list them here as unused");
 }

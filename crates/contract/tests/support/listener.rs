@@ -18,7 +18,7 @@ use tokio::{net::TcpListener, sync::watch};
 /// A listener and its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
-    /// Who may dial in.
+    /// The agents that may dial in.
     pub(crate) dial_in: DialIn,
     cuts: watch::Sender<u32>,
 }
@@ -34,7 +34,7 @@ impl Listener {
         Ok(this)
     }
 
-    /// Cuts every connection, without a word.
+    /// Cuts every connection without a close frame.
     pub(crate) fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }

@@ -1,4 +1,4 @@
-//! docs/compatibility.md: written from what ran, and compared with it.
+//! docs/compatibility.md: written from the results, and compared with them.
 
 use std::{fmt::Write as _, fs, io, path::PathBuf};
 
@@ -11,7 +11,7 @@ fn path() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../docs/compatibility.md"].iter().collect()
 }
 
-/// Those of the scenarios that `SCENARIO` names, by commas; all where it is not set.
+/// The scenarios that `SCENARIO` names, separated by commas; all if it is not set.
 pub(crate) fn chosen<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>) -> Vec<&'a Scenario> {
     let wanted = wanted();
     let is_wanted =
@@ -23,12 +23,12 @@ fn wanted() -> Option<String> {
     std::env::var("SCENARIO").ok()
 }
 
-/// Fails where what ran is not what the page says, or where the agent says what its adapter does not know.
+/// Fails if the results differ from the page, or if the agent sends messages that its adapter does not know.
 pub(crate) fn compare(agent: &str, title: &str, columns: &[Column]) {
     let mut findings = columns.iter().flat_map(|column| &column.findings);
     assert!(
         findings.all(|finding| finding.unknown.is_empty()),
-        "a pinned version says what its adapter does not know; see above"
+        "a pinned version sends messages that its adapter does not know; see above"
     );
     if wanted().is_some() {
         return;
@@ -39,8 +39,8 @@ pub(crate) fn compare(agent: &str, title: &str, columns: &[Column]) {
     let other = ran.lines().filter(is_other).collect::<Vec<_>>().join("\n");
     assert!(
         stands == ran,
-        "docs/compatibility.md is not what ran. These rows are others now:\n{other}\n{}Run this test with UPDATE=1 and \
-         commit the page, if that is how it should be.",
+        "docs/compatibility.md differs from this run. These rows differ:\n{other}\n{}If the new rows are \
+         right, run this test with UPDATE=1 and commit the page.",
         told(&with_other_rows(columns, &other))
     );
 }
@@ -54,7 +54,7 @@ fn with_other_rows(columns: &[Column], other: &str) -> Vec<Column> {
     columns
 }
 
-/// An agent's section of the page as it stands. Where `UPDATE` is set, it is first written anew.
+/// An agent's current section of the page. If `UPDATE` is set, it is first written again.
 fn section(agent: &str, as_it_ran: &str) -> io::Result<String> {
     let mut page = fs::read_to_string(path())?;
     if std::env::var_os("UPDATE").is_some_and(|update| !update.is_empty()) {
@@ -64,7 +64,7 @@ fn section(agent: &str, as_it_ran: &str) -> io::Result<String> {
     Ok(table::found(&page, agent).unwrap_or_default())
 }
 
-/// What came of every scenario, with the transcripts of those that failed.
+/// The results of all scenarios, with the transcripts of those that failed.
 pub(crate) fn told(columns: &[Column]) -> String {
     let mut told = String::new();
     for column in columns {

@@ -1,4 +1,4 @@
-//! Which action a command is, as a type: the machine decides by it, and the wire has its name.
+//! Which action a command is, as a type: the machine decides by this type, and its name goes over the wire.
 
 use std::fmt;
 
@@ -58,13 +58,13 @@ pub enum ActionName {
     RemoveRule,
     /// [`Action::Native`].
     Native,
-    /// One of a newer version.
+    /// An action of a newer version.
     #[serde(untagged)]
     Other(String),
 }
 
 impl ActionName {
-    /// As it stands on the wire.
+    /// The action's name on the wire.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Prompt => "prompt",

@@ -1,4 +1,4 @@
-//! What agents tell about themselves, and how they end.
+//! What agents report about themselves, and how they end.
 
 use std::path::PathBuf;
 
@@ -10,77 +10,77 @@ use crate::{
     capabilities::{CommandInfo, ModelInfo},
 };
 
-/// What the agent told about itself.
+/// What the agent reported about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(default)]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct AgentInfo {
-    /// The agent's own session id: what resumes it.
+    /// The agent's own session id, with which the agent resumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_session: Option<String>,
-    /// Its version.
+    /// The agent's version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The folder it works in.
+    /// The agent's working folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(as = "Option<String>"))]
     pub cwd: Option<PathBuf>,
     /// The model in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The permission mode in force.
+    /// The current permission mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// The tools it has.
+    /// The agent's tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The MCP servers it has.
+    /// The agent's MCP servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<Vec<McpServer>>,
-    /// The slash commands it has.
+    /// The agent's slash commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<CommandInfo>>,
-    /// The models it can use.
+    /// The agent's models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<ModelInfo>>,
-    /// The permission modes it has.
+    /// The agent's permission modes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<Vec<String>>,
-    /// Whose account it uses.
+    /// The account that the agent uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
-    /// The subagents it knows.
+    /// The agent's kinds of subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subagents: Option<Vec<String>>,
-    /// Its skills.
+    /// The agent's skills.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skills: Option<Vec<String>>,
-    /// Its plugins.
+    /// The agent's plugins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugins: Option<Vec<Value>>,
-    /// The style it writes in.
+    /// The agent's output style.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_style: Option<String>,
-    /// The styles it could write in.
+    /// The agent's output styles to choose from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_styles: Option<Vec<String>>,
-    /// Where its key comes from.
+    /// Where the agent's API key comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_source: Option<String>,
     /// Fast mode, in the agent's own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fast_mode: Option<String>,
-    /// What it can do, where it tells only once it runs. Replaces what was known.
+    /// What the agent supports, if the agent reports this only when it runs. It replaces what was known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Box<Capabilities>>,
-    /// Features the agent names beyond all this.
+    /// Other features that the agent names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<Vec<String>>,
 }
 
 impl AgentInfo {
-    /// Takes over what `newer` says; keeps the rest.
+    /// Takes every field that `newer` has and keeps the rest.
     pub fn merge(&mut self, newer: Self) {
         macro_rules! take {
             ($($field:ident),+) => { $(if newer.$field.is_some() { self.$field = newer.$field; })+ };
@@ -90,19 +90,19 @@ impl AgentInfo {
     }
 }
 
-/// Whose account an agent uses.
+/// The account that an agent uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 #[serde(default)]
 pub struct Account {
-    /// The address.
+    /// The account's e-mail address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// The organisation.
+    /// The account's organisation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organization: Option<String>,
-    /// The plan.
+    /// The account's plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscription: Option<String>,
     /// Where the token comes from.
@@ -110,22 +110,22 @@ pub struct Account {
     pub token_source: Option<String>,
 }
 
-/// An MCP server as the agent sees it.
+/// An MCP server, as the agent reports it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct McpServer {
-    /// Its name.
+    /// The server's name.
     pub name: String,
-    /// The agent's own word: `connected`, `failed`, `disabled`, …
+    /// The server's state in the agent's own word: `connected`, `failed`, `disabled`, …
     pub status: String,
-    /// What went wrong.
+    /// The error, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub error: Option<String>,
-    /// The tools it gives.
+    /// The server's tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// Where it is configured.
+    /// Where the server is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub scope: Option<String>,
@@ -135,19 +135,19 @@ pub struct McpServer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Exit {
-    /// Why.
+    /// The reason, as a kind.
     pub reason: ExitReason,
-    /// Its exit code.
+    /// The process's exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub signal: Option<i32>,
-    /// In words.
+    /// The reason, in words.
     pub message: String,
-    /// The last of what it wrote to stderr, secrets masked.
+    /// The last lines that the process wrote to stderr, with secrets masked.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
 }
@@ -157,28 +157,28 @@ pub struct Exit {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
-    /// It was asked to stop, and did.
+    /// The process was asked to stop, and stopped.
     Stopped,
-    /// It ended by itself, in order.
+    /// The process ended by itself, without an error.
     Finished,
-    /// It failed.
+    /// The process failed.
     Failed,
-    /// It could not be started.
+    /// The process could not be started.
     NotStarted,
-    /// It never became ready.
+    /// The process never became ready.
     NotReady,
-    /// Its connection stayed down for too long.
+    /// The connection to the process was down for too long.
     LinkDown,
-    /// It broke its own protocol's limits.
+    /// The process broke the limits of its own protocol.
     Misbehaved,
-    /// The daemon ended under it.
+    /// The daemon ended while the process ran.
     DaemonGone,
-    /// It had nothing to do and was ended; the next prompt starts it again.
+    /// The agent had nothing to do, and Portolan ended it; the next prompt starts it again.
     Idle,
 }
 
 impl ExitReason {
-    /// The session shows this as an error.
+    /// Whether the session shows this as an error.
     pub fn is_error(self) -> bool {
         !matches!(self, Self::Stopped | Self::Finished | Self::DaemonGone | Self::Idle)
     }
@@ -189,9 +189,9 @@ impl ExitReason {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ResetReason {
-    /// The agent was started again, and it cannot take up a conversation.
+    /// The agent was started again and cannot resume a conversation.
     CannotResume,
-    /// The agent was to take up its conversation and no longer has it.
+    /// The agent no longer has the conversation that it was asked to resume.
     Lost,
     /// A reason of a newer version.
     #[serde(other)]
@@ -199,21 +199,23 @@ pub enum ResetReason {
 }
 
 impl ResetReason {
-    /// In words, for people.
+    /// The reason, in words for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::CannotResume => {
-                "the agent was started again and cannot take up a conversation: it knows nothing of what was said before"
+                "the agent was started again and cannot resume a conversation; the agent does not know the earlier messages"
             }
             Self::Lost => {
-                "the agent has lost this conversation and begins anew: it knows nothing of what was said before"
+                "the agent has lost this conversation and begins a new one; the agent does not know the earlier messages"
             }
-            Self::Other => "the agent begins anew: it knows nothing of what was said before",
+            Self::Other => {
+                "the agent begins a new conversation; the agent does not know the earlier messages"
+            }
         }
     }
 }
 
-/// How much a notice matters.
+/// How important a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
@@ -224,16 +226,16 @@ pub enum Level {
     Warning,
 }
 
-/// How far a hook is.
+/// The progress of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum HookStatus {
-    /// It began.
+    /// The hook began.
     Started,
-    /// It goes on.
+    /// The hook is running.
     Progress,
-    /// It ended.
+    /// The hook ended.
     Completed,
 }
 
@@ -242,24 +244,24 @@ pub enum HookStatus {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Setting {
-    /// The model; absent is the agent's default.
+    /// The model.
     Model {
-        /// Which.
+        /// The model's id; the agent's default when absent.
         #[serde(default)]
         model: Option<String>,
     },
     /// The permission mode.
     Mode {
-        /// Which.
+        /// The mode's name.
         mode: String,
     },
-    /// The thinking budget; absent is the agent's default.
+    /// The thinking budget.
     Thinking {
-        /// In tokens.
+        /// The budget in tokens; the agent's default when absent.
         #[serde(default)]
         tokens: Option<u32>,
     },
-    /// Environment variables. The log keeps their names only.
+    /// Environment variables. The log keeps only their names.
     Environment {
         /// The names.
         names: Vec<String>,

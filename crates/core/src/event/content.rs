@@ -1,4 +1,4 @@
-//! Content: what is said, and what is done to files.
+//! Content: messages, and changes to files.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,53 +13,53 @@ pub enum Content {
         /// The text.
         text: String,
     },
-    /// What the agent thought.
+    /// The agent's thinking.
     Thinking {
         /// The text.
         text: String,
     },
-    /// What it thought, but does not show.
+    /// Thinking that the agent does not show.
     RedactedThinking,
-    /// A picture.
+    /// An image.
     Image {
-        /// Such as `image/png`.
+        /// The image's type, such as `image/png`.
         media_type: String,
-        /// Base64.
+        /// The image in Base64.
         data: String,
     },
-    /// A file or another thing with an address.
+    /// A file or another thing with a URI.
     Resource {
-        /// Its address.
+        /// The resource's URI.
         uri: String,
-        /// Its name.
+        /// The resource's name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         name: Option<String>,
-        /// Its text, where told.
+        /// The resource's text, if the agent sent it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         text: Option<String>,
     },
-    /// Something structured.
+    /// Structured data.
     Data {
-        /// All of it.
+        /// The data.
         data: Value,
     },
-    /// A piece in a form that Portolan does not know; kept as it came.
+    /// Content in a form that Portolan does not know, unchanged.
     Other {
-        /// All of it.
+        /// The content as it came.
         body: Value,
     },
 }
 
 impl Content {
-    /// Text.
+    /// Text content.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 }
 
-/// The plain text of some content, pieces joined by line ends.
+/// The plain text of some content; pieces are joined by line ends.
 pub fn plain_text(content: &[Content]) -> String {
     let texts = content.iter().filter_map(|piece| match piece {
         Content::Text { text } => Some(text.as_str()),
@@ -72,50 +72,50 @@ pub fn plain_text(content: &[Content]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct FileChange {
-    /// Which file.
+    /// The file's path.
     pub path: String,
-    /// What is done to it.
+    /// The kind of change.
     pub change: ChangeKind,
-    /// Where it was before, where it gets another name.
+    /// The file's earlier path, if the file is renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub from: Option<String>,
-    /// The unified diff, where known. What stands behind the numbers of a hunk says what its lines cannot: that every
-    /// occurrence is replaced, or which cell of a notebook it is.
+    /// The unified diff, if known. The text after a hunk's line numbers adds what its lines cannot show: that every
+    /// occurrence is replaced, or which cell of a notebook changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub diff: Option<String>,
-    /// How much the diff would hold, where it is too large to be told. What is asked for then stands in the input.
+    /// The size of the diff, if the diff is too large to be sent. The tool's input then holds the whole change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub left_out: Option<LeftOut>,
 }
 
-/// A diff that is too large to be told.
+/// The size of a diff that is too large to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct LeftOut {
-    /// Lines it adds.
+    /// The number of added lines.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub added: u64,
-    /// Lines it removes.
+    /// The number of removed lines.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub removed: u64,
-    /// Its length.
+    /// The diff's length in bytes.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub bytes: u64,
 }
 
-/// The largest diff that is told. Beyond it people read the file.
+/// The largest diff that is sent. For a larger change, people read the file.
 const LARGEST_DIFF: usize = 256 * 1024;
 
 impl FileChange {
-    /// A change with the hunks of its diff; those that are too large are counted.
+    /// A change with the hunks of its diff. A diff that is too large is only counted.
     pub fn new(path: impl Into<String>, change: ChangeKind, hunks: &str) -> Self {
         Self { path: path.into(), change, from: None, diff: None, left_out: None }.with(hunks)
     }
 
-    /// A file that gets another name, with the hunks of what else changes in it.
+    /// A renamed file, with the hunks of its other changes.
     pub fn renamed(from: impl Into<String>, to: impl Into<String>, hunks: &str) -> Self {
         let from = Some(from.into());
         Self { path: to.into(), change: ChangeKind::Rename, from, diff: None, left_out: None }.with(hunks)
@@ -139,18 +139,18 @@ impl FileChange {
     }
 }
 
-/// What is done to a file.
+/// The kind of change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It is new.
+    /// The file is created.
     Create,
-    /// It is changed.
+    /// The file is changed.
     Modify,
-    /// It is gone.
+    /// The file is deleted.
     Delete,
-    /// It has another name.
+    /// The file is renamed.
     Rename,
 }
 

@@ -8,129 +8,130 @@ use crate::{
     session::state::Summary,
 };
 
-/// What happened in the daemon: the log behind session lists, the inbox and audit.
+/// What happened in the daemon. Session lists, the inbox and the audit come from this log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum DaemonEvent {
     /// The daemon started.
     Started {
-        /// Its version.
+        /// The daemon's version.
         version: String,
     },
     /// The daemon is about to end.
     Stopping,
-    /// There is a new session.
+    /// A session was created.
     SessionCreated {
-        /// What it is.
+        /// The session's line in lists.
         summary: Box<Summary>,
     },
-    /// A session's place in a list has changed.
+    /// A session's line in lists has changed.
     SessionChanged {
-        /// What it is now.
+        /// The session's new line in lists.
         summary: Box<Summary>,
     },
-    /// A session is gone for good.
+    /// A session was deleted for good.
     SessionDeleted {
-        /// Which.
+        /// The session.
         session: SessionId,
     },
-    /// Something waits for an answer.
+    /// An agent waits for an answer.
     RequestOpened {
-        /// In which session.
+        /// The session.
         session: SessionId,
-        /// What.
+        /// The request.
         request: Box<Request>,
     },
-    /// It waits no longer.
+    /// A request no longer waits.
     RequestClosed {
-        /// In which session.
+        /// The session.
         session: SessionId,
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// How it ended.
+        /// How the request ended.
         outcome: Outcome,
     },
-    /// There is a new token.
+    /// A token was created.
     TokenCreated {
-        /// Its public name.
+        /// The token's public name.
         token: TokenId,
-        /// What people call it.
+        /// The token's name for people.
         name: String,
-        /// What it may do.
+        /// The token's role.
         role: crate::Role,
     },
-    /// A token no longer opens the door.
+    /// A token was revoked.
     TokenRevoked {
-        /// Its public name.
+        /// The token's public name.
         token: TokenId,
     },
-    /// A token has a new secret; the old one opens nothing any more.
+    /// A token has a new secret; the old secret is invalid.
     TokenRotated {
-        /// Its public name.
+        /// The token's public name.
         token: TokenId,
     },
-    /// A door has opened, so set: the main one, or that of a frontend with a listener of its own.
+    /// A listener was opened with these settings: the main listener, or the listener of one frontend.
     DoorOpened {
-        /// Whose it is, where it is not the main one: `insights`, `handheld`.
+        /// The frontend, if this is not the main listener: `insights`, `handheld`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         frontend: Option<String>,
-        /// Some get in by it without a token.
+        /// Some clients get in without a token.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         tokenless: bool,
-        /// Where it listens.
+        /// The addresses that it listens on.
         addresses: Vec<String>,
-        /// By TLS.
+        /// The listener uses TLS.
         tls: bool,
-        /// Names it answers to, beside its addresses.
+        /// Host names that the listener accepts, in addition to its addresses.
         hosts: Vec<String>,
-        /// Origins whose pages may talk to it, beside its own.
+        /// Origins whose pages may use the listener, in addition to its own.
         origins: Vec<String>,
-        /// What a proxy says about its clients is believed.
+        /// The listener trusts what a proxy reports about its clients.
         behind_proxy: bool,
     },
-    /// A browser was logged in.
+    /// A browser logged in.
     LoggedIn {
-        /// From where, as the door saw it.
+        /// The browser's address, as the listener saw it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         address: Option<String>,
-        /// Which, by the public name under which it is listed; absent in what was written before it was told.
+        /// The browser's public name, as in the list of browsers; absent in older entries.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         browser: Option<String>,
     },
     /// A browser logged out, or was logged out by somebody.
     LoggedOut {
-        /// Which, by the public name under which it was listed; absent in what was written before it was told.
+        /// The browser's public name, as in the list of browsers; absent in older entries.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         browser: Option<String>,
     },
-    /// Someone was refused so often that it is worth a line.
+    /// A client was refused several times.
     AccessRefused {
-        /// From where, as the door saw it: an address, or a process at the Unix socket.
+        /// Where the client is, as the listener saw it: an address, or a process at the Unix socket.
         from: String,
-        /// How often since the last such line.
+        /// The number of refusals since the last such entry.
         attempts: u32,
-        /// What was wrong.
+        /// The reason.
         reason: String,
     },
-    /// A frontend approves some requests by itself from now on, in the name of who switched that on; or no longer.
+    /// A frontend now approves some requests by itself, in the name of the person who switched this on; or it no longer
+    /// does.
     AutoApproval {
-        /// Which frontend.
+        /// The frontend.
         frontend: String,
-        /// It does.
+        /// `true` if the frontend approves from now on.
         on: bool,
-        /// The tools that it approves.
+        /// The tools that the frontend approves.
         tools: Vec<String>,
     },
-    /// An agent was logged in or out through Portolan, or a login that was begun has failed.
+    /// An agent was logged in or out through Portolan, or a login failed.
     AccountChanged {
-        /// Which agent.
+        /// The agent's kind.
         agent: String,
-        /// Whether it is logged in now, where it tells.
+        /// Whether the agent is logged in now, if the agent reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         login: Option<crate::ports::Login>,

@@ -21,173 +21,174 @@ use crate::{
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
     // --- the session -------------------------------------------------------------------------
-    /// The session exists. Its first entry, once; a fork has a second one where its own history begins.
+    /// The session exists. This is the first entry of every session; a fork has a second one where its own history
+    /// begins.
     SessionCreated {
-        /// What was asked for.
+        /// The session's settings.
         spec: Box<SessionSpec>,
     },
-    /// It has another name.
+    /// The session was renamed.
     SessionRenamed {
-        /// The new one.
+        /// The new name.
         name: String,
     },
-    /// It was put away, or taken out again.
+    /// The session was archived or restored.
     SessionArchived {
-        /// Away or out.
+        /// `true` if the session is archived.
         archived: bool,
     },
 
-    /// Everything said before this came over from a conversation that the agent had kept by itself: the entries whose
-    /// `by` is `imported`, with their own times. The agent takes it up with the next prompt.
+    /// Everything before this entry was imported from a past conversation: the entries whose `by` is `imported`, with
+    /// their original times. The agent resumes the conversation with the next prompt.
     Imported {
-        /// The conversation, by the agent's own id.
+        /// The agent's own id of the conversation.
         past: String,
-        /// The agent leaves that one as it is and goes on in a copy.
+        /// The agent keeps the original unchanged and continues in a copy.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         copy: bool,
-        /// How many entries came over.
+        /// The number of imported entries.
         entries: u32,
-        /// How many did not: too many, or of a kind that has no place in the past.
+        /// The number of entries that were not imported: there were too many, or their kind cannot be imported.
         #[serde(default)]
         left_out: u32,
-        /// What this agent can do as far as is known before it runs.
+        /// What this agent supports, as far as known before it runs.
         capabilities: Box<Capabilities>,
     },
 
     // --- the agent's process -------------------------------------------------------------------
-    /// A process is being started.
+    /// The agent's process is being started.
     AgentStarting {
-        /// Which start this is.
+        /// The number of this start.
         generation: Generation,
-        /// What this agent can do as far as is known before it runs.
+        /// What this agent supports, as far as known before it runs.
         capabilities: Box<Capabilities>,
-        /// The agent's own session id, where an earlier conversation is taken up.
+        /// The agent's own session id, if the agent resumes an earlier conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         resume: Option<String>,
     },
-    /// The process runs and can be spoken to.
+    /// The agent's process runs and can be reached.
     AgentStarted {
-        /// Which start this is.
+        /// The number of this start.
         generation: Generation,
-        /// The process, where there is one of its own.
+        /// The process id, if the agent has a process of its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         pid: Option<u32>,
-        /// The agent's version, where known.
+        /// The agent's version, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         version: Option<String>,
-        /// How it is spoken to.
+        /// The protocol between Portolan and the agent.
         protocol: NativeProtocol,
-        /// What it can do.
+        /// What the agent supports.
         capabilities: Box<Capabilities>,
     },
-    /// It takes prompts from now on.
+    /// The agent takes prompts from now on.
     AgentReady {
-        /// Which start this is.
+        /// The number of this start.
         generation: Generation,
     },
-    /// The agent told about itself. Fields that are present replace what was known.
+    /// The agent reported something about itself. Present fields replace what was known.
     AgentInfo {
-        /// What it told.
+        /// The agent's report.
         info: Box<AgentInfo>,
     },
-    /// The connection to a living agent was lost.
+    /// The connection to a running agent was lost.
     LinkLost {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It is back.
+    /// The connection to the agent is back.
     LinkRestored,
-    /// The process has ended.
+    /// The agent's process has ended.
     AgentExited {
-        /// Which start this was.
+        /// The number of this start.
         generation: Generation,
-        /// How it ended.
+        /// How the process ended.
         exit: Exit,
     },
 
     // --- turns ---------------------------------------------------------------------------------
-    /// The agent began to work.
+    /// The agent began a turn.
     TurnStarted {
-        /// Counted from 1 within the session.
+        /// The turn's number in the session, from 1.
         turn: u32,
-        /// What set it off.
+        /// The cause of the turn.
         origin: TurnOrigin,
     },
-    /// The agent finished, or was stopped.
+    /// The agent finished the turn, or was interrupted.
     TurnEnded {
-        /// Which turn.
+        /// The turn's number.
         turn: u32,
-        /// What came of it.
+        /// The result of the turn.
         result: Box<TurnResult>,
     },
-    /// What the agent is busy with, beside writing.
+    /// What the agent is doing besides writing.
     Activity {
-        /// Its own word: `requesting`, `compacting`, …; absent when nothing special.
+        /// The agent's own word: `requesting`, `compacting`, …; absent if nothing special.
         #[serde(default)]
         activity: Option<String>,
     },
 
     // --- the conversation ------------------------------------------------------------------------
-    /// Someone said something to the agent.
+    /// Somebody sent a prompt to the agent.
     Prompt {
         /// The entry of the command.
         command: Seq,
-        /// What.
+        /// The prompt.
         content: Vec<Content>,
     },
-    /// An item began to stream. Its end is the durable entry with the same item.
+    /// An item began to stream. The durable entry with the same item ends it.
     ItemStarted {
-        /// Its name, unique in the session.
+        /// The item's name, unique in the session.
         item: String,
-        /// What it will be.
+        /// The kind of item.
         kind: ItemKind,
-        /// The message it is part of.
+        /// The message that the item is part of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         message: Option<String>,
-        /// The subagent it belongs to, by the call that started it.
+        /// The subagent that the item belongs to, named by the tool call that started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
     },
-    /// Whose input an open item is, told as soon as it is known: the call itself follows when its input is complete.
+    /// The tool whose input an open item holds. The tool call itself follows when its input is complete.
     ToolNamed {
-        /// Which item.
+        /// The item's name.
         item: String,
-        /// The call, by the agent's own id.
+        /// The agent's own id of the tool call.
         tool: String,
         /// The tool's name.
         name: String,
     },
-    /// More of an open item: text, thinking, a tool's input as JSON text, a tool's output.
+    /// More of an open item: text, thinking, a tool's input as JSON text, or a tool's output.
     Delta {
-        /// Which item.
+        /// The item's name.
         item: String,
-        /// What follows what came before.
+        /// The text to append.
         text: String,
     },
     /// A finished part of a message.
     Message {
-        /// The item that this ends, or a new name where nothing streamed.
+        /// The item that this entry ends, or a new name if nothing streamed.
         item: String,
-        /// The message it is part of, by the agent's own id; parts of one message share it.
+        /// The agent's own id of the message; all parts of one message share it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         message: Option<String>,
-        /// The subagent it belongs to, by the call that started it.
+        /// The subagent that the message belongs to, named by the tool call that started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
-        /// The model that wrote it.
+        /// The model that wrote the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         model: Option<String>,
-        /// What it says.
+        /// The content.
         content: Vec<Content>,
-        /// It was cut off: this is what there was.
+        /// The message was cut off: this is its text so far.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,
         /// Why the model stopped.
@@ -197,82 +198,82 @@ pub enum Event {
     },
     /// The agent calls a tool.
     ToolCall {
-        /// The call, by the agent's own id.
+        /// The agent's own id of the tool call.
         tool: String,
-        /// The item that this ends, where its input streamed.
+        /// The item that this entry ends, if the input streamed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         item: Option<String>,
-        /// The message it is part of.
+        /// The message that the call is part of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         message: Option<String>,
-        /// The subagent that calls, by the call that started it.
+        /// The subagent that calls the tool, named by the tool call that started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
         /// The tool's name.
         name: String,
-        /// What sort of tool.
+        /// The kind of tool.
         kind: ToolKind,
         /// One line for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         title: Option<String>,
-        /// What it is called with.
+        /// The tool's input.
         input: Value,
-        /// The changes to files it will make, where known.
+        /// The changes that the tool will make to files, if known.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<FileChange>,
     },
-    /// A tool is still at work.
+    /// A tool is still running.
     ToolProgress {
-        /// Which call.
+        /// The agent's own id of the tool call.
         tool: String,
         /// The tool's name.
         name: String,
-        /// The subagent that called.
+        /// The subagent that called the tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
-        /// For how long.
+        /// How long the tool has run, in seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         elapsed_seconds: Option<f64>,
     },
     /// A tool has finished.
     ToolResult {
-        /// Which call.
+        /// The agent's own id of the tool call.
         tool: String,
-        /// The subagent that called.
+        /// The subagent that called the tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
-        /// How it ended.
+        /// How the tool ended.
         outcome: ToolOutcome,
-        /// What it gave.
+        /// The tool's output.
         content: Vec<Content>,
-        /// The changes to files it made, where known.
+        /// The changes that the tool made to files, if known.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<FileChange>,
     },
-    /// The agent sums up what its last tools did.
+    /// The agent summarises its last tool calls.
     ToolSummary {
-        /// In words.
+        /// The summary.
         summary: String,
-        /// Which calls.
+        /// The tool calls.
         tools: Vec<String>,
     },
     /// The agent's list of steps.
     Plan {
-        /// All of them, in order.
+        /// All steps, in order.
         steps: Vec<PlanStep>,
-        /// The subagent whose list it is.
+        /// The subagent whose list this is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
     },
-    /// What a request to the model used.
+    /// The tokens that a request to the model used.
     Usage {
         /// The tokens.
         usage: TokenUsage,
@@ -284,14 +285,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
-        /// How many tokens fit into the context, where told.
+        /// The size of the context window in tokens, if the agent reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
         context_window: Option<u64>,
     },
-    /// The context was made smaller.
+    /// The agent compacted its context.
     Compacted {
-        /// Who asked for it: `manual` or `auto`.
+        /// The trigger: `manual` or `auto`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         trigger: Option<String>,
@@ -304,203 +305,203 @@ pub enum Event {
         #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
         tokens_after: Option<u64>,
     },
-    /// The agent forgot the conversation; its own session id may have changed. What was said before this is in the log,
-    /// and the agent knows nothing of it.
+    /// The agent lost the conversation, and its own session id may have changed. The log keeps everything before this
+    /// entry; the agent knows nothing of it.
     ConversationReset {
-        /// The new id, where told.
+        /// The agent's new session id, if the agent reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         agent_session: Option<String>,
-        /// Why, where nobody asked for it; absent after a command such as `/clear`.
+        /// The reason, if nobody asked for the reset; absent after a command such as `/clear`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         reason: Option<ResetReason>,
     },
 
     // --- subagents and tasks -----------------------------------------------------------------------
-    /// A subagent began. What belongs to it names it as `parent`.
+    /// A subagent began. Entries that belong to the subagent name it as `parent`.
     SubagentStarted {
-        /// Its name: the tool call that started it.
+        /// The subagent's name: the tool call that started it.
         subagent: String,
-        /// The subagent that started it; absent is the main agent.
+        /// The subagent that started this one; the main agent when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
-        /// Which sort.
+        /// The kind of subagent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         subagent_type: Option<String>,
-        /// What it is for, in a few words.
+        /// The subagent's task, in a few words.
         description: String,
-        /// What it was told.
+        /// The subagent's prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         prompt: Option<String>,
-        /// Its model.
+        /// The subagent's model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         model: Option<String>,
-        /// The agent goes on meanwhile.
+        /// The agent continues while the subagent works.
         #[serde(default)]
         background: bool,
-        /// The team it joins.
+        /// The team that the subagent joins.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         team: Option<String>,
     },
     /// A subagent has finished.
     SubagentEnded {
-        /// Which.
+        /// The subagent's name.
         subagent: String,
-        /// How.
+        /// How the subagent ended.
         outcome: ToolOutcome,
-        /// What it did, in words.
+        /// What the subagent did, in words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         summary: Option<String>,
-        /// What it used.
+        /// What the subagent used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         work: Option<WorkDone>,
     },
-    /// A background task began, went on or ended.
+    /// A background task began, continued or ended.
     TaskChanged {
-        /// What is known of it.
+        /// The task.
         task: Box<Task>,
     },
 
     // --- requests ------------------------------------------------------------------------------
     /// The agent waits for an answer.
     RequestOpened {
-        /// What it asks.
+        /// The request.
         request: Box<Request>,
     },
-    /// It waits no longer.
+    /// A request no longer waits.
     RequestClosed {
-        /// Which request.
+        /// The request.
         request: RequestId,
-        /// How it ended.
+        /// How the request ended.
         outcome: Outcome,
     },
 
     // --- commands -----------------------------------------------------------------------------
-    /// Someone asked for something, and it was taken in. The entry's `by` says who.
+    /// Portolan accepted a command. The entry's `by` names its sender.
     CommandAccepted {
-        /// Under which id.
+        /// The command's sender and id.
         key: CommandKey,
-        /// What.
+        /// The action.
         action: Box<Action>,
     },
-    /// How far a command has come.
+    /// The progress of a command.
     Receipt {
         /// The entry of the command.
         command: Seq,
-        /// How far.
+        /// The progress.
         #[serde(flatten)]
         stage: Stage,
     },
 
     // --- settings -----------------------------------------------------------------------------
-    /// A setting is now this.
+    /// A setting has a new value.
     SettingChanged {
-        /// Which, and what.
+        /// The setting and its value.
         setting: Setting,
     },
-    /// From now on a rule answers.
+    /// From now on a rule allows calls of a tool.
     RuleAdded {
-        /// The tool it is about.
+        /// The rule's tool.
         tool_name: String,
     },
-    /// A rule is gone.
+    /// A rule was removed.
     RuleRemoved {
-        /// The tool it was about.
+        /// The rule's tool.
         tool_name: String,
     },
-    /// The MCP servers are in this state. Secrets are masked.
+    /// The state of the MCP servers. Secrets are masked.
     McpServers {
-        /// All of them.
+        /// All servers.
         servers: Vec<McpServer>,
     },
 
     // --- everything else ------------------------------------------------------------------------
     /// A request to the model failed and is tried again.
     Retry {
-        /// Which try failed.
+        /// The number of the failed attempt.
         attempt: u32,
-        /// How many there will be.
+        /// The largest number of attempts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         max: Option<u32>,
-        /// The wait before the next one.
+        /// The wait before the next attempt, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
         delay_ms: Option<u64>,
-        /// What went wrong.
+        /// The error.
         error: ErrorInfo,
     },
-    /// Something went wrong that did not end the turn.
+    /// An error that did not end the turn.
     Failure {
-        /// What.
+        /// The error.
         error: ErrorInfo,
-        /// The session can go on.
+        /// The session can continue.
         recoverable: bool,
     },
-    /// Something worth a line.
+    /// A message from Portolan or the agent for people.
     Notice {
-        /// How much it matters.
+        /// How important the notice is.
         level: Level,
-        /// In words.
+        /// The text.
         text: String,
     },
-    /// The agent is being logged in, or failed to be.
+    /// The agent is being logged in, or its login failed.
     AuthStatus {
-        /// It is at it now.
+        /// The login is in progress.
         authenticating: bool,
-        /// What it prints.
+        /// The login's output.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         output: Vec<String>,
-        /// What went wrong.
+        /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         error: Option<String>,
     },
     /// A hook of the agent ran.
     Hook {
-        /// This run of it.
+        /// The id of this run of the hook.
         hook: String,
-        /// Its name.
+        /// The hook's name.
         name: String,
-        /// What it is attached to.
+        /// The event that triggers the hook.
         event: String,
-        /// How far it is.
+        /// The hook's progress.
         status: HookStatus,
-        /// What it printed, its exit code and the like.
+        /// The hook's output, exit code and the like.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         data: Option<Value>,
     },
     /// Files were saved elsewhere.
     FilesPersisted {
-        /// These were.
+        /// The saved files.
         files: Vec<Value>,
-        /// These were not.
+        /// The files that could not be saved.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         failed: Vec<Value>,
     },
-    /// Something that Portolan does not know yet. Its raw text is kept.
+    /// A message that Portolan does not know yet. Its raw text is kept.
     Unknown {
-        /// Who said it.
+        /// The sender.
         source: String,
-        /// The sender's own name for it.
+        /// The sender's own name for the message's kind.
         kind: String,
     },
 }
 
 impl Event {
-    /// The kinds that stream, by their names on the wire; [`Event::durability`] says the same of an event.
+    /// The streamed kinds, by their names on the wire; [`Event::durability`] says the same of an event.
     pub const STREAMED: [&str; 5] = ["item_started", "tool_named", "delta", "tool_progress", "activity"];
 
-    /// What happens to it when the daemon is killed.
+    /// What happens to the event's entry when the daemon is killed.
     pub fn durability(&self) -> Durability {
         match self {
             Self::ItemStarted { .. }

@@ -1,4 +1,4 @@
-//! Turns: what sets one off, and what comes of it.
+//! Turns: what starts a turn, and how it ends.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -6,32 +6,32 @@ use serde_json::Value;
 
 use crate::usage::{ByModel, TokenUsage};
 
-/// What set a turn off.
+/// The cause of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnOrigin {
-    /// Someone's prompt.
+    /// A person's prompt.
     Prompt,
-    /// The agent itself: a background task ended, a timer, a hook.
+    /// The agent itself: a background task ended, a timer or a hook.
     Agent,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct TurnResult {
-    /// How it ended.
+    /// How the turn ended.
     pub outcome: TurnOutcome,
-    /// What went wrong.
+    /// The error, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub error: Option<ErrorInfo>,
-    /// The last words, where the agent tells them.
+    /// The agent's last words, if the agent reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub text: Option<String>,
-    /// The result that fits the JSON Schema.
+    /// The result that matches the JSON Schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub structured: Option<Value>,
@@ -39,41 +39,41 @@ pub struct TurnResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub stop_reason: Option<String>,
-    /// Steps the agent took.
+    /// The number of steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub steps: Option<u32>,
-    /// How long it took.
+    /// The duration of the turn, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
     pub duration_ms: Option<u64>,
-    /// How long the model took of it.
+    /// The part of the duration that the model took, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
     pub duration_api_ms: Option<u64>,
-    /// Tokens of this turn.
+    /// The tokens of this turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub usage: Option<TokenUsage>,
-    /// Tokens of this turn by model, subagents included.
+    /// The tokens of this turn by model, subagents included.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub by_model: ByModel,
-    /// What this turn cost; absent is unknown.
+    /// The cost of this turn; unknown when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub cost_usd: Option<f64>,
-    /// Lines added to files, where told.
+    /// The number of lines added to files, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
     pub lines_added: Option<u64>,
-    /// Lines removed from files, where told.
+    /// The number of lines removed from files, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
     pub lines_removed: Option<u64>,
 }
 
 impl TurnResult {
-    /// A result that says only how it ended.
+    /// A result that says only how the turn ended.
     pub fn bare(outcome: TurnOutcome) -> Self {
         Self {
             outcome,
@@ -98,27 +98,27 @@ impl TurnResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnOutcome {
-    /// The agent was done.
+    /// The agent finished.
     Completed,
-    /// Someone stopped it, or its agent ended.
+    /// Somebody interrupted the turn, or its agent ended.
     Interrupted,
-    /// It failed; `error` says why.
+    /// The turn failed; `error` says why.
     Failed,
-    /// It came to the limit of steps.
+    /// The turn reached the step limit.
     MaxTurns,
-    /// It came to the limit of money.
+    /// The turn reached the cost limit.
     MaxBudget,
-    /// The result did not fit the JSON Schema, however often it was tried.
+    /// The result did not match the JSON Schema after every attempt.
     StructuredOutputFailed,
 }
 
-/// An error in words and as a kind.
+/// An error, in words and as a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct ErrorInfo {
-    /// The kind.
+    /// The error's kind.
     pub kind: ErrorKind,
-    /// What happened.
+    /// The error, in words.
     pub message: String,
     /// What the user can do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,40 +126,40 @@ pub struct ErrorInfo {
     pub way_out: Option<String>,
 }
 
-/// Errors as kinds a user understands.
+/// Kinds of errors that a user understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// Not logged in, or the key is wrong.
+    /// The agent is not logged in, or its key is wrong.
     Auth,
-    /// No credit.
+    /// The account has no credit.
     Billing,
     /// Too many requests.
     RateLimit,
-    /// The model's service has too much to do.
+    /// The model's service is overloaded.
     Overloaded,
     /// The model's service failed.
     Server,
-    /// No connection.
+    /// The network connection failed.
     Network,
     /// The context is full.
     ContextFull,
-    /// There is no such model.
+    /// The model does not exist.
     ModelNotFound,
     /// The request was wrong.
     InvalidRequest,
-    /// The model wrote as much as it can at once.
+    /// The model reached its output limit.
     OutputLimit,
-    /// The model would not.
+    /// The model refused.
     Refused,
     /// A limit of the session was reached.
     Limit,
     /// The agent's process failed.
     Agent,
-    /// The agent sent what cannot be read.
+    /// The agent sent something that cannot be read.
     Protocol,
-    /// Something else.
+    /// Another error.
     #[serde(other)]
     Unknown,
 }

@@ -1,30 +1,30 @@
-//! What an agent works at: items, tools, steps, subagents and tasks.
+//! An agent's work: items, tools, steps, subagents and tasks.
 
 use serde::{Deserialize, Serialize};
 
-/// What an item will be.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
     /// Text of the agent.
     Text,
-    /// Its thinking.
+    /// Thinking of the agent.
     Thinking,
     /// A tool's input, as JSON text.
     ToolInput,
-    /// A tool's output while it runs; the item's name is the call's.
+    /// A tool's output while it runs; the item has the name of the tool call.
     ToolOutput,
 }
 
-/// What sort of tool, so that a frontend can show it well without knowing every agent's names.
+/// The kind of a tool, so that a frontend can show the tool without knowing every agent's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
     /// Runs a command.
     Execute,
-    /// Reads.
+    /// Reads files.
     Read,
     /// Changes files.
     Edit,
@@ -34,11 +34,11 @@ pub enum ToolKind {
     Fetch,
     /// Starts a subagent.
     Subagent,
-    /// Thinks, plans, keeps a list.
+    /// Thinks, plans or keeps a list.
     Think,
     /// A tool of an MCP server.
     Mcp,
-    /// None of these, or unknown.
+    /// Another or unknown kind.
     #[default]
     #[serde(other)]
     Other,
@@ -49,13 +49,13 @@ pub enum ToolKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolOutcome {
-    /// It did what it was called for.
+    /// The tool or subagent succeeded.
     Done,
-    /// It failed.
+    /// The tool or subagent failed.
     Failed,
-    /// It was not allowed.
+    /// The tool or subagent was not allowed.
     Denied,
-    /// It was cut off.
+    /// The tool or subagent was cut off.
     Interrupted,
 }
 
@@ -63,9 +63,9 @@ pub enum ToolOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct PlanStep {
-    /// What is to be done.
+    /// The step, in words.
     pub text: String,
-    /// The agent's own word: `pending`, `in_progress`, `completed`, …
+    /// The step's state in the agent's own word: `pending`, `in_progress`, `completed`, …
     pub status: String,
 }
 
@@ -74,13 +74,13 @@ pub struct PlanStep {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(default)]
 pub struct WorkDone {
-    /// Tokens in all.
+    /// The number of tokens.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub tokens: u64,
-    /// Calls of tools.
+    /// The number of tool calls.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub tool_uses: u64,
-    /// How long it took.
+    /// The duration in milliseconds.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub duration_ms: u64,
 }
@@ -91,42 +91,42 @@ pub struct WorkDone {
 #[serde(default)]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct Task {
-    /// Its id.
+    /// The task's id.
     pub task: String,
-    /// The call that started it.
+    /// The tool call that started the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The agent's own word: `local_agent`, `local_bash`, …
+    /// The task's kind in the agent's own word: `local_agent`, `local_bash`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
-    /// What it is for.
+    /// The purpose of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How far it is.
+    /// The task's progress.
     pub status: TaskStatus,
-    /// What it did, in words.
+    /// What the task did, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Where its output lies.
+    /// The file with the task's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_file: Option<String>,
-    /// What it used.
+    /// What the task used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkDone>,
 }
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It runs.
+    /// The task is running.
     #[default]
     Running,
-    /// It ended well.
+    /// The task succeeded.
     Completed,
-    /// It failed.
+    /// The task failed.
     Failed,
-    /// It was stopped.
+    /// The task was stopped.
     Stopped,
 }

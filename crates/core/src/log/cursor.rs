@@ -1,8 +1,9 @@
 //! Cursor: one reader's place in a log.
 //!
-//! Owns the last number delivered and the delivery mode. Never blocks the writer and owns no queue: it pulls from the
-//! ring where it keeps up, and from the store where it fell behind. Joining late, coming back after a drop and being
-//! slow are the same path, so there is no seam between history and live where an entry could get lost or doubled.
+//! A cursor owns the last number delivered and the delivery mode. A cursor never blocks the writer and owns no queue:
+//! it reads from the ring while it keeps up, and from the store after it fell behind. Joining late, reconnecting after
+//! a drop and being slow are one code path, so there is no seam between history and live where an entry could get lost
+//! or doubled.
 
 use std::{fmt, sync::Arc};
 
@@ -18,7 +19,7 @@ use crate::{
     ports::{Page, StoreError},
 };
 
-/// One reader's place in a log. Dropping it leaves.
+/// One reader's place in a log. Dropping the cursor leaves the log.
 pub struct Cursor<F: Folded> {
     log: Arc<Log<F>>,
     mode: Mode,
@@ -41,7 +42,7 @@ impl<F: Folded> fmt::Debug for Cursor<F> {
 enum Phase<F: Folded> {
     /// Durable entries up to the snapshot, then the snapshot.
     Joining(Snapshot<F>),
-    /// As it happens.
+    /// Every entry as it happens.
     Live,
     /// Durable entries up to `upto`, then what streamed since `since` into items still open.
     Behind { since: Seq, upto: Seq },
@@ -52,7 +53,7 @@ enum Phase<F: Folded> {
 impl<F: Folded> Cursor<F> {
     /// A new reader of `log`.
     pub async fn join(log: Arc<Log<F>>, start: Start, mode: Mode) -> Result<Self, StoreError> {
-        // From here on the ring keeps what is appended, so nothing can fall between the snapshot and the ring.
+        // From here on the ring keeps every appended entry, so nothing is lost between the snapshot and the ring.
         log.ring().join();
         let mut cursor =
             Self { tip: log.tips(), mode, last: Seq::ZERO, phase: Phase::Ended(Closed::Failed), log };
@@ -74,7 +75,7 @@ impl<F: Folded> Cursor<F> {
         self.last
     }
 
-    /// What comes next. Cancel-safe: a dropped call has delivered nothing.
+    /// Waits for the next delivery. Cancel-safe: a dropped call has delivered nothing.
     pub async fn next(&mut self) -> Delivery<F::Event, F> {
         loop {
             let step = match &self.phase {
@@ -128,7 +129,7 @@ impl<F: Folded> Cursor<F> {
             let ended = book.state().newest_end();
             if ended > upto {
                 // An item that was open at `upto` has ended meanwhile: its text is in the entry that ended it, and must
-                // be told before what streamed after it.
+                // be delivered before later streamed entries.
                 self.phase = Phase::Behind { since, upto: ended };
                 return Ok(None);
             }
@@ -136,7 +137,7 @@ impl<F: Folded> Cursor<F> {
         };
         self.phase = Phase::Live;
         self.last = upto;
-        // They bring the reader up to `upto`, so that is their number: numbers never go back.
+        // These pieces bring the reader up to `upto`, so `upto` is their number: numbers never go back.
         let piece = |event| Piece::Live(Arc::new(Entry::new(id, upto, at, None, event)));
         let pieces: Vec<_> = merged.into_iter().map(piece).collect();
         Ok((!pieces.is_empty()).then_some(Delivery::Entries(pieces)))
@@ -201,7 +202,7 @@ impl<F: Folded> Drop for Cursor<F> {
 }
 
 impl<F: Folded> Log<F> {
-    /// How many readers there are.
+    /// The number of readers.
     pub fn readers(&self) -> usize {
         self.ring().readers()
     }

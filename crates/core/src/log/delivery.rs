@@ -12,13 +12,13 @@ use crate::{Actor, Entry, Millis, Role, Seq, Stored, TokenId, entry::Decoded};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// After this entry: the last one the reader has seen. `after: 0` is the whole history.
+    /// After this entry, the last one that the reader has seen. `after: 0` is the whole history.
     After(Seq),
-    /// With the last so many durable entries.
+    /// With this many of the last durable entries.
     Tail(u32),
 }
 
-/// What a reader wants of the log.
+/// Which entries a reader wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Everything. A reader that is behind gets the deltas of an open item merged.
@@ -26,11 +26,11 @@ pub enum Mode {
     Every,
     /// Durable entries only: finished items.
     Items,
-    /// Only the newest state counts: a snapshot whenever it has changed.
+    /// Only the newest state: a snapshot after each change.
     Latest,
 }
 
-/// One entry on its way to a reader: from memory, or from disk.
+/// One entry on its way to a reader, from memory or from disk.
 #[derive(Clone, Debug)]
 pub enum Piece<E> {
     /// From memory.
@@ -40,7 +40,7 @@ pub enum Piece<E> {
 }
 
 impl<E: Serialize + Clone + DeserializeOwned> Piece<E> {
-    /// Its number.
+    /// The entry's number.
     pub fn seq(&self) -> Seq {
         match self {
             Self::Live(entry) => entry.seq,
@@ -56,8 +56,8 @@ impl<E: Serialize + Clone + DeserializeOwned> Piece<E> {
         }
     }
 
-    /// The entry itself, for projectors. An entry on disk is read; one that cannot be read is an error, and
-    /// its frame still tells what it is.
+    /// The entry itself, for projectors. An entry on disk is decoded; an entry that cannot be decoded is an error, and
+    /// its frame still shows what it is.
     pub fn entry(&self) -> Result<Seen<'_, E>, serde_json::Error> {
         match self {
             Self::Live(entry) => {
@@ -72,23 +72,23 @@ impl<E: Serialize + Clone + DeserializeOwned> Piece<E> {
     }
 }
 
-/// An entry as a projector sees it, wherever it came from.
+/// An entry as a projector sees it, from memory or from disk.
 #[derive(Debug)]
 pub struct Seen<'a, E: Clone> {
-    /// Its number.
+    /// The entry's number.
     pub seq: Seq,
-    /// When.
+    /// The time of the entry.
     pub at: Millis,
-    /// Who caused it.
+    /// Who caused the entry.
     pub by: Option<Cow<'a, Actor>>,
-    /// What.
+    /// The event.
     pub event: Cow<'a, E>,
 }
 
 /// The state at one number: equal to the fold of all entries up to it.
 #[derive(Clone, Debug)]
 pub struct Snapshot<S> {
-    /// The last entry in it. Entries after it follow.
+    /// The number of the last entry in the state. Later entries follow.
     pub seq: Seq,
     /// The state.
     pub state: Arc<S>,
@@ -96,30 +96,31 @@ pub struct Snapshot<S> {
     pub frame: Bytes,
 }
 
-/// Someone who reads a session.
+/// A client that reads a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Presence {
-    /// Whose token.
+    /// The token's public name.
     pub token: TokenId,
-    /// The name people see.
+    /// The name that people see.
     pub name: String,
-    /// What the token may do.
+    /// The token's role.
     pub role: Role,
     /// The frontend used.
     pub via: String,
-    /// Since when.
+    /// When the client joined.
     pub since: Millis,
 }
 
-/// What comes next for a reader.
+/// The next delivery for a reader.
 #[derive(Clone, Debug)]
 pub enum Delivery<E, S> {
     /// Entries, in order.
     Entries(Vec<Piece<E>>),
-    /// The state, in place of what the reader had: once after the history, and again where it fell too far behind.
+    /// The state, which replaces the reader's state: once after the history, and again after the reader fell too far
+    /// behind.
     Snapshot(Snapshot<S>),
-    /// Who reads the session now.
+    /// Everyone who reads the session now.
     Presence(Arc<Vec<Presence>>),
     /// Nothing more will come.
     Closed(Closed),
@@ -132,8 +133,8 @@ pub enum Delivery<E, S> {
 pub enum Closed {
     /// The session was deleted.
     Deleted,
-    /// The daemon stops; come back with the last number.
+    /// The daemon is stopping; reconnect with the last number.
     Stopping,
-    /// The store cannot be read; come back with the last number.
+    /// The store cannot be read; reconnect with the last number.
     Failed,
 }

@@ -1,9 +1,9 @@
 //! The log: one writer, any number of cursors.
 //!
-//! A log keeps the fold of everything that was appended, a short ring of recent entries for readers that keep up,
-//! and the number up to which entries are *visible*: the committed prefix. History lies in the store; a reader that
-//! is behind the ring reads from there. Who appends holds the [`Writer`], of which there is one, so numbers need no atomics;
-//! everyone else holds the [`Log`], which can be read and nothing else.
+//! A log keeps the fold of all appended entries, a short ring of recent entries for readers that keep up, and the
+//! number up to which entries are *visible*: the committed prefix. History is in the store; a reader that is behind the
+//! ring reads from there. The one [`Writer`] appends, so numbers need no atomics; everyone else holds the read-only
+//! [`Log`].
 
 pub mod cursor;
 pub mod delivery;
@@ -29,29 +29,29 @@ use crate::{
     ports::{Op, Store, StoreError, Write},
 };
 
-/// How many numbers are reserved ahead. A restart skips what is left of them; asking for more happens at half, long
-/// before readers would have to wait for it.
+/// How many numbers are reserved ahead. A restart skips the unused ones. Portolan reserves more at half, long before
+/// readers would have to wait.
 const RESERVE: u64 = 4096;
 
-/// What a log is about: the events in it and the state they add up to.
+/// The content of a log: its events and their fold.
 pub trait Folded: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
-    /// What happens.
+    /// The log's event type.
     type Event: Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
     /// The type of a snapshot's frame.
     const SNAPSHOT: &'static str;
 
-    /// What a kill costs.
+    /// What happens to the event's entry when the daemon is killed.
     fn durability(event: &Self::Event) -> Durability;
 
-    /// Takes one entry into the state.
+    /// Folds one entry into the state.
     fn apply(&mut self, seq: Seq, at: Millis, by: Option<&Actor>, event: &Self::Event);
 
-    /// For a reader that saw everything up to `after` but is to skip the streamed entries up to `upto`: what they
-    /// added to items that are still open, merged, oldest first.
-    /// Right only where no item has ended after `upto`: see [`Folded::newest_end`].
+    /// For a reader that saw everything up to `after` but skips the streamed entries up to `upto`: their additions to
+    /// items that are still open, merged, oldest first. Correct only if no item ended after `upto`: see
+    /// [`Folded::newest_end`].
     fn merged(&self, after: Seq, upto: Seq) -> Vec<Self::Event>;
 
-    /// The newest entry that ended an item. What had streamed into it before is no longer known here: the entry has it.
+    /// The newest entry that ended an item. The state no longer holds the item's streamed text: that entry holds it.
     fn newest_end(&self) -> Seq;
 }
 
@@ -67,7 +67,7 @@ pub struct Log<F: Folded> {
     id: LogId,
     store: Arc<dyn Store>,
     book: Mutex<Book<F>>,
-    /// Beside the book, so that readers never wait for what its owner folds in.
+    /// Separate from the book, so that readers never wait for the book's owner.
     ring: Mutex<Ring<F::Event>>,
     tip: watch::Sender<Tip>,
 }
@@ -78,26 +78,26 @@ impl<F: Folded> fmt::Debug for Log<F> {
     }
 }
 
-/// The written part of a log, as its owner works on it: pure, no I/O. What is appended here becomes visible when the
-/// owner has passed it to the store and the store has committed it.
+/// The written part of a log, for its owner: pure, no I/O. An appended entry becomes visible when the owner has passed
+/// it to the store and the store has committed it.
 pub struct Book<F: Folded> {
     id: LogId,
     head: Seq,
-    /// The last number that was published: up to here the ring has everything.
+    /// The last published number: the ring holds everything up to here.
     shown: Seq,
     /// When the last entry was appended.
     at: Millis,
-    /// Asked of the store.
+    /// The highest number that the store was asked to reserve.
     reserving: Seq,
-    /// Committed by the store: no number above it is shown.
+    /// The highest number that the store has reserved: no number above it is shown.
     reserved: Seq,
     /// Durable entries that the store has not committed yet.
     uncommitted: VecDeque<Seq>,
-    /// Changes for the store that have not been passed to it.
+    /// Changes that have not been passed to the store.
     ops: Vec<Op>,
-    /// Called once they are committed.
+    /// Callbacks for after their commit.
     then: Vec<Box<dyn FnOnce() + Send>>,
-    /// Writes that were passed to the store and that it has not committed: since when, in their order.
+    /// When each uncommitted write was passed to the store, in order.
     owed: VecDeque<Instant>,
     /// Entries that have not been published.
     fresh: Vec<Arc<Entry<F::Event>>>,
@@ -111,7 +111,7 @@ impl<F: Folded> fmt::Debug for Book<F> {
 }
 
 impl<F: Folded> Book<F> {
-    /// A book that goes on after `head`, in this state.
+    /// A book that continues after `head`, in this state.
     pub fn new(id: LogId, head: Seq, state: F) -> Self {
         Self {
             id,
@@ -149,7 +149,7 @@ impl<F: Folded> Book<F> {
         self.append_raw(at, by, event, None)
     }
 
-    /// The same, with what the agent really said.
+    /// The same, with the agent's original text.
     pub fn append_raw(&mut self, at: Millis, by: Option<Actor>, event: F::Event, raw: Option<Bytes>) -> Seq {
         let seq = self.head.next();
         self.head = seq;
@@ -169,39 +169,39 @@ impl<F: Folded> Book<F> {
         seq
     }
 
-    /// Adds a change for the store that goes with the entries appended last.
+    /// Adds a change for the store to the entries appended last.
     pub fn also(&mut self, op: Op) {
         self.ops.push(op);
     }
 
-    /// Calls this once everything so far is committed, on the store's own thread: it must be quick and must not wait.
+    /// Calls this after everything so far is committed, on the store's own thread: it must be quick and must not wait.
     pub(crate) fn when_committed(&mut self, then: impl FnOnce() + Send + 'static) {
         self.then.push(Box::new(then));
     }
 
-    /// There is something that the store has not been given yet.
+    /// Whether there are changes that the store does not have yet.
     pub(crate) fn has_changes(&self) -> bool {
         !self.ops.is_empty()
     }
 
-    /// Something was appended that the store or the readers have not been given yet.
+    /// Whether there are entries that the store or the readers do not have yet.
     pub fn has_news(&self) -> bool {
         self.head > self.shown
     }
 
-    /// A durable entry was.
+    /// Whether there is a durable entry among them.
     pub fn has_durable_news(&self) -> bool {
         self.ops.iter().any(|op| matches!(op, Op::Append { .. }))
     }
 
-    /// Keeps the state as it is now, so that opening the log need not read all of it.
+    /// Stores the current state, so that opening the log need not read all of it.
     pub fn checkpoint(&mut self) {
         // Our own types serialise.
         let state = serde_json::to_vec(&self.state).unwrap_or_default().into();
         self.ops.push(Op::Checkpoint { seq: self.head, state });
     }
 
-    /// What the store has not been given yet, for who writes a log that nobody reads.
+    /// The changes that the store does not have yet, for the writer of a log that nobody reads.
     pub(crate) fn take_ops(&mut self) -> Vec<Op> {
         self.shown = self.head;
         self.fresh.clear();
@@ -214,13 +214,13 @@ impl<F: Folded> Book<F> {
     }
 }
 
-/// The right to append to a log. It cannot be copied: whoever has it is the only one who writes.
+/// The right to append to a log. A writer cannot be copied: its owner is the only one who writes.
 #[derive(Debug)]
 pub struct Writer<F: Folded> {
     log: Arc<Log<F>>,
 }
 
-/// What it writes can be read by it, too.
+/// A writer can also read its log.
 impl<F: Folded> std::ops::Deref for Writer<F> {
     type Target = Log<F>;
     fn deref(&self) -> &Log<F> {
@@ -229,37 +229,37 @@ impl<F: Folded> std::ops::Deref for Writer<F> {
 }
 
 impl<F: Folded> Writer<F> {
-    /// A log that goes on where `book` stands.
+    /// A log that continues where `book` is.
     pub fn new(store: Arc<dyn Store>, book: Book<F>) -> Self {
         let (tip, _) = watch::channel(Tip { visible: book.visible(), closed: None });
         let ring = Mutex::new(Ring::new(book.shown));
         Self { log: Arc::new(Log { id: book.id, store, book: Mutex::new(book), ring, tip }) }
     }
 
-    /// The log, for those who read it.
+    /// The log, for its readers.
     pub fn log(&self) -> Arc<Log<F>> {
         Arc::clone(&self.log)
     }
 
-    /// The book, to append to. Never across an await.
+    /// The book, to append to. Never hold it across an await.
     pub fn book(&self) -> MutexGuard<'_, Book<F>> {
         self.log.book()
     }
 
-    /// Passes what was appended to the store and shows what may be shown. Waits only for room in the store's queue.
-    /// Readers see durable entries once the store has committed them.
+    /// Passes the appended entries to the store and shows the streamed ones at once. It waits only for room in the
+    /// store's queue. Readers see durable entries after the store has committed them.
     pub async fn publish(&self) -> Result<(), StoreError> {
         let fresh = std::mem::take(&mut self.book().fresh);
         let newest = fresh.last().map(|entry| entry.seq);
         self.fill_ring(fresh);
         let (ops, then, upto, reserving) = {
             let mut book = self.book();
-            // Only now: what may be seen must be in the ring.
+            // Only after the ring is filled: every visible entry must be in the ring.
             book.shown = newest.unwrap_or(book.shown);
             let (ops, then) = (std::mem::take(&mut book.ops), std::mem::take(&mut book.then));
             (ops, then, book.uncommitted.back().copied(), book.reserving)
         };
-        // What streams does not wait for what is written along with it.
+        // Streamed entries do not wait for the entries that are written with them.
         self.show();
         if ops.is_empty() {
             return Ok(());
@@ -275,13 +275,13 @@ impl<F: Folded> Writer<F> {
         self.store.write(Write { log: self.id, ops, done: Some(done) }).await
     }
 
-    /// Forgets the ring: readers that still need it read from the store. Called when nothing happens.
+    /// Empties the ring: readers that still need entries read from the store. Called when nothing happens.
     pub fn release(&self) {
         self.ring().release();
     }
 }
 
-/// The state of a log, for a short look. Never across an await.
+/// The state of a log, for a short look. Never hold it across an await.
 #[derive(Debug)]
 pub struct Look<'a, F: Folded>(MutexGuard<'a, Book<F>>);
 
@@ -293,12 +293,12 @@ impl<F: Folded> std::ops::Deref for Look<'_, F> {
 }
 
 impl<F: Folded> Log<F> {
-    /// Which log this is.
+    /// The log's id.
     pub fn id(&self) -> LogId {
         self.id
     }
 
-    /// The state now. It may be ahead of what is visible: see [`Log::wait_visible`].
+    /// The current state. It may be ahead of the visible entries: see [`Log::wait_visible`].
     pub fn state(&self) -> Look<'_, F> {
         Look(self.book())
     }
@@ -316,7 +316,7 @@ impl<F: Folded> Log<F> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts entries into the ring, with their frames made: no reader waits for that, and none makes one anew.
+    /// Puts entries into the ring, with their frames made, so that no reader waits for a frame or makes one again.
     fn fill_ring(&self, entries: Vec<Arc<Entry<F::Event>>>) {
         if self.ring().has_readers() {
             for entry in &entries {
@@ -357,17 +357,17 @@ impl<F: Folded> Log<F> {
         self.tip.borrow().visible
     }
 
-    /// Since when the store owes a commit of something that was passed to it, where it does.
+    /// Since when the store has owed a commit of a write, if it does.
     pub(crate) fn owed_since(&self) -> Option<Instant> {
         self.book().owed.front().copied()
     }
 
-    /// Why nothing more will come, once that is so.
+    /// Why the log is closed, if it is.
     pub fn closed(&self) -> Option<Closed> {
         self.tip.borrow().closed
     }
 
-    /// Waits until the entry with this number may be read, and so is committed. `false` when the log closed first.
+    /// Waits until the entry with this number is visible, and so committed. `false` if the log closed first.
     pub async fn wait_visible(&self, seq: Seq) -> bool {
         let mut tip = self.tip.subscribe();
         let reached = tip.wait_for(|tip| tip.visible >= seq || tip.closed.is_some()).await;
@@ -382,7 +382,7 @@ impl<F: Folded> Log<F> {
         &self.store
     }
 
-    /// The state now, with its frame. It may be ahead of what is visible: see [`Log::wait_visible`].
+    /// The current state, with its frame. It may be ahead of the visible entries: see [`Log::wait_visible`].
     pub fn snapshot(&self) -> Snapshot<F> {
         let (seq, state) = {
             let book = self.book();
@@ -392,7 +392,7 @@ impl<F: Folded> Log<F> {
         Snapshot { seq, state: Arc::new(state), frame }
     }
 
-    /// Nothing more will come; readers are told once they have read everything.
+    /// Closes the log. Readers are informed after they have read everything.
     pub fn close(&self, why: Closed) {
         self.tip.send_modify(|tip| {
             tip.closed.get_or_insert(why);
@@ -400,8 +400,8 @@ impl<F: Folded> Log<F> {
     }
 }
 
-/// What the store owes the log: to commit. A store that drops it has refused the write for good, and a log with a hole
-/// in it shows nothing more.
+/// The store's promise to commit a write. A store that drops the promise has refused the write for good, and a log with
+/// a missing entry shows nothing more.
 struct Promise<F: Folded> {
     log: Arc<Log<F>>,
     upto: Option<Seq>,

@@ -1,6 +1,6 @@
 //! The ring: the newest entries in memory, for readers that keep up.
 //!
-//! Nothing depends on it but speed: whatever it no longer holds is read from the store, or merged from the state.
+//! The ring is only for speed: entries that it no longer holds are read from the store, or merged from the state.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -9,13 +9,13 @@ use serde::Serialize;
 use super::delivery::Piece;
 use crate::{Entry, Seq, event::Durability, ports::Page};
 
-/// At most so many entries: four seconds of a fast stream.
+/// The largest number of entries: four seconds of a fast stream.
 const ENTRIES: usize = 4096;
 
-/// At most so many bytes of frames.
+/// The largest number of bytes of frames.
 const BYTES: usize = 1024 * 1024;
 
-/// Which entries a reader takes.
+/// Which entries a reader wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Take {
     All,
@@ -33,9 +33,9 @@ struct Slot<E> {
 pub(super) struct Ring<E> {
     slots: VecDeque<Slot<E>>,
     bytes: usize,
-    /// The newest entry that is not here although it was appended.
+    /// The newest appended entry that the ring does not hold.
     gone: Seq,
-    /// Without readers nothing is kept.
+    /// Without readers the ring keeps nothing.
     readers: usize,
 }
 
@@ -64,7 +64,7 @@ impl<E: Serialize> Ring<E> {
         last >= self.gone
     }
 
-    /// What follows `last`, up to `upto`, as much as a page holds; and the number up to which that is all.
+    /// The entries after `last`, up to `upto`, as many as a page holds; and the number up to which they are complete.
     pub(super) fn after(&self, last: Seq, upto: Seq, take: Take, page: Page) -> (Vec<Piece<E>>, Seq) {
         let begin = self.slots.partition_point(|slot| slot.entry.seq <= last);
         let (mut pieces, mut bytes, mut reached) = (Vec::new(), 0, upto);

@@ -1,7 +1,7 @@
-//! An agent's account: who is logged in, and how that changes. An optional part of an agent.
+//! An agent's account: who is logged in, and how to change the login. An optional part of an agent.
 //!
-//! The account is the agent's own and holds for everything that uses its home, inside Portolan and beside it. What a login
-//! takes is passed on and kept nowhere here.
+//! The account belongs to the agent and applies to every program that uses the agent's home, inside Portolan and
+//! outside. Portolan passes the login's data on and keeps none of it.
 
 use std::fmt;
 
@@ -10,16 +10,15 @@ use serde::{Deserialize, Serialize};
 use super::{Boxed, Login};
 use crate::{Millis, event::Account as Holder};
 
-/// The login of an agent, where it can be looked at and changed by asking the agent itself. Each call may start a program,
-/// and ends it.
+/// The login of an agent, if the agent itself can read and change it. Each call may start a program, and ends it.
 pub trait Account: fmt::Debug + Send + Sync {
     /// Who is logged in.
     fn look(&self) -> Boxed<'static, Result<AccountState, AccountError>>;
 
-    /// Begins a login, by a way that is among the agent's [`logins`](crate::Capabilities::logins).
+    /// Begins a login in one of the agent's [`logins`](crate::Capabilities::logins).
     fn log_in(&self, with: LogIn) -> Boxed<'static, Result<LoginBegun, AccountError>>;
 
-    /// Logs it out, for everything that uses its home.
+    /// Logs the agent out, for every program that uses its home.
     fn log_out(&self) -> Boxed<'static, Result<AccountState, AccountError>>;
 }
 
@@ -28,44 +27,44 @@ pub trait Account: fmt::Debug + Send + Sync {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum LoginWay {
-    /// A page that is opened in a browser on the machine where the agent is.
+    /// A page that is opened in a browser on the agent's machine.
     Browser,
-    /// A page that is opened anywhere, and a code to type there.
+    /// A page that is opened on any device, and a code to type there.
     DeviceCode,
-    /// A key.
+    /// An API key.
     ApiKey,
 }
 
 impl LoginWay {
-    /// What people call it.
+    /// The way's name for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Browser => "in a browser",
-            Self::DeviceCode => "by a code",
+            Self::DeviceCode => "with a code",
             Self::ApiKey => "with a key",
         }
     }
 }
 
-/// A login as it is asked for.
+/// A requested login.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "way", rename_all = "snake_case")]
 pub enum LogIn {
-    /// By a page that is opened in a browser on the machine where the agent is.
+    /// With a page that is opened in a browser on the agent's machine.
     Browser,
-    /// By a page that is opened anywhere, and a code to type there.
+    /// With a page that is opened on any device, and a code to type there.
     DeviceCode,
-    /// With a key.
+    /// With an API key.
     ApiKey {
-        /// The key. It is passed on to the agent, and neither kept nor shown.
+        /// The key. Portolan passes the key to the agent, and neither keeps nor shows it.
         #[cfg_attr(feature = "schema", schemars(schema_with = "crate::shape::secret"), ts(type = "string"))]
         key: Secret,
     },
 }
 
 impl LogIn {
-    /// Which way it is.
+    /// The way of this login.
     pub fn way(&self) -> LoginWay {
         match self {
             Self::Browser => LoginWay::Browser,
@@ -75,18 +74,18 @@ impl LogIn {
     }
 }
 
-/// A text that is never shown. What is printed of it says only that there is one.
+/// A text that is never shown. Its debug form says only that there is a text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a text in.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for whoever must pass it on.
+    /// The text itself, for passing it on.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -98,11 +97,11 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A login that has begun.
+/// A login in progress.
 pub struct LoginBegun {
-    /// What a person has to do for it, where anything.
+    /// The page that a person must open, if there is one.
     pub page: Option<LoginPage>,
-    /// What came of it. Whoever drops it gives the login up.
+    /// The result of the login. Dropping it cancels the login.
     pub end: Boxed<'static, Result<AccountState, AccountError>>,
 }
 
@@ -116,9 +115,9 @@ impl fmt::Debug for LoginBegun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct LoginPage {
-    /// Its address.
+    /// The page's address.
     pub url: String,
-    /// The code to type there, where it takes one.
+    /// The code to type there, if the page needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub code: Option<String>,
@@ -128,15 +127,15 @@ pub struct LoginPage {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct AccountState {
-    /// Whether anyone is; absent where the agent needs no login, or does not tell.
+    /// Whether the agent is logged in; absent if the agent needs no login or does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub login: Option<Login>,
-    /// Who, where it tells.
+    /// The account's holder, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub account: Option<Holder>,
-    /// How much of what the account may use is used, where it tells.
+    /// How much of its limits the account has used, if the agent reports it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<UsageLimit>,
 }
@@ -145,19 +144,19 @@ pub struct AccountState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct UsageLimit {
-    /// How much of it is used.
+    /// The used part of the limit, in percent.
     pub used_percent: f64,
-    /// Over how many minutes it counts, where told.
+    /// The limit's period in minutes, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
     pub window_minutes: Option<u64>,
-    /// When it begins anew, where told.
+    /// When the limit's next period begins, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub resets_at: Option<Millis>,
 }
 
-/// Why an account cannot be looked at or changed.
+/// Why Portolan cannot read or change an account.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AccountError(pub String);

@@ -1,15 +1,15 @@
-//! Where core takes the time from.
+//! The clock of core.
 
 use std::{fmt, sync::Arc};
 
 use crate::Millis;
 
-/// Where core takes the wall clock from. Timers use tokio's clock, which tests can pause.
+/// The wall clock of core. Timers use tokio's clock, which tests can pause.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Millis + Send + Sync>);
 
 impl Clock {
-    /// A clock of one's own.
+    /// A clock made from a function.
     pub fn new(now: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
@@ -17,7 +17,7 @@ impl Clock {
     pub fn system() -> Self {
         Self::new(Millis::now)
     }
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Millis {
         (self.0)()
     }

@@ -1,4 +1,4 @@
-//! A running agent as its session sees it: instructions go down, reports come up.
+//! A running agent as its session sees it: instructions go to the agent, reports come back.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -15,50 +15,49 @@ use crate::{
     request::{Answer, Ask},
 };
 
-/// Everything an agent needs to start.
+/// Everything that an agent needs to start.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// For which session.
+    /// The session.
     pub session: SessionId,
-    /// Which start this is; part of every item's name, so that no two starts share one.
+    /// The number of this start. It is part of every item's name, so that no two starts share a name.
     pub generation: Generation,
-    /// What was asked for, with the settings that changed since.
+    /// The session's settings, with later changes.
     pub spec: Arc<SessionSpec>,
-    /// The conversation to take up.
+    /// The conversation to resume.
     pub resume: Option<ResumePoint>,
 }
 
-/// A conversation to take up.
+/// A conversation to resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumePoint {
     /// The agent's own session id.
     pub agent_session: String,
-    /// Leave that one as it is and go on in a copy.
+    /// Keep the original conversation unchanged and continue in a copy.
     pub fork: bool,
-    /// Only up to this message, by the agent's own id.
+    /// Resume only up to this message, by the agent's own id.
     pub at_message: Option<String>,
-    /// The last message a conversation to fork holds, as far as its log knows. An agent may write its conversation
-    /// down a little later than it speaks: a copy made before that would lack its end.
+    /// The last message of a conversation to fork, as far as its log knows. An agent may write its conversation to disk
+    /// a little later than it speaks: a copy made before that would lack its end.
     pub last_message: Option<String>,
-    /// Prompts of this conversation that the agent has answered, as far as the log knows: since it began, or since the
-    /// agent last forgot it or made it smaller. Commands of the agent's own are not counted.
+    /// The number of prompts of this conversation that the agent has answered, as far as the log knows: since its
+    /// beginning, or since the agent last lost or compacted it. The agent's own commands are not counted.
     pub exchanges: u64,
 }
 
-/// A running agent, as its session sees it.
+/// A running agent as its session sees it.
 #[derive(Debug)]
 pub struct AgentLink {
-    /// What the session wants. Bounded; a full queue makes the session answer Busy.
+    /// Instructions from the session. The queue is bounded; if it is full, the session answers Busy.
     pub instructions: mpsc::Sender<Instruction>,
-    /// What the agent does. Bounded; a full queue stops the reading of the agent's pipe.
+    /// Reports from the agent. The queue is bounded; if it is full, the agent's pipe is not read.
     pub reports: mpsc::Receiver<Report>,
-    /// Cancel to end the agent by the stop ladder. The last report still arrives.
+    /// Cancel this to end the agent by the stop ladder. The last report still arrives.
     pub stop: CancellationToken,
-    /// Cancel to end it at once.
+    /// Cancel this to end the agent at once.
     pub kill: CancellationToken,
-    /// For an agent that outlives the daemon: told how many of its reports are recorded, counted from the first one. The link
-    /// keeps those that come after, and gives them again to the daemon that joins it next. Absent where the agent ends
-    /// with the daemon.
+    /// For an agent that outlives the daemon: the number of its recorded reports, counted from the first one. The link
+    /// keeps later reports and gives them to the next daemon. Absent if the agent ends with the daemon.
     pub recorded: Option<watch::Sender<u64>>,
 }
 
@@ -70,81 +69,81 @@ impl AgentLink {
     }
 }
 
-/// An agent that a daemon before this one has left running, as its log tells.
+/// An agent that an earlier daemon left running, according to its log.
 #[derive(Clone, Debug)]
 pub struct LeftRunning {
-    /// Of which session.
+    /// The session.
     pub session: SessionId,
-    /// Which start of it.
+    /// The number of the agent's start.
     pub generation: Generation,
-    /// So many of its reports are recorded. The link is to begin with the next one.
+    /// The number of recorded reports. The link must begin with the next report.
     pub recorded: u64,
-    /// What it was told, as far as the log knows, and has not settled.
+    /// Instructions that the agent has not settled, as far as the log knows.
     pub unsettled: Vec<Ticket>,
 }
 
-/// An agent that was found running.
+/// An agent that still runs.
 #[derive(Debug)]
 pub struct Rejoined {
-    /// The link to it. No other daemon is connected to it any more.
+    /// The link to the agent. No other daemon is connected to the agent.
     pub link: AgentLink,
-    /// Those of the unsettled instructions that have reached it. Each of them is settled by a report; the others are sent
+    /// The unsettled instructions that have reached the agent. A report settles each of them; Portolan sends the others
     /// once more.
     pub taken: BTreeSet<Ticket>,
 }
 
-/// Agent reports waiting for the session task. Full means the agent is faster than its session can record;
-/// the reader then stops reading its pipe.
+/// Agent reports that wait for the session task. A full queue means that the agent is faster than its session can
+/// record; its pipe is then not read.
 pub const REPORTS: usize = 1024;
 
-/// Instructions waiting for the agent. More than a few means that it does not read.
+/// Instructions that wait for the agent. More than a few mean that the agent does not read.
 pub const INSTRUCTIONS: usize = 64;
 
-/// Names an instruction until the agent has settled it: the number of the entry that it comes from. That is the entry of a
+/// Names an instruction until the agent has settled it: the number of the entry that caused it. That is the entry of a
 /// command, of a request that was answered without a command, or of a start that sets something again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Ticket(pub u64);
 
 impl Ticket {
-    /// Of an instruction that comes from no entry, because nothing can be recorded.
+    /// The ticket of an instruction without an entry, because nothing can be recorded.
     pub const UNRECORDED: Self = Self(0);
 }
 
-/// Something for the agent to do. Each with a ticket is settled by exactly one of [`Report::Consumed`],
-/// [`Report::Rejected`] and [`Report::Uncertain`], unless the agent ends first.
+/// An instruction to the agent. Exactly one of [`Report::Consumed`], [`Report::Rejected`] and [`Report::Uncertain`]
+/// settles each ticket, unless the agent ends first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Instruction {
-    /// Under which name it is settled.
+    /// The name under which the instruction is settled.
     pub ticket: Ticket,
-    /// What.
+    /// The order.
     pub order: Order,
 }
 
-/// What an agent can be told.
+/// An order to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Take up this prompt.
+    /// Start working on this prompt.
     Prompt {
-        /// What was said.
+        /// The prompt.
         content: Vec<Content>,
     },
-    /// Take up this prompt in the turn that runs. Where none runs any more it is a prompt like any other: the turn may
-    /// have ended on the way.
+    /// Take this prompt into the running turn. If no turn runs any more, it is an ordinary prompt: the turn may have
+    /// ended meanwhile.
     Steer {
-        /// What was said.
+        /// The prompt.
         content: Vec<Content>,
     },
-    /// This is the answer to what you asked.
+    /// The answer to a request of the agent.
     Answer {
         /// The agent's own key for the request.
         key: String,
-        /// What it asked, so that the original input can be echoed.
+        /// The request, so that the original input can be repeated.
         ask: Box<Ask>,
         /// The answer.
         answer: Answer,
     },
-    /// Stop the running turn.
+    /// Interrupt the running turn.
     Interrupt,
     /// Use this model; the default when absent.
     SetModel(Option<String>),
@@ -154,34 +153,34 @@ pub enum Order {
     SetThinking(Option<u32>),
     /// Set these environment variables.
     SetEnvironment(indexmap::IndexMap<String, String>),
-    /// Take files back.
+    /// Restore files.
     Rewind {
-        /// The ticket of the prompt before which they are taken back.
+        /// The ticket of the prompt before which the files had their state.
         prompt: Ticket,
-        /// Only tell what would change.
+        /// Only report what would change.
         dry_run: bool,
     },
-    /// Tell the state of the MCP servers.
+    /// Report the state of the MCP servers.
     McpStatus,
-    /// Connect one again.
+    /// Connect an MCP server again.
     McpReconnect(String),
-    /// Switch one on or off.
+    /// Switch an MCP server on or off.
     McpToggle {
-        /// Which.
+        /// The server's name.
         server: String,
-        /// On or off.
+        /// `true` switches the server on.
         enabled: bool,
     },
-    /// Have these, beside the user's own.
+    /// Use these MCP servers, in addition to the user's own.
     McpSet(indexmap::IndexMap<String, Value>),
-    /// Pass this message on.
+    /// Send this message to an MCP server.
     McpMessage {
-        /// To which.
+        /// The server's name.
         server: String,
         /// The message.
         message: Value,
     },
-    /// Tell what fills the context window.
+    /// Report what fills the context window.
     Context,
     /// Stop a background task.
     StopTask(String),
@@ -189,98 +188,98 @@ pub enum Order {
     Native(Value),
 }
 
-/// What an agent does, as its session is told.
+/// A report from an agent to its session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// The process runs.
     Started {
-        /// The process, where there is one of its own.
+        /// The process id, if the agent has a process of its own.
         pid: Option<u32>,
-        /// The version, where known.
+        /// The agent's version, if known.
         version: Option<String>,
-        /// How it is spoken to.
+        /// The protocol between Portolan and the agent.
         protocol: NativeProtocol,
-        /// What it can do.
+        /// What the agent supports.
         capabilities: Box<Capabilities>,
     },
-    /// It takes instructions from now on. Nothing is sent to it before.
+    /// The agent takes instructions from now on. Nothing is sent to the agent before.
     Ready,
-    /// Something happened that is an event as it stands: messages, tools, subagents, notices, info, usage.
-    /// Never one of those that core makes itself (session, agent life, turns, requests, commands).
+    /// Something happened that is already an event: messages, tools, subagents, notices, info, usage. Never an event
+    /// that core makes itself (session, agent life, turns, requests, commands).
     Event {
-        /// What.
+        /// The event.
         event: Event,
-        /// What the agent really said, where that is worth keeping.
+        /// The agent's original text, if it is worth keeping.
         raw: Option<Bytes>,
     },
-    /// An item that streamed will not be finished. What there was of it is kept, and marked as cut off.
+    /// A streamed item will not be finished. Its text so far is kept and marked as cut off.
     CutOff {
-        /// Which item.
+        /// The item's name.
         item: String,
-        /// The model that wrote it.
+        /// The model that wrote the item.
         model: Option<String>,
     },
     /// A turn began.
     TurnStarted {
-        /// What set it off.
+        /// The cause of the turn.
         origin: TurnOrigin,
     },
     /// The turn ended.
     TurnEnded {
-        /// What came of it.
+        /// The result of the turn.
         result: Box<TurnResult>,
-        /// What the agent really said.
+        /// The agent's original text.
         raw: Option<Bytes>,
     },
     /// The agent waits for an answer.
     RequestOpened {
-        /// The agent's own key for it.
+        /// The agent's own key for the request.
         key: String,
-        /// What it asks.
+        /// The question.
         ask: Box<Ask>,
         /// The subagent that asks.
         parent: Option<String>,
-        /// The tool call it belongs to.
+        /// The tool call that the request belongs to.
         tool: Option<String>,
-        /// What the agent really said.
+        /// The agent's original text.
         raw: Option<Bytes>,
     },
-    /// The agent takes a request back.
+    /// The agent withdraws a request.
     RequestWithdrawn {
-        /// The agent's own key for it.
+        /// The agent's own key for the request.
         key: String,
     },
-    /// The instruction is written to the agent in full.
+    /// The instruction was completely written to the agent.
     Delivered(Ticket),
-    /// The agent took it up.
+    /// The agent accepted the instruction.
     Consumed {
-        /// Which.
+        /// The instruction's ticket.
         ticket: Ticket,
-        /// What came of it, where something did.
+        /// The result, if there is one.
         result: Option<Value>,
     },
-    /// The agent would not.
+    /// The agent refused the instruction.
     Rejected {
-        /// Which.
+        /// The instruction's ticket.
         ticket: Ticket,
-        /// Its words.
+        /// The agent's words.
         error: String,
     },
-    /// It was written to the agent, and nobody knows whether the agent took it up: its answer did not come in time. One that
-    /// comes late still settles a prompt.
+    /// The instruction was written to the agent, and nobody knows whether the agent accepted it: the agent's answer did
+    /// not come in time. A late answer still settles a prompt.
     Uncertain {
-        /// Which.
+        /// The instruction's ticket.
         ticket: Ticket,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
-    /// The connection to a living agent was lost.
+    /// The connection to a running agent was lost.
     LinkLost {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It is back.
+    /// The connection to the agent is back.
     LinkRestored,
-    /// The agent has ended, with everything it started. Nothing follows.
+    /// The agent and everything it started have ended. No report follows.
     Exited(Exit),
 }

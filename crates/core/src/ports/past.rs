@@ -1,4 +1,5 @@
-//! What an agent has kept of conversations that were held before Portolan, or beside it. An optional part of an agent.
+//! Past conversations: conversations that an agent keeps by itself, from outside of Portolan. An optional part of an
+//! agent.
 
 use std::{
     fmt,
@@ -11,23 +12,24 @@ use tokio::sync::mpsc;
 use super::Boxed;
 use crate::{Event, Millis};
 
-/// Pieces of a conversation on their way. Few: one of them may be as large as the longest line of a file.
+/// The number of pieces of a conversation in transit. It is small: one piece may be as large as the longest line of a
+/// file.
 pub const PAST_PIECES: usize = 16;
 
-/// The conversations that an agent has kept by itself. They are read, and never written by us: one is put away by the agent
-/// itself.
+/// The conversations that an agent keeps by itself. Portolan reads them and never writes them: the agent itself
+/// archives a conversation.
 pub trait Past: fmt::Debug + Send + Sync {
-    /// Those there are, the newest first. What cannot be read is left out.
+    /// Lists the conversations, newest first. Unreadable ones are left out.
     fn list(&self, query: PastQuery) -> Boxed<'static, Result<Vec<PastSession>, PastError>>;
 
-    /// Everything that was said in one, in order. Returns at once. The last piece is always [`PastPiece::End`] or
+    /// Reads a conversation in order. Returns at once. The last piece is always [`PastPiece::End`] or
     /// [`PastPiece::Failed`]; a queue that closes without either has failed. Dropping the queue ends the reading.
     fn read(&self, past: String) -> mpsc::Receiver<PastPiece>;
 
-    /// Has the agent put a conversation away, or take it out again. Asked for only with the capability
+    /// Lets the agent archive a conversation, or restore it. Called only with the capability
     /// [`past_archive`](crate::Capabilities::past_archive).
     fn put(&self, past: String, place: PastPlace) -> Boxed<'static, Result<(), PastError>> {
-        let why = format!("the agent cannot put `{past}` {}", place.words());
+        let why = format!("the agent cannot {} `{past}`", place.verb());
         Box::pin(async { Err(PastError::Unreadable(why)) })
     }
 }
@@ -35,28 +37,28 @@ pub trait Past: fmt::Debug + Send + Sync {
 /// Where an agent keeps a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PastPlace {
-    /// Where it lists those to go on with.
+    /// In the agent's list.
     #[default]
     Listed,
-    /// Put away.
+    /// Archived.
     Archived,
 }
 
 impl PastPlace {
-    /// Put away, or not.
+    /// `Archived` if `archived` is true, otherwise `Listed`.
     pub fn when_archived(archived: bool) -> Self {
         if archived { Self::Archived } else { Self::Listed }
     }
 
-    /// The other one.
+    /// The other place.
     pub fn other(self) -> Self {
         Self::when_archived(self == Self::Listed)
     }
 
-    fn words(self) -> &'static str {
+    fn verb(self) -> &'static str {
         match self {
-            Self::Listed => "back",
-            Self::Archived => "away",
+            Self::Listed => "restore",
+            Self::Archived => "archive",
         }
     }
 }
@@ -64,23 +66,23 @@ impl PastPlace {
 /// Which conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastQuery {
-    /// At most so many.
+    /// The largest number of conversations.
     pub limit: usize,
-    /// Only those held in one of these folders or below it; by their real paths. Empty is any.
+    /// Only conversations held in one of these folders or below it, by their real paths. Empty means any folder.
     pub below: Vec<PathBuf>,
-    /// Only those whose id begins or ends so.
+    /// Only conversations whose id begins or ends with this text.
     pub part: Option<String>,
-    /// Those that are put away, or the others.
+    /// Only archived conversations, or only the others.
     pub place: PastPlace,
 }
 
 impl PastQuery {
-    /// Is this an id that was asked for? Some agents' ids begin with the time and so all alike; their ends differ.
+    /// Does the query ask for this id? Some agents' ids all begin with the time and differ only at the end.
     pub fn names(&self, past: &str) -> bool {
         self.part.as_deref().is_none_or(|part| past.starts_with(part) || past.ends_with(part))
     }
 
-    /// Is this a folder that was asked for? Blocks: where a link leads is what counts.
+    /// Does the query ask for this folder? Blocks: a symlink counts as its target.
     pub fn admits(&self, cwd: Option<&Path>) -> bool {
         if self.below.is_empty() {
             return true;
@@ -89,77 +91,78 @@ impl PastQuery {
         let below = |path: &Path| self.below.iter().any(|folder| path.starts_with(folder));
         match cwd.canonicalize() {
             Ok(real) => below(&real),
-            // A folder that is gone leads nowhere.
+            // A deleted folder has no real path.
             Err(_) => below(cwd) && !cwd.components().any(|part| part == Component::ParentDir),
         }
     }
 }
 
-/// A conversation that an agent has kept by itself.
+/// A past conversation that an agent keeps by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct PastSession {
-    /// The agent's own id: what resumes it.
+    /// The agent's own id, with which the conversation is resumed.
     pub past: String,
-    /// Its title, or how its first prompt begins.
+    /// The conversation's title, or the beginning of its first prompt.
     pub title: String,
-    /// The folder it was held in.
+    /// The folder in which the conversation was held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(as = "Option<String>"))]
     pub cwd: Option<PathBuf>,
-    /// When it began, where told.
+    /// When the conversation began, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Millis>,
-    /// When something was last added to it.
+    /// When the conversation was last changed.
     pub updated_at: Millis,
-    /// The version of the agent that began it, where told.
+    /// The version of the agent that began the conversation, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The process that has it open now, where one is seen: whoever goes on with it beside that one splits it in two.
+    /// The id of a process that has the conversation open now, if one was found. Continuing the conversation elsewhere
+    /// at the same time splits it in two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<u32>,
 }
 
-/// Something that was said or done.
+/// One entry of a past conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastEntry {
-    /// When, where told.
+    /// The time of the entry, if the agent reports it.
     pub at: Option<Millis>,
-    /// What: words, prompts, tools, subagents and the like. A prompt has no command: its number is zero. What core makes
-    /// itself and what streams has no place in the past.
+    /// The event: words, prompts, tools, subagents and the like. A prompt has no command: its number is zero. Events
+    /// that core makes itself and streamed events are never part of a past conversation.
     pub event: Event,
 }
 
 /// A piece of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PastPiece {
-    /// What came next.
+    /// The next entry.
     Entry(Box<PastEntry>),
-    /// That was all.
+    /// The conversation is complete.
     End,
-    /// There may be more, but it cannot be read.
+    /// There may be more, but the rest cannot be read.
     Failed(PastError),
 }
 
 /// Why a conversation cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PastError {
-    /// There is none of that name.
+    /// No conversation has this id.
     #[error("{0}")]
     NotFound(String),
-    /// It is there, or was.
+    /// The conversation exists, or existed, and cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// The agent tells of no conversations, or not in this way; only asking it shows that.
+    /// The agent does not list conversations, or not in this way; only asking the agent shows that.
     #[error("{0}")]
     NotOffered(String),
-    /// The agent tells of one folder at a time, and none is named or known.
+    /// The agent lists one folder at a time, and no folder is given or known.
     #[error("{title} lists the conversations of one folder at a time, and no folder is named")]
     NeedsFolder {
         /// The agent.
         agent: String,
-        /// Its name for people.
+        /// The agent's name for people.
         title: String,
     },
 }
@@ -169,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_counts_by_where_it_really_lies() {
+    fn a_folder_counts_by_its_real_path() {
         let folder = tempfile::tempdir().expect("a folder");
         let real = folder.path().canonicalize().expect("a path");
         let (inside, outside) = (real.join("inside"), real.join("outside"));

@@ -11,20 +11,20 @@ use crate::{
     session::state::Summary,
 };
 
-/// The log on disk. One writer commits whatever waits; reads are paged and never see what is uncommitted.
+/// The log on disk. One writer commits all waiting writes; reads are paged and never see uncommitted entries.
 ///
-/// A store that cannot write (disk full, database locked) keeps the writes it was given, retries, and says so
-/// through [`Store::health`]; it never drops or reorders one.
+/// A store that cannot write (disk full, database locked) keeps its queued writes, retries, and reports this through
+/// [`Store::health`]. A store never drops or reorders a write.
 pub trait Store: fmt::Debug + Send + Sync {
-    /// Queues a write, all of it in one transaction. Waits only for room in the queue. Writes of one log are
-    /// committed in the order given.
+    /// Queues a write as one transaction. Waits only for room in the queue. The store commits the writes of one log in
+    /// the given order.
     fn write(&self, write: Write) -> Boxed<'_, Result<(), StoreError>>;
 
-    /// How the store is.
+    /// The health of the store.
     fn health(&self) -> watch::Receiver<StoreHealth>;
 
-    /// Durable entries with `after < seq <= upto`, oldest first, at most as many as `page` says (at least one
-    /// where there is one, however large).
+    /// Durable entries with `after < seq <= upto`, oldest first, at most as many as `page` allows (but at least one if
+    /// there is one, however large).
     fn read(
         &self,
         log: LogId,
@@ -33,20 +33,21 @@ pub trait Store: fmt::Debug + Send + Sync {
         page: Page,
     ) -> Boxed<'_, Result<Vec<Stored>, StoreError>>;
 
-    /// Durable entries of all logs after a position, in the order in which they were committed: whoever has seen one has been
-    /// given every one before it that still exists. At most as many as `page` says, at least one where there is one.
+    /// Durable entries of all logs after a position, in the order of their commits: a reader that has seen one entry
+    /// has seen every earlier entry that still exists. At most as many as `page` allows, but at least one if there is
+    /// one.
     fn since(&self, after: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>>;
 
-    /// The number after which exactly the last `count` durable entries up to `upto` lie.
+    /// The number after which exactly the last `count` durable entries up to `upto` follow.
     fn tail(&self, log: LogId, upto: Seq, count: u32) -> Boxed<'_, Result<Seq, StoreError>>;
 
-    /// What the agent really said at this entry.
+    /// The agent's original text of this entry.
     fn raw(&self, log: LogId, seq: Seq) -> Boxed<'_, Result<Option<Bytes>, StoreError>>;
 
-    /// Where a log stands; `None` where there is none.
+    /// The head of a log; `None` if the log does not exist.
     fn load(&self, log: LogId) -> Boxed<'_, Result<Option<LogHead>, StoreError>>;
 
-    /// What is known of a command, by its key.
+    /// The stored progress of a command, by its key.
     fn command(&self, log: LogId, key: CommandKey) -> Boxed<'_, Result<Option<CommandRow>, StoreError>>;
 
     /// Sessions, newest first.
@@ -61,19 +62,19 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// One record.
     fn record(&self, collection: &'static str, key: String) -> Boxed<'_, Result<Option<Bytes>, StoreError>>;
 
-    /// How many bytes it takes on disk.
+    /// The size of the store on disk, in bytes.
     fn size(&self) -> Boxed<'_, Result<u64, StoreError>>;
 
     /// Waits until everything queued so far is committed.
     fn flush(&self) -> Boxed<'_, Result<(), StoreError>>;
 }
 
-/// A durable entry among those of all logs.
+/// A durable entry of any log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// Where it lies.
+    /// The entry's position.
     pub position: Position,
-    /// In which log.
+    /// The entry's log.
     pub log: LogId,
     /// The entry.
     pub entry: Stored,
@@ -82,28 +83,28 @@ pub struct Placed {
 /// How much to read at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// At most so many entries.
+    /// The largest number of entries.
     pub entries: u32,
-    /// At most so many bytes of frames.
+    /// The largest number of bytes of frames.
     pub bytes: u32,
 }
 
 impl Page {
-    /// What one connection is given at once.
+    /// The page for one connection.
     pub const BATCH: Self = Self { entries: 64, bytes: 256 * 1024 };
-    /// What is read of a history at once: as large as a batch may be, and so many entries that a page of short ones
-    /// is worth the way to the disk.
+    /// The page for reading history: as many bytes as a batch, and enough entries that a page of short entries is worth
+    /// reading the disk.
     pub const HISTORY: Self = Self { entries: 1024, bytes: 256 * 1024 };
 }
 
-/// What is written in one transaction.
+/// The changes of one transaction.
 pub struct Write {
-    /// To which log.
+    /// The log.
     pub log: LogId,
-    /// What, in order.
+    /// The changes, in order.
     pub ops: Vec<Op>,
-    /// Called once it is committed, on the writer's thread: it must be quick and must not wait. Dropped uncalled where
-    /// the write can never succeed: the writer of that log must then stop, since later writes still commit.
+    /// Called after the commit, on the writer's thread: it must be quick and must not wait. Dropped uncalled if the
+    /// write can never succeed: the writer of that log must then stop, because later writes still commit.
     pub done: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -118,88 +119,88 @@ impl fmt::Debug for Write {
 pub enum Op {
     /// Add a durable entry.
     Append {
-        /// Its number, above every one before it.
+        /// The entry's number, above every earlier number.
         seq: Seq,
-        /// When.
+        /// The time of the entry.
         at: Millis,
-        /// Its frame.
+        /// The entry's frame.
         frame: Bytes,
-        /// What the agent really said.
+        /// The agent's original text.
         raw: Option<Bytes>,
     },
-    /// Numbers up to this one may be given out; none of them is given out again after a restart.
+    /// Reserve the numbers up to this one. After a restart none of them is used again.
     Reserve {
-        /// The highest.
+        /// The highest reserved number.
         upto: Seq,
     },
-    /// More of an open item.
+    /// Add text to an open item.
     Chunk {
-        /// Which item.
+        /// The item's name.
         item: String,
-        /// The entry of its latest delta in this chunk.
+        /// The entry of the latest delta in this chunk.
         seq: Seq,
-        /// With the first chunk: the frame of its `ItemStarted`.
+        /// With the first chunk: the frame of the item's `ItemStarted`.
         started: Option<Bytes>,
-        /// What follows what was written before.
+        /// The text after the chunks before.
         text: String,
     },
-    /// The item is finished: its chunks go.
+    /// The item is finished: remove its chunks.
     CloseItem {
-        /// Which.
+        /// The item's name.
         item: String,
     },
-    /// fold(entries <= seq), so that opening a log need not read all of it.
+    /// The fold of all entries up to `seq`, so that opening a log need not read all of it.
     Checkpoint {
-        /// The last entry in it.
+        /// The number of the last entry in the state.
         seq: Seq,
         /// The state.
         state: Bytes,
     },
-    /// How far a command is. Replaces what was known under the key.
+    /// The progress of a command. It replaces the stored progress under this key.
     Command(CommandRow),
-    /// The session's line in lists. Replaces the one before.
+    /// The session's line in lists. It replaces the line before.
     Summary(Box<Summary>),
-    /// Copies the durable entries, raw text and command keys excluded, of another session's log up to a number
-    /// into this (empty) one, under the same numbers.
+    /// Copies another session's durable entries up to a number into this (empty) log, under the same numbers, without
+    /// raw text and command keys.
     CopyFrom {
-        /// From which.
+        /// The other session.
         source: SessionId,
-        /// Up to which entry.
+        /// The last entry to copy.
         upto: Seq,
     },
     /// Deletes the log and everything that belongs to it.
     Delete,
     /// Deletes entries up to this number.
     Trim {
-        /// The last to go.
+        /// The last entry to delete.
         upto: Seq,
     },
     /// Writes a record.
     Put {
-        /// Of which collection.
+        /// The collection.
         collection: &'static str,
-        /// Under which key.
+        /// The record's key.
         key: String,
-        /// What.
+        /// The record's value.
         value: Bytes,
     },
     /// Deletes a record.
     Remove {
-        /// Of which collection.
+        /// The collection.
         collection: &'static str,
-        /// Under which key.
+        /// The record's key.
         key: String,
     },
 }
 
-/// What the store knows of a command.
+/// A command in the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandRow {
-    /// Its key.
+    /// The command's key.
     pub key: CommandKey,
-    /// Its entry.
+    /// The command's entry.
     pub seq: Seq,
-    /// How far it is: the JSON of [`crate::command::Stage`].
+    /// The command's progress: the JSON of [`crate::command::Stage`].
     pub stage: Bytes,
 }
 
@@ -210,12 +211,12 @@ impl CommandRow {
     }
 }
 
-/// Where a log stands.
+/// The end of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogHead {
     /// The last durable entry.
     pub last: Seq,
-    /// The highest number that may have been given out.
+    /// The highest number that may have been used.
     pub reserved: Seq,
     /// The newest checkpoint.
     pub checkpoint: Option<(Seq, Bytes)>,
@@ -226,43 +227,43 @@ pub struct LogHead {
 /// An item that was open when the daemon ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenItem {
-    /// Its name.
+    /// The item's name.
     pub item: String,
-    /// The frame of its `ItemStarted`.
+    /// The frame of the item's `ItemStarted`.
     pub started: Bytes,
-    /// What was written of it.
+    /// The item's stored text.
     pub text: String,
 }
 
 /// Which sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionQuery {
-    /// Archived ones, others, or (absent) both.
+    /// `true`: only archived sessions. `false`: only the others. Absent: both.
     pub archived: Option<bool>,
-    /// Only those whose agent may still run.
+    /// Only sessions whose agent may still run.
     pub live: bool,
-    /// Only those older than this one, for the next page.
+    /// Only sessions older than this one, for the next page.
     pub before: Option<SessionId>,
-    /// At most so many.
+    /// The largest number of sessions.
     pub limit: u32,
 }
 
-/// How the store is.
+/// The health of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreHealth {
-    /// It takes writes.
+    /// The store accepts writes.
     Good,
-    /// It cannot write at the moment and retries.
+    /// The store cannot write at the moment and retries.
     Failing {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// The store cannot do it at all.
+/// Why the store cannot serve a call at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It is closed.
+    /// The store is closed.
     #[error("the store is closed")]
     Closed,
     /// The database is from a newer version.
@@ -270,9 +271,9 @@ pub enum StoreError {
         "the database has version {found}, this Portolan knows {known}; use a newer Portolan, or another PORTOLAN_HOME"
     )]
     Newer {
-        /// Its version.
+        /// The database's version.
         found: u32,
-        /// What this program knows.
+        /// The newest version that this program knows.
         known: u32,
     },
     /// Reading or opening failed.

@@ -1,7 +1,7 @@
-//! Accounts: who agents are logged in as, and logins that go through Portolan.
+//! Accounts: the agents' logins, and logins through Portolan.
 //!
-//! A login that takes a page of its own goes on while nobody waits for it; its end is written into the daemon's log, and
-//! until then only its page is told. Of one agent there is one at a time, the newest. No key is kept or written down.
+//! A login with a page continues while nobody waits for it. Its end goes into the daemon's log; until then Portolan
+//! shows only its page. Each agent has at most one login in progress, the newest. No key is kept or written down.
 
 use std::{
     collections::HashMap,
@@ -19,28 +19,28 @@ use crate::{
     ports::{Account, AccountError, AccountState, Agent, LogIn, LoginBegun, LoginPage},
 };
 
-/// How long an agent may take to tell of its account, or to change it.
+/// How long an agent may take to report its account, or to change it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Agents that are looked at at once: each look may start a program.
+/// How many agents are checked at once: each check may start a program.
 const LOOKS_AT_ONCE: usize = 2;
 
-/// When to ask again who is logged in, while a login is under way.
+/// When to ask again for the account while a login is in progress.
 const RETRY_AFTER_MS: u32 = 1000;
 
-/// How long a person may take for a page. Agents give up earlier or never.
+/// How long a person may take for a login page. Agents give up earlier or never.
 const PAGE_PATIENCE: Duration = Duration::from_mins(15);
 
 /// An agent's account, as frontends show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct AccountDescription {
-    /// Whose it is.
+    /// The agent's kind.
     pub agent: String,
-    /// Who is logged in. Nothing of it is told while a login is under way.
+    /// The login and its holder. Empty while a login is in progress.
     #[serde(flatten)]
     pub state: AccountState,
-    /// The page of a login that is under way.
+    /// The page of a login in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub under_way: Option<LoginPage>,
@@ -53,9 +53,9 @@ pub struct AccountDescription {
 /// Logins through Portolan.
 #[derive(Debug)]
 pub(super) struct Logins {
-    /// What is known of the last one, by agent.
+    /// The last login of each agent.
     last: Mutex<HashMap<String, LastLogin>>,
-    /// Whoever changes an account is alone in that.
+    /// Only one caller at a time changes an account.
     turn: Semaphore,
     /// See [`LOOKS_AT_ONCE`].
     looks: Semaphore,
@@ -71,15 +71,15 @@ impl Default for Logins {
 enum LastLogin {
     UnderWay {
         page: LoginPage,
-        /// Cancelled to give it up.
+        /// Cancelled to give the login up.
         give_up: CancellationToken,
     },
     Failed(String),
 }
 
 impl Registry {
-    /// Who an agent is logged in as. One that cannot be asked is looked at from outside. The page of a login is only for who
-    /// may begin one: whoever logs in there is whom the agent works for.
+    /// The account that an agent is logged in with. An agent that cannot be asked is checked from outside. Only a
+    /// client that may begin a login sees its page: the agent works for whoever logs in there.
     pub async fn account(&self, who: &Principal, kind: &str) -> Result<AccountDescription, Refusal> {
         who.may_daemon(Role::Operator)?;
         let agent = Arc::clone(self.agent(kind).ok_or_else(|| self.no_agent(kind))?);
@@ -89,7 +89,7 @@ impl Registry {
             None => (None, None),
         };
         if under_way.is_some() {
-            let busy = |_| Refusal::busy(format!("an owner is just logging `{kind}` in"), RETRY_AFTER_MS);
+            let busy = |_| Refusal::busy(format!("an owner is logging `{kind}` in now"), RETRY_AFTER_MS);
             who.may_daemon(Role::Owner).map_err(busy)?;
             let state = AccountState::default();
             return Ok(AccountDescription { agent: kind.to_owned(), state, under_way, failed });
@@ -110,8 +110,9 @@ impl Registry {
         Ok(AccountDescription { agent: kind.to_owned(), state, under_way, failed })
     }
 
-    /// Logs an agent in, for everything that uses its home. Returns once that is done, or once a person has to go on; what
-    /// comes of it is then told by [`Registry::account`] and the daemon's log. One that was under way is given up.
+    /// Logs an agent in, for every program that uses the agent's home. Returns when the login is done, or when a person
+    /// must continue; [`Registry::account`] and the daemon's log then report the result. An earlier login in progress
+    /// is given up.
     pub async fn log_in(
         &self,
         who: &Principal,
@@ -153,11 +154,11 @@ impl Registry {
         tokio::spawn(async move {
             let ended = tokio::select! {
                 biased;
-                // Whoever gave it up has put something else in its place.
+                // The caller that gave this login up has already replaced it.
                 () = give_up.cancelled() => return,
                 ended = tokio::time::timeout(PAGE_PATIENCE, end) => ended,
             };
-            let in_vain = |_| AccountError("nobody has logged in on the page in time".into());
+            let in_vain = |_| AccountError("nobody logged in on the page in time".into());
             let ended = ended.map_err(in_vain).and_then(|ended| ended);
             if registry.is_under_way(&agent, &give_up) {
                 registry.account_changed(by, &agent, ended).await;
@@ -167,7 +168,7 @@ impl Registry {
         Ok(AccountDescription { agent: kind, state, under_way: Some(page), failed: None })
     }
 
-    /// Logs an agent out, for everything that uses its home.
+    /// Logs an agent out, for every program that uses its home.
     pub async fn log_out(&self, who: &Principal, kind: &str) -> Result<AccountDescription, Refusal> {
         who.may_daemon(Role::Owner)?;
         let account = self.changeable(kind)?;
@@ -186,7 +187,7 @@ impl Registry {
         let can = |agent: &Arc<dyn Agent>| !agent.capabilities().logins.is_empty();
         agent.account().filter(|_| can(agent)).ok_or_else(|| {
             let message = format!(
-                "the agent `{kind}` cannot be logged in or out through Portolan; use its own program for that"
+                "the agent `{kind}` cannot be logged in or out through Portolan; use the agent's own program"
             );
             Refusal::new(RefusalCode::Unsupported, message)
         })
@@ -199,7 +200,7 @@ impl Registry {
         told.map_err(|AccountError(why)| refused(why))
     }
 
-    /// Writes down what has become of an account.
+    /// Records the change of an account.
     async fn account_changed(
         &self,
         by: Actor,
@@ -227,7 +228,7 @@ impl Registry {
         }
     }
 
-    /// Is it still this login that is under way? From now on it is none.
+    /// Is this login still in progress? From now on it is not.
     fn is_under_way(&self, kind: &str, login: &CancellationToken) -> bool {
         let mut last = self.logins();
         let is_it = !login.is_cancelled();
@@ -242,10 +243,10 @@ impl Registry {
     }
 }
 
-/// On a task of its own: whoever asked may go, but what was begun is brought to an end and written down.
+/// Runs on its own task: the caller may leave, but the work is finished and recorded.
 async fn to_its_end<T: Send + 'static>(
     change: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let fault = |_| Err(Refusal::new(RefusalCode::Internal, "a fault of ours while an account was changed"));
+    let fault = |_| Err(Refusal::new(RefusalCode::Internal, "internal error while changing an account"));
     tokio::spawn(change).await.unwrap_or_else(fault)
 }

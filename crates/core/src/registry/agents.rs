@@ -1,4 +1,4 @@
-//! The agents there are, and what a look at them found.
+//! The agents, and the results of their checks.
 
 use std::sync::{Arc, PoisonError};
 
@@ -14,20 +14,20 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct AgentDescription {
-    /// Its kind, such as `demo`.
+    /// The agent's kind, such as `demo`.
     pub kind: String,
-    /// What people call it.
+    /// The agent's name for people.
     pub title: String,
-    /// What it can do.
+    /// What the agent supports.
     pub capabilities: Capabilities,
-    /// What a look at it found; absent while nobody has looked.
+    /// The result of the last check; absent before the first check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub probe: Option<Probe>,
 }
 
 impl Registry {
-    /// The agents there are.
+    /// All agents.
     pub fn agents(&self) -> Vec<AgentDescription> {
         let probes = self.shared.probes.lock().unwrap_or_else(PoisonError::into_inner);
         let describe = |agent: &Arc<dyn Agent>| AgentDescription {
@@ -39,8 +39,8 @@ impl Registry {
         self.shared.agents.iter().map(describe).collect()
     }
 
-    /// The agents there are, as `who` may see them: someone bound to sessions learns which can be had, and nothing of the
-    /// programs and logins on this machine.
+    /// The agents as `who` may see them: a token bound to sessions sees the agent kinds, but not the programs and
+    /// logins on this machine.
     pub fn agents_for(&self, who: &Principal) -> Vec<AgentDescription> {
         let mut agents = self.agents();
         if who.may_daemon(Role::Viewer).is_err() {
@@ -59,7 +59,7 @@ impl Registry {
         agents
     }
 
-    /// Looks at every agent; [`Registry::agents`] tells what was found from then on.
+    /// Checks every agent; [`Registry::agents`] shows the results from then on.
     pub async fn probe(&self) -> Vec<AgentDescription> {
         for agent in &self.shared.agents {
             let probe = agent.probe().await;
@@ -75,10 +75,13 @@ impl Registry {
 
     pub(super) fn no_agent(&self, kind: &str) -> Refusal {
         let known: Vec<_> = self.shared.agents.iter().map(|agent| agent.kind()).collect();
-        Refusal::new(RefusalCode::NotFound, format!("unknown agent `{kind}`; there is {}", known.join(", ")))
+        Refusal::new(
+            RefusalCode::NotFound,
+            format!("unknown agent `{kind}`; use one of {}", known.join(", ")),
+        )
     }
 
-    /// How many agents run, and how many may at once; `None` is any number.
+    /// How many agents run, and how many may run at once; `None` means unlimited.
     pub fn agents_running(&self) -> (usize, Option<usize>) {
         (self.shared.crew.running(), self.shared.crew.limit())
     }

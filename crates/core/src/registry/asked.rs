@@ -1,8 +1,8 @@
-//! Which commands a session was ever given, as long as that is easily told.
+//! The ids of all commands that a session ever got, while they are few.
 //!
-//! A command whose id was used before must not be done again, and what was used before is in the store. To ask there takes
-//! longer than all else that a command needs. A session that was made since the daemon started and has seen few commands can say
-//! by itself that an id is new, and most are.
+//! A command whose id was used before must not run again, and used ids are in the store. Asking the store takes longer
+//! than everything else that a command needs. A session that was created since the daemon started and has seen few
+//! commands knows without the store that an id is new, and most ids are new.
 
 use std::{
     collections::HashSet,
@@ -11,25 +11,25 @@ use std::{
 
 use crate::command::CommandKey;
 
-/// So many ids are kept per session, some 20 KiB of them. After that the store is asked.
+/// The number of ids kept per session, about 20 KiB. Beyond that the store is asked.
 const KEPT: usize = 256;
 
-/// The ids of all commands, or none where there were too many.
+/// The ids of all commands; `None` if there were too many.
 #[derive(Debug)]
 pub(crate) struct Asked(Mutex<Option<HashSet<CommandKey>>>);
 
 impl Asked {
-    /// Of a session that was never given a command.
+    /// For a session that never got a command.
     pub(crate) fn nothing() -> Self {
         Self(Mutex::new(Some(HashSet::new())))
     }
 
-    /// Of a session whose past is in the store.
+    /// For a session whose earlier commands are in the store.
     pub(crate) fn unknown() -> Self {
         Self(Mutex::new(None))
     }
 
-    /// Notes the command. `true` when it was certainly never given before.
+    /// Remembers the command. `true` if the command is certainly new.
     pub(crate) fn is_new(&self, key: &CommandKey) -> bool {
         let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(keys) = &mut *asked else { return false };
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_new_once_and_after_too_many_of_them_nobody_knows() {
+    fn an_id_is_new_once_and_unknown_after_too_many_ids() {
         let asked = Asked::nothing();
         let news: Vec<_> = [1, 2, 1].map(|number| asked.is_new(&key(number))).into();
         assert_eq!(news, [true, true, false]);

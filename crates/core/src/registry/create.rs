@@ -1,4 +1,4 @@
-//! Making sessions: new ones, and forks of old ones.
+//! Creating sessions: new ones and forks.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,12 +23,12 @@ use crate::{
     spec::{ForkPoint, SpecOption},
 };
 
-/// How far back a fork looks for the last message of the agent, in entries.
+/// How many entries back a fork searches for the agent's last message.
 const MESSAGE_SEARCH: u64 = 1000;
 
 impl Registry {
-    /// Makes a session. The same id of the same token again gives the same session; with another spec it is refused, and so
-    /// it is once that session was deleted.
+    /// Creates a session. The same id of the same token again gives the same session. The id is refused with other
+    /// settings, and after that session was deleted.
     pub async fn create(
         &self,
         who: &Principal,
@@ -36,7 +36,7 @@ impl Registry {
         spec: SessionSpec,
     ) -> Result<Summary, Refusal> {
         who.may_daemon(Role::Operator)?;
-        // As in a running session: what the agent runs past any approval is for owners to say.
+        // As in a running session: only owners may set what the agent runs without any approval.
         if !spec.env.is_empty() || !spec.mcp_servers.is_empty() {
             who.may_daemon(Role::Owner)?;
         }
@@ -52,12 +52,12 @@ impl Registry {
         let (spec, fork) = self.admit(who, spec).await?;
         let conversation =
             spec.resume.clone().filter(|_| fork.is_none()).map(|own| (spec.agent.clone(), own));
-        // Of two that are made at the same moment each would find no other.
+        // Of two callers at the same moment, neither would find the other's session.
         let _alone = conversation.as_ref().map(|name| Importing::enter(self, name)).transpose()?;
         if let Some(name) = &conversation
             && let Some(other) = self.holder(name).await?
         {
-            let message = format!("the session `{other}` already goes on with this conversation");
+            let message = format!("the session `{other}` already continues this conversation");
             let way_out = WayOut::UseSession { session: other };
             return Err(Refusal::new(RefusalCode::Invalid, message).with_way_out(way_out));
         }
@@ -65,9 +65,9 @@ impl Registry {
         self.make(who, session, spec, fork).await
     }
 
-    /// The session that goes on with a conversation, by the agent and its own id.
+    /// The session that continues a conversation, by the agent and the agent's own id.
     pub(super) async fn holder(&self, name: &(String, String)) -> Result<Option<SessionId>, Refusal> {
-        // An agent that is just starting has not said yet which conversation it is in.
+        // An agent that is just starting has not reported its conversation yet.
         let starting = |handle: &Arc<Handle>| {
             let state = handle.log.state();
             let asked = state.spec.resume.as_ref().filter(|_| state.spec.fork.is_none());
@@ -77,7 +77,7 @@ impl Registry {
         };
         let starting: Vec<SessionId> = self.shared.shelf.all_awake().iter().filter_map(starting).collect();
         for session in starting {
-            // A copy goes on beside the conversation, and leaves it as it is.
+            // A copy leaves the conversation unchanged.
             if !self.birth(session).await?.copy {
                 return Ok(Some(session));
             }
@@ -85,8 +85,8 @@ impl Registry {
         Ok(self.living().await?.get(name).copied())
     }
 
-    /// Makes a session like another one, without its conversation: its agent, folder, settings and environment, with
-    /// the model and mode it has now. Like a fork it shows nobody what is in that environment, so it needs no owner.
+    /// Creates a session like another one, without its conversation: with its agent, folder, settings and environment,
+    /// and with its current model and mode. Like a fork, this shows nobody the environment, so it needs no owner.
     pub async fn create_like(
         &self,
         who: &Principal,
@@ -107,14 +107,14 @@ impl Registry {
         let now = self.wake(like).await?.log.state().summary.clone();
         let born = self.birth(like).await?.spec;
         let (mut model, mut mode) = (born.model.clone(), born.mode.clone());
-        // What an agent says of itself is not always something that it can be asked for.
+        // The agent may report a model or mode that cannot be requested.
         if let Some(capabilities) = self.agent(&born.agent).map(|agent| agent.capabilities()) {
             let takes = |option| capabilities.options.contains(&option);
             let known = capabilities.supported_permission_modes.as_ref();
             model = now.model.filter(|_| takes(SpecOption::Model)).or(model);
             let can_be = |mode: &String| known.is_none_or(|known| known.contains(mode));
             mode = now.mode.filter(|mode| takes(SpecOption::Mode) && can_be(mode)).or(mode);
-            // Whoever may not switch asking off gets one that asks.
+            // A client that may not switch questions off gets a mode that asks.
             let bypass = self.shared.policy.bypass;
             mode = mode.filter(|mode| who.may_use_mode(mode, capabilities.asks(mode), bypass).is_ok());
         }
@@ -124,21 +124,22 @@ impl Registry {
         self.make(who, session, spec, fork).await
     }
 
-    /// Has this id made a session before? Refused where it was for something else, or where that session was deleted.
+    /// Did this id create a session before? Refused if it was for something else, or if that session was deleted.
     pub(super) async fn session_for(&self, key: &CommandKey, asked: &Wanted) -> Result<Known, Refusal> {
         let row = self.shared.store.command(LogId::Daemon, key.clone()).await.map_err(broken)?;
         let Some(promised) = row.as_ref().and_then(promised) else { return Ok(Known::Nothing) };
         let session = promised.session;
         if promised.digest.is_some_and(|digest| digest != asked.digest(session)) {
             let message = format!(
-                "the id `{}` was used for another session (`{session}`), so this one is not made; send it under a new id",
+                "the id `{}` was used for another session (`{session}`), so this session was not created; use a new id",
                 key.id
             );
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         match self.wake(session).await {
             Ok(handle) => {
-                // Whoever asks again waits for its first prompt, which the end of the daemon may have parked.
+                // A caller that asks again waits for the session's first prompt, which the daemon's end may have
+                // parked.
                 self.send_parked(&handle, None).await?;
                 Ok(Known::Made(Box::new(handle.log.state().summary.clone())))
             }
@@ -148,7 +149,7 @@ impl Registry {
                     return Ok(Known::Promised(session));
                 }
                 let message = format!(
-                    "the session that the id `{}` has made was deleted; send this under a new id to make another",
+                    "the session that the id `{}` created was deleted; use a new id to create another session",
                     key.id
                 );
                 Err(Refusal::new(RefusalCode::Ended, message))
@@ -157,7 +158,7 @@ impl Registry {
         }
     }
 
-    /// Keeps which session this id makes, before it is made: a crash in between makes no second one.
+    /// Records which session this id creates, before the session exists: after a crash no second session is created.
     pub(super) async fn promise(
         &self,
         key: &CommandKey,
@@ -173,11 +174,11 @@ impl Registry {
         self.commit(LogId::Daemon, vec![Op::Command(row)]).await
     }
 
-    /// Writes this and waits until it is committed.
+    /// Writes this and waits for the commit.
     pub(super) async fn commit(&self, log: LogId, ops: Vec<Op>) -> Result<(), Refusal> {
         let (done, committed) = tokio::sync::oneshot::channel();
         let done: Box<dyn FnOnce() + Send> = Box::new(move || {
-            // Whoever waits may have gone; it is written all the same.
+            // The caller may have left; the write happens anyway.
             let _ = done.send(());
         });
         self.shared.store.write(Write { log, ops, done: Some(done) }).await.map_err(broken)?;
@@ -198,7 +199,7 @@ impl Registry {
             fork.fill(&mut spec)?;
         }
         let agent = self.agent(&spec.agent).ok_or_else(|| self.no_agent(&spec.agent))?;
-        // Before anything is started to look for the program.
+        // Before any program is started to look for the agent.
         self.guard_spec(who, agent, &agent.capabilities(), &spec)?;
         self.is_here(agent).await?;
         let capabilities = agent.capabilities();
@@ -208,7 +209,7 @@ impl Registry {
             crate::Capabilities::require(
                 !at_past || capabilities.session_fork_at,
                 &spec.agent,
-                "be forked at a point in the past",
+                "be forked at an earlier entry",
             )?;
         }
         if spec.cwd.as_os_str().is_empty() {
@@ -224,8 +225,8 @@ impl Registry {
         Ok((spec, fork))
     }
 
-    /// Refuses an agent that cannot be started, with the way out. One that was not there is looked for anew: it may
-    /// have been installed since.
+    /// Refuses an agent that cannot be started, with the way out. An agent that was missing is checked again: it may
+    /// have been installed meanwhile.
     async fn is_here(&self, agent: &Arc<dyn Agent>) -> Result<(), Refusal> {
         let known = || self.shared.probes.lock().unwrap_or_else(PoisonError::into_inner);
         if known().get(agent.kind()).is_some_and(|probe| probe.available) {
@@ -234,7 +235,7 @@ impl Registry {
         let probe = agent.probe().await;
         let (available, message) = (probe.available, probe.message.clone());
         known().insert(agent.kind().to_owned(), probe);
-        // One that has nothing to say of itself is tried: a refusal without a way out helps nobody.
+        // An agent without a message is tried anyway: a refusal without a way out helps nobody.
         if available || message.is_empty() {
             Ok(())
         } else {
@@ -328,18 +329,18 @@ impl Registry {
     }
 }
 
-/// What an id stands for.
+/// What an id was used for.
 pub(super) enum Known {
     Made(Box<Summary>),
     Promised(SessionId),
     Nothing,
 }
 
-/// What is kept of an id that makes a session.
+/// The record of an id that creates a session.
 #[derive(Serialize, Deserialize)]
 struct Promised {
     session: SessionId,
-    /// What was asked for; absent where an older Portolan kept it.
+    /// The digest of the requested settings; absent in records of an older Portolan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
 }
@@ -350,26 +351,26 @@ fn promised(row: &CommandRow) -> Option<Promised> {
     serde_json::from_value(result).ok()
 }
 
-/// What somebody asked a session to be made from, all of it, as text that is the same for the same.
+/// Everything that a client requested for a session, as text that is equal for equal requests.
 pub(super) struct Wanted(Vec<u8>);
 
 impl Wanted {
-    /// `way` tells apart what leads to a session.
+    /// `way` separates the different ways to create a session.
     pub(super) fn new(way: &str, what: &impl Serialize) -> Self {
-        // Our own types serialise. Names are sorted: a client may send the same in another order.
+        // Our own types serialise. Names are sorted: a client may send the same settings in another order.
         let mut what = serde_json::to_value(what).unwrap_or_default();
         what.sort_all_objects();
         Self(serde_json::to_vec(&(way, what)).unwrap_or_default())
     }
 
-    /// Secrets count, and cannot be read back: each session has a digest of its own.
+    /// Secrets count and must not be readable: each session has its own digest.
     fn digest(&self, session: SessionId) -> String {
         let digest = Sha256::new().chain_update(session.to_string()).chain_update(&self.0).finalize();
         hex(&digest)
     }
 }
 
-/// A fork whose point was found.
+/// A fork with a known starting point.
 pub(super) struct Fork {
     session: SessionId,
     upto: Seq,
@@ -381,13 +382,13 @@ pub(super) struct Fork {
 }
 
 impl Fork {
-    /// What the fork's spec leaves open, it has from its source.
+    /// Fills the open settings of the fork from its source.
     fn fill(&self, spec: &mut SessionSpec) -> Result<(), Refusal> {
         if spec.agent.is_empty() {
             spec.agent.clone_from(&self.source.agent);
         }
         if spec.agent != self.source.agent {
-            let message = format!("a fork has the agent of its source, `{}`", self.source.agent);
+            let message = format!("a fork uses the agent of its source, `{}`", self.source.agent);
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         let asked = std::mem::take(spec);
@@ -418,7 +419,7 @@ impl Fork {
     }
 }
 
-/// A folder that exists, by its real path: where a link leads is what counts.
+/// An existing folder by its real path: a symlink counts as its target.
 pub(super) fn folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Refusal> {
     let invalid = |why: String| Refusal::new(RefusalCode::Invalid, why);
     if !path.is_absolute() {
@@ -437,7 +438,7 @@ pub(super) fn folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Refusal>
     if real.is_dir() { Ok(real) } else { Err(invalid(format!("`{}` is not a folder", path.display()))) }
 }
 
-/// Two calls with the same id at the same time: the second is asked to come back for the first one's session.
+/// Of two calls with the same id at the same time, the second must come back for the first call's session.
 pub(super) struct UnderWay<'a> {
     registry: &'a Registry,
     key: CommandKey,
@@ -447,7 +448,7 @@ impl<'a> UnderWay<'a> {
     pub(super) fn enter(registry: &'a Registry, key: &CommandKey) -> Result<Self, Refusal> {
         let mut creating = registry.shared.creating.lock().unwrap_or_else(PoisonError::into_inner);
         if !creating.insert(key.clone()) {
-            return Err(Refusal::busy("a session with this id is just being made", 250));
+            return Err(Refusal::busy("a session with this id is being created", 250));
         }
         Ok(Self { registry, key: key.clone() })
     }

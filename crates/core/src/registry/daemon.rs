@@ -1,5 +1,5 @@
 //! The daemon's own log: sessions created, changed and ended, requests opened and closed, tokens. Session lists, the
-//! inbox of everything that waits and audit are cursors over it.
+//! inbox of all waiting requests and the audit are cursors over this log.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -16,16 +16,16 @@ use crate::{
     session::state::{ClosedRequest, State, Summary},
 };
 
-/// Notes waiting for the daemon's log. Full means that the store is behind; sessions then wait for it.
+/// Notes that wait for the daemon's log. A full queue means that the store is behind; sessions then wait for the store.
 const NOTES: usize = 1024;
 
-/// Notes taken in at once.
+/// How many notes are taken at once.
 const NOTE_BATCH: usize = 256;
 
 /// How long the end of the daemon waits for a store that may never write again.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// How many sessions the daemon's snapshot lists; older ones are found by asking for pages.
+/// How many sessions the daemon's snapshot lists; older ones are on later pages of `list`.
 const LISTED: usize = 1000;
 
 /// The daemon's state: the list of sessions and the inbox.
@@ -34,7 +34,7 @@ const LISTED: usize = 1000;
 pub struct DaemonState {
     /// The newest sessions that are not archived.
     pub sessions: Vec<Summary>,
-    /// Everything that waits for an answer, oldest first.
+    /// All requests that wait for an answer, oldest first.
     pub requests: Vec<Waiting>,
 }
 
@@ -42,9 +42,9 @@ pub struct DaemonState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Waiting {
-    /// In which session.
+    /// The session.
     pub session: SessionId,
-    /// What.
+    /// The request.
     pub request: Request,
 }
 
@@ -106,7 +106,7 @@ impl Folded for DaemonState {
     }
 }
 
-/// The daemon's log and the way into it. Cheap to clone.
+/// The daemon's log and its writer. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Daemon {
     log: Arc<Log<DaemonState>>,
@@ -115,9 +115,9 @@ pub(crate) struct Daemon {
 
 #[derive(Debug)]
 enum Note {
-    /// This happened.
+    /// An event.
     Event { by: Option<Actor>, event: Box<DaemonEvent>, reply: Option<oneshot::Sender<Seq>> },
-    /// This is what waits in a session now, whatever was noted of it before.
+    /// The requests that wait in a session now, whatever was noted before.
     Compare { session: SessionId, open: Vec<Request>, closed: Vec<ClosedRequest>, reply: oneshot::Sender<()> },
 }
 
@@ -143,14 +143,14 @@ impl Daemon {
         Arc::clone(&self.log)
     }
 
-    /// Writes this down, without waiting for it.
+    /// Queues an event for the log, without waiting for the write.
     pub(crate) async fn note(&self, by: Option<Actor>, event: DaemonEvent) {
-        // Only a daemon that has ended no longer takes notes.
+        // Only a daemon that has ended takes no notes.
         let _ = self.notes.send(Note::Event { by, event: Box::new(event), reply: None }).await;
     }
 
-    /// Compares the inbox with what waits in a session that was just opened, and notes what is different: a crash between an
-    /// entry of the session and its note here loses nothing. Returns once the inbox is right.
+    /// Compares the inbox with the waiting requests of a session that was just opened, and notes the differences: a
+    /// crash between a session's entry and its note here loses nothing. Returns when the inbox is correct.
     pub(super) async fn compare(&self, session: SessionId, state: &State) {
         let is_known = self.log.state().requests.iter().any(|waiting| waiting.session == session);
         if !is_known && state.requests.is_empty() {
@@ -164,7 +164,7 @@ impl Daemon {
         }
     }
 
-    /// Takes what waits in a session out of the inbox: nobody can answer it.
+    /// Removes a session's requests from the inbox: nobody can answer them.
     pub(super) async fn forget(&self, session: SessionId) {
         let (reply, compared) = oneshot::channel();
         let nothing = Note::Compare { session, open: Vec::new(), closed: Vec::new(), reply };
@@ -174,12 +174,12 @@ impl Daemon {
         }
     }
 
-    /// The sessions that the inbox names.
+    /// The sessions in the inbox.
     pub(super) fn waiting_sessions(&self) -> BTreeSet<SessionId> {
         self.log.state().requests.iter().map(|waiting| waiting.session).collect()
     }
 
-    /// Writes this down and gives its number once it is committed.
+    /// Records an event and returns its number after the commit.
     pub(super) async fn note_and_wait(&self, by: Option<Actor>, event: DaemonEvent) -> Option<Seq> {
         let (reply, written) = oneshot::channel();
         self.notes.send(Note::Event { by, event: Box::new(event), reply: Some(reply) }).await.ok()?;
@@ -188,10 +188,10 @@ impl Daemon {
     }
 
     pub(super) async fn close(&self) {
-        // Everything noted before this is written, where the store writes at all.
+        // Every earlier note is written, if the store writes at all.
         let newest = self.log.head();
         if tokio::time::timeout(LAST_WORDS, self.log.wait_visible(newest)).await.is_err() {
-            tracing::error!("the daemon's last words could not be written");
+            tracing::error!("the daemon's last entries could not be written");
         }
         self.log.close(Closed::Stopping);
     }
@@ -207,7 +207,7 @@ async fn write_notes(log: Writer<DaemonState>, clock: Clock, mut inbox: mpsc::Re
                     Note::Event { by, event, reply } => {
                         let seq = write_note(&mut book, clock.now(), by, *event);
                         if let Some(reply) = reply {
-                            // Whoever asked may have gone; it is written all the same.
+                            // The caller may have left; the event is written anyway.
                             let _ = reply.send(seq);
                         }
                     }
@@ -215,7 +215,7 @@ async fn write_notes(log: Writer<DaemonState>, clock: Clock, mut inbox: mpsc::Re
                         for event in differences(book.state(), session, &open, &closed) {
                             write_note(&mut book, clock.now(), None, event);
                         }
-                        // Whoever asked may have gone; the inbox is right all the same.
+                        // The caller may have left; the inbox is correct anyway.
                         let _ = reply.send(());
                     }
                 }
@@ -229,20 +229,20 @@ async fn write_notes(log: Writer<DaemonState>, clock: Clock, mut inbox: mpsc::Re
     }
 }
 
-/// The collection of what waits, in the store: the inbox as the daemon's log tells it.
+/// The store's collection of waiting requests: the inbox according to the daemon's log.
 const INBOX: &str = "inbox";
 
 /// The inbox as the last daemon left it, oldest first.
 async fn inbox(store: &dyn Store) -> Result<Vec<Waiting>, StoreError> {
     let records = store.records(INBOX).await?;
-    // What cannot be read is of another version: the session that it came from tells it anew.
+    // An unreadable record is from another version: its session reports the request again.
     let read = |(_, value): &(String, Bytes)| serde_json::from_slice::<Waiting>(value).ok();
     let mut waiting: Vec<Waiting> = records.iter().filter_map(read).collect();
     waiting.sort_by_key(|waiting| (waiting.request.opened_at, waiting.session, waiting.request.request));
     Ok(waiting)
 }
 
-/// Appends to the daemon's log, and keeps the stored inbox in step with it.
+/// Appends to the daemon's log, and keeps the stored inbox equal to it.
 fn write_note(book: &mut Book<DaemonState>, now: Millis, by: Option<Actor>, event: DaemonEvent) -> Seq {
     let key = |session: SessionId, request: RequestId| format!("{session}/{:020}", request.0);
     let remove = |key| Op::Remove { collection: INBOX, key };
@@ -267,7 +267,7 @@ fn write_note(book: &mut Book<DaemonState>, now: Millis, by: Option<Actor>, even
     seq
 }
 
-/// What the inbox lacks of a session, and what it holds that waits no longer.
+/// The requests of a session that the inbox lacks, and those in the inbox that no longer wait.
 fn differences(
     inbox: &DaemonState,
     session: SessionId,

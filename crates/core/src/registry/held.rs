@@ -1,14 +1,14 @@
-//! A prompt that is recorded and kept back from the agent for a moment: whoever sends it prepares the agent for it first.
+//! A prompt that is recorded and held back from the agent for a moment, so that its sender can first prepare the agent.
 //!
-//! What is posted is in the log before anything is waited for, so that neither a client that leaves nor a crash loses it.
+//! The prompt is in the log before anything waits, so that neither a client that leaves nor a crash loses it.
 
 use std::{fmt, sync::Arc};
 
 use super::Registry;
 use crate::{CommandId, Principal, Refusal, Role, SessionId, command::CommandKey, session::task::Handle};
 
-/// A prompt that the agent does not get while one of these exists for it, nor any prompt that waits behind it. It is not recorded that a
-/// prompt is kept back: after a crash it waits as any other does.
+/// While this exists, the agent gets neither the prompt nor any prompt behind it in the queue. The log does not record
+/// that a prompt is held back: after a crash it waits like any other prompt.
 pub struct HeldPrompt {
     handle: Arc<Handle>,
     key: CommandKey,
@@ -32,7 +32,8 @@ impl Drop for HeldPrompt {
 }
 
 impl Registry {
-    /// Keeps the prompt of this id back from the agent until the result is dropped. Before it is sent.
+    /// Holds the prompt with this id back from the agent until the result is dropped. Call this before sending the
+    /// prompt.
     pub async fn hold_prompt(
         &self,
         who: &Principal,

@@ -1,7 +1,7 @@
-//! The registry: every session by its id. What frontends call, and what an embedding program calls.
+//! The registry: every session by its id. Frontends and embedding programs call it.
 //!
-//! It opens sessions when someone asks for them and forgets them when nobody does: a session without an agent
-//! and without a reader is only a row in the store. Roles are checked here, for every frontend alike.
+//! The registry opens a session when a caller needs it and closes it when nobody does: a session without an agent and
+//! without a reader is only a row in the store. The registry checks roles, equally for every frontend.
 
 mod account;
 mod agents;
@@ -61,7 +61,7 @@ const HISTORY_BYTES: u32 = 4 * 1024 * 1024;
 /// The most sessions that one page of a list holds.
 const LIST_PAGE: u32 = 1000;
 
-/// The fewest characters that may stand for a whole id.
+/// The fewest characters that may name a whole id.
 const SHORTEST_PART: usize = 4;
 
 /// How long ending an agent may take beyond the grace of its turn before it is reported as not stopped.
@@ -90,8 +90,8 @@ struct Shared {
 }
 
 impl Registry {
-    /// Opens the registry over a store. Sessions that the daemon before left open are looked after first: their agents are
-    /// found running, or what they left open is settled.
+    /// Opens the registry over a store. First it handles sessions that the daemon before left open: it rejoins agents
+    /// that still run, and settles the rest.
     pub async fn open(
         store: Arc<dyn Store>,
         agents: Vec<Arc<dyn Agent>>,
@@ -119,8 +119,8 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Wakes every session whose agent may have run when the daemon ended, and every session that the inbox names: waking
-    /// settles it, and makes the inbox right.
+    /// Opens every session whose agent may have run when the daemon ended, and every session in the inbox. Opening
+    /// settles the session and corrects the inbox.
     async fn settle_left_open(&self) -> Result<(), StoreError> {
         let mut left_open = self.shared.daemon.waiting_sessions();
         let mut before = None;
@@ -142,7 +142,7 @@ impl Registry {
 
     // ------------------------------------------------------------------------------------- sessions
 
-    /// Sessions, newest first, without those that `who` may not see.
+    /// Sessions, newest first, without the sessions that `who` may not see.
     pub async fn list(&self, who: &Principal, query: SessionQuery) -> Result<Vec<Summary>, Refusal> {
         let query = SessionQuery { limit: query.limit.clamp(1, LIST_PAGE), ..query };
         if let Some(bound) = &who.sessions {
@@ -160,7 +160,7 @@ impl Registry {
         }
         let mut page = self.shared.store.sessions(query).await.map_err(broken)?;
         for summary in &mut page {
-            // One that is awake knows better than its row; one that a crash left open is settled first.
+            // An open session is newer than its row; a session that a crash left open is settled first.
             let awake = match self.shared.shelf.awake(summary.session) {
                 None if summary.is_live() => self.wake(summary.session).await.ok(),
                 awake => awake,
@@ -172,7 +172,7 @@ impl Registry {
         Ok(page)
     }
 
-    /// The session whose id begins or ends with `part`, where there is just one.
+    /// The session whose id begins or ends with `part`, if there is exactly one.
     pub async fn resolve(&self, who: &Principal, part: &str) -> Result<SessionId, Refusal> {
         if let Ok(id) = part.parse::<SessionId>() {
             who.may(Role::Viewer, id)?;
@@ -203,9 +203,9 @@ impl Registry {
         }
     }
 
-    /// Asks something of a session. Returns once the command is in the log, with its number and how far it has
-    /// come; everything after that arrives as entries. The same id again gives the same receipt; another command
-    /// under it is refused.
+    /// Sends a command to a session. Returns when the command is in the log, with its number and its progress;
+    /// everything later arrives as entries. The same id again gives the same receipt; another command under that id is
+    /// refused.
     pub async fn submit(
         &self,
         who: &Principal,
@@ -252,7 +252,7 @@ impl Registry {
         }
     }
 
-    /// Has a session start its agent where a prompt of this key, or any, waits for it because the daemon has ended.
+    /// Starts a session's agent if a prompt with this key (or any prompt) waits because the daemon had ended.
     pub(super) async fn send_parked(&self, handle: &Handle, key: Option<CommandKey>) -> Result<(), Refusal> {
         let is_parked = handle.log.state().summary.parked().is_some();
         if !is_parked {
@@ -264,7 +264,7 @@ impl Registry {
         started.await.map_err(|_| gone())?
     }
 
-    /// Refuses a command that came under the id of another one: its sender would else take it for done.
+    /// Refuses a command with the id of another command: otherwise its sender would believe that it was done.
     async fn require_same(
         &self,
         session: SessionId,
@@ -278,26 +278,26 @@ impl Registry {
             Some(Event::CommandAccepted { action: recorded, .. }) if *recorded != masked(action) => {
                 Err(Refusal::id_used(&row.key.id, row.seq))
             }
-            // The same; or it is no longer there to be compared with.
+            // The commands are the same, or the first is no longer there to compare with.
             _ => Ok(()),
         }
     }
 
-    /// Has the session's task take a command in, and waits until that is recorded.
+    /// Passes a command to the session's task and waits until it is recorded.
     async fn record(&self, handle: &Handle, command: Command) -> Result<Receipt, Refusal> {
         let command = Box::new(command);
         let (reply, answer) = oneshot::channel();
         match handle.mailbox.try_send(Mail::Command { command, reply }) {
             Ok(()) => {}
             Err(tokio::sync::mpsc::error::TrySendError::Full(_)) => {
-                return Err(Refusal::busy("the session has more to do than it can; try again", 250));
+                return Err(Refusal::busy("the session is overloaded; try again", 250));
             }
             Err(tokio::sync::mpsc::error::TrySendError::Closed(_)) => return Err(gone()),
         }
         let answer = answer.await.map_err(|_| gone())?;
         let known = match &answer {
             Ok(receipt) => receipt.seq,
-            // It tells how a request ended; that must not be undone by a crash once somebody knows it.
+            // The refusal says how a request ended; after somebody knows that, a crash must not undo it.
             Err(refusal) if refusal.outcome.is_some() => handle.log.head(),
             Err(_) => return answer,
         };
@@ -314,7 +314,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The state of a session now.
+    /// The current state of a session.
     pub async fn snapshot(&self, who: &Principal, session: SessionId) -> Result<Snapshot<State>, Refusal> {
         who.may(Role::Viewer, session)?;
         let handle = self.wake(session).await?;
@@ -326,14 +326,15 @@ impl Registry {
         }
     }
 
-    /// The state as the session's own task has it now. It may be ahead of what is recorded, and is there where nothing
-    /// can be recorded: for deciding whether something is to be ended, never for telling anyone what happened.
+    /// The state as the session's own task has it now. The state may be ahead of the log, and is available even while
+    /// nothing can be recorded. Use it only to decide whether something must be ended, never to report what happened.
     pub async fn newest_state(&self, who: &Principal, session: SessionId) -> Result<Arc<State>, Refusal> {
         who.may(Role::Viewer, session)?;
         Ok(self.wake(session).await?.log.snapshot().state)
     }
 
-    /// Joins a session: history from `start`, a snapshot, then everything as it happens. Presence is told.
+    /// Joins a session: history from `start`, a snapshot, then every new entry. The reader is added to the session's
+    /// presence.
     pub async fn attach(
         &self,
         who: &Principal,
@@ -347,8 +348,8 @@ impl Registry {
         Ok(SessionReader::new(cursor, handle, who, self.shared.clock.now()))
     }
 
-    /// A page of durable entries with `after < seq <= upto` (the newest where `upto` is absent), oldest first,
-    /// at most `limit` (and at most 1,000).
+    /// A page of durable entries with `after < seq <= upto` (up to the newest if `upto` is absent), oldest first, at
+    /// most `limit` (and at most 1,000).
     pub async fn history(
         &self,
         who: &Principal,
@@ -364,7 +365,7 @@ impl Registry {
         self.shared.store.read(LogId::Session(session), after, upto, page).await.map_err(broken)
     }
 
-    /// What the agent really said at an entry. For owners.
+    /// The agent's original text of an entry. For owners.
     pub async fn raw(&self, who: &Principal, session: SessionId, seq: Seq) -> Result<Option<Bytes>, Refusal> {
         who.may(Role::Owner, session)?;
         let handle = self.wake(session).await?;
@@ -374,7 +375,7 @@ impl Registry {
         self.shared.store.raw(LogId::Session(session), seq).await.map_err(broken)
     }
 
-    /// The environment that a session's agent is started with. For owners.
+    /// The environment of a session's agent. For owners.
     pub async fn environment(
         &self,
         who: &Principal,
@@ -390,12 +391,12 @@ impl Registry {
         let record = self.shared.store.record(BIRTHS, session.to_string()).await.map_err(broken)?;
         let record = record.ok_or_else(|| Refusal::no_session(session))?;
         serde_json::from_slice(&record).map_err(|error| {
-            let message = format!("what session `{session}` was made from cannot be read: {error}");
+            let message = format!("the settings of session `{session}` cannot be read: {error}");
             Refusal::new(RefusalCode::Internal, message)
         })
     }
 
-    /// Who reads a session now.
+    /// Everyone who reads a session now.
     pub fn presence(&self, session: SessionId) -> Arc<Vec<Presence>> {
         let awake = self.shared.shelf.awake(session);
         awake.map(|handle| handle.presence.borrow().clone()).unwrap_or_default()
@@ -403,25 +404,25 @@ impl Registry {
 
     // --------------------------------------------------------------------------------------- daemon
 
-    /// Reads the daemon's log: history from `start`, a snapshot, then everything as it happens.
+    /// Reads the daemon's log: history from `start`, a snapshot, then every new entry.
     pub async fn watch(&self, who: &Principal, start: Start) -> Result<DaemonReader, Refusal> {
         let cursor = Cursor::join(self.shared.daemon.log(), start, Mode::Every).await.map_err(broken)?;
         Ok(DaemonReader::new(cursor, who.clone()))
     }
 
-    /// Writes an event of the door (tokens, devices) to the daemon's log.
+    /// Records an event of the listeners (tokens, devices) in the daemon's log.
     pub async fn note(&self, who: Option<&Principal>, event: DaemonEvent) -> Result<Seq, Refusal> {
         self.store_takes_writes()?;
         self.shared.daemon.note_and_wait(who.map(Principal::actor), event).await.ok_or_else(gone)
     }
 
-    /// The store, for what frontends keep of their own (tokens, devices) as records.
+    /// The store, for the frontends' own records (tokens, devices).
     pub fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.shared.store)
     }
 
-    /// Ends everything: no new prompts, running turns get `grace`, then agents end by the stop ladder. Gives the
-    /// names of sessions whose agent did not stop.
+    /// Ends everything: it accepts no new prompts, gives running turns `grace`, then ends agents by the stop ladder.
+    /// Returns the names of sessions whose agent did not stop.
     pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
         self.shared.daemon.note(None, DaemonEvent::Stopping).await;
         let mut ending = Vec::new();
@@ -448,7 +449,7 @@ fn broken(error: StoreError) -> Refusal {
     Refusal::new(RefusalCode::StoreFailing, format!("the store cannot be read: {error}"))
 }
 
-/// The session ended under the caller.
+/// The session ended during the call.
 fn gone() -> Refusal {
     Refusal::new(RefusalCode::Ended, "the session has just ended; try again")
 }

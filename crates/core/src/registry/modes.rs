@@ -1,7 +1,8 @@
-//! The guard of modes: nobody switches asking off who may not, by whichever way and through whichever frontend.
+//! The guard of modes: nobody without permission switches questions off, on any path and through any frontend.
 //!
-//! What a mode asks its agent marks in its capabilities; who may use it [`Principal::may_use_mode`] decides. Here is only
-//! where a mode can hide: in a new session, in a command, in an answer, in variables and in the agent's own protocol.
+//! An agent's capabilities say how much each mode asks; [`Principal::may_use_mode`] decides who may use it. This module
+//! only covers the places where a mode can hide: a new session, a command, an answer, variables and the agent's own
+//! protocol.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::{
 };
 
 impl Registry {
-    /// May this principal make a session with this mode and these variables?
+    /// May this principal create a session with this mode and these variables?
     pub(super) fn guard_spec(
         &self,
         who: &Principal,
@@ -26,7 +27,7 @@ impl Registry {
         let bypass = self.shared.policy.bypass;
         if let Some(mode) = &spec.mode {
             let asks = capabilities.asks(mode);
-            // One that does not exist is refused by that name, whoever asks for it.
+            // A mode that does not exist is refused for that reason, whoever asks for it.
             if asks != Asks::Unknown || capabilities.has_mode(mode).is_ok() {
                 who.may_use_mode(mode, asks, bypass)?;
             }
@@ -37,7 +38,7 @@ impl Registry {
         }
     }
 
-    /// May this principal have the agent work in whatever mode this leads to?
+    /// May this principal use every mode that this action leads to?
     pub(super) fn guard_action(
         &self,
         who: &Principal,
@@ -49,7 +50,7 @@ impl Registry {
         let means = match action {
             Action::SetMode { mode } => {
                 let asks = self.asks(handle, mode);
-                // One that does not exist is refused by that name, whoever asks for it.
+                // A mode that does not exist is refused for that reason, whoever asks for it.
                 let missing =
                     asks == Asks::Unknown && handle.log.state().capabilities.has_mode(mode).is_err();
                 return if missing { Ok(()) } else { guard(mode, asks) };
@@ -59,7 +60,7 @@ impl Registry {
                     guard(mode, self.asks(handle, mode))?;
                 }
                 match option {
-                    // Its id may be the name of a mode.
+                    // The option's id may be the name of a mode.
                     Some(option) if self.asks(handle, option) == Asks::Nothing => {
                         return guard(option, Asks::Nothing);
                     }
@@ -78,8 +79,7 @@ impl Registry {
         }
     }
 
-    /// How much the agent of this session asks in a mode. A session of an older Portolan has no marks in its log; its agent
-    /// has.
+    /// How much the agent of this session asks in a mode. The log of an older Portolan does not say; its agent does.
     fn asks(&self, handle: &Handle, mode: &str) -> Asks {
         let (marked, agent) = {
             let state = handle.log.state();

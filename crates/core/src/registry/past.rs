@@ -1,8 +1,8 @@
-//! Past conversations: what agents have kept by themselves, listed, and taken up as sessions with what was said in them.
+//! Past conversations: listing them, and importing them as sessions with their messages.
 //!
-//! An import is all or nothing. Its entries are written in pieces, so that a long conversation never lies in memory
-//! whole; the session exists with the last piece. A note tells of it until then, and what a crash leaves behind is
-//! deleted at the next start. Nothing is ever written where the agent keeps its conversations.
+//! An import is all or nothing. Its entries are written in pieces, so that a long conversation is never in memory
+//! whole; the session exists with the last piece. Until then a record marks the import, and the next start deletes what
+//! a crash left behind. Portolan never writes where the agent keeps its conversations.
 
 mod import;
 mod shelving;
@@ -37,29 +37,30 @@ use crate::{
 /// The most conversations that one list holds.
 pub const PAST_LISTED: u32 = 1000;
 
-/// Lists and imports at once. Each reads many files or starts an agent; more would only wait for the same disk.
+/// How many lists and imports run at once. Each reads many files or starts an agent; more would only wait for the same
+/// disk.
 pub(super) const PAST_AT_ONCE: usize = 4;
 
-/// How long an agent may take for its list, or for the next piece of a conversation. Some are started to be asked, and a large
-/// one on a busy machine takes most of a minute for that alone.
+/// How long an agent may take for its list, or for the next piece of a conversation. Some agents must first be started,
+/// and a large agent on a busy machine takes most of a minute for that alone.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How long an agent may take for its list where others are asked as well: one that hangs must not hold up theirs.
+/// How long an agent may take for its list if other agents are asked too: one that hangs must not delay the others.
 const ONE_OF_MANY: Duration = Duration::from_secs(20);
 
-/// The collection of imports that are not finished, by the session that each will be.
+/// The collection of unfinished imports, by the session that each will become.
 const IMPORTS: &str = "imports";
 
-/// A conversation that an agent has kept by itself, as frontends list it.
+/// A past conversation, as frontends list it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct PastDescription {
     /// The agent kind.
     pub agent: String,
-    /// What the agent tells of it.
+    /// The agent's description of the conversation.
     #[serde(flatten)]
     pub past: PastSession,
-    /// The session under which it lives here already.
+    /// The session that already continues this conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub session: Option<SessionId>,
@@ -68,41 +69,41 @@ pub struct PastDescription {
 /// Which conversations to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastListing {
-    /// Only of this agent.
+    /// Only conversations of this agent.
     pub agent: Option<String>,
-    /// Only those held in this folder or below it.
+    /// Only conversations held in this folder or below it.
     pub cwd: Option<PathBuf>,
-    /// Those that are put away, or the others.
+    /// Only archived conversations, or only the others.
     pub place: PastPlace,
-    /// At most so many.
+    /// The largest number of conversations.
     pub limit: u32,
 }
 
-/// A conversation to take up.
+/// A conversation to import.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakeUp {
-    /// The agent's own id of it, or a unique beginning or end.
+    /// The agent's own id of the conversation, or a unique beginning or end.
     pub past: String,
-    /// Leave that one as it is: the agent goes on in a copy.
+    /// Keep the original conversation unchanged: the agent continues in a copy.
     pub copy: bool,
-    /// What the session is made of beside. Any agent that has the conversation when none is named; the folder that it
-    /// was held in when none is named.
+    /// The session's other settings. An empty agent means any agent that has the conversation; an empty folder means
+    /// the conversation's own folder.
     pub spec: SessionSpec,
 }
 
-/// The session that goes on with a conversation.
+/// The session that continues a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenUp {
-    /// Which.
+    /// The session.
     pub session: Summary,
-    /// It lived here before, and nothing was made.
+    /// The session already existed, and nothing was created.
     pub already: bool,
 }
 
-/// An agent that keeps conversations, and those.
+/// An agent that keeps conversations, and the conversations.
 type Keeper = (Arc<dyn Agent>, Arc<dyn Past>);
 
-/// A conversation that was found, and who keeps it.
+/// A conversation that was found, and its agent.
 struct Found {
     agent: Arc<dyn Agent>,
     past: Arc<dyn Past>,
@@ -110,8 +111,7 @@ struct Found {
 }
 
 impl Registry {
-    /// Conversations that agents have kept by themselves, the newest first, without those outside of the folders that
-    /// sessions may work in.
+    /// Past conversations, newest first, without those outside of the folders that sessions may use.
     pub async fn past(&self, who: &Principal, listing: PastListing) -> Result<Vec<PastDescription>, Refusal> {
         who.may_daemon(Role::Operator)?;
         let limit = listing.limit.clamp(1, PAST_LISTED) as usize;
@@ -133,7 +133,7 @@ impl Registry {
             match listed {
                 Ok(found) => all.extend(found.into_iter().map(described)),
                 Err(refusal) if listing.agent.is_some() => return Err(refusal),
-                // The others are worth a list all the same.
+                // The other agents' lists are still useful.
                 Err(refusal) => passed_over(kind, &refusal),
             }
         }
@@ -145,24 +145,24 @@ impl Registry {
         Ok(all)
     }
 
-    /// Takes a conversation up: a new session with what was said in it, whose agent resumes it with the next prompt; or
-    /// the session under which it lives here already, unless a copy is asked for. The same id of the same token again
-    /// gives the same session.
+    /// Imports a conversation: a new session with its messages, whose agent resumes it with the next prompt; or the
+    /// session that already continues it, unless a copy is requested. The same id of the same token again gives the
+    /// same session.
     pub async fn take_up(&self, who: &Principal, id: CommandId, asked: TakeUp) -> Result<TakenUp, Refusal> {
         who.may_daemon(Role::Operator)?;
         if !asked.spec.env.is_empty() || !asked.spec.mcp_servers.is_empty() {
             who.may_daemon(Role::Owner)?;
         }
         if asked.spec.resume.is_some() || asked.spec.fork.is_some() {
-            let message = "a conversation is taken up by its own id; `resume` and `fork` have no place here";
+            let message = "a past conversation is imported by its own id; leave `resume` and `fork` out";
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         self.store_takes_writes()?;
         let (registry, who) = (self.clone(), who.clone());
-        // On a task of its own: whoever asked may go, but what was begun is brought to an end.
+        // Runs on its own task: the caller may leave, but the import is finished.
         let taken = tokio::spawn(async move { registry.take_up_now(&who, id, asked).await });
         taken.await.unwrap_or_else(|_| {
-            Err(Refusal::new(RefusalCode::Internal, "a fault of ours while the conversation was taken up"))
+            Err(Refusal::new(RefusalCode::Internal, "internal error while importing the conversation"))
         })
     }
 
@@ -185,14 +185,14 @@ impl Registry {
             return Ok(TakenUp { session, already: true });
         }
         let capabilities = found.agent.capabilities();
-        Capabilities::require(capabilities.session_resume, &kind, "take up a past conversation")?;
-        Capabilities::require(!asked.copy || capabilities.session_fork, &kind, "go on in a copy")?;
+        Capabilities::require(capabilities.session_resume, &kind, "resume a past conversation")?;
+        Capabilities::require(!asked.copy || capabilities.session_fork, &kind, "continue in a copy")?;
         if let Some(process) = found.session.held_by.filter(|_| !asked.copy) {
             return Err(held(process, &capabilities));
         }
         let spec = filled(asked.spec, &found)?;
         let (spec, _) = self.admit(who, spec).await?;
-        // Never the session that an earlier try was promised: what that one wrote may be just about to be deleted.
+        // Never the session that an earlier try was promised: its entries may be about to be deleted.
         let session = SessionId::new();
         self.promise(&key, session, &what).await?;
         let note =
@@ -203,14 +203,14 @@ impl Registry {
             Ok(session) => Ok(TakenUp { session, already: false }),
             Err(refusal) => {
                 if let Err(error) = self.forget_import(session).await {
-                    tracing::warn!(%session, %error, "what is left of an import goes at the next start");
+                    tracing::warn!(%session, %error, "the rest of an import is deleted at the next start");
                 }
                 Err(refusal)
             }
         }
     }
 
-    /// Deletes what imports left behind that a crash cut short. Called before anyone can begin another.
+    /// Deletes the remains of imports that a crash interrupted. Called before any new import can begin.
     pub(super) async fn forget_unfinished_imports(&self) -> Result<(), StoreError> {
         for (key, _) in self.shared.store.records(IMPORTS).await? {
             if let Ok(session) = key.parse() {
@@ -221,14 +221,14 @@ impl Registry {
         Ok(())
     }
 
-    /// Without waiting for it: a store that cannot write just now does so later.
+    /// Does not wait for the write: a store that cannot write now does so later.
     async fn forget_import(&self, session: SessionId) -> Result<(), StoreError> {
         let note = Op::Remove { collection: IMPORTS, key: session.to_string() };
         let write = Write { log: LogId::Session(session), ops: vec![Op::Delete, note], done: None };
         self.shared.store.write(write).await
     }
 
-    /// The agents that keep conversations there: the one that is named, or all.
+    /// The agents that keep conversations: the named one, or all.
     fn with_past(&self, named: Option<&str>, place: PastPlace) -> Result<Vec<Keeper>, Refusal> {
         let with_past = |agent: &Arc<dyn Agent>| {
             let keeps = place == PastPlace::Listed || agent.capabilities().past_archive;
@@ -240,15 +240,15 @@ impl Registry {
         let agent = self.agent(kind).ok_or_else(|| self.no_agent(kind))?;
         let found = with_past(agent).ok_or_else(|| {
             let message = match place {
-                PastPlace::Listed => format!("the agent `{kind}` tells of no past conversations"),
-                PastPlace::Archived => format!("the agent `{kind}` cannot put past conversations away"),
+                PastPlace::Listed => format!("the agent `{kind}` lists no past conversations"),
+                PastPlace::Archived => format!("the agent `{kind}` cannot archive past conversations"),
             };
             Refusal::new(RefusalCode::Unsupported, message)
         })?;
         Ok(vec![found])
     }
 
-    /// What each of these has, asked side by side, in their order.
+    /// The lists of these agents, asked in parallel, in their order.
     async fn lists(
         &self,
         keepers: Vec<Keeper>,
@@ -257,14 +257,15 @@ impl Registry {
         let patience = if keepers.len() == 1 { PATIENCE } else { ONE_OF_MANY };
         let asked = keepers.into_iter().map(|keeper| {
             let (registry, past, query) = (self.clone(), Arc::clone(&keeper.1), query.clone());
-            // On a task of its own, which ends with whoever asked.
+            // Runs on its own task, which ends with the caller.
             let list = async move { registry.list_past(&*past, query, patience).await };
             (keeper, AbortOnDropHandle::new(tokio::spawn(list)))
         });
         let asked: Vec<_> = asked.collect();
         let mut lists = Vec::new();
         for (keeper, list) in asked {
-            let fault = |_| Refusal::new(RefusalCode::Internal, "a fault of ours in listing the past");
+            let fault =
+                |_| Refusal::new(RefusalCode::Internal, "internal error while listing past conversations");
             lists.push((keeper, list.await.map_err(fault).and_then(std::convert::identity)));
         }
         lists
@@ -285,7 +286,7 @@ impl Registry {
         self.shared.past_turns.acquire().await.map_err(|_| gone())
     }
 
-    /// The one conversation that is meant.
+    /// The conversation with the given id.
     async fn find_past(&self, asked: &TakeUp, place: PastPlace) -> Result<Found, Refusal> {
         let wanted = asked.past.as_str();
         let plain = wanted.bytes().all(|byte| byte.is_ascii_graphic());
@@ -296,7 +297,8 @@ impl Registry {
             );
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
-        // Two tell that it is not unique; one more that is meant in full is among them, since ids are of one length.
+        // Two matches already show that the id is not unique. A match of the full id is among them, because all ids
+        // have one length.
         let below = self.real_roots();
         let query = PastQuery { limit: 2, below, part: Some(wanted.to_owned()), place };
         let lists = self.lists(self.with_past(Some(&asked.spec.agent), place)?, &query).await;
@@ -306,7 +308,7 @@ impl Registry {
             let listed = match listed {
                 Ok(listed) => listed,
                 Err(refusal) if !asked.spec.agent.is_empty() => return Err(refusal),
-                // It may well be another's.
+                // Another agent may have the conversation.
                 Err(refusal) => {
                     passed_over(agent.kind(), &refusal);
                     continue;
@@ -337,7 +339,7 @@ impl Registry {
         }
     }
 
-    /// Which session goes on with which conversation, by agent and its own id.
+    /// Which session continues which conversation, by the agent and its own id.
     pub(super) async fn living(&self) -> Result<HashMap<(String, String), SessionId>, Refusal> {
         let (mut living, mut before) = (HashMap::new(), None);
         loop {
@@ -346,7 +348,7 @@ impl Registry {
             let Some(last) = page.last() else { return Ok(living) };
             before = Some(last.session);
             for summary in page {
-                // One that is awake knows better than its row.
+                // An open session is newer than its row.
                 let awake = self.shared.shelf.awake(summary.session);
                 let summary = awake.map_or(summary, |handle| handle.log.state().summary.clone());
                 if let Some(own) = summary.agent_session {
@@ -356,19 +358,19 @@ impl Registry {
         }
     }
 
-    /// The folders that sessions may work in, by their real paths.
+    /// The folders that sessions may use, by their real paths.
     fn real_roots(&self) -> Vec<PathBuf> {
         let roots = self.shared.policy.roots.iter();
-        // One that is not there allows nothing, but must not become "any".
+        // A missing root allows nothing, but must not become "any folder".
         roots.map(|root| root.canonicalize().unwrap_or_else(|_| root.clone())).collect()
     }
 }
 
-/// The spec with what the conversation tells.
+/// The settings, completed from the conversation.
 fn filled(asked: SessionSpec, found: &Found) -> Result<SessionSpec, Refusal> {
     let mut spec = SessionSpec { agent: found.agent.kind().to_owned(), ..asked };
     if spec.cwd.as_os_str().is_empty() {
-        let no_folder = "the conversation does not tell its folder; name the folder to work in (`cwd`)";
+        let no_folder = "the conversation names no folder; name the folder to work in (`cwd`)";
         spec.cwd = found.session.cwd.clone().ok_or_else(|| Refusal::new(RefusalCode::Invalid, no_folder))?;
     }
     let title: String = found.session.title.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
@@ -377,18 +379,18 @@ fn filled(asked: SessionSpec, found: &Found) -> Result<SessionSpec, Refusal> {
     Ok(spec)
 }
 
-/// Another program goes on with the conversation: neither would see what the other says.
+/// Another program continues the conversation: neither would see the other's messages.
 fn held(process: u32, capabilities: &Capabilities) -> Refusal {
     let message = format!(
-        "the process {process} has this conversation open, and the two would go on without each other; end that one \
-         first"
+        "the process {process} has this conversation open, and neither would see the other's messages; end that \
+         process first"
     );
     let refusal = Refusal::new(RefusalCode::Invalid, message);
     if capabilities.session_fork { refusal.with_way_out(WayOut::CopyPast) } else { refusal }
 }
 
-/// Two agents can keep the same conversation: a program and what speaks for it. It is told once, by the one under which it
-/// lives here, else by the first.
+/// Two agents can keep the same conversation: a program and its adapter. It is listed once: by the agent that already
+/// continues it here, otherwise by the first.
 fn once_each<T>(all: &mut Vec<T>, told: impl Fn(&T) -> (&PastSession, bool)) {
     let name = |past: &PastSession| (past.past.clone(), past.cwd.clone());
     let mut chosen: HashMap<_, usize> = HashMap::new();
@@ -404,16 +406,17 @@ fn once_each<T>(all: &mut Vec<T>, told: impl Fn(&T) -> (&PastSession, bool)) {
     all.retain(|_| place.next().is_some_and(|place| chosen.contains(&place)));
 }
 
-/// The others are worth a list all the same.
+/// The other agents' lists are still useful.
 fn passed_over(agent: &str, refusal: &Refusal) {
     if refusal.code == RefusalCode::Unsupported {
-        return tracing::debug!(agent, %refusal, "no past conversations are told");
+        return tracing::debug!(agent, %refusal, "an agent lists no past conversations");
     }
     tracing::warn!(agent, %refusal, "past conversations cannot be listed");
 }
 
 fn too_slow(patience: Duration) -> Refusal {
-    let message = format!("the agent took longer than {} s to tell of its past", patience.as_secs());
+    let message =
+        format!("the agent took longer than {} s to list its past conversations", patience.as_secs());
     Refusal::new(RefusalCode::AgentRefused, message)
 }
 
@@ -430,20 +433,20 @@ fn unreadable(error: PastError) -> Refusal {
     }
 }
 
-/// A conversation that is just being taken up: whoever wants the same is asked to come back.
+/// A conversation that is being imported: another caller for the same one must come back later.
 pub(super) struct Importing<'a> {
     registry: &'a Registry,
     name: (String, String),
 }
 
-/// Conversations that are just being taken up, by agent and its own id.
+/// Conversations that are being imported, by the agent and its own id.
 pub(super) type Imports = HashSet<(String, String)>;
 
 impl<'a> Importing<'a> {
     pub(super) fn enter(registry: &'a Registry, name: &(String, String)) -> Result<Self, Refusal> {
         let mut imports = registry.shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
         if !imports.insert(name.clone()) {
-            return Err(Refusal::busy("this conversation is just being taken up", 250));
+            return Err(Refusal::busy("this conversation is being imported", 250));
         }
         Ok(Self { registry, name: name.clone() })
     }

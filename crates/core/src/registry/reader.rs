@@ -1,4 +1,4 @@
-//! Readers: what a frontend holds while someone reads a session or the daemon's log.
+//! Readers: what a frontend holds while a client reads a session or the daemon's log.
 
 use std::{fmt, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
     session::{state::State, task::Handle},
 };
 
-/// A reader's place in a session's log. Dropping it leaves.
+/// A reader's place in a session's log. Dropping the reader leaves the session.
 pub struct SessionReader {
     cursor: Cursor<State>,
     present: watch::Receiver<Arc<Vec<Presence>>>,
@@ -36,7 +36,7 @@ impl SessionReader {
         Self { cursor, present, seat }
     }
 
-    /// What comes next. Cancel-safe.
+    /// Waits for the next delivery. Cancel-safe.
     pub async fn next(&mut self) -> Delivery<Event, State> {
         tokio::select! {
             biased;
@@ -80,7 +80,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.handle.presence.send_modify(|present| {
-            // Two readers of one token may look the same; either entry may go.
+            // Two readers of one token may look equal; either may be removed.
             if let Some(place) = present.iter().position(|seat| *seat == self.presence) {
                 Arc::make_mut(present).remove(place);
             }
@@ -100,7 +100,7 @@ impl DaemonReader {
         Self { cursor, who }
     }
 
-    /// What comes next, without what the reader may not see. Cancel-safe.
+    /// Waits for the next delivery, without entries that the reader may not see. Cancel-safe.
     pub async fn next(&mut self) -> Delivery<DaemonEvent, DaemonState> {
         loop {
             match self.cursor.next().await {

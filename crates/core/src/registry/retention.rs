@@ -1,4 +1,4 @@
-//! What is deleted by itself: sessions that have ended and are old, or take too much room.
+//! Retention: deletes ended sessions that are old, or that take too much room.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Registry {
-    /// Deletes ended sessions that are older than `age` or, oldest first, until the store is smaller than
-    /// `bytes`. Gives how many.
+    /// Deletes ended sessions that are older than `age`, and then, oldest first, until the store is smaller than
+    /// `bytes`. Returns how many.
     pub async fn prune(&self, age: Option<Duration>, bytes: Option<u64>) -> Result<u32, StoreError> {
         let now = self.shared.clock.now();
         let oldest =

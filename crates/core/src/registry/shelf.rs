@@ -1,4 +1,4 @@
-//! The shelf: sessions that are awake. Everyone who asks for the same one gets the same one.
+//! The shelf: the open sessions. Everyone who asks for the same session gets the same handle.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use crate::{
 
 type Slot = Arc<OnceCell<Arc<Handle>>>;
 
-/// Sessions that are awake, or are just being woken.
+/// Sessions that are open, or are just being opened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shelf {
     slots: Arc<Mutex<Slots>>,
@@ -36,19 +36,19 @@ struct Slots {
     closed: bool,
 }
 
-/// The shelf as a session's own task knows it: without keeping it, so that dropping the registry ends the sessions.
+/// The shelf for a session's own task: a weak reference, so that dropping the registry ends the sessions.
 #[derive(Clone, Debug)]
 pub(crate) struct ShelfRef {
     slots: Weak<Mutex<Slots>>,
 }
 
 impl ShelfRef {
-    /// Lets a session go that only the shelf still holds. `false` when someone was faster.
+    /// Drops a session that only the shelf still holds. `false` if somebody else took it first.
     pub(crate) fn forget(&self, id: SessionId) -> bool {
         self.slots.upgrade().is_none_or(|slots| Shelf { slots }.forget(id))
     }
 
-    /// Lets a session go that has failed: whoever asks for it next opens it anew.
+    /// Drops a session that has failed: the next caller opens it again.
     pub(crate) fn remove(&self, id: SessionId) {
         if let Some(slots) = self.slots.upgrade() {
             Shelf { slots }.remove(id);
@@ -73,7 +73,7 @@ impl Shelf {
         Ok(Arc::clone(slots.by_id.entry(id).or_default()))
     }
 
-    /// The session, where it is awake.
+    /// The session, if it is open.
     pub(super) fn awake(&self, id: SessionId) -> Option<Arc<Handle>> {
         self.slots().by_id.get(&id)?.get().cloned()
     }
@@ -93,19 +93,19 @@ impl Shelf {
         !held
     }
 
-    /// Lets nobody in any more, and gives those who are.
+    /// Opens no more sessions, and returns the open ones.
     pub(super) fn close(&self) -> Vec<Arc<Handle>> {
         self.slots().closed = true;
         self.all_awake()
     }
 
-    /// Every session that is awake.
+    /// Every open session.
     pub(super) fn all_awake(&self) -> Vec<Arc<Handle>> {
         self.slots().by_id.values().filter_map(|slot| slot.get().cloned()).collect()
     }
 }
 
-/// What a session is woken with, beside its log and its machine.
+/// What a session is opened with, besides its log and its machine.
 struct Woken {
     birth: Birth,
     published: Summary,
@@ -113,7 +113,7 @@ struct Woken {
     rejoined: Option<(AgentLink, u64)>,
 }
 
-/// What the store knows of an agent that may still run.
+/// The stored data about an agent that may still run.
 struct Left {
     known: LeftRunning,
     memory: Option<Memory>,
@@ -121,7 +121,7 @@ struct Left {
 }
 
 impl Registry {
-    /// The session, awake. Waking settles what a crash left open.
+    /// The session, opened. Opening settles what a crash left open.
     pub(super) async fn wake(&self, id: SessionId) -> Result<Arc<Handle>, Refusal> {
         let slot = self.shared.shelf.slot(id)?;
         let woken = slot.get_or_try_init(|| self.load(id)).await.cloned();
@@ -164,18 +164,18 @@ impl Registry {
         Ok(self.spawn(book, machine, Woken { birth, published, asked: Asked::unknown(), rejoined }))
     }
 
-    /// What a session's log tells of an agent that may still run.
+    /// What a session's log says about an agent that may still run.
     async fn left_running(&self, id: SessionId, state: &State) -> Result<Left, Refusal> {
         let store = &self.shared.store;
         let unreadable = |error: serde_json::Error| {
-            let message = format!("what session `{id}` was doing cannot be read: {error}");
+            let message = format!("the state of session `{id}` cannot be read: {error}");
             Refusal::new(RefusalCode::Internal, message)
         };
         let memory = store.record(MEMORIES, id.to_string()).await.map_err(broken)?;
         let memory = memory.map(|memory| serde_json::from_slice(&memory)).transpose().map_err(unreadable)?;
         let mark = store.record(MARKS, id.to_string()).await.map_err(broken)?;
         let mark = mark.map(|mark| serde_json::from_slice::<Mark>(&mark)).transpose().map_err(unreadable)?;
-        // A mark of an earlier start tells nothing of this one.
+        // A mark of an earlier start says nothing about this one.
         let recorded = mark.filter(|mark| mark.generation == state.generation).map_or(0, |mark| mark.reports);
         let records = store.records(INSTRUCTIONS).await.map_err(broken)?;
         let unsettled = Unsettled::of(id, records).map_err(unreadable)?;
@@ -184,13 +184,13 @@ impl Registry {
         Ok(Left { known, memory, unsettled })
     }
 
-    /// The agent, where it still runs and it is known what it was doing.
+    /// The agent, if it still runs and its work is known.
     async fn rejoin(&self, birth: &Birth, left: &Left) -> Option<Rejoined> {
         left.memory.as_ref()?;
         self.agent(&birth.spec.agent)?.rejoin(left.known.clone()).await
     }
 
-    /// The state that the log adds up to: its newest checkpoint and what came after.
+    /// The fold of the log: its newest checkpoint and all later entries.
     async fn fold_stored(&self, id: SessionId, birth: &Birth, head: &LogHead) -> Result<State, Refusal> {
         let unreadable = |seq: Seq, error: serde_json::Error| {
             let message = format!("entry {seq} of session `{id}` cannot be read: {error}");
@@ -202,7 +202,7 @@ impl Registry {
             }
             None => (Seq::ZERO, State::new(id, birth.spec.masked(), self.shared.clock.now())),
         };
-        // What streamed is not in the log; the chunks of open items tell what there was.
+        // Streamed entries are not in the log; the chunks of open items hold their text.
         State::forget_streamed(&mut state);
         while seen < head.last {
             let page = self
@@ -221,7 +221,7 @@ impl Registry {
         Ok(state)
     }
 
-    /// Puts a session that was just made on the shelf.
+    /// Puts a newly created session on the shelf.
     pub(super) async fn shelve(
         &self,
         id: SessionId,
@@ -263,11 +263,11 @@ impl Registry {
         };
         let shelf = self.shared.shelf.reference();
         let watched = Arc::clone(&log);
-        // Of no parent: whoever happened to wake it up has nothing to do with what it says from then on.
+        // Without a parent: the caller that opened the session has nothing to do with its later log lines.
         let span = tracing::info_span!(parent: None, "session", id = %id);
         tokio::spawn(tracing::Instrument::instrument(
             async move {
-                // A panic ends this session and no other; whoever asks for it next finds it settled.
+                // A panic ends only this session; the next caller finds it settled.
                 let ended = tokio::spawn(tracing::Instrument::in_current_span(task.run())).await;
                 if ended.is_err() {
                     tracing::error!("the session's task panicked");

@@ -1,20 +1,22 @@
-//! A request in brief, for the daemon's log and the inbox: the session's own log has all of it, and an input may be large.
+//! A short form of a request, for the daemon's log and the inbox: the session's own log holds the whole request, and an
+//! input may be large.
 
 use serde_json::Value;
 
 use super::{Ask, Request};
 
-/// A request of so many bytes is repeated as it is. Most are: a command, a path, a few questions.
+/// A request up to this many bytes is repeated whole. Most are: a command, a path, a few questions.
 const WHOLE: usize = 8 * 1024;
 
-/// So many characters are left of a long text, enough for a line in a list.
+/// How many characters of a long text are kept, enough for a line in a list.
 const CHARACTERS: usize = 200;
 
-/// So many elements are left of a long list.
+/// How many elements of a long list are kept.
 const ELEMENTS: usize = 4;
 
 impl Request {
-    /// The request as the daemon's log has it. A large one is `shortened`: who is to answer reads the session's own entry.
+    /// The request as the daemon's log holds it. A large request is `shortened`: to answer it, read the session's own
+    /// entry.
     #[must_use]
     pub fn brief(&self) -> Self {
         // Our own types serialise.
@@ -24,14 +26,14 @@ impl Request {
         }
         shorten(&mut ask);
         let nothing = || Ask::Other { name: self.ask.kind().to_owned(), body: Value::Null };
-        // Names with long texts of their own may still be too many.
+        // Many names with long texts may still be too much.
         let short = Some(ask).filter(|ask| ask.to_string().len() <= WHOLE);
         let ask = short.and_then(|ask| serde_json::from_value(ask).ok()).unwrap_or_else(nothing);
         Self { ask, shortened: true, ..self.clone() }
     }
 }
 
-/// Leaves the beginning of every text and list, so that it still has its shape.
+/// Keeps the beginning of every text and list, so that the value keeps its shape.
 fn shorten(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_request_is_repeated_as_it_is_and_a_large_one_in_brief() {
+    fn a_small_request_is_repeated_whole_and_a_large_one_shortened() {
         let small = permission(json!({ "file_path": "/a", "content": "x".repeat(4000) }));
         assert_eq!(small.brief(), small);
         let large = permission(

@@ -1,30 +1,30 @@
-//! Chunks: what streams is written behind, so that a kill costs at most the last 250 ms of an unfinished item.
+//! Chunks: streamed text is written with a delay, so that a kill costs at most the last 250 ms of an unfinished item.
 //!
-//! Pure: it only decides which changes go to the store. The finished item's commit removes its chunks.
+//! Pure: this module only decides which changes go to the store. The finished item's commit removes its chunks.
 
 use std::{collections::HashMap, time::Duration};
 
 use super::state::State;
 use crate::{Entry, Event, LogId, Seq, log::Book, ports::Op};
 
-/// What streamed is passed to the store at the latest after this time. The rest of the 250 ms is for the commit; where
-/// that takes longer the session waits for it (see `task`).
+/// Streamed text is passed to the store after this time at the latest. The rest of the 250 ms is for the commit; if
+/// that takes longer, the session waits for it (see `task`).
 pub(super) const CHUNK_DELAY: Duration = Duration::from_millis(150);
 
-/// How much of each open item the store has been given.
+/// How much of each open item the store has.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     written: HashMap<String, usize>,
 }
 
 impl Chunks {
-    /// For items that were open when the daemon before ended: the store has all of them.
+    /// For items that were open when the earlier daemon ended: the store has all of their text.
     pub(super) fn restored(state: &State) -> Self {
         Self { written: state.items.iter().map(|open| (open.item.clone(), open.text.len())).collect() }
     }
 
-    /// Called after appending: removes the chunks of items that are finished. `true` when something waits to be written
-    /// later. How much may wait is bounded by how much of an item is open.
+    /// Called after appending: removes the chunks of finished items. `true` if text waits to be written later. The size
+    /// of open items bounds how much text may wait.
     pub(super) fn after_append(&mut self, book: &mut Book<State>) -> bool {
         if !self.written.is_empty() {
             let items = &book.state().items;
@@ -42,7 +42,7 @@ impl Chunks {
         book.state().items.iter().any(|open| open.text.len() > self.written_of(&open.item))
     }
 
-    /// Writes all that waits.
+    /// Writes all waiting text.
     pub(super) fn flush(&mut self, log: LogId, book: &mut Book<State>) {
         let mut ops = Vec::new();
         for open in &book.state().items {
@@ -51,7 +51,7 @@ impl Chunks {
             if open.text.len() == begin && !is_new {
                 continue;
             }
-            // One without a text yet is written for its kind.
+            // An item without text yet is written for its kind.
             let started = is_new.then(|| {
                 let event = Event::ItemStarted {
                     item: open.item.clone(),

@@ -1,7 +1,8 @@
-//! The crew: the agents that run, how many may at once, and which of them has had nothing to do for the longest time.
+//! The crew: the running agents, how many may run at once, and which one has had nothing to do for the longest time.
 //!
-//! A session takes a berth before it starts its agent and gives it back when that has ended. Where all are taken, the agent
-//! that has rested longest is asked to make room; its own session ends it, or says that it has something to do by now.
+//! A session takes a berth before it starts its agent and returns the berth when the agent has ended. If no berth is
+//! free, the agent that has rested longest is asked to make room; its own session ends it, or reports that it is busy
+//! again.
 
 use std::{
     collections::HashMap,
@@ -13,7 +14,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{Refusal, SessionId, WayOut};
 
-/// The agents that run. Cheap to clone.
+/// The running agents. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Crew(Arc<Shared>);
 
@@ -21,27 +22,27 @@ pub(crate) struct Crew(Arc<Shared>);
 struct Shared {
     limit: Option<NonZeroUsize>,
     roll: Mutex<Roll>,
-    /// A berth was given back, or an agent began or ceased to rest.
+    /// A berth was returned, or an agent began or stopped to rest.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Roll {
     berths: HashMap<SessionId, Resting>,
-    /// How many wait for one.
+    /// How many sessions wait for a berth.
     waiting: usize,
 }
 
-/// What is known of one that runs.
+/// The rest of one running agent.
 #[derive(Debug, Default)]
 struct Resting {
-    /// Since when it has nothing to do.
+    /// Since when the agent has nothing to do.
     since: Option<Instant>,
     make_room: Arc<Notify>,
     is_asked: bool,
 }
 
-/// The right to run an agent. Dropped, it is free for another.
+/// The right to run an agent. Dropping it frees it for another agent.
 #[derive(Debug)]
 pub(crate) struct Berth {
     crew: Crew,
@@ -51,7 +52,7 @@ pub(crate) struct Berth {
 
 enum Found {
     Free(Berth),
-    /// One is being ended.
+    /// A resting agent is being ended.
     Soon,
     None,
 }
@@ -65,17 +66,17 @@ impl Crew {
         self.0.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many run at once at most.
+    /// The largest number of agents that may run at once.
     pub(crate) fn limit(&self) -> Option<usize> {
         self.0.limit.map(NonZeroUsize::get)
     }
 
-    /// How many run.
+    /// The number of running agents.
     pub(crate) fn running(&self) -> usize {
         self.roll().berths.len()
     }
 
-    /// Refuses where all berths are taken by agents that have something to do, or may not be ended.
+    /// Refuses if all berths belong to agents that are busy or may not be ended.
     pub(crate) fn require_room(&self) -> Result<(), Refusal> {
         let roll = self.roll();
         let is_full = self.limit().is_some_and(|limit| roll.berths.len() >= limit);
@@ -87,25 +88,24 @@ impl Crew {
 
     fn full(&self) -> Refusal {
         let limit = self.limit().unwrap_or_default();
-        let message =
-            format!("{limit} agents run, which is the most at once, and none of them may be ended by itself");
+        let message = format!("{limit} agents run, which is the limit, and Portolan may end none of them");
         let setting = "limits.agents_at_once".into();
         Refusal::busy(message, 2000).with_way_out(WayOut::EndAnotherAgent { setting })
     }
 
-    /// A berth, where one is free at once.
+    /// A berth, if one is free now.
     pub(crate) fn free_berth(&self, session: SessionId) -> Option<Berth> {
         let mut roll = self.roll();
         let is_free = self.limit().is_none_or(|limit| roll.berths.len() < limit) && roll.waiting == 0;
         is_free.then(|| self.take(&mut roll, session))
     }
 
-    /// The berth of an agent that runs already, however many do.
+    /// The berth of an agent that already runs, whatever the limit is.
     pub(crate) fn berth_of_running(&self, session: SessionId) -> Berth {
         self.take(&mut self.roll(), session)
     }
 
-    /// A berth, once one is free. Ends an agent that rests where none is; refuses where none rests.
+    /// Waits for a free berth. If none is free, it ends a resting agent; if none rests, it refuses.
     pub(crate) async fn berth(self, session: SessionId) -> Result<Berth, Refusal> {
         let _waiting = Waiting::enter(&self);
         loop {
@@ -143,7 +143,7 @@ impl Crew {
     }
 }
 
-/// One more waits, as long as this lives.
+/// One more session waits while this exists.
 struct Waiting<'a>(&'a Crew);
 
 impl<'a> Waiting<'a> {
@@ -160,16 +160,16 @@ impl Drop for Waiting<'_> {
 }
 
 impl Berth {
-    /// The agent has nothing to do since then, and may be ended; or it has.
+    /// Since when the agent has nothing to do and may be ended; `None` if it is busy.
     pub(crate) fn rests(&mut self, since: Option<Instant>) {
-        // Anew each time: what was asked of an agent that had something to do meanwhile is asked of another.
+        // A new bell each time: a request to an agent that became busy meanwhile goes to another agent.
         self.make_room = Arc::default();
         let resting = Resting { since, make_room: Arc::clone(&self.make_room), is_asked: false };
         self.crew.roll().berths.insert(self.session, resting);
         self.crew.0.changed.notify_waiters();
     }
 
-    /// Rings when the agent is to make room for another.
+    /// Rings when the agent must make room for another.
     pub(crate) fn make_room(&self) -> Arc<Notify> {
         Arc::clone(&self.make_room)
     }

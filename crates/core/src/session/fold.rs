@@ -17,7 +17,7 @@ use crate::{
     usage::{DEFAULT_CONTEXT_WINDOW, TokenUsage},
 };
 
-/// How many ended requests are remembered for late answers.
+/// How many closed requests are kept for late answers.
 const CLOSED_REQUESTS: usize = 64;
 
 /// How many uncertain commands are kept for "send again".
@@ -27,7 +27,7 @@ const UNCERTAIN: usize = 32;
 const NAME: usize = 80;
 
 impl State {
-    /// A session that was just asked for.
+    /// A session that was just requested.
     pub fn new(session: SessionId, spec: SessionSpec, at: Millis) -> Self {
         Self {
             summary: Summary {
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Drops what only streamed entries can have told.
+    /// Removes what only streamed entries can have set.
     pub(crate) fn forget_streamed(&mut self) {
         self.items.clear();
         self.activity = None;
@@ -93,7 +93,7 @@ impl State {
 
     fn take_info(&mut self, info: &AgentInfo) {
         if let Some(told) = &info.capabilities {
-            // Lists are told by themselves as well.
+            // Lists also come in entries of their own.
             let known = std::mem::replace(&mut self.capabilities, (**told).clone());
             let now = &mut self.capabilities;
             now.supported_models = now.supported_models.take().or(known.supported_models);
@@ -190,7 +190,7 @@ impl State {
             }
             _ => Vec::new(),
         };
-        // What is sent again is a prompt like any other from here on.
+        // A command that is sent again is an ordinary prompt from here on.
         let name =
             if matches!(**action, Action::SendAgain { .. }) { ActionName::Prompt } else { action.name() };
         self.commands.push(OpenCommand {
@@ -232,7 +232,7 @@ impl Folded for State {
     }
 
     fn apply(&mut self, seq: Seq, at: Millis, by: Option<&Actor>, event: &Event) {
-        // What streams ends in a durable entry: the log alone tells the same time.
+        // Streamed text ends in a durable entry: the log alone gives the same time.
         if event.durability() == Durability::Durable && self.summary.active_at != at {
             self.active_before = std::mem::replace(&mut self.summary.active_at, at);
         }
@@ -243,7 +243,7 @@ impl Folded for State {
             Event::SessionArchived { archived } => self.summary.archived = *archived,
             Event::Imported { past, copy, capabilities, .. } => {
                 self.capabilities = (**capabilities).clone();
-                // Nothing runs; a prompt starts it.
+                // No agent runs; a prompt starts it.
                 self.summary.status = Status::Terminated;
                 if !copy {
                     self.agent.agent_session = Some(past.clone());
@@ -283,8 +283,8 @@ impl Folded for State {
                 let failed = exit.reason.is_error();
                 self.summary.status = if failed { Status::Error } else { Status::Terminated };
                 self.summary.error = failed.then(|| exit.message.clone());
-                // What a new daemon writes to settle what the last one left open is no activity of the session. It is all
-                // of one time, and this is the end of it.
+                // The entries with which a new daemon settles the last one's work are no activity of the session. They
+                // all have one time, and this entry is the last of them.
                 if exit.reason == ExitReason::DaemonGone && self.active_before != Millis(0) {
                     self.summary.active_at = self.active_before;
                 }
@@ -448,7 +448,7 @@ impl Folded for State {
 }
 
 impl OpenCommand {
-    /// A prompt that waits for its turn.
+    /// A prompt that waits in the queue.
     pub fn is_queued_prompt(&self) -> bool {
         self.name == ActionName::Prompt && self.stage == Stage::Accepted
     }

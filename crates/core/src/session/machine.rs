@@ -1,8 +1,8 @@
-//! The machine: what a session decides. For every command, every report of its agent and every deadline it appends
-//! entries to the book and says what the agent is to be told. It does no I/O and holds no clock.
+//! The machine: the decisions of a session. For every command, every report of its agent and every deadline, the
+//! machine appends entries to the book and decides the agent's instructions. It does no I/O and holds no clock.
 //!
-//! What it decides becomes real in this order: the entries are committed, then the agent is told. An instruction
-//! therefore carries the number of the entry that must be visible first.
+//! First the entries are committed, then the agent gets the instruction. An instruction therefore carries the number of
+//! the entry that must be visible first.
 
 mod admission;
 mod commands;
@@ -36,40 +36,41 @@ use crate::{
     ports::{Instruction, OpenItem, Ticket},
 };
 
-/// Requests one session may have open at once. An agent with more of them is not asking people any more.
+/// How many requests one session may have open at once. An agent with more does not wait for people any more.
 const OPEN_REQUESTS: usize = 256;
 
-/// Prompts that may wait in one session.
+/// How many prompts may wait in one session.
 const QUEUED_PROMPTS: usize = 256;
 
-/// Commands whose receipts are remembered until the store certainly has them.
+/// How many commands' receipts are kept until the store certainly has them.
 const RECENT_COMMANDS: usize = 1024;
 
-/// How often an agent that failed is started again before its session stays down.
+/// How often a failed agent is started again before its session stays stopped.
 const RESTARTS: u32 = 3;
 
-/// An agent that has had nothing to do for so long is ended, where nothing else is said. Long enough for a break, and short
-/// enough that an afternoon of conversations that were left does not fill the memory.
+/// The default time after which an agent with nothing to do is ended. Long enough for a break, and short enough that an
+/// afternoon of abandoned conversations does not fill the memory.
 pub const IDLE_AFTER: Duration = Duration::from_mins(30);
 
-/// How many agents run at once, where nothing else is said. A Claude Code that waits takes some 300 MB: so many of them fit into
-/// the memory of a usual machine, and are more than people keep busy at once.
+/// The default number of agents that run at once. An idle Claude Code takes about 300 MB: this many fit into the memory
+/// of a usual machine, and are more than people keep busy at once.
 pub const AGENTS_AT_ONCE: NonZeroUsize = const { NonZeroUsize::new(32).unwrap() };
 
-/// What sessions may do, and what is done about requests and about agents with nothing to do.
+/// The rules for sessions, requests and idle agents.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// After this time a request is denied by itself; `None` waits for ever.
+    /// After this time Portolan denies a request by itself; `None` waits for ever.
     pub request_deadline: Option<Duration>,
-    /// The folders that sessions may work in, and all below them; empty is any.
+    /// The folders that sessions may use, with everything below them; empty means any folder.
     pub roots: std::sync::Arc<[std::path::PathBuf]>,
     /// Whether agents may work in modes in which they ask nobody.
     pub bypass: Bypass,
-    /// After this time with nothing to do an agent is ended, where taking its conversation up again loses nothing
-    /// ([`reliable_resume`](crate::Capabilities::reliable_resume)); the next prompt does so. `None` keeps it.
+    /// After this time with nothing to do an agent is ended, if a resume loses nothing
+    /// ([`reliable_resume`](crate::Capabilities::reliable_resume)); the next prompt resumes it. `None` keeps the agent
+    /// running.
     pub idle_after: Option<Duration>,
-    /// So many agents run at once at most; `None` is any number. To start one more, the one that has had nothing to do for
-    /// the longest time is ended.
+    /// The largest number of agents that run at once; `None` means unlimited. To start one more, Portolan ends the
+    /// agent that has had nothing to do for the longest time.
     pub agents_at_once: Option<NonZeroUsize>,
 }
 
@@ -85,19 +86,19 @@ impl Default for Policy {
     }
 }
 
-/// Something for the task to do that is neither an entry nor an instruction.
+/// Work for the task that is neither an entry nor an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// Start the agent after this wait.
     Start {
-        /// How long.
+        /// The wait.
         after: Duration,
     },
     /// End the agent by its stop ladder.
     Stop,
 }
 
-/// A command that was taken in not long ago.
+/// A command that was accepted recently.
 #[derive(Debug)]
 struct Recent {
     key: CommandKey,
@@ -106,22 +107,22 @@ struct Recent {
     asked: [u8; 32],
 }
 
-/// What a session decides.
+/// The decisions of a session.
 #[derive(Debug)]
 pub struct Machine {
     policy: Policy,
     memory: Kept,
-    /// What to tell the agent, each once the entry with that number is visible.
+    /// Instructions for the agent, each with the entry that must be visible first.
     outbox: VecDeque<(Seq, Instruction)>,
-    /// Everything that was told and is not settled, with the setting that it is about.
+    /// All unsettled instructions, with the setting that each changes.
     told: BTreeMap<Ticket, Option<Setting>>,
-    /// The agent is to be ended once the entry with this number is visible.
+    /// The agent is ended after the entry with this number is visible.
     stop_after: Option<Seq>,
     wants: Vec<Want>,
     recent: VecDeque<Recent>,
-    /// How the command that is being carried out was settled at once, where that has a result.
+    /// The stage of the current command, if it was settled at once with a result.
     settled: Option<Stage>,
-    /// Prompts that are kept back from the agent, until whoever sent them has prepared it.
+    /// Prompts that are held back until their sender has prepared the agent.
     held: HashSet<CommandKey>,
     shutting_down: bool,
 }
@@ -154,7 +155,7 @@ impl Machine {
         if settle::recover(book, now, open_items) == Left::Running {
             self.told = unsettled.iter().map(|unsettled| (unsettled.ticket(), None)).collect();
             self.forget_told(book);
-            // What was remembered of the agent goes with it.
+            // The memory of the agent ends with the agent.
             *self.memory = Memory::default();
         }
     }
@@ -164,7 +165,7 @@ impl Machine {
         self.memory.running != Running::No
     }
 
-    /// The agent was told to end.
+    /// The agent was asked to end.
     pub fn is_stopping(&self) -> bool {
         self.memory.running == Running::Stopping
     }
@@ -182,7 +183,7 @@ impl Machine {
     }
 }
 
-/// Bytes as people read them.
+/// Bytes in hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
         use std::fmt::Write as _;

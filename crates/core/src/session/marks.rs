@@ -1,8 +1,8 @@
 //! Marks: how many of an agent's reports are recorded.
 //!
-//! An agent that outlives the daemon keeps its reports until they are. A mark goes with every commit that its reports made, and
-//! says exactly what that commit holds: all open items are written first. So a daemon that starts later is given the reports
-//! that no commit holds, and none of the others.
+//! An agent that outlives the daemon keeps its reports until they are recorded. Every commit that includes reports has
+//! a mark, which says exactly which reports the commit holds: all open items are written first. So a later daemon gets
+//! exactly the reports that no commit holds.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::{Generation, SessionId, ports::Op};
 /// The collection of [`Mark`]s in the store, by session.
 pub(crate) const MARKS: &str = "marks";
 
-/// So many reports of this start of the agent are recorded.
+/// The number of recorded reports of this start of the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     pub(crate) generation: Generation,
@@ -27,7 +27,7 @@ impl Mark {
         Op::Put { collection: MARKS, key: session.to_string(), value }
     }
 
-    /// The mark is of no use any more.
+    /// Removes the mark, which is no longer needed.
     pub(super) fn removal(session: SessionId) -> Op {
         Op::Remove { collection: MARKS, key: session.to_string() }
     }
@@ -42,28 +42,28 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Of a link that begins after so many recorded reports.
+    /// For a link that begins after this many recorded reports.
     pub(super) fn after(reports: u64, recorded: watch::Sender<u64>) -> Self {
         Self { recorded, folded: reports, marked: reports }
     }
 
-    /// So many more reports are folded in.
+    /// This many more reports are folded in.
     pub(super) fn fold(&mut self, reports: usize) {
         self.folded += reports as u64;
     }
 
-    /// Reports were folded in of which no commit tells.
+    /// Whether there are folded reports that no commit holds.
     pub(super) fn is_behind(&self) -> bool {
         self.folded > self.marked
     }
 
-    /// The commit that is about to be made holds everything folded in so far. Gives the mark that goes with it, and what tells the link
-    /// once it is committed.
+    /// The next commit holds everything folded in so far. Returns its mark, and the callback that informs the link
+    /// after the commit.
     pub(super) fn mark(&mut self, generation: Generation) -> (Mark, impl FnOnce() + Send + 'static) {
         self.marked = self.folded;
         let (recorded, reports) = (self.recorded.clone(), self.folded);
         let told = move || {
-            // The link may have gone; then nobody keeps reports any more.
+            // The link may be gone; then nobody keeps reports any more.
             recorded.send_replace(reports);
         };
         (Mark { generation, reports }, told)

@@ -1,24 +1,24 @@
-//! What is open by its name, oldest first: found, added and taken out in a time that hardly grows with how much is open.
+//! Open things by name, oldest first. Finding, adding and removing takes nearly the same time however many are open.
 //!
-//! On the wire and on disk it is a plain list. An agent, or a file of a past conversation, may leave any number of calls
-//! open; a list that is searched for each of them would cost minutes.
+//! On the wire and on disk this is a plain list. An agent, or the file of a past conversation, may leave any number of
+//! calls open; searching a list for each of them would take minutes.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Something that is open under a name of its own.
+/// Something open with its own name.
 pub trait Keyed {
-    /// The name; never changes while it is open.
+    /// The name, which never changes while the thing is open.
     fn key(&self) -> &str;
 }
 
-/// Everything of one sort that is open, oldest first.
+/// All open things of one kind, oldest first.
 #[derive(Clone, Debug)]
 pub struct Open<T> {
-    /// By when it was opened.
+    /// The things in the order in which they were opened.
     order: BTreeMap<u64, T>,
-    /// Where in the order a name stands.
+    /// The place of each name in that order.
     places: HashMap<String, u64>,
 }
 
@@ -35,44 +35,44 @@ impl<T: PartialEq> PartialEq for Open<T> {
 }
 
 impl<T> Open<T> {
-    /// All of them, oldest first.
+    /// All things, oldest first.
     pub fn iter(&self) -> std::collections::btree_map::Values<'_, u64, T> {
         self.order.values()
     }
 
-    /// How many there are.
+    /// The number of open things.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Nothing is open.
+    /// Whether nothing is open.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// The newest.
+    /// The newest thing.
     pub fn last(&self) -> Option<&T> {
         self.order.last_key_value().map(|(_, last)| last)
     }
 
-    /// The one of this name.
+    /// The thing with this name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.order.get(self.places.get(name)?)
     }
 
-    /// One of this name is open.
+    /// Whether a thing with this name is open.
     pub fn contains(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }
 
-    /// Takes the one of this name out.
+    /// Removes the thing with this name.
     pub fn remove(&mut self, name: &str) -> Option<T> {
         self.order.remove(&self.places.remove(name)?)
     }
 }
 
 impl<T: Keyed> Open<T> {
-    /// Adds one as the newest; an older one of the same name goes.
+    /// Adds a thing as the newest; it replaces an older one with the same name.
     pub fn add(&mut self, one: T) {
         self.remove(one.key());
         let place = self.order.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_keeps_its_order_and_is_a_list_on_the_wire() {
+    fn open_things_keep_their_order_and_are_a_list_on_the_wire() {
         let mut open = calls(&[("a", 1), ("b", 2), ("c", 3)]);
         open.add(Call("a".into(), 4));
         assert_eq!(open.remove("b"), Some(Call("b".into(), 2)));

@@ -1,11 +1,11 @@
-//! Parts: an item that grows without end is kept in parts, so that what is open of it stays small.
+//! Parts: an item that grows without end is kept in parts, so that its open part stays small.
 //!
-//! All of an open item is in memory, for readers that join or fall behind. No model writes [`PART_BYTES`] in one piece; an
-//! agent gone wild does. What there is of such an item becomes durable under its name, and the rest goes on as a new item.
-//! Readers need not know: to them these are items like any others.
+//! The whole of an open item is in memory, for readers that join or fall behind. No model writes [`PART_BYTES`] in one
+//! piece; a faulty agent may. The text of such an item becomes durable under its name, and the rest continues as a new
+//! item. Readers need not know: for them these are ordinary items.
 //!
-//! The output of a tool has no parts: its result tells it. What a command prints past [`PART_BYTES`] is not shown while the
-//! command runs.
+//! The output of a tool has no parts: its result holds the output. Output of a command beyond [`PART_BYTES`] is not
+//! shown while the command runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,20 +21,20 @@ use crate::{
     log::Book,
 };
 
-/// So much of an item is open at most. Twice what the largest models write in one message.
+/// The largest open part of an item: twice what the largest models write in one message.
 pub(super) const PART_BYTES: usize = 1024 * 1024;
 
-/// The last that is shown of a tool's output while the tool runs.
+/// The last text that is shown of a tool's output while the tool runs.
 const MORE: &str = "\n… more than 1 MiB was printed; the rest is not shown until the result comes\n";
 
-/// The items that go on under another name.
+/// The items that continue under another name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parts {
-    /// By the agent's own name. Empty but for items longer than one part.
+    /// By the agent's own name. Empty except for items longer than one part.
     items: BTreeMap<String, Part>,
-    /// Outputs of tools of which no more is shown. As many at most as items are open.
+    /// Tool outputs of which no more is shown, at most as many as there are open items.
     full: BTreeSet<String>,
-    /// Something is other than the store has it.
+    /// The store does not have the current form.
     #[serde(skip)]
     changed: bool,
 }
@@ -43,12 +43,12 @@ pub(super) struct Parts {
 struct Part {
     name: String,
     number: u32,
-    /// How much of the item is in the parts before, and what it adds up to.
+    /// The length of the item's earlier parts, and their checksum.
     before: usize,
     sum: Sum,
 }
 
-/// A sum over a text, which another run of this program finds the same: FNV-1a.
+/// A checksum of a text that is the same in every run of this program: FNV-1a.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sum(u64);
 
@@ -67,8 +67,8 @@ impl Sum {
 }
 
 impl Parts {
-    /// The event with the names that its items go by now; nothing where it is more of an output than is shown. Called for
-    /// every event of an agent before it is appended; ends a part, where the event would make it too long.
+    /// The event with the current names of its items; `None` if it is more output than is shown. Called for every event
+    /// of an agent before it is appended. Ends a part if the event would make it too long.
     pub(super) fn rename(&mut self, book: &mut Book<State>, now: Millis, mut event: Event) -> Option<Event> {
         match &mut event {
             Event::Delta { item, text } => {
@@ -106,7 +106,7 @@ impl Parts {
             }
             Event::ToolResult { tool, content, .. } => {
                 self.changed |= self.full.remove(tool.as_str());
-                // A tool that was interrupted often says nothing more. What people saw of its output stays.
+                // An interrupted tool often reports nothing more. The output that people saw is kept.
                 let is_silent =
                     content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
                 let output = |open: &&OpenItem| open.kind == ItemKind::ToolOutput && open.item == *tool;
@@ -120,12 +120,12 @@ impl Parts {
         Some(event)
     }
 
-    /// The name that an item goes by now.
+    /// The current name of an item.
     pub(super) fn name_of<'a>(&'a self, item: &'a str) -> &'a str {
         self.items.get(item).map_or(item, |part| &part.name)
     }
 
-    /// Forgets the items that were closed with the turn.
+    /// Forgets the items that ended with the turn.
     pub(super) fn forget_closed(&mut self, state: &State) {
         let before = (self.items.len(), self.full.len());
         self.items.retain(|_, part| state.items.iter().any(|open| open.item == part.name));
@@ -133,7 +133,7 @@ impl Parts {
         self.changed |= before != (self.items.len(), self.full.len());
     }
 
-    /// Whether something has changed since this was last asked.
+    /// Whether something has changed since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
@@ -173,8 +173,8 @@ impl Parts {
     }
 }
 
-/// The finished item tells all of its text again. What is in the parts before is left out; where the text is not the one
-/// that streamed, all of it is kept.
+/// The finished item repeats all of its text. The text of the earlier parts is left out; if it differs from the
+/// streamed text, all of it is kept.
 fn leave_out(content: &mut [Content], before: usize, sum: Sum) {
     for piece in content {
         let (Content::Text { text } | Content::Thinking { text }) = piece else { continue };

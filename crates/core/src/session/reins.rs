@@ -1,5 +1,5 @@
-//! The reins: a hold on a session's running agent beside its task. For the one case in which the task cannot act,
-//! because nothing can be recorded: whoever wants an agent to stop must not have to wait for a disk.
+//! The reins: control of a session's running agent without its task. Only for the case in which the task cannot act
+//! because nothing can be recorded: stopping an agent must not wait for a disk.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,25 +8,25 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ports::{AgentLink, Instruction, Order, Ticket};
 
-/// A hold on the running agent, where one runs. Cheap to clone.
+/// Control of the running agent, if one runs. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reins(Arc<Mutex<Option<Hold>>>);
 
 #[derive(Debug)]
 struct Hold {
-    /// Weak, so that a hold keeps no link open.
+    /// Weak, so that this keeps no link open.
     instructions: mpsc::WeakSender<Instruction>,
     stop: CancellationToken,
 }
 
-/// What came of pulling.
+/// The result of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pulled {
-    /// The agent is told.
+    /// The agent was informed.
     Told,
-    /// It takes nothing at the moment.
+    /// The agent takes nothing at the moment.
     Busy,
-    /// None runs.
+    /// No agent runs.
     NotRunning,
 }
 
@@ -54,11 +54,11 @@ impl Reins {
         }
     }
 
-    /// Stops the running turn.
+    /// Interrupts the running turn.
     pub(crate) fn interrupt(&self) -> Pulled {
         let instructions = self.hold().as_ref().and_then(|hold| hold.instructions.upgrade());
         let Some(instructions) = instructions else { return Pulled::NotRunning };
-        // Whatever the agent says to this ticket settles no command.
+        // The agent's reply to this ticket settles no command.
         match instructions.try_send(Instruction { ticket: Ticket::UNRECORDED, order: Order::Interrupt }) {
             Ok(()) => Pulled::Told,
             Err(mpsc::error::TrySendError::Full(_)) => Pulled::Busy,

@@ -1,7 +1,7 @@
-//! Settling: how everything that was left open is closed when a turn, an agent or the daemon has ended.
+//! Settling: how everything left open is closed when a turn, an agent or the daemon has ended.
 //!
-//! Nothing is invented: text that streamed is kept and marked as cut off, and a command of which nobody knows whether
-//! it arrived is called uncertain.
+//! Nothing is invented: streamed text is kept and marked as cut off, and a command that may or may not have arrived
+//! becomes uncertain.
 
 use super::state::{OpenItem, State};
 use crate::{
@@ -13,16 +13,16 @@ use crate::{
     request::Outcome,
 };
 
-/// Which of the open things.
+/// Which open things to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// What belongs to the turn itself; subagents in the background go on.
+    /// The things of the turn itself; background subagents continue.
     Foreground,
     /// Everything.
     All,
 }
 
-/// Closes items, tools and subagents that will not go on.
+/// Closes items, tools and subagents that will not continue.
 pub(super) fn close_work(book: &mut Book<State>, now: Millis, reach: Reach) {
     let state = book.state();
     let ends = |parent: Option<&String>| reach == Reach::All || !in_background(state, parent);
@@ -67,7 +67,7 @@ fn is_background(state: &State, subagent: &str) -> bool {
 fn in_background(state: &State, parent: Option<&String>) -> bool {
     let open = |id: &String| state.subagents.get(id);
     let mut ancestor = parent.and_then(open);
-    // Subagents form a tree; the bound is for an agent that says otherwise.
+    // Subagents form a tree; the bound is for an agent that reports a cycle.
     for _ in 0..64 {
         match ancestor {
             Some(subagent) if subagent.background => return true,
@@ -81,13 +81,13 @@ fn in_background(state: &State, parent: Option<&String>) -> bool {
 /// How the text of an item ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// Nothing of it is missing.
+    /// The text is complete.
     Whole,
-    /// More was to come.
+    /// The text is cut off.
     CutOff,
 }
 
-/// The durable end of an item that its agent did not finish: what there was of it. The output of a tool is its result.
+/// The durable end of an item that its agent did not finish: its text so far. A tool's output becomes its result.
 pub(super) fn finished(item: &OpenItem, ended: Ended) -> Event {
     let text = item.text.clone();
     let content = match item.kind {
@@ -96,7 +96,7 @@ pub(super) fn finished(item: &OpenItem, ended: Ended) -> Event {
         ItemKind::ToolInput => Content::Other { body: serde_json::json!({ "tool_input": text }) },
         ItemKind::ToolOutput => {
             return Event::ToolResult {
-                // The item's name is the call's.
+                // The item has the name of the tool call.
                 tool: item.item.clone(),
                 parent: item.parent.clone(),
                 outcome: ToolOutcome::Interrupted,
@@ -116,8 +116,8 @@ pub(super) fn finished(item: &OpenItem, ended: Ended) -> Event {
     }
 }
 
-/// Closes all that an agent's end leaves open, then says that it has ended. Prompts that were not yet on their way
-/// stay in the queue.
+/// Closes everything that an agent's end leaves open, then records the end. Prompts that were not being sent stay in
+/// the queue.
 pub(super) fn agent_ended(book: &mut Book<State>, now: Millis, exit: Exit) {
     close_work(book, now, Reach::All);
     let requests: Vec<_> = book.state().requests.iter().map(|open| open.request).collect();
@@ -148,7 +148,7 @@ pub(super) fn agent_ended(book: &mut Book<State>, now: Millis, exit: Exit) {
     book.append(now, None, Event::AgentExited { generation, exit });
 }
 
-/// What the agent's end makes of a command; nothing where the command has ended already, or waits for the next start.
+/// How the agent's end settles a command; `None` if the command has ended already, or waits for the next start.
 fn settled_by(exit: &Exit, name: &ActionName, stage: Stage) -> Option<Stage> {
     let refused = |why: &str| Stage::Refused { refusal: Refusal::new(RefusalCode::NotRunning, why) };
     Some(match (stage, name) {
@@ -159,12 +159,12 @@ fn settled_by(exit: &Exit, name: &ActionName, stage: Stage) -> Option<Stage> {
             refused(&exit.message)
         }
         (Stage::Accepted | Stage::Sending, ActionName::Resume) => Stage::Consumed { result: None },
-        (Stage::Accepted, _) => refused("the agent ended before it was sent"),
+        (Stage::Accepted, _) => refused("the agent ended before the command was sent"),
         (Stage::Sending | Stage::Delivered, _) => Stage::Uncertain { reason: exit.message.clone() },
     })
 }
 
-/// Appends how far a command is, and keeps the store's index of commands in step.
+/// Appends the progress of a command, and updates the store's index of commands.
 pub(super) fn receipt(book: &mut Book<State>, now: Millis, command: Seq, stage: Stage) {
     let Some(open) = book.state().commands.iter().find(|open| open.seq == command) else { return };
     let row = command_row(&open.key, command, &stage);
@@ -172,14 +172,14 @@ pub(super) fn receipt(book: &mut Book<State>, now: Millis, command: Seq, stage: 
     book.also(ports::Op::Command(row));
 }
 
-/// The store's line for a command.
+/// The store's row for a command.
 pub(super) fn command_row(key: &crate::command::CommandKey, seq: Seq, stage: &Stage) -> ports::CommandRow {
     // Our own types serialise.
     let stage = serde_json::to_vec(stage).unwrap_or_default().into();
     ports::CommandRow { key: key.clone(), seq, stage }
 }
 
-/// What a daemon that ended has left.
+/// What an ended daemon left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     /// Nothing was open.
@@ -188,8 +188,8 @@ pub(super) enum Left {
     Running,
 }
 
-/// Items that were open when the daemon ended, as they are beside an agent that still runs: the state has them again from
-/// the entry `now` on.
+/// Items that were open when the daemon ended, for an agent that still runs: the state has them again from the entry
+/// `now` on.
 pub(crate) fn reopened(open_items: &[ports::OpenItem], now: Seq) -> Vec<OpenItem> {
     let reopen = |open: &ports::OpenItem| {
         let stored = crate::Stored { seq: Seq::ZERO, frame: open.started.clone() };
@@ -202,9 +202,9 @@ pub(crate) fn reopened(open_items: &[ports::OpenItem], now: Seq) -> Vec<OpenItem
     open_items.iter().filter_map(reopen).collect()
 }
 
-/// After a crash: closes what the daemon left open, as its log and the chunks of open items tell.
+/// After a crash: closes what the daemon left open, according to its log and the chunks of open items.
 pub(super) fn recover(book: &mut Book<State>, now: Millis, open_items: &[ports::OpenItem]) -> Left {
-    // An item without a text says nothing: it is kept for an agent that still runs.
+    // An item without text says nothing: it is kept only for an agent that still runs.
     for item in reopened(open_items, Seq::ZERO).iter().filter(|item| !item.text.is_empty()) {
         book.append(now, None, finished(item, Ended::CutOff));
     }
@@ -218,7 +218,8 @@ pub(super) fn recover(book: &mut Book<State>, now: Millis, open_items: &[ports::
         || !state.requests.is_empty()
         || state.commands.iter().any(|command| unsettled(&command.stage));
     if ended_badly {
-        let message = "Portolan ended while the agent was running; what it was doing is lost".to_owned();
+        let message =
+            "Portolan ended while the agent was running; the agent's unfinished work is lost".to_owned();
         let exit =
             Exit { reason: ExitReason::DaemonGone, code: None, signal: None, message, stderr: String::new() };
         agent_ended(book, now, exit);

@@ -14,7 +14,7 @@ use crate::{
     usage::{ByModel, TokenUsage},
 };
 
-/// Where a session stands.
+/// The status of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
@@ -22,15 +22,15 @@ pub enum Status {
     /// The agent's process is being started.
     #[default]
     Starting,
-    /// The agent is ready and has done nothing yet.
+    /// The agent is ready and has not run a turn yet.
     Connected,
-    /// A turn runs.
+    /// A turn is running.
     Active,
     /// The last turn has ended.
     Idle,
-    /// The connection to a living agent is lost.
+    /// The connection to a running agent is lost.
     Disconnected,
-    /// The agent has ended; the session can be read, and resumed where the agent can.
+    /// The agent has ended. The session can be read, and resumed if the agent supports it.
     Terminated,
     /// The agent failed; `error` says why.
     Error,
@@ -41,29 +41,29 @@ pub enum Status {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct Summary {
-    /// Its id.
+    /// The session's id.
     pub session: SessionId,
     /// The agent kind.
     pub agent: String,
-    /// What people call it: its name, else the beginning of the first prompt.
+    /// The session's name, or the beginning of its first prompt.
     pub name: String,
-    /// The folder it works in.
+    /// The session's folder.
     #[cfg_attr(feature = "schema", ts(type = "string"))]
     pub cwd: PathBuf,
-    /// Where it stands.
+    /// The session's status.
     pub status: Status,
-    /// What went wrong, with status `error`.
+    /// The error, with status `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Its agent had nothing to do and was ended, and the next prompt starts it again. `status` is `terminated` then.
+    /// The agent had nothing to do and was ended; the next prompt starts it again. `status` is then `terminated`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asleep: bool,
-    /// Put away.
+    /// The session is archived.
     #[serde(default)]
     pub archived: bool,
-    /// When it was made.
+    /// When the session was created.
     pub created_at: Millis,
-    /// When something last happened in it.
+    /// When something last happened in the session.
     pub active_at: Millis,
     /// The agent's own session id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,35 +74,35 @@ pub struct Summary {
     /// The permission mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// How many requests wait for an answer.
+    /// The number of requests that wait for an answer.
     #[serde(default)]
     pub waiting: u32,
-    /// How many prompts wait in the queue.
+    /// The number of prompts in the queue.
     #[serde(default)]
     pub queued: u32,
-    /// How many turns there were.
+    /// The number of turns.
     #[serde(default)]
     pub turns: u32,
-    /// What it cost so far; absent is unknown.
+    /// The session's cost so far; unknown when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Where it was forked from.
+    /// The session and entry that this session was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkPoint>,
 }
 
 impl Summary {
-    /// Its agent may still run, so a restart has to look after it.
+    /// Whether the agent may still run, so that a restart must handle it.
     pub fn is_live(&self) -> bool {
         !matches!(self.status, Status::Terminated | Status::Error)
     }
 
-    /// It goes on with the next word: its agent runs, or is asleep.
+    /// Whether the next prompt continues the session: its agent runs, or is asleep.
     pub fn is_open(&self) -> bool {
         self.is_live() || self.asleep
     }
 
-    /// Prompts that wait for an agent that nothing starts by itself, in words.
+    /// The prompts that wait for an agent that nothing starts by itself, in words.
     pub fn parked(&self) -> Option<String> {
         if self.is_live() {
             return None;
@@ -115,32 +115,32 @@ impl Summary {
     }
 }
 
-/// Whether a value says nothing, so that it need not be written.
+/// Whether a value is the default and need not be written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// An item that streams.
+/// An item that is streaming.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct OpenItem {
-    /// Its name.
+    /// The item's name.
     pub item: String,
-    /// What it will be.
+    /// The kind of item.
     pub kind: ItemKind,
-    /// The message it is part of.
+    /// The message that the item is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The subagent it belongs to.
+    /// The subagent that the item belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// All of it so far.
+    /// The item's whole text so far.
     pub text: String,
-    /// The entry that started it.
+    /// The entry that started the item.
     #[serde(skip)]
     pub(crate) started: Seq,
-    /// After which entry the text was how long, so that a slow reader can be given just what it lacks.
+    /// The text's length after each entry, so that a slow reader gets exactly the missing text.
     #[serde(skip)]
     pub(crate) marks: Vec<(Seq, usize)>,
 }
@@ -150,11 +150,11 @@ pub struct OpenItem {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct OpenTool {
-    /// The call.
+    /// The agent's own id of the tool call.
     pub tool: String,
     /// The tool's name.
     pub name: String,
-    /// The subagent that called.
+    /// The subagent that called the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
 }
@@ -165,22 +165,22 @@ impl Keyed for OpenTool {
     }
 }
 
-/// A subagent at work.
+/// A running subagent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct OpenSubagent {
-    /// The call that started it.
+    /// The tool call that started the subagent.
     pub subagent: String,
-    /// The subagent that started it.
+    /// The subagent that started this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Which sort.
+    /// The kind of subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent_type: Option<String>,
-    /// What it is for.
+    /// The subagent's task.
     pub description: String,
-    /// The agent goes on meanwhile.
+    /// The agent continues while the subagent works.
     #[serde(default)]
     pub background: bool,
 }
@@ -191,22 +191,22 @@ impl Keyed for OpenSubagent {
     }
 }
 
-/// A command that is not settled.
+/// An unsettled command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct OpenCommand {
-    /// Its entry.
+    /// The command's entry.
     pub seq: Seq,
-    /// Its key.
+    /// The command's sender and id.
     pub key: CommandKey,
-    /// Who sent it.
+    /// Who sent the command.
     pub by: Actor,
-    /// Its name, such as `prompt`.
+    /// The command's name, such as `prompt`.
     #[cfg_attr(feature = "schema", schemars(with = "String"), ts(type = "string"))]
     pub name: ActionName,
-    /// How far it is.
+    /// The command's progress.
     pub stage: Stage,
-    /// With a prompt: what was said.
+    /// With a prompt: its content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Content>,
 }
@@ -215,76 +215,76 @@ pub struct OpenCommand {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct OpenTurn {
-    /// Which.
+    /// The turn's number.
     pub turn: u32,
-    /// What set it off.
+    /// The cause of the turn.
     pub origin: TurnOrigin,
-    /// Since when.
+    /// When the turn started.
     pub started_at: Millis,
 }
 
-/// A request that waits no longer.
+/// A closed request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct ClosedRequest {
-    /// Which.
+    /// The request's id.
     pub request: RequestId,
-    /// How it ended.
+    /// How the request ended.
     pub outcome: Outcome,
 }
 
-/// Everything a newcomer must know, beside the history.
+/// Everything that a new reader must know besides the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 pub struct State {
-    /// Its line in a list.
+    /// The session's line in lists.
     pub summary: Summary,
-    /// What was asked for; secrets masked.
+    /// The session's settings, with secrets masked.
     pub spec: SessionSpec,
-    /// What the agent can do.
+    /// What the agent supports.
     pub capabilities: Capabilities,
-    /// Which start of the agent this is.
+    /// The number of the agent's start.
     pub generation: Generation,
-    /// The agent's process.
+    /// The agent's process id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Somebody stopped the agent, and nobody has asked for it since.
+    /// Somebody stopped the agent, and nobody has used it since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// What the agent told about itself.
+    /// What the agent reported about itself.
     pub agent: AgentInfo,
-    /// The thinking budget, where set.
+    /// The thinking budget, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<u32>,
-    /// What the agent is busy with.
+    /// What the agent is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
     /// The running turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<OpenTurn>,
-    /// Items that stream, oldest first.
+    /// Items that are streaming, oldest first.
     #[serde(default)]
     pub items: Vec<OpenItem>,
     /// Tool calls without their result, oldest first.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<OpenTool>"), ts(as = "Vec<OpenTool>"))]
     pub tools: Open<OpenTool>,
-    /// Subagents at work.
+    /// Running subagents.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<OpenSubagent>"), ts(as = "Vec<OpenSubagent>"))]
     pub subagents: Open<OpenSubagent>,
-    /// Background tasks at work.
+    /// Running background tasks.
     #[serde(default)]
     pub tasks: Vec<Task>,
-    /// Requests that wait, oldest first.
+    /// Waiting requests, oldest first.
     #[serde(default)]
     pub requests: Vec<Request>,
-    /// How the last requests ended, so that a late answer learns who was faster.
+    /// How the last requests ended, so that the sender of a late answer learns who answered first.
     #[serde(default)]
     pub closed_requests: Vec<ClosedRequest>,
-    /// Commands that are not settled, oldest first; prompts that are accepted but not sending are the queue. Those
-    /// that ended as uncertain stay until they are sent again or withdrawn.
+    /// Unsettled commands, oldest first; prompts that are accepted but not sending are the queue. Uncertain commands
+    /// stay until they are sent again or withdrawn.
     #[serde(default)]
     pub commands: Vec<OpenCommand>,
     /// The agent's list of steps.
@@ -293,7 +293,7 @@ pub struct State {
     /// The MCP servers.
     #[serde(default)]
     pub mcp_servers: Vec<McpServer>,
-    /// Tools that an "always" allowed.
+    /// Tools that an "always allow" has allowed.
     #[serde(default)]
     pub rules: Vec<String>,
     /// Tokens so far.
@@ -302,29 +302,29 @@ pub struct State {
     /// Tokens so far by model.
     #[serde(default)]
     pub by_model: ByModel,
-    /// Tokens in the context at the last request to the model.
+    /// Tokens in the context window at the last request to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
     pub context_used: Option<u64>,
-    /// How many fit.
+    /// The size of the context window in tokens.
     #[cfg_attr(feature = "schema", ts(type = "number"))]
     pub context_window: u64,
-    /// Since which entry `activity` is what it is.
+    /// The entry since which `activity` has its value.
     #[serde(skip)]
     pub(crate) activity_since: Seq,
     /// The newest entry that ended an item.
     #[serde(skip)]
     pub(crate) item_ended: Seq,
-    /// See [`crate::ports::ResumePoint::exchanges`]. For the daemon alone; kept, because a checkpoint is all that is read
-    /// after a restart.
+    /// See [`crate::ports::ResumePoint::exchanges`]. For the daemon alone; stored, because after a restart only the
+    /// checkpoint is read.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
     pub(crate) exchanges: u64,
-    /// The last prompt is a command of the agent's own. For the daemon alone.
+    /// The last prompt is one of the agent's own commands. For the daemon alone.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
     pub(crate) asked_by_command: bool,
-    /// When something happened before `active_at`, at another time. For the daemon alone.
+    /// The last time before `active_at` at which something happened. For the daemon alone.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
     pub(crate) active_before: Millis,

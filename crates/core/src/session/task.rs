@@ -1,7 +1,7 @@
-//! The task that owns a session: it alone appends to the session's log and speaks to its agent.
+//! The task that owns a session: only this task appends to the session's log and talks to its agent.
 //!
-//! It waits for mail, for its agent's reports and for time, lets the [`Machine`] decide, publishes what was appended,
-//! and tells the agent what has become visible. Everything with a decision in it is in the machine.
+//! The task waits for mail, for its agent's reports and for time, lets the [`Machine`] decide, publishes the appended
+//! entries, and sends the agent the instructions whose entries are visible. All decisions are in the machine.
 
 mod birth;
 mod ending;
@@ -36,41 +36,43 @@ use crate::{
     registry::{Asked, Daemon, ShelfRef},
 };
 
-/// Commands waiting for the session task. Full means that it has more to do than it can; senders are told to wait.
+/// Commands that wait for the session task. A full mailbox means that the task is overloaded; senders are asked to
+/// wait.
 pub(crate) const MAILBOX: usize = 64;
 
-/// Reports taken in at once: one fold, one publication, one wake-up of the readers.
+/// How many reports are taken at once: one fold, one publication, one wake-up of the readers.
 const REPORT_BATCH: usize = 64;
 
-/// After this time without an entry the ring is given back.
+/// After this time without an entry the ring is emptied.
 const RELEASE_AFTER: Duration = Duration::from_secs(1);
 
-/// How often a session without an agent looks whether anybody still reads it.
+/// How often a session without an agent checks whether anybody still reads it.
 const FORGET_AFTER: Duration = Duration::from_secs(15);
 
-/// Every so many entries the state is kept, so that opening the session need not read all of its log.
+/// The state is stored every so many entries, so that opening the session need not read all of its log.
 const CHECKPOINT_EVERY: u64 = 1024;
 
-/// How often a session that waits for the store looks whether it may go on: its news of a failure come sooner, those of
-/// a single commit do not come at all.
+/// How often a session that waits for the store checks whether it may continue: a failure is announced sooner, a single
+/// commit is not announced at all.
 const HELD_LOOK: Duration = Duration::from_millis(20);
 
-/// A store that owes a commit for so long has stalled (a disk that is busy with others): no more is shown until it is
-/// through. With [`CHUNK_DELAY`](super::chunks::CHUNK_DELAY) it makes the 250 ms of an unfinished item that a kill may cost.
+/// A store that owes a commit for this long has stalled (its disk is busy with other work): nothing more is shown until
+/// it has caught up. Together with [`CHUNK_DELAY`](super::chunks::CHUNK_DELAY) this makes the 250 ms of an unfinished
+/// item that a kill may cost.
 const STALLED_AFTER: Duration = Duration::from_millis(75);
 
-/// The session's line in lists is written at most this often when only its time has changed.
+/// The session's line in lists is written at most this often if only its time has changed.
 const SUMMARY_EVERY: i64 = 1000;
 
-/// What others may ask of the task.
+/// Messages to the task.
 #[derive(Debug)]
 pub(crate) enum Mail {
-    /// Do this. The answer comes at once; it holds when its entry is visible.
+    /// Run this command. The answer comes at once; it holds when its entry is visible.
     Command { command: Box<Command>, reply: oneshot::Sender<Result<Receipt, Refusal>> },
     /// Start the agent of a new session.
     Begin,
-    /// A prompt that was taken in before comes again: where the end of the daemon has parked it, start the agent. Without a
-    /// key, whichever is parked.
+    /// An accepted prompt comes again: if the daemon's end parked it, start the agent. Without a key, any parked prompt
+    /// counts.
     Again { key: Option<CommandKey>, reply: oneshot::Sender<Result<(), Refusal>> },
     /// End the agent, after the running turn or this time, and then the task.
     ShutDown { grace: Duration, reply: oneshot::Sender<()> },
@@ -78,20 +80,20 @@ pub(crate) enum Mail {
     Delete { reply: oneshot::Sender<()> },
 }
 
-/// A session that is awake.
+/// An open session.
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) id: SessionId,
     pub(crate) log: Arc<Log<State>>,
     pub(crate) mailbox: mpsc::Sender<Mail>,
     pub(crate) presence: watch::Sender<Arc<Vec<Presence>>>,
-    /// Prompts that are kept back from the agent, and by how many.
+    /// Prompts that are held back from the agent, and by how many holders.
     pub(crate) held: watch::Sender<HashMap<CommandKey, u32>>,
     pub(crate) reins: Reins,
     pub(crate) asked: Asked,
 }
 
-/// How the task is to end.
+/// How the task must end.
 #[derive(Debug)]
 enum Ending {
     ShutDown { deadline: Instant, reply: oneshot::Sender<()> },
@@ -111,26 +113,26 @@ pub(crate) struct Task {
     pub(crate) reins: Reins,
     pub(crate) held: watch::Receiver<HashMap<CommandKey, u32>>,
     pub(crate) crew: Crew,
-    /// An agent that has had nothing to do for so long is ended.
+    /// After this time with nothing to do the agent is ended.
     pub(crate) idle_after: Option<Duration>,
-    /// The line in lists that the daemon's log and the store know.
+    /// The line in lists that the daemon's log and the store have.
     pub(crate) published: Summary,
-    /// The agent, where a daemon before this one has left it running, and how many of its reports are recorded.
+    /// The agent, if an earlier daemon left it running, and the number of its recorded reports.
     pub(crate) rejoined: Option<(AgentLink, u64)>,
 }
 
-/// What the loop keeps beside the task's parts.
+/// What the loop keeps besides the task's parts.
 struct Working {
     link: Option<AgentLink>,
-    /// How many of its reports are recorded, where it asks.
+    /// The number of recorded reports, if the agent's link asks for it.
     marks: Option<Marks>,
-    /// A mark is due, whether anything else is to be written or not.
+    /// A mark is due, even if nothing else is to be written.
     mark_now: bool,
-    /// The right to run it.
+    /// The right to run the agent.
     berth: Option<Berth>,
     /// A start that waits for a berth.
     boarding: Option<Boxed<'static, Result<Berth, Refusal>>>,
-    /// Since when the agent has nothing to do, where it may be ended then.
+    /// Since when the agent has nothing to do, if it may be ended then.
     resting: Option<Instant>,
     chunks: Chunks,
     chunks_due: Option<Instant>,
@@ -145,7 +147,7 @@ struct Working {
     requests: Vec<RequestId>,
     checkpoint: Seq,
     ending: Option<Ending>,
-    /// Nobody is left who could send mail.
+    /// Nobody is left who could send messages.
     abandoned: bool,
 }
 
@@ -153,7 +155,7 @@ impl Task {
     /// Runs until the session is shut down, deleted, or forgotten.
     pub(crate) async fn run(mut self) {
         let head = self.log.head();
-        // The daemon's log was compared with these before the session was woken.
+        // The daemon's log was compared with these requests before the session was opened.
         let requests = self.log.state().requests.iter().map(|open| open.request).collect();
         let chunks = Chunks::restored(&self.log.state());
         let mut working = Working {
@@ -187,7 +189,7 @@ impl Task {
         }
         match working.ending {
             Some(Ending::ShutDown { reply, .. } | Ending::Delete { reply }) => {
-                // Whoever asked may have gone; the work is done all the same.
+                // The caller may have left; the work is done anyway.
                 let _ = reply.send(());
             }
             None => {}
@@ -199,7 +201,7 @@ impl Task {
         let (mut health, mut held_back) = (self.log.store().health(), self.held.clone());
         let mut reports = Vec::with_capacity(REPORT_BATCH);
         self.publish(working).await?;
-        // Made once, and set anew only when it has to ring at another time: it would else be for every batch.
+        // Made once, and reset only when it must ring at another time: otherwise it would be reset for every batch.
         let mut alarm = pin!(sleep_until(Instant::now()));
         loop {
             let due = self.next_due(working);
@@ -222,7 +224,7 @@ impl Task {
                     if let Some(mail) = mail {
                         self.open_mail(working, mail);
                     } else {
-                        // The registry was dropped, and every reader too: nobody can ask for anything any more.
+                        // The registry and every reader were dropped: nobody can ask for anything any more.
                         working.abandoned = true;
                         self.machine.shut_down();
                         self.machine.end();
@@ -231,7 +233,7 @@ impl Task {
                 count = take_reports(reports_in, &mut reports), if linked && !held => {
                     if count == 0 {
                         // The link's last report is its exit; a link that closes without one has broken its promise.
-                        reports.push(Report::Exited(lost_exit("the agent's adapter ended without a word")));
+                        reports.push(Report::Exited(lost_exit("the agent's adapter ended without a report")));
                     }
                     self.take_reports(working, &mut reports);
                 }
@@ -261,10 +263,10 @@ impl Task {
         }
     }
 
-    /// Keeps since when the agent has nothing to do. Whoever only reads changes nothing of it.
+    /// Tracks since when the agent has nothing to do. Readers do not change that.
     fn look_for_rest(&self, working: &mut Working) {
         if self.machine.is_stopping() {
-            // Whoever waits for its berth waits for its end.
+            // Another session that waits for this berth waits for the agent's end.
             return;
         }
         let rests = working.link.is_some() && self.machine.may_rest(&self.log.state());
@@ -277,15 +279,16 @@ impl Task {
         }
     }
 
-    /// A store that cannot write, or not now, keeps what it was given, but a kill would lose that: nothing more is read
-    /// from the agent, so that nothing more is shown, until what was given is committed. An agent that is to end may end.
+    /// A store that cannot write, or not now, keeps its queued writes, but a kill would lose them. So nothing more is
+    /// read from the agent, and nothing more is shown, until those writes are committed. An agent that must end may
+    /// end.
     fn is_held(&self, working: &Working, health: &watch::Receiver<StoreHealth>) -> bool {
         let Some(since) = self.log.owed_since() else { return false };
         let stuck = *health.borrow() != StoreHealth::Good || since.elapsed() >= STALLED_AFTER;
         stuck && working.ending.is_none() && !self.machine.is_stopping()
     }
 
-    /// Keeps back what is to be kept back now.
+    /// Applies the current set of held prompts.
     fn hold_prompts(&mut self) {
         if self.held.has_changed().unwrap_or(true) {
             let held = self.held.borrow_and_update().keys().cloned().collect();
@@ -294,7 +297,7 @@ impl Task {
     }
 
     fn open_mail(&mut self, working: &mut Working, mail: Mail) {
-        // Who holds a prompt back says so before sending it.
+        // A holder registers a prompt before it sends the prompt.
         self.hold_prompts();
         match mail {
             Mail::Command { command, reply } => {
@@ -304,7 +307,7 @@ impl Task {
                     _ => None,
                 };
                 if let Some(refusal) = environment.as_ref().and_then(|added| self.refuse_environment(added)) {
-                    // The sender may have gone; nothing has changed.
+                    // The sender may have left; nothing has changed.
                     let _ = reply.send(Err(refusal));
                     return;
                 }
@@ -315,13 +318,13 @@ impl Task {
                     book.also(self.birth.record(self.id));
                 }
                 drop(book);
-                // The sender may have gone; the command is in the log all the same.
+                // The sender may have left; the command is in the log anyway.
                 let _ = reply.send(result);
             }
             Mail::Begin => self.machine.begin(),
             Mail::Again { key, reply } => {
                 let started = self.machine.send_parked(&self.log.state(), key.as_ref());
-                // The sender may have gone; the agent starts all the same.
+                // The sender may have left; the agent starts anyway.
                 let _ = reply.send(started);
             }
             Mail::ShutDown { grace, reply } => {
@@ -337,8 +340,8 @@ impl Task {
         }
     }
 
-    /// Why the agent would no longer start with these variables. It is asked before they are kept: they are part of
-    /// what every later start is made from.
+    /// Why the agent would no longer start with these variables. The agent is asked before the variables are kept,
+    /// because every later start uses them.
     fn refuse_environment(&self, added: &indexmap::IndexMap<String, String>) -> Option<Refusal> {
         let mut spec = self.birth.spec.clone();
         spec.env.extend(added.clone());
@@ -375,7 +378,7 @@ impl Task {
             self.start_agent(working);
         }
         if is_due(&mut working.release_due) {
-            // Set at the first entry of a busy time and not moved with each further one.
+            // Set at the first entry of a busy period and not moved by each later one.
             let quiet_at = working.appended + RELEASE_AFTER;
             if quiet_at > now {
                 working.release_due = Some(quiet_at);
@@ -449,7 +452,7 @@ async fn board(boarding: &mut Option<Boxed<'static, Result<Berth, Refusal>>>) ->
     }
 }
 
-/// Waits until an agent that rests is to make room.
+/// Waits until a resting agent must make room.
 async fn asked_for(room: Option<Arc<Notify>>) {
     match room {
         Some(room) => room.notified().await,
@@ -457,7 +460,7 @@ async fn asked_for(room: Option<Arc<Notify>>) {
     }
 }
 
-/// Waits until more is visible, where something waits for that.
+/// Waits until more is visible, if something waits for that.
 async fn visible(tips: &mut watch::Receiver<Tip>, wanted: bool) {
     if wanted {
         // The sender lives in the log that the task holds.
@@ -467,7 +470,7 @@ async fn visible(tips: &mut watch::Receiver<Tip>, wanted: bool) {
     }
 }
 
-/// Waits until the log was closed under its task, which only a store that refused a write does.
+/// Waits until the log was closed while its task runs, which happens only if the store refused a write.
 async fn refused(closings: &mut watch::Receiver<Tip>) {
     // The sender lives in the log that the task holds.
     let _ = closings.wait_for(|tip| tip.closed.is_some()).await;

@@ -1,4 +1,4 @@
-//! A registry over a store in memory, with an agent that does what the test says.
+//! A registry over a store in memory, with an agent that the test controls.
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
 use std::{
@@ -45,7 +45,7 @@ pub(crate) fn capabilities() -> Capabilities {
     }
 }
 
-/// An agent whose every start hands its strings to the test.
+/// An agent whose every start gives its strings to the test.
 fn fake(kept: Kept) -> (Puppet, Starts) {
     let logins = [LoginWay::Browser, LoginWay::ApiKey].into_iter().filter(|_| kept.account.is_some());
     let mut fake = Puppet::new("fake")
@@ -68,7 +68,7 @@ fn fake(kept: Kept) -> (Puppet, Starts) {
     fake.held()
 }
 
-/// What an agent has beside its sessions.
+/// What an agent has besides its sessions.
 #[derive(Default)]
 struct Kept {
     past: Option<Arc<dyn Past>>,
@@ -95,13 +95,13 @@ impl World {
         Self::made(clock, store, policy, Kept::default()).await
     }
 
-    /// One whose agent has kept conversations.
+    /// A world whose agent has past conversations.
     pub(crate) async fn with_past(store: Arc<MemoryStore>, policy: Policy, past: Arc<dyn Past>) -> Self {
         let kept = Kept { past: Some(past), account: None };
         Self::made(Clock::system(), store, policy, kept).await
     }
 
-    /// One whose agent has an account.
+    /// A world whose agent has an account.
     pub(crate) async fn with_account(account: Arc<dyn Account>) -> Self {
         let kept = Kept { past: None, account: Some(account) };
         Self::made(Clock::system(), Arc::new(MemoryStore::new()), Policy::default(), kept).await
@@ -114,7 +114,7 @@ impl World {
         Self { registry: registry.expect("a registry"), store, starts: Mutex::new(started) }
     }
 
-    /// An agent that was started and not taken yet.
+    /// A started agent that the test has not taken yet.
     pub(crate) fn started(&self) -> Option<Strings> {
         self.starts.lock().expect("one test").try_recv().ok()
     }
@@ -151,7 +151,7 @@ pub(crate) fn spec() -> SessionSpec {
     SessionSpec { agent: "fake".into(), cwd: std::env::temp_dir(), ..SessionSpec::default() }
 }
 
-/// A reader that remembers what it was given.
+/// A reader that remembers its deliveries.
 pub(crate) struct Reader {
     pub(crate) reader: SessionReader,
     /// Number and event of every entry, in the order of arrival.
@@ -159,7 +159,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads until an entry fits.
+    /// Reads until an entry matches.
     pub(crate) async fn until(&mut self, fits: impl Fn(&Event) -> bool) -> Event {
         let wait = async {
             loop {

@@ -1,5 +1,5 @@
-//! A whole agent that is a program of its own: `cat`, which says back what it hears. The driver looks after its process, its
-//! pipes and its end; what is here is what every agent has to say for itself.
+//! A whole agent that is a separate program: `cat`, which repeats its input. The driver manages its process, its pipes
+//! and its end; this file is the part that each agent must provide.
 
 use std::{collections::VecDeque, ffi::OsString, sync::Arc};
 
@@ -16,10 +16,10 @@ use portolan_embed::agents::{
     link::PipeLink,
 };
 
-/// What the program is called.
+/// The name of the program.
 const PROGRAM: &str = "cat";
 
-/// Says back what it hears.
+/// Repeats its input.
 #[derive(Clone, Debug)]
 pub(crate) struct Echo(pub(crate) Arc<Supervision>);
 
@@ -67,11 +67,11 @@ impl Agent for Echo {
     }
 }
 
-/// Between its lines and ours: one JSON text each.
+/// Translates between the program's lines and reports: each line is one JSON text.
 struct Translate {
     generation: u32,
     said: u32,
-    /// Prompts that it has not said back yet.
+    /// Prompts that the program has not repeated yet.
     asked: VecDeque<Ticket>,
 }
 
@@ -86,7 +86,7 @@ impl Translator for Translate {
                 self.asked.push_back(instruction.ticket);
                 out.write_for(instruction.ticket, &plain_text(&content));
             }
-            _ => out.rejected(instruction.ticket, "an echo takes prompts, and nothing else"),
+            _ => out.rejected(instruction.ticket, "an echo accepts only prompts"),
         }
     }
 
@@ -102,7 +102,7 @@ impl Translator for Translate {
         out.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
         out.event_with_raw(
             Event::Message {
-                // The start is part of every name, so that no two starts share one.
+                // The number of the start is part of every name, so that two starts never share a name.
                 item: format!("{}.{}", self.generation, self.said),
                 message: None,
                 parent: None,

@@ -1,7 +1,7 @@
-//! Accounts of a program's own: who comes in by them, and how a program puts somebody out.
+//! A program's own accounts: who has access, and how a program ends the access of a user.
 //!
-//! A real program fills this from its own users, for example when one of them logs in. Portolan asks for every request, so the
-//! accounts lie in memory.
+//! A real program fills this from its own users, for example when a user logs in. Portolan asks for every request, so
+//! the accounts are in memory.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -18,19 +18,19 @@ pub(crate) struct Users(RwLock<Vec<User>>);
 
 #[derive(Debug)]
 struct User {
-    /// The name of the account in Portolan: the same at each login, and no secret.
+    /// The name of the account in Portolan: the same at each login, and not secret.
     id: TokenId,
     name: String,
     role: Role,
-    /// Of what the user shows.
+    /// The digest of the user's secret.
     secret: Digest,
     since: Millis,
-    /// Cancelled, it ends everything that the user has under way.
+    /// Cancelling it ends all connections and requests of the user.
     gone: CancellationToken,
 }
 
 impl Users {
-    /// Lets somebody in who shows this secret.
+    /// Gives access to a user with this secret.
     pub(crate) fn add(&self, id: TokenId, name: &str, role: Role, secret: &str) {
         let user = User {
             id,
@@ -43,7 +43,7 @@ impl Users {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(user);
     }
 
-    /// Puts somebody out: no further request is let in, and what is under way ends.
+    /// Ends the access of a user: new requests are refused, and running requests end.
     pub(crate) fn remove(&self, id: &TokenId) {
         let mut users = self.0.write().unwrap_or_else(PoisonError::into_inner);
         users.retain(|user| {
@@ -57,7 +57,7 @@ impl Users {
 
     fn find(&self, fits: impl Fn(&User) -> bool) -> Option<Standing> {
         let users = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        // Every account is looked at, whichever fits: the time tells nothing.
+        // Compare with every account, even after a match, so that the time reveals nothing.
         users.iter().filter(|user| fits(user)).map(User::standing).last()
     }
 }

@@ -1,6 +1,6 @@
-//! An agent of one's own, inside the program: it repeats what it hears, and asks before it says something loud.
+//! A program's own agent, inside the program: it repeats each prompt, and asks before it says something loud.
 //!
-//! An agent that is a program of its own is better run by [`portolan_agents::driver`], which looks after its process.
+//! For an agent that is a separate program, use [`portolan_agents::driver`], which manages its process.
 
 use portolan_core::{
     Capabilities, Event,
@@ -12,7 +12,7 @@ use portolan_core::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Repeats what it hears.
+/// Repeats each prompt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parrot;
 
@@ -47,26 +47,26 @@ impl Agent for Parrot {
         tokio::spawn(async move {
             let mut life = Life { told: told.clone(), generation: launch.generation.0, said: 0, asked: None };
             let reason = tokio::select! {
-                // The session let go of it: nobody is left to speak to.
+                // The session has dropped the agent.
                 _ = life.live(wanted) => ExitReason::Finished,
                 () = stopped.cancelled() => ExitReason::Stopped,
                 () = killed.cancelled() => ExitReason::Stopped,
             };
             let (message, stderr) = ("the parrot flew away".into(), String::new());
             let exit = Exit { reason, code: None, signal: None, message, stderr };
-            // The last report is always this one.
+            // This must be the last report.
             let _ = told.send(Report::Exited(exit)).await;
         });
         AgentLink { instructions, reports, stop, kill, recorded: None }
     }
 }
 
-/// One start of it.
+/// One start of the agent.
 struct Life {
     told: mpsc::Sender<Report>,
     generation: u32,
     said: u32,
-    /// What waits for a yes.
+    /// The text that waits for approval.
     asked: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl Life {
         self.say(&text).await
     }
 
-    /// Streams the words, then says all of it.
+    /// Streams the words, then sends the whole message.
     async fn say(&mut self, text: &str) -> Result<(), Gone> {
         self.said += 1;
         let item = format!("{}.{}", self.generation, self.said);

@@ -1,4 +1,4 @@
-//! A whole frontend: what a session's agent says, as plain text, one message after the other, for `curl -N`.
+//! A whole frontend: the messages of a session's agent as plain text, one after the other, for `curl -N`.
 
 use axum::{
     Router,
@@ -21,7 +21,7 @@ use portolan_embed::{
     door::{Denied, Guest},
 };
 
-/// The frontend, for the list of those that stand on a host.
+/// The frontend, for the list of frontends of a host.
 pub(crate) fn frontend() -> Box<dyn Frontend> {
     Box::new(PlainText)
 }
@@ -42,7 +42,7 @@ impl Frontend for PlainText {
     }
 }
 
-/// Everything that was said and that will be. The door ends the response with whatever let the caller in.
+/// All past and future messages. The door ends the response when the caller loses access.
 async fn read(
     State(host): State<Host>,
     Guest(who): Guest,
@@ -57,7 +57,7 @@ async fn read(
     Ok((plain, Body::from_stream(messages)).into_response())
 }
 
-/// The next messages that are finished; nothing once the session is gone.
+/// The next finished messages; nothing if the session is gone.
 async fn next_messages(reader: &mut SessionReader) -> Option<String> {
     loop {
         match reader.next().await {
@@ -68,7 +68,7 @@ async fn next_messages(reader: &mut SessionReader) -> Option<String> {
                     return Some(said);
                 }
             }
-            // Whoever begins at the first entry needs no summary, and nobody here shows who else reads.
+            // A reader from the first entry needs no snapshot, and this frontend does not show presence.
             Delivery::Snapshot(_) | Delivery::Presence(_) => {}
             Delivery::Closed(_) => return None,
         }

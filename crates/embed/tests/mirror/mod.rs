@@ -1,4 +1,4 @@
-//! An agent that can do everything and tells what it was told, and sessions of it.
+//! An agent that supports everything and repeats its input, and sessions with that agent.
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) fn capabilities() -> Capabilities {
     }
 }
 
-/// An agent that can do everything and tells what it was told.
+/// An agent that supports everything and repeats its input.
 pub(crate) fn mirror() -> Arc<Puppet> {
     let mirror = Puppet::new("mirror").with_capabilities(capabilities()).playing(|strings| {
         Box::pin(async move {
@@ -75,7 +75,7 @@ fn info(launch: &Launch) -> AgentInfo {
     }
 }
 
-/// A prompt comes back as it was understood; `ask` asks for Bash first and gives back the answer, `ask Read` asks for that.
+/// Repeats a prompt as it was understood; `ask` asks for Bash first and repeats the answer, `ask Read` asks for Read.
 async fn reflected(strings: &mut Strings, content: Vec<Content>) -> Played {
     let words = plain_text(&content);
     let text = match words.strip_prefix("ask").filter(|_| content.len() == 1) {
@@ -91,7 +91,7 @@ async fn reflected(strings: &mut Strings, content: Vec<Content>) -> Played {
     Ok(TurnResult::bare(TurnOutcome::Completed))
 }
 
-/// Everything else comes back as the result of its command.
+/// Repeats everything else as the result of its command.
 fn aside(order: &Order) -> Settled {
     match order {
         Order::Native(body) if body["fail"] == true => Settled::Refused("as you wish".into()),
@@ -105,7 +105,7 @@ fn aside(order: &Order) -> Settled {
     }
 }
 
-/// What the mirror really says when it says this.
+/// The raw form of this message of the mirror.
 pub(crate) fn raw(text: &str) -> Vec<u8> {
     format!("<glass>{text}</glass>").into_bytes()
 }
@@ -121,7 +121,7 @@ pub(crate) async fn opened() -> (Portolan, Session) {
     (portolan, session)
 }
 
-/// The words of all messages in what came of a prompt.
+/// The text of all messages in the reply to a prompt.
 pub(crate) async fn said(session: &Session, content: Vec<Content>) -> Vec<String> {
     let all = session.send(content).await.unwrap().all().await.unwrap();
     assert!(matches!(all.last().unwrap().event, Event::TurnEnded { .. }), "{all:#?}");

@@ -1,4 +1,4 @@
-//! Answers to what agents ask: what a client sends by either way becomes an [`Answer`] that fits the question. Pure.
+//! Answers to requests: the input of a client in either form becomes an [`Answer`] that fits the request. Pure.
 
 use indexmap::IndexMap;
 use portolan_core::{
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use super::wire::{Approval, Raw, Resume, ResumeStatus};
 
-/// The longest answer to an interrupt. A form, or a file's text in place of the one that was to be written.
+/// The longest answer to an interrupt: a form, or an edited file text.
 const PAYLOAD_BYTES: usize = 512 * 1024;
 
-/// Which request an approval is for. A name that no request ever has is one of something that does not wait.
+/// The request of an approval. A name that cannot be a request id counts as a closed request.
 pub fn request_of(approval: &Approval) -> Result<RequestId, NoAnswer> {
     let name = match &approval.request_id {
         Value::String(text) if !text.is_empty() => text.clone(),
         Value::Number(number) => number.to_string(),
         _ => {
-            let message = "say which: `requestId`, as `tool_approval_request` told it";
+            let message = "name the request: `requestId`, from `tool_approval_request`";
             return Err(NoAnswer::Invalid(message.into()));
         }
     };
@@ -32,14 +32,14 @@ pub fn request_of(approval: &Approval) -> Result<RequestId, NoAnswer> {
 /// Why there is no answer.
 #[derive(Debug, PartialEq)]
 pub enum NoAnswer {
-    /// Nothing waits that it could be for.
+    /// There is no open request for it.
     Refused(Refusal),
-    /// It makes no sense.
+    /// The answer is invalid.
     Invalid(String),
 }
 
-/// What an approval does, for a request that waits. Nothing is answered that is not known: what opens in this moment is
-/// still to be asked.
+/// The action of an approval, for an open request. An unknown request is never answered: a request that opens at this
+/// moment must be shown first.
 pub fn action(state: &State, request: RequestId, approval: &Approval) -> Result<Action, NoAnswer> {
     let Some(open) = state.requests.iter().find(|open| open.request == request) else {
         let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
@@ -50,30 +50,30 @@ pub fn action(state: &State, request: RequestId, approval: &Approval) -> Result<
         return Err(NoAnswer::Refused(refusal));
     };
     let answer = answer(&open.ask, approval).map_err(NoAnswer::Invalid)?;
-    // Just what was looked at is answered.
+    // The answer counts only for the request that was checked.
     let digest = approval.digest.clone().or_else(|| Some(open.digest.clone()));
     Ok(Action::Answer { request, digest, answer })
 }
 
-/// The request of that name.
+/// The request with that name.
 pub fn named(text: &str) -> Option<RequestId> {
     text.parse().ok().map(RequestId)
 }
 
-/// The answer that a resume brings; or why it is none.
+/// The answer in a resume, or why it is invalid.
 pub fn resumed(ask: &Ask, resume: &Resume) -> Result<Answer, String> {
     match resume.status {
-        ResumeStatus::Cancelled => Ok(Answer::deny(Some("the user left it unanswered".into()))),
+        ResumeStatus::Cancelled => Ok(Answer::deny(Some("the user did not answer".into()))),
         ResumeStatus::Resolved => given(ask, &resume.payload),
     }
 }
 
-/// The answer that a payload is; or why it is none.
+/// The answer in a payload, or why it is invalid.
 fn given(ask: &Ask, payload: &Raw) -> Result<Answer, String> {
     if payload.text().len() > PAYLOAD_BYTES {
         return Err(format!("an answer has at most {} KiB", PAYLOAD_BYTES / 1024));
     }
-    let payload: Value = payload.read().map_err(|_| "the payload cannot be read".to_owned())?;
+    let payload: Value = payload.read().map_err(|_| "`payload` cannot be read".to_owned())?;
     let approval = match &payload {
         Value::Bool(approved) => Approval { approved: Some(*approved), ..Approval::default() },
         Value::String(word) => match (ask, yes_or_no(word)) {
@@ -81,12 +81,12 @@ fn given(ask: &Ask, payload: &Raw) -> Result<Answer, String> {
             (Ask::Elicitation { .. }, None) => Approval { content: Some(json!(word)), ..Approval::default() },
             (_, approved) => Approval { approved, behavior: Some(word.clone()), ..Approval::default() },
         },
-        // Silence is no yes; a hook takes it for nothing to say.
+        // An empty answer is not an approval; for a hook it means no output.
         Value::Null => Approval::default(),
         Value::Object(_) => {
-            let mut approval: Approval = serde_json::from_value(payload.clone())
-                .map_err(|_| "the payload cannot be read".to_owned())?;
-            // An app may send just the answers, or just the form.
+            let mut approval: Approval =
+                serde_json::from_value(payload.clone()).map_err(|_| "`payload` cannot be read".to_owned())?;
+            // An app may send only the answers, or only the form.
             let says_nothing =
                 approval == Approval { request_id: approval.request_id.clone(), ..Approval::default() };
             if says_nothing {
@@ -99,7 +99,7 @@ fn given(ask: &Ask, payload: &Raw) -> Result<Answer, String> {
             }
             approval
         }
-        _ => return Err("the payload is no answer".into()),
+        _ => return Err("`payload` is not an answer".into()),
     };
     answer(ask, &approval)
 }
@@ -112,11 +112,11 @@ fn yes_or_no(word: &str) -> Option<bool> {
     }
 }
 
-/// The answer that an approval is; or why it is none.
+/// The answer in an approval, or why it is invalid.
 pub fn answer(ask: &Ask, approval: &Approval) -> Result<Answer, String> {
     let behaviour = match approval.behavior.as_deref() {
         None => approval.approved,
-        Some(word) => Some(yes_or_no(word).ok_or("`behavior` is `allow` or `deny`")?),
+        Some(word) => Some(yes_or_no(word).ok_or("`behavior` must be `allow` or `deny`")?),
     };
     if behaviour == Some(false) {
         return Ok(Answer::Deny {
@@ -127,17 +127,17 @@ pub fn answer(ask: &Ask, approval: &Approval) -> Result<Answer, String> {
     }
     match ask {
         Ask::Permission { .. } | Ask::Plan { .. } => {
-            // An option may stand for a no: which of both it is must be said.
+            // An option may mean a denial, so `behavior` is required.
             if behaviour != Some(true) {
-                return Err("say `behavior`: `allow` or `deny`".into());
+                return Err("give `behavior`: `allow` or `deny`".into());
             }
             let scope = match approval.scope.as_deref() {
                 None | Some("once") => Scope::Once,
                 Some("session") => Scope::Session,
-                Some(_) => return Err("`scope` is `once` or `session`".into()),
+                Some(_) => return Err("`scope` must be `once` or `session`".into()),
             };
             Ok(Answer::Allow {
-                // Absent is the original: an allow never runs a tool with empty input.
+                // If absent, the original input counts: an approval never runs a tool with empty input.
                 input: approval.updated_input.clone().filter(|input| !input.is_null()),
                 scope,
                 mode: approval.mode.clone(),
@@ -146,13 +146,14 @@ pub fn answer(ask: &Ask, approval: &Approval) -> Result<Answer, String> {
         }
         Ask::Question { questions } => {
             let inside = approval.updated_input.as_ref().and_then(|input| input.get("answers"));
-            let given = approval.answers.as_ref().or(inside).ok_or("say `answers`, by question")?;
+            let given = approval.answers.as_ref().or(inside);
+            let given = given.ok_or("give `answers`: one key for each question")?;
             Ok(Answer::Choices { answers: choices(questions, given)? })
         }
         Ask::Elicitation { .. } => {
             let content = approval.content.clone().or_else(|| approval.updated_input.clone());
             if content.is_none() && behaviour != Some(true) {
-                return Err("say `content`, or `behavior`: `allow` or `deny`".into());
+                return Err("give `content`, or `behavior`: `allow` or `deny`".into());
             }
             Ok(Answer::Content { content: content.unwrap_or_else(|| json!({})) })
         }
@@ -164,22 +165,22 @@ pub fn answer(ask: &Ask, approval: &Approval) -> Result<Answer, String> {
             let output = approval.output.clone().or_else(|| approval.updated_input.clone());
             output
                 .map(|output| Answer::Output { output })
-                .ok_or_else(|| "say `output`, in the agent's own form".into())
+                .ok_or_else(|| "give `output`, in the form that the agent expects".into())
         }
     }
 }
 
-/// Answers by question: an object by the question's text, a list in their order, or one text for the only one.
+/// Answers by question: an object by the question's text, a list in order, or one text for a single question.
 fn choices(questions: &[Question], given: &Value) -> Result<IndexMap<String, Vec<String>>, String> {
     let words = |value: &Value| -> Result<Vec<String>, String> {
         match value {
             Value::String(text) => Ok(vec![text.clone()]),
             Value::Array(list) => list
                 .iter()
-                .map(|one| one.as_str().map(str::to_owned).ok_or_else(|| "a choice is a text".to_owned()))
+                .map(|one| one.as_str().map(str::to_owned).ok_or_else(|| "a choice must be text".to_owned()))
                 .collect(),
             Value::Bool(_) | Value::Number(_) => Ok(vec![value.to_string()]),
-            Value::Null | Value::Object(_) => Err("an answer is a text, or a list of texts".into()),
+            Value::Null | Value::Object(_) => Err("an answer must be a string or a list of strings".into()),
         }
     };
     let split = |question: &Question, words: Vec<String>| match (&*words, question.multiple) {
@@ -208,9 +209,9 @@ fn choices(questions: &[Question], given: &Value) -> Result<IndexMap<String, Vec
             .collect(),
         Value::String(_) => match questions {
             [only] => Ok(IndexMap::from_iter([(only.question.clone(), split(only, words(given)?))])),
-            _ => Err("there are several questions; answer them by their texts".into()),
+            _ => Err("there are several questions; give `answers` with one key for each question".into()),
         },
-        _ => Err("`answers` is an object by question".into()),
+        _ => Err("`answers` must be an object with one key for each question".into()),
     }
 }
 

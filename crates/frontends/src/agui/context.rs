@@ -1,8 +1,8 @@
-//! What a page says becomes a prompt: the user's words, and before them what the page makes readable and which of its
-//! tools the agent can call. Pure.
+//! Builds a prompt from the input of a page: the user's text, and before it the page's context and the tools that the
+//! agent can call. Pure.
 //!
-//! What is put before the words is a piece of its own with an address of its own, so that the history, the session's
-//! name and other clients can tell it from what the user said.
+//! The part before the text is a separate piece with its own address, so that the history, the session's name and other
+//! clients can distinguish it from the user's text.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::wire::{ContextEntry, Part, Parts, SentMessage, Source};
 
-/// The address of what the page put before the user's words.
+/// The address of the page's part before the user's text.
 pub const PAGE_URI: &str = "copilotkit:page";
 
-/// The most that a page may put before a prompt. It comes with every run, and every byte of it is read by the model.
+/// The most that a page may put before a prompt. It comes with every run, and the model reads every byte of it.
 pub const CONTEXT_BYTES: usize = 256 * 1024;
 
 const STATE: &str = "[CURRENT WORKSPACE STATE — what the user's page shows at this moment. It may differ from what you \
@@ -28,13 +28,13 @@ const ACTIONS: &str = "[AVAILABLE FRONTEND ACTIONS — these are tools that run 
 pub struct Action {
     /// The name by which the agent calls it.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
 }
 
-/// What stands before the user's words; nothing where the page says nothing.
+/// The part before the user's text; nothing if the page sends no context.
 pub fn block(context: &[ContextEntry], actions: &[Action]) -> Option<String> {
     let mut text = String::new();
     if !context.is_empty() {
@@ -69,7 +69,7 @@ pub fn block(context: &[ContextEntry], actions: &[Action]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The prompt of a run. A slash command goes alone: agents know it only where nothing stands before it.
+/// The prompt of a run. A slash command goes alone: agents recognise it only at the beginning.
 pub fn prompt(words: Vec<Content>, before: Option<String>) -> Vec<Content> {
     let is_command = matches!(&*words, [Content::Text { text }] if text.starts_with('/'));
     let before = before.filter(|_| !is_command).map(|text| Content::Resource {
@@ -80,14 +80,14 @@ pub fn prompt(words: Vec<Content>, before: Option<String>) -> Vec<Content> {
     before.into_iter().chain(words).collect()
 }
 
-/// What a user's message says, or why it cannot be taken.
+/// The content of a user's message, or why it is refused.
 pub fn user_words(message: &SentMessage) -> Result<Vec<Content>, String> {
     let Some(content) = &message.content else { return Ok(vec![]) };
     if let Some(text) = content.string() {
         return Ok(vec![Content::text(text)]);
     }
     if !content.text().starts_with('[') {
-        return Err("a user's message is text, or a list of parts".into());
+        return Err("a user's message must be text or a list of parts".into());
     }
     let parts: Parts = content.read().map_err(|error| {
         format!("a part of the message cannot be read: {}", portolan_host::door::reason(&error))
@@ -103,23 +103,23 @@ fn part(part: Part) -> Result<Content, String> {
         None => (data, url, mime_type),
     };
     match (kind.as_str(), data, url) {
-        ("text", ..) => text.map(Content::text).ok_or_else(|| "a text part has a `text`".into()),
+        ("text", ..) => text.map(Content::text).ok_or_else(|| "a text part needs a `text`".into()),
         ("image" | "binary", Some(data), _) => {
             let media_type = mime.unwrap_or_else(|| "image/png".into());
             if !media_type.starts_with("image/") {
                 return Err(format!(
-                    "a prompt holds text and pictures, no `{}`",
+                    "a prompt takes text and images, not `{}`",
                     super::parse::shown(&media_type, 40)
                 ));
             }
             Ok(Content::Image { media_type, data })
         }
         (_, None, Some(uri)) => Ok(Content::Resource { uri, name: filename, text: None }),
-        _ => Err(format!("a prompt holds text and pictures, no part `{}`", super::parse::shown(&kind, 40))),
+        _ => Err(format!("a prompt takes text and images, not a part `{}`", super::parse::shown(&kind, 40))),
     }
 }
 
-/// What the user said of a prompt, as the history shows it.
+/// The user's part of a prompt, as the history shows it.
 pub fn own_words(content: &[Content]) -> String {
     let piece = |piece: &Content| match piece {
         Content::Resource { uri, .. } if uri == PAGE_URI => None,

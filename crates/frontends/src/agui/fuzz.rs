@@ -1,5 +1,4 @@
-//! What must hold whatever a client sends: the body of the fuzz target in fuzz/, and of a test that plays its seeds
-//! again.
+//! Properties for any input of a client: the body of the fuzz target in fuzz/, and of a test that replays its seeds.
 
 use super::{
     answers,
@@ -7,7 +6,7 @@ use super::{
     parse::{Asked, approval, run_input, single, stop_body},
 };
 
-/// A body: a request that is read the same when it is written again, or a short reason in words.
+/// A body: a request that round-trips, or a short reason.
 pub fn request(data: &[u8]) {
     let mut reasons = Vec::new();
     match single(data) {
@@ -15,7 +14,7 @@ pub fn request(data: &[u8]) {
             let written = serde_json::to_vec(&*input).unwrap_or_default();
             assert_eq!(run_input(&written).as_ref(), Ok(&*input), "written and read back");
             for message in &input.messages {
-                // Whatever the parts are: content or a reason.
+                // Any parts give content or a reason.
                 let _ = user_words(message);
             }
         }
@@ -40,7 +39,7 @@ pub fn request(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_fuzzing_has_found_or_begins_with_holds() {
+    fn every_fuzzing_seed_and_finding_passes() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/agui_request");
         let files = std::fs::read_dir(folder).unwrap();
         let played = files.map(|file| super::request(&std::fs::read(file.unwrap().path()).unwrap())).count();

@@ -1,4 +1,4 @@
-//! Which agents can be run. A page that asks for one that is not listed breaks, so `default` always is.
+//! The list of agents. A page that requests an unlisted agent breaks, so `default` is always listed.
 
 use portolan_core::{Principal, Refusal, registry::AgentDescription};
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Agui, DEFAULT_AGENT};
 
 impl Agui {
-    /// The agents there are, in the protocol's form.
+    /// The agents, in the protocol's form.
     pub(super) async fn info(&self, who: &Principal) -> Result<Value, Refusal> {
         let known = self.registry.agents();
         let active = self.threads.active(&self.registry, who).await?;
@@ -49,13 +49,13 @@ impl Agui {
         })
     }
 
-    /// Can this agent be asked for?
+    /// Can a client request this agent?
     pub(super) fn knows(&self, agent: &str) -> bool {
         agent == DEFAULT_AGENT || self.registry.agents().iter().any(|known| known.kind == agent)
     }
 }
 
-/// One that nobody has looked at yet may be there.
+/// An agent that was not checked yet may be installed.
 fn is_here(agent: &AgentDescription) -> bool {
     agent.probe.as_ref().is_none_or(|probe| probe.available)
 }

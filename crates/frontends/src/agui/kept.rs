@@ -1,5 +1,5 @@
-//! The records of threads: which session each leads to, over restarts. There are so many and no more, and they go with
-//! their sessions. Who may see a session is not asked here.
+//! The stored threads: the session of each thread, across restarts. Their number is limited, and they are removed with
+//! their sessions. Access is not checked here.
 
 use std::collections::HashSet;
 
@@ -17,11 +17,12 @@ use tokio_util::sync::CancellationToken;
 /// The records of threads, by their names.
 pub(super) const RECORDS: &str = "agui_threads";
 
-/// Threads that are kept. Each takes some 200 bytes on disk, and all are read when one is added, which also starts an agent;
-/// beyond it the thread of the oldest session is forgotten, and begins a new one where it is used again.
+/// How many threads are kept. Each takes about 200 bytes on disk, and all are read when one is added, which also starts
+/// an agent; above the limit, the thread of the oldest session is forgotten, and starts a new session when it is used
+/// again.
 pub(super) const KEPT: usize = 10_000;
 
-/// Sessions that are listed at once.
+/// How many sessions are listed at once.
 const LISTED: u32 = 200;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,7 +36,7 @@ impl Kept {
     }
 }
 
-/// What a record goes by: a thread; with an agent where the thread itself leads to a session of another.
+/// The key of a record: a thread; plus an agent if the thread itself belongs to a session of another agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name<'a> {
     pub(super) thread: &'a str,
@@ -43,7 +44,7 @@ pub(super) struct Name<'a> {
 }
 
 impl Name<'_> {
-    /// As JSON: whatever clients call their threads, no name is read as another.
+    /// As JSON, so that any two thread names stay different.
     fn key(self) -> String {
         serde_json::json!([self.thread, self.agent]).to_string()
     }
@@ -53,13 +54,13 @@ fn unreadable(error: &StoreError) -> Refusal {
     Refusal::new(RefusalCode::StoreFailing, format!("the store cannot be read: {error}"))
 }
 
-/// The session that a name leads to, whether it is still there or not.
+/// The session of a name, whether it still exists or not.
 pub(super) async fn session_of(registry: &Registry, name: Name<'_>) -> Result<Option<SessionId>, Refusal> {
     let record = registry.store().record(RECORDS, name.key()).await;
     Ok(record.map_err(|error| unreadable(&error))?.as_ref().and_then(Kept::read))
 }
 
-/// From now on this name leads to this session.
+/// Stores the session of a name.
 pub(super) async fn keep(registry: &Registry, name: Name<'_>, session: SessionId) -> Result<(), Refusal> {
     let key = name.key();
     let mut others = records(registry).await.map_err(|error| unreadable(&error))?;
@@ -67,7 +68,7 @@ pub(super) async fn keep(registry: &Registry, name: Name<'_>, session: SessionId
     let value = serde_json::to_vec(&Kept { session }).unwrap_or_default();
     let mut ops = vec![Op::Put { collection: RECORDS, key, value: value.into() }];
     if others.len() >= KEPT {
-        // Sessions are numbered by the time they were made; one that cannot be read goes first.
+        // Session ids are ordered by creation time; an unreadable record is removed first.
         others.sort_by_key(|(_, session)| *session);
         ops.extend(
             others.drain(..=others.len() - KEPT).map(|(key, _)| Op::Remove { collection: RECORDS, key }),
@@ -77,7 +78,7 @@ pub(super) async fn keep(registry: &Registry, name: Name<'_>, session: SessionId
     written.ok_or_else(|| Refusal::new(RefusalCode::StoreFailing, "the thread could not be written down"))
 }
 
-/// Forgets the threads of sessions that are deleted, until `stopping`; first those whose sessions went before.
+/// Forgets the threads of deleted sessions, until `stopping`; first those of sessions that were deleted before.
 pub(super) async fn watch(registry: Registry, stopping: CancellationToken) {
     let mut reader = match registry.watch(&own(), Start::Tail(0)).await {
         Ok(reader) => reader,
@@ -106,7 +107,7 @@ pub(super) async fn watch(registry: Registry, stopping: CancellationToken) {
                     forget(&registry, |session| gone.contains(&session)).await
                 }
             }
-            // First of all, or after a great many entries at once.
+            // At the beginning, or after very many entries at once.
             Delivery::Snapshot(_) => sweep(&registry).await,
             Delivery::Presence(_) => Ok(()),
             Delivery::Closed(_) => return,
@@ -140,7 +141,7 @@ async fn forget(registry: &Registry, is_gone: impl Fn(SessionId) -> bool) -> Res
     Ok(())
 }
 
-/// Every name, with the session it leads to where that can be read.
+/// Every name, with its session if it can be read.
 async fn records(registry: &Registry) -> Result<Vec<(String, Option<SessionId>)>, StoreError> {
     let all = registry.store().records(RECORDS).await?;
     Ok(all.into_iter().map(|(key, record)| (key, Kept::read(&record))).collect())
@@ -150,14 +151,14 @@ async fn records(registry: &Registry) -> Result<Vec<(String, Option<SessionId>)>
 async fn write(registry: &Registry, ops: Vec<Op>) -> Option<()> {
     let (done, committed) = oneshot::channel();
     let done: Box<dyn FnOnce() + Send> = Box::new(move || {
-        // Nobody may be waiting any more; it is written all the same.
+        // The caller may be gone; the record is still written.
         let _ = done.send(());
     });
     registry.store().write(Write { log: LogId::Daemon, ops, done: Some(done) }).await.ok()?;
     committed.await.ok()
 }
 
-/// Who reads the daemon's log here, and takes back sessions in which nothing was said.
+/// The identity that reads the daemon's log here, and removes empty sessions.
 pub(super) fn own() -> Principal {
     Principal {
         // A constant that fits.

@@ -1,9 +1,9 @@
 //! CopilotKit and other AG-UI clients: any of our agents in any app that speaks the protocol, on the same live sessions
 //! as every other frontend.
 //!
-//! docs/copilotkit.md specifies what is here. It stands at `/agui` on the main listener and, where configured, at the root
-//! of a listener of its own. The door has found out who someone is before anything here runs. A request is a run, or a
-//! connect: a stream of events that ends, made by one task from a cursor over the session's log.
+//! docs/copilotkit.md specifies this frontend. It is at `/agui` on the main listener and, if configured, at the root of
+//! its own listener. The door authenticates clients before this code runs. A request is a run, or a connect: a stream
+//! of events that ends, made by one task from a cursor over the session's log.
 
 pub mod answers;
 pub mod context;
@@ -38,63 +38,65 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub use self::routes::{own_routes, routes, rules};
 use self::{runs::Runs, threads::Threads, tools::FrontendTools};
 
-/// Where it stands on the main listener, with everything below it.
+/// The path on the main listener, with everything below it.
 pub const PATH: &str = "/agui";
 
-/// The agent that every page knows: the active session's, else the configured one.
+/// The agent that every page knows: the agent of the active session, otherwise the configured agent.
 pub const DEFAULT_AGENT: &str = "default";
 
-/// What this frontend calls itself in the log.
+/// The name of this frontend in the log.
 pub const VIA: &str = "agui";
 
 /// `[agui]` in portolan.toml.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// A listener for CopilotKit and other AG-UI clients alone, such as `127.0.0.1:3000`; none when absent. They are at
-    /// `/agui` of the main listener in any case. An address that others can reach needs TLS.
+    /// An extra listener only for CopilotKit and other AG-UI clients, such as `127.0.0.1:3000`. Default: none. The main
+    /// listener always serves these clients at `/agui`. An address that other machines can reach needs TLS.
     #[serde(deserialize_with = "optional_address")]
     pub listen: Option<SocketAddr>,
-    /// Apps that may use it from the browser, such as `http://localhost:5173`. Compared exactly. They reach nothing else of
-    /// the daemon.
+    /// Origins of web apps that may use AG-UI from the browser, such as `http://localhost:5173`. Compared exactly. Such
+    /// an app reaches nothing else of the daemon.
     pub origins: Vec<String>,
-    /// The agent that `default` is while no session is active.
+    /// The agent that the name `default` stands for while no session is active.
     pub agent: String,
-    /// The folder that sessions of new threads work in, within `sessions.roots`. The one that the daemon was started in
-    /// when absent.
+    /// The folder that sessions of new threads work in, within `sessions.roots`. Default: the folder that the daemon
+    /// was started in.
     pub folder: Option<PathBuf>,
-    /// How apps are asked that do not say how they want to be: `event` by the custom event `tool_approval_request`,
-    /// `interrupt` by the protocol's own interrupt.
+    /// How an app that does not choose gets requests: `event` uses the custom event `tool_approval_request`,
+    /// `interrupt` uses the protocol's own interrupt.
     pub approvals: project::Approvals,
-    /// What a thread that nobody knows begins: `new` a session of its own, `join_active` nothing where a session is active:
-    /// it joins that one.
+    /// The session of a thread that Portolan does not know: `new` starts a session, `join_active` joins the active
+    /// session if there is one.
     pub unknown_threads: UnknownThreads,
-    /// What the end of a run's connection means: `continue` nothing, `stop` a stop, `auto` a stop only where no page has
-    /// connected to the thread, which is how plain clients stop.
+    /// The effect on a turn when the connection of its run closes: `continue` has no effect, `stop` stops the turn,
+    /// `auto` stops the turn only if no page has connected to the thread. Plain clients stop a turn by closing the
+    /// connection.
     pub on_close: OnClose,
 }
 
-/// What a thread that nobody knows begins.
+/// The session of a thread that Portolan does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownThreads {
-    /// A session of its own.
+    /// A new session.
     #[default]
     New,
-    /// It joins the active session, where there is one.
+    /// The active session, if there is one.
     JoinActive,
 }
 
-/// What the end of a run's connection means.
+/// The effect when the connection of a run closes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnClose {
-    /// A reload, on a thread that a page has connected to; a stop from a plain client, which never connects.
+    /// A stop, but only on a thread that no page has connected to. A page that reloads must not stop its turn; a plain
+    /// client never connects.
     #[default]
     Auto,
     /// Always a stop.
     Stop,
-    /// Never: the turn goes on.
+    /// Never a stop: the turn continues.
     Continue,
 }
 
@@ -112,7 +114,7 @@ impl Default for Settings {
     }
 }
 
-/// AG-UI, on the main listener and on one of its own. There the root is the frontend, not the page.
+/// AG-UI, on the main listener and on its own listener. On its own listener, the root is the frontend, not the page.
 pub fn frontend(settings: Settings) -> Box<dyn Frontend> {
     Box::new(AguiFrontend(settings))
 }
@@ -144,7 +146,7 @@ impl Frontend for AguiFrontend {
         let checking = tools.clone();
         let (tasks, closing) = (host.tasks.clone(), host.closing.clone());
         let start = move |main: &[Listening]| {
-            // Agents reach the tools of pages at the main listener, where they can without a certificate.
+            // Agents reach the tools of pages on the main listener, if it needs no certificate.
             let plain = main.iter().filter(|listening| !listening.secure).find_map(Listening::url);
             if let Some(url) = plain {
                 tools.listens_at(url);
@@ -197,8 +199,8 @@ impl Agui {
         }
     }
 
-    /// Answers permission prompts for tools of pages, and forgets what belongs to sessions that are gone, until
-    /// `stopping`. Once for all listeners.
+    /// Answers permission requests for tools of pages, and forgets the data of deleted sessions, until `stopping`. Once
+    /// for all listeners.
     pub fn start(&self, tasks: &TaskTracker, stopping: CancellationToken) {
         self.tools.start(tasks, stopping.clone());
         tasks.spawn(kept::watch(self.registry.clone(), stopping));

@@ -1,4 +1,4 @@
-//! Bodies from clients into requests. Pure, and total: any bytes give a request or a reason in words.
+//! Parses bodies from clients into requests. Pure and total: any bytes give a request or a reason.
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::error::Category;
@@ -6,30 +6,30 @@ use serde_json::error::Category;
 use super::wire::{Approval, Envelope, Method, RunInput, StopBody};
 use portolan_host::door::{JSON_DEPTH, json_depth_exceeds, reason};
 
-/// The longest name of a thread or a run, in bytes. Clients use UUIDs; it is kept and repeated.
+/// The longest name of a thread or a run, in bytes. Clients use UUIDs; names are stored and repeated.
 pub const NAME_BYTES: usize = 256;
 
-/// Why a body is no request.
+/// Why a body is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     /// It cannot be read.
     #[error("{0}")]
     Body(String),
-    /// The single endpoint knows no such method.
-    #[error("unknown method `{0}`; there is info, agent/connect, agent/run and agent/stop")]
+    /// The single endpoint does not know the method.
+    #[error("unknown method `{0}`; use info, agent/connect, agent/run or agent/stop")]
     Method(String),
 }
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
-    /// Which agents can be run.
+    /// List the agents.
     Info,
-    /// The history, and what runs now; of which agent.
+    /// Connect: the history and the running turn, of this agent.
     Connect(Option<String>, Box<RunInput>),
-    /// Say something, or go on; of which agent.
+    /// Run: send a message or continue, with this agent.
     Run(Option<String>, Box<RunInput>),
-    /// Stop what runs on this thread.
+    /// Stop the run on this thread.
     Stop(Option<String>, StopBody),
 }
 
@@ -86,23 +86,23 @@ pub fn approval(text: &[u8]) -> Result<Approval, Bad> {
 }
 
 fn no_json(why: &str) -> Bad {
-    Bad::Body(format!("this is no JSON that can be read: {why}"))
+    Bad::Body(format!("this is not valid JSON: {why}"))
 }
 
 fn text_of(text: &[u8]) -> Result<&str, Bad> {
     if json_depth_exceeds(text, JSON_DEPTH) {
-        return Err(Bad::Body(format!("JSON nested deeper than {JSON_DEPTH} levels is not taken")));
+        return Err(Bad::Body(format!("JSON nested deeper than {JSON_DEPTH} levels is refused")));
     }
-    std::str::from_utf8(text).map_err(|_| no_json("it is no UTF-8"))
+    std::str::from_utf8(text).map_err(|_| no_json("it is not UTF-8"))
 }
 
-/// Reads an object right from its text: no tree is made of what is not kept.
+/// Reads an object directly from its text, without a tree for unused parts.
 fn object<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Bad> {
-    // Lists would be read as the fields of a struct in their order.
+    // serde would read a list as the fields of a struct in order.
     if !text.trim_start().starts_with('{') {
         let is_json = serde_json::from_str::<IgnoredAny>(text);
         is_json.map_err(|error| no_json(&reason(&error)))?;
-        return Err(Bad::Body("the body is a JSON object".into()));
+        return Err(Bad::Body("the body must be a JSON object".into()));
     }
     serde_json::from_str(text).map_err(|error| match error.classify() {
         Category::Data => Bad::Body(format!("the body cannot be read: {}", reason(&error))),
@@ -116,7 +116,7 @@ fn checked(input: RunInput) -> Result<RunInput, Bad> {
     Ok(input)
 }
 
-/// Names are repeated in every event and kept: none may be long.
+/// Names are repeated in every event and stored, so they must be short.
 pub fn fits(what: &str, name: &str) -> Result<(), Bad> {
     if name.len() > NAME_BYTES {
         return Err(Bad::Body(format!("a `{what}` has at most {NAME_BYTES} bytes, not {}", name.len())));
@@ -124,7 +124,7 @@ pub fn fits(what: &str, name: &str) -> Result<(), Bad> {
     Ok(())
 }
 
-/// The beginning of a text from outside, fit to be repeated in a message.
+/// The beginning of a foreign text, safe to repeat in a message.
 pub fn shown(text: &str, most: usize) -> String {
     text.chars().filter(|c| !c.is_control()).take(most).collect()
 }
@@ -238,8 +238,8 @@ mod tests {
     fn what_is_no_request_is_refused_in_words() {
         let deep = format!("{{\"state\":{}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000));
         for (text, expected) in [
-            ("", "no JSON"),
-            ("{", "no JSON"),
+            ("", "not valid JSON"),
+            ("{", "not valid JSON"),
             ("[]", "a JSON object"),
             ("7", "a JSON object"),
             ("{\"messages\":7}", "cannot be read"),
@@ -251,7 +251,7 @@ mod tests {
             let message = bad(run_input(text.as_bytes()));
             assert!(message.contains(expected), "{}: {message}", &text[..text.len().min(60)]);
         }
-        assert!(bad(run_input(b"\"\xff\"")).contains("no JSON"));
+        assert!(bad(run_input(b"\"\xff\"")).contains("not valid JSON"));
         assert!(bad(single(br#"{"params":{}}"#)).contains("needs a `method`"));
         assert!(bad(single(br#"{"method":7}"#)).contains("cannot be read"));
         assert!(bad(single(br#"{"method":"agent/run"}"#)).contains("a JSON object"));
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn no_tree_is_made_of_what_a_client_sends_along() {
-        // All of these were trees once, which took thirty times as much room as their text.
+        // All of these were parsed into trees once, which took thirty times the memory of their text.
         let lists = format!("[{}]", vec!["[]"; 1000].join(","));
         let text = format!(
             "{{\"state\":{lists},\"unknown\":{lists},\"forwardedProps\":{lists},\"messages\":[{{\"content\":{lists}}}],\

@@ -1,5 +1,5 @@
-//! What a run brings, out of the thread that its client sends: a message for the agent, results of the page's tools, what
-//! the page offers and shows, answers. Pure.
+//! Extracts what is new in a run from the thread that its client sends: a message for the agent, results of the page's
+//! tools, the page's tools and context, answers. Pure.
 
 use portolan_core::{CommandId, event::Content};
 use serde_json::Value;
@@ -12,27 +12,28 @@ use super::{
     wire::{ContextEntry, ForwardedProps, Raw, Resume, ResumeStatus, RunInput, SentMessage, SentTool},
 };
 
-/// So much of the descriptions of a page's tools is read, twice what may be offered. What lies beyond is left out with its
-/// reason, and no tree is made of it.
+/// How much of the descriptions of a page's tools is read: twice the limit of an offer. The rest is left out with a
+/// reason, and is not parsed.
 const PARAMETERS_BYTES: usize = 512 * 1024;
 
-/// What a run brings. The rest of its input, megabytes of a long thread, is let go before anything is waited for.
+/// What is new in a run. The rest of its input, megabytes of a long thread, is dropped before the run waits for
+/// anything.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Brought {
     /// The user's message.
     pub said: Option<Said>,
     /// Results of the page's tools, by their call.
     pub results: Vec<PageResult>,
-    /// What the page has mounted.
+    /// The tools that the page has mounted.
     pub tools: Vec<PageTool>,
-    /// What the page makes readable.
+    /// The page's context.
     pub context: Vec<ContextEntry>,
-    /// Answers to what the agent asked.
+    /// Answers to requests.
     pub answers: Vec<Resume>,
 }
 
 impl Brought {
-    /// Out of a run's input; or why that cannot be carried out.
+    /// From the input of a run; or why the run is refused.
     pub(super) fn of(input: RunInput) -> Result<Self, String> {
         let said = said(&input)?;
         let results = results(&input);
@@ -42,7 +43,7 @@ impl Brought {
     }
 }
 
-/// How this client wants to be asked, where it says so in what its app adds to every request.
+/// How this client wants to get requests, if its app says so in its own properties.
 pub(super) fn approvals(input: &RunInput) -> Option<Approvals> {
     let wanted = input.forwarded_props.read::<ForwardedProps>().ok()?.approvals?.string()?;
     match wanted.as_str() {
@@ -53,22 +54,20 @@ pub(super) fn approvals(input: &RunInput) -> Option<Approvals> {
     }
 }
 
-/// The answer to an interrupt in its older form: a command among what the app adds, with the event that asked.
+/// The answer to an interrupt in its older form: a command in the app's properties, with the event of the request.
 fn older_answer(forwarded_props: &Raw) -> Result<Option<Resume>, String> {
-    // An app may add anything; only what is this command means something.
+    // An app may add anything; only this command has a meaning.
     let Ok(ForwardedProps { command: Some(command), .. }) = forwarded_props.read() else { return Ok(None) };
     let Some(payload) = command.resume else { return Ok(None) };
     let event: Option<Value> = serde_json::from_str(&command.interrupt_event.words()).ok();
     let named = event.as_ref().and_then(|event| event.get("requestId")?.as_str());
     let Some(named) = named else {
-        return Err(
-            "the answer does not say to what; `interruptEvent` is the value of the event that asked".into()
-        );
+        return Err("the answer names no request; set `interruptEvent` to the event's value".into());
     };
     Ok(Some(Resume { interrupt_id: named.to_owned(), status: ResumeStatus::Resolved, payload }))
 }
 
-/// What the page has mounted.
+/// The tools that the page has mounted.
 fn page_tools(tools: Vec<SentTool>) -> Vec<PageTool> {
     let mut bytes = 0;
     let tool = |tool: SentTool| {
@@ -80,7 +79,7 @@ fn page_tools(tools: Vec<SentTool>) -> Vec<PageTool> {
     tools.into_iter().map(tool).collect()
 }
 
-/// No more of it than can be told, and a little, so that it shows where it was cut.
+/// Slightly more than the limit, so that the cut is visible.
 fn shortened(mut context: Vec<ContextEntry>) -> Vec<ContextEntry> {
     let mut bytes = 0;
     let beyond = context.iter().position(|entry| {
@@ -91,19 +90,19 @@ fn shortened(mut context: Vec<ContextEntry>) -> Vec<ContextEntry> {
     context
 }
 
-/// The user's message that a run brings.
+/// The user's message in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Said {
-    /// The client's name of it; empty where it has none.
+    /// The client's id of the message; empty if it has none.
     pub message: String,
-    /// The command's id: the message's own, so that the history shows it under the name that the page knows.
+    /// The id of the command: the message's own id, so that the history shows the id that the page knows.
     pub id: CommandId,
-    /// What it says.
+    /// Its content.
     pub words: Vec<Content>,
 }
 
-/// The message that a run may be about: the last of the user's, where no tool has answered since. Whether it is new is for
-/// the log to say.
+/// The message that a run may bring: the user's last message, if no tool has answered since. The log decides whether it
+/// is new.
 fn said(input: &RunInput) -> Result<Option<Said>, String> {
     let is_turn = |message: &&SentMessage| matches!(message.role.as_str(), "user" | "tool");
     let Some(last) = input.messages.iter().rev().find(is_turn).filter(|last| last.role == "user") else {
@@ -113,14 +112,14 @@ fn said(input: &RunInput) -> Result<Option<Said>, String> {
     Ok(Some(Said { message: last.id.clone(), id: command_id(&last.id), words }))
 }
 
-/// The results that a page brings, in their order.
+/// The results of the page's tools, in order.
 fn results(input: &RunInput) -> Vec<PageResult> {
     let result = |message: &SentMessage| {
         let call = message.tool_call_id.clone().filter(|_| message.role == "tool")?;
         let text = message.content.as_ref().map(Raw::words).unwrap_or_default();
         let result = match &message.error {
             None => Ok(text),
-            // Pages say it in both places, or in one.
+            // Pages send the error in both fields, or in one.
             Some(error) if text.contains(error.as_str()) => Err(text),
             Some(error) if text.is_empty() => Err(error.clone()),
             Some(error) => Err(format!("{error}\n{text}")),
@@ -130,7 +129,7 @@ fn results(input: &RunInput) -> Vec<PageResult> {
     input.messages.iter().filter_map(result).collect()
 }
 
-/// The id under which a message is done once. Clients use UUIDs, which fit; anything else is named by its hash.
+/// The id under which a message runs once. Clients use UUIDs, which are valid ids; any other name becomes a hash.
 pub(super) fn command_id(message: &str) -> CommandId {
     if message.is_empty() {
         return CommandId::random();
@@ -138,7 +137,7 @@ pub(super) fn command_id(message: &str) -> CommandId {
     message.parse().unwrap_or_else(|_| hashed("m:", message))
 }
 
-/// The id of a message that is said once more, in another run.
+/// The id of a message that is sent again in another run.
 pub(super) fn again(id: &CommandId, run: &str) -> CommandId {
     hashed("again:", &format!("{id}\n{run}"))
 }

@@ -1,4 +1,4 @@
-//! The routes, by both transports: REST and the single endpoint, and under every name that clients use.
+//! The routes for both transports: REST and the single endpoint, under every path that clients use.
 
 use axum::{
     Json, Router,
@@ -24,7 +24,7 @@ use super::{
 use crate::way_out;
 use portolan_host::door::{Denied, Guest, Rules, Stay, collect};
 
-/// What a client is told that is refused: `error` is the kind, `message` is what CopilotKit shows in its log.
+/// The body of a refusal: `error` is the kind, `message` is what CopilotKit shows in its log.
 #[derive(Debug)]
 struct Problem {
     status: StatusCode,
@@ -34,8 +34,7 @@ struct Problem {
 
 impl Problem {
     fn no_agent(agent: &str) -> Self {
-        let message =
-            format!("there is no agent `{}`; `info` lists those there are", parse::shown(agent, 60));
+        let message = format!("there is no agent `{}`; `info` lists the agents", parse::shown(agent, 60));
         Self { status: StatusCode::NOT_FOUND, error: "Agent not found".into(), message }
     }
 }
@@ -78,7 +77,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// What the door has to know of us: whose pages may come, and how a refusal is written, whoever refuses.
+/// The rules for the door: which origins may connect, and the form of a refusal.
 pub fn rules(origins: &[String]) -> Rules {
     Rules {
         origins: origins.to_vec(),
@@ -94,19 +93,19 @@ pub fn routes(agui: Agui) -> Router {
     mount(Router::new(), PATH).with_state(agui)
 }
 
-/// The routes on a listener of its own: at the root, and below [`PATH`] as well.
+/// The routes on its own listener: at the root, and also below [`PATH`].
 pub fn own_routes(agui: Agui) -> Router {
     mount(mount(Router::new(), PATH), "").with_state(agui)
 }
 
 fn mount(mut router: Router<Agui>, base: &str) -> Router<Agui> {
-    // CopilotKit takes REST wherever `info` answers, so that each base has both transports.
+    // CopilotKit uses REST if `info` answers, so each base has both transports.
     for base in [base.to_owned(), format!("{base}/api/copilotkit")] {
         if !base.is_empty() {
             router = router.route(&base, post(single));
         }
         router = router
-            // The single endpoint keeps the slash that an address ends with.
+            // The single endpoint also works with a slash at the end of its path.
             .route(&format!("{base}/"), post(single))
             .route(&format!("{base}/info"), get(info))
             .route(&format!("{base}/agent/{{agent}}/connect"), post(connect))
@@ -119,7 +118,7 @@ fn mount(mut router: Router<Agui>, base: &str) -> Router<Agui> {
         .route(&format!("{base}/{{*any}}"), post(single))
 }
 
-/// Who it is, as entries in the log name them.
+/// The identity of the client in the log.
 fn visitor(Guest(mut who): Guest) -> Principal {
     VIA.clone_into(&mut who.via);
     who
@@ -178,7 +177,7 @@ async fn single(State(agui): State<Agui>, guest: Guest, stay: Stay, request: Req
     }
 }
 
-/// Begins a stream of events; what can be refused before is.
+/// Begins a stream of events, after all checks that can refuse it.
 fn begin(
     agui: Agui,
     (who, stay): (Principal, Stay),
@@ -199,7 +198,7 @@ fn begin(
     Ok(stream::open(agui, (who, stay), kind, agent, input, seat))
 }
 
-/// Stops what runs on a thread: that run, or whatever it is.
+/// Stops a run on a thread: the named run, or any.
 async fn end(agui: &Agui, who: &Principal, agent: &str, thread: &str, body: StopBody) -> Answered {
     if !agui.knows(agent) {
         return Err(Problem::no_agent(agent));
@@ -216,7 +215,7 @@ async fn end(agui: &Agui, who: &Principal, agent: &str, thread: &str, body: Stop
     let submit = |action| agui.registry.submit(who, session, CommandId::random(), action);
     match (run, found) {
         (Some(_), Found::Nothing) => return nothing("that run is not active"),
-        // Its stream takes it back.
+        // Its stream withdraws the prompt.
         (Some(_), Found::Waiting) => {}
         (Some(_), Found::Begun) => {
             submit(Action::Interrupt).await?;
@@ -226,14 +225,14 @@ async fn end(agui: &Agui, who: &Principal, agent: &str, thread: &str, body: Stop
             if state.turn.is_some() || !state.requests.is_empty() {
                 submit(Action::Interrupt).await?;
             } else {
-                // What runs next on this thread is what waits for an agent that is starting.
+                // The next prompt of this thread waits for an agent that is starting.
                 let waits: Vec<_> = state.commands.iter().filter(|open| open.is_queued_prompt()).collect();
                 if waits.is_empty() && found == Found::Nothing {
                     return nothing("nothing runs on this thread");
                 }
                 for open in waits {
                     if let Err(refusal) = submit(Action::Withdraw { prompt: open.seq }).await {
-                        // Its own stream was faster, or the agent.
+                        // Its own stream or the agent was faster.
                         tracing::debug!(%session, %refusal, "a prompt could not be taken back");
                     }
                 }
@@ -244,7 +243,7 @@ async fn end(agui: &Agui, who: &Principal, agent: &str, thread: &str, body: Stop
     Ok(Json(json!({"stopped": true, "interrupt": interrupt})).into_response())
 }
 
-/// Answers what an agent asks.
+/// Answers a request.
 async fn approve(
     State(agui): State<Agui>,
     guest: Guest,
@@ -289,9 +288,9 @@ async fn active(State(agui): State<Agui>, guest: Guest) -> Answered {
 async fn choose(State(agui): State<Agui>, guest: Guest, request: Request<Body>) -> Answered {
     let who = visitor(guest);
     let body: Value = serde_json::from_slice(&body_of(request).await?)
-        .map_err(|_| Bad::Body("the body is {\"sessionId\": ID}".into()))?;
+        .map_err(|_| Bad::Body("the body must be {\"sessionId\": ID}".into()))?;
     let named = body.get("sessionId").and_then(Value::as_str).unwrap_or_default();
-    let session = named.parse().map_err(|_| Bad::Body("`sessionId` is the id of a session".into()))?;
+    let session = named.parse().map_err(|_| Bad::Body("`sessionId` must be the id of a session".into()))?;
     let chosen = agui.threads.choose(&agui.registry, &who, session).await?;
     Ok(Json(told(Some(&chosen))).into_response())
 }

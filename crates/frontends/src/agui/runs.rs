@@ -1,4 +1,4 @@
-//! The streams that are open, by session: what a stop is for, and where the next run of a thread goes on.
+//! The open streams, by session: for stops, and for the place where the next run of a thread continues.
 
 use std::{
     collections::HashMap,
@@ -14,30 +14,30 @@ use tokio_util::sync::CancellationToken;
 
 use super::project::Projector;
 
-/// Clients that are remembered to have connected, and runs whose message was said; each takes some 200 bytes. A page connects
-/// again when it is loaded, so that what is forgotten comes back; and nobody sends a run again that is so old.
+/// How many connected clients and sent runs are kept; each takes about 200 bytes. A page connects again when it is
+/// loaded, so a forgotten client is known again; and nobody repeats such an old run.
 const REMEMBERED: usize = 4096;
 
-/// Bytes of all that streams have left open, for the next runs to go on with. One is a few kilobytes, beside texts that are
-/// being written and lists that an agent told; whose is forgotten goes on from what is known at that moment.
+/// How many bytes of open streams are kept for the next runs. One takes a few kilobytes, plus streaming texts and lists
+/// of the agent; a run whose state was forgotten continues from the current state.
 const LEFT_BYTES: usize = 16 * 1024 * 1024;
 
-/// Streams that one token has open at once. A browser opens six at most; a server with many users behind it comes with one
-/// token for all. Each costs a task, a reader and what it knows of its session, some 100 KiB.
+/// How many streams one token may have open at once. A browser opens six at most; a server with many users uses one
+/// token for all. Each costs a task, a reader and its state, about 100 KiB.
 pub(super) const STREAMS: usize = 256;
 
-/// A client: on a thread, by a token. Another token's on the same thread is another client.
+/// A client: a thread and a token. Another token on the same thread is another client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Client {
     pub(super) token: TokenId,
     pub(super) thread: String,
 }
 
-/// Where a stream left a turn that goes on: the next run continues there.
+/// The state at the end of a stream whose turn continues: the next run continues there.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) projector: Projector,
-    /// The last entry it was told.
+    /// The last entry that was sent.
     pub(super) last: Seq,
 }
 
@@ -45,31 +45,31 @@ pub(super) struct Left {
 struct Running {
     number: u64,
     run: String,
-    /// Who says something with it, where it does.
+    /// The client that sends a message with it, if any.
     says: Option<Client>,
-    /// What it waits for is under way: an interrupt stops it. Else it only waits in the queue.
+    /// Whether its turn runs: then an interrupt stops it. Otherwise its prompt only waits in the queue.
     began: Arc<AtomicBool>,
     stop: CancellationToken,
 }
 
-/// A run whose client has left it, while it is not yet certain that the client meant to stop it.
+/// A run whose client has disconnected, while it is not yet certain that the client meant to stop it.
 #[derive(Debug)]
 struct Abandoned {
     number: u64,
     session: SessionId,
     client: Client,
-    /// What it said; absent where it went on with what ran.
+    /// Its prompt; absent if it continued a running turn.
     prompt: Option<Seq>,
     began: Arc<AtomicBool>,
     overtaken: CancellationToken,
 }
 
-/// The time in which that is not certain; dropping it ends it.
+/// The grace period; dropping this ends it.
 #[derive(Debug)]
 pub(super) struct Grace {
     runs: Arc<Runs>,
     number: u64,
-    /// The client goes on with something else, which has stopped the run.
+    /// The client sent something else, which has stopped the run.
     pub(super) overtaken: CancellationToken,
 }
 
@@ -80,14 +80,14 @@ impl Drop for Grace {
     }
 }
 
-/// What a stop found.
+/// The result of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing that it is for.
+    /// Nothing to stop.
     Nothing,
-    /// Runs that were still waiting; they are taken back.
+    /// Waiting runs, which are withdrawn.
     Waiting,
-    /// A run that the agent is at.
+    /// A run whose turn is running.
     Begun,
 }
 
@@ -99,12 +99,12 @@ pub(super) struct Runs {
     left: Mutex<LeftBehind>,
     connected: Mutex<IndexSet<Client>>,
     said: Mutex<IndexMap<(SessionId, String, CommandId), CommandKey>>,
-    /// At most as many as there are streams.
+    /// At most as many as open streams.
     abandoned: Mutex<Vec<Abandoned>>,
     streams: Mutex<HashMap<TokenId, usize>>,
 }
 
-/// What streams have left, the oldest first, with how much room each takes.
+/// The states of ended streams, the oldest first, with their sizes.
 #[derive(Debug, Default)]
 struct LeftBehind {
     all: IndexMap<(SessionId, Client), (usize, Left)>,
@@ -119,7 +119,7 @@ impl LeftBehind {
     }
 }
 
-/// One of a token's streams; dropping it makes room.
+/// One of a token's streams; dropping this frees its place.
 #[derive(Debug)]
 pub(super) struct Seat {
     runs: Arc<Runs>,
@@ -138,18 +138,18 @@ impl Drop for Seat {
     }
 }
 
-/// A stream's place; dropping it leaves.
+/// A stream's registration; dropping this removes it.
 #[derive(Debug)]
 pub(super) struct Place {
     runs: Arc<Runs>,
     session: SessionId,
     number: u64,
     began: Arc<AtomicBool>,
-    /// Someone wants it stopped.
+    /// Cancelled if somebody stops it.
     pub(super) stop: CancellationToken,
 }
 
-/// What stops a run: an interrupt, or its prompt is taken back.
+/// How a run is stopped: an interrupt, or the withdrawal of its prompt.
 fn stop_of(prompt: Option<Seq>, began: &AtomicBool) -> Action {
     match prompt {
         Some(prompt) if !began.load(Ordering::Relaxed) => Action::Withdraw { prompt },
@@ -158,12 +158,12 @@ fn stop_of(prompt: Option<Seq>, began: &AtomicBool) -> Action {
 }
 
 impl Place {
-    /// What stops this run.
+    /// How this run is stopped.
     pub(super) fn stop_of(&self, prompt: Option<Seq>) -> Action {
         stop_of(prompt, &self.began)
     }
 
-    /// The agent is at it.
+    /// The turn of this run has begun.
     pub(super) fn begin(&self) {
         self.began.store(true, Ordering::Relaxed);
     }
@@ -182,7 +182,7 @@ impl Drop for Place {
 }
 
 impl Runs {
-    /// One more stream of this token, where it has not too many.
+    /// Adds a stream of this token, unless it has too many.
     pub(super) fn sit_down(self: &Arc<Self>, token: &TokenId) -> Result<Seat, Refusal> {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let open = streams.entry(token.clone()).or_default();
@@ -195,7 +195,7 @@ impl Runs {
         Ok(Seat { runs: Arc::clone(self), token: token.clone() })
     }
 
-    /// A stream of this session opens, under the client's name of its run; whose, where it says something.
+    /// Registers a stream of this session, under the client's name of its run; with its client, if it sends a message.
     pub(super) fn enter(self: &Arc<Self>, session: SessionId, run: &str, says: Option<Client>) -> Place {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (began, stop) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
@@ -205,7 +205,7 @@ impl Runs {
         Place { runs: Arc::clone(self), session, number, began, stop }
     }
 
-    /// Tells streams that they are stopped: the one of this run, or all of the session.
+    /// Stops streams: the one of this run, or all of the session.
     pub(super) fn stop(&self, session: SessionId, run: Option<&str>) -> Found {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = Found::Nothing;
@@ -223,7 +223,8 @@ impl Runs {
         found
     }
 
-    /// The client of this run has left. `None` when it already says something else on the thread: then it has stopped it.
+    /// The client of this run has disconnected. `None` if it already sends something else on the thread: then it has
+    /// stopped the run.
     pub(super) fn abandon(
         self: &Arc<Self>,
         place: &Place,
@@ -231,7 +232,7 @@ impl Runs {
         prompt: Option<Seq>,
     ) -> Option<Grace> {
         let (number, session) = (place.number, place.session);
-        // Held until it is noted: a run that comes now finds it, one that came before is found.
+        // Keep the lock until this is noted: a later run finds it, an earlier run is found.
         let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_newer = |one: &Running| one.number > number && one.says.as_ref() == Some(client);
@@ -250,13 +251,13 @@ impl Runs {
         Some(Grace { runs: Arc::clone(self), number, overtaken })
     }
 
-    /// Is there a run whose client has left it?
+    /// Is there a run whose client has disconnected?
     #[cfg(test)]
     pub(super) fn has_abandoned(&self) -> bool {
         !self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// This client says something new. Gives what stops the runs that it has left.
+    /// This client sends something new. Returns what stops the runs that it has left.
     pub(super) fn overtake(&self, session: SessionId, client: &Client) -> Vec<Action> {
         let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
         let left = abandoned.extract_if(.., |one| one.session == session && one.client == *client);
@@ -282,7 +283,7 @@ impl Runs {
         }
     }
 
-    /// Where this client's last stream ended, once.
+    /// Takes the state of this client's last stream.
     pub(super) fn take_left(&self, session: SessionId, client: &Client) -> Option<Left> {
         let mut behind = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         behind.take(&(session, client.clone()))
@@ -297,12 +298,12 @@ impl Runs {
         connected.insert(client.clone());
     }
 
-    /// Is this client a page, which has connected?
+    /// Is this client a page that has connected?
     pub(super) fn has_connected(&self, client: &Client) -> bool {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner).contains(client)
     }
 
-    /// This run says this message, by this command.
+    /// Notes that this run sends this message with this command.
     pub(super) fn says(&self, session: SessionId, run: &str, message: &CommandId, command: CommandKey) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.len() >= REMEMBERED {
@@ -311,13 +312,13 @@ impl Runs {
         said.insert((session, run.to_owned(), message.clone()), command);
     }
 
-    /// It was not taken.
+    /// The message was refused.
     pub(super) fn has_not_said(&self, session: SessionId, run: &str, message: &CommandId) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.shift_remove(&(session, run.to_owned(), message.clone()));
     }
 
-    /// The command by which this run has said this message already.
+    /// The command with which this run has already sent this message.
     pub(super) fn said_by(&self, session: SessionId, run: &str, message: &CommandId) -> Option<CommandKey> {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.get(&(session, run.to_owned(), message.clone())).cloned()

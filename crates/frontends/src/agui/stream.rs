@@ -1,7 +1,7 @@
-//! One stream of events: a run, or a connect. One task makes it from a cursor over the session's log, and it always ends:
-//! a client's run lasts until its body does.
+//! One stream of events: a run, or a connect. One task makes it from a cursor over the session's log, and it always
+//! ends: for a client, a run ends with its response body.
 //!
-//! Nothing is queued but the one chunk on its way: while the network takes nothing, the session is not asked for more.
+//! At most one chunk is queued: while the network accepts nothing, the session is not read.
 
 mod connect;
 mod end;
@@ -32,25 +32,25 @@ use portolan_host::{door::Stay, sse::STALLED};
 /// How long a run waits for a session that is starting.
 pub(super) const STARTING: Duration = Duration::from_secs(15);
 
-/// How long a run that was stopped waits for its turn to end.
+/// How long a stopped run waits for the end of its turn.
 const STOPPED: Duration = Duration::from_secs(10);
 
-/// A prompt that was taken up and set off no turn within so long never will: a command that does its work at once.
+/// A consumed prompt that starts no turn within this time never will: it is a command that finishes at once.
 const NO_TURN: Duration = Duration::from_secs(5);
 
-/// How long after its connection closed a run waits for someone else to take an interest before it counts as stopped.
+/// How long after its connection closed a run waits for another reader before it counts as stopped.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// What a stream is for.
+/// The purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Says something, or goes on.
+    /// A run: sends a message, or continues.
     Run,
-    /// The history, and what runs now. Changes nothing.
+    /// A connect: the history and the running turn. Changes nothing.
     Connect,
 }
 
-/// One request and everything that answering it needs.
+/// One request and everything needed to answer it.
 #[derive(Debug)]
 struct Task {
     agui: Agui,
@@ -65,7 +65,7 @@ struct Task {
     _seat: Seat,
 }
 
-/// Answers with a stream of events, for which there is a seat.
+/// Answers with a stream of events, which has its place.
 pub(super) fn open(
     agui: Agui,
     (who, stay): (Principal, Stay),
@@ -82,7 +82,7 @@ pub(super) fn open(
     let tracker = agui.connections.clone();
     let span = tracing::debug_span!("agui stream", ?kind, thread);
     let approvals = prompt::approvals(&input).unwrap_or(agui.settings.approvals);
-    // Of the input only this is kept from here on.
+    // Only this part of the input is kept from now on.
     let brought = match kind {
         Kind::Run => Brought::of(input),
         Kind::Connect => Ok(Brought::default()),
@@ -93,7 +93,7 @@ pub(super) fn open(
     response
 }
 
-/// The way to the client. Who is gone is told nothing more, and nothing waits for them.
+/// The channel to the client. A client that is gone gets nothing more, and nothing waits for it.
 #[derive(Debug)]
 struct Out {
     chunks: mpsc::Sender<Bytes>,
@@ -116,7 +116,7 @@ impl Out {
 }
 
 impl Task {
-    /// Who this is to the streams before and after.
+    /// The identity of this client across streams.
     fn client(&self) -> Client {
         Client { token: self.who.token.clone(), thread: self.thread.clone() }
     }

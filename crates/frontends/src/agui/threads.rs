@@ -1,7 +1,7 @@
-//! Threads of clients and sessions of ours: which is which, and which session stands for all where none is named.
+//! Threads of clients and our sessions: the session of each thread, and the active session if none is named.
 //!
-//! A thread is kept as a record, so that a page finds its session again after a restart. A thread that is called as a
-//! session is that session. Who may see a session is for core to say; a thread tells nothing.
+//! A thread is stored, so that a page finds its session again after a restart. A thread named by a session id is that
+//! session. Core decides who may see a session; knowing a thread gives no access.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,22 +19,22 @@ use super::{
 /// The thread that always stands for the active session.
 pub(super) const ACTIVE: &str = "active";
 
-/// Live sessions among which the active one is looked for.
+/// How many live sessions are searched for the active one.
 const LISTED: u32 = 200;
 
-/// The choice of an active session, and the newest session there was then: a newer one takes its place.
+/// The selected active session, and the newest session at that time: a newer session replaces the selection.
 #[derive(Clone, Copy, Debug)]
 struct Chosen {
     session: SessionId,
     newest: SessionId,
 }
 
-/// Which thread is which session.
+/// The sessions of threads.
 #[derive(Debug)]
 pub(super) struct Threads {
     chosen: Mutex<Option<Chosen>>,
-    /// One session is made at a time, so that two first runs on a thread make one; and whoever connects meanwhile waits
-    /// until it is made and its message is in it.
+    /// Only one session is created at a time, so that two first runs on a thread create one session; a client that
+    /// connects meanwhile waits until the session exists and has its message.
     making: Arc<Semaphore>,
 }
 
@@ -44,10 +44,10 @@ impl Default for Threads {
     }
 }
 
-/// Who asks, of which agent, on which thread.
+/// The client, the agent and the thread of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
-    /// Who.
+    /// The client.
     pub who: &'a Principal,
     /// The agent as the client named it.
     pub agent: &'a str,
@@ -60,13 +60,13 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Found {
     /// The session.
     pub summary: Summary,
-    /// It was made just now. Until this is dropped, nobody finds the thread without what is said on it first.
+    /// Set if the session was just created. Until this is dropped, nobody finds the thread without its first message.
     pub making: Option<OwnedSemaphorePermit>,
 }
 
 impl Threads {
-    /// The active session: the one that was chosen, unless a newer one was made or it has ended; else the newest that is
-    /// live, or whose agent is asleep.
+    /// The active session: the selected one, unless a newer session was created or it has ended; otherwise the newest
+    /// session that is live or asleep.
     pub(super) async fn active(
         &self,
         registry: &Registry,
@@ -82,7 +82,7 @@ impl Threads {
         Ok(if live.is_empty() { None } else { Some(live.swap_remove(place.unwrap_or(0))) })
     }
 
-    /// Makes this session the active one, for everybody: a token that is bound to sessions may not.
+    /// Makes this session the active one, for every client. A token that is bound to sessions may not do this.
     pub(super) async fn choose(
         &self,
         registry: &Registry,
@@ -92,7 +92,7 @@ impl Threads {
         who.may_daemon(Role::Operator)?;
         let summary = registry.snapshot(who, session).await?.state.summary.clone();
         if !summary.is_open() || summary.archived {
-            let message = format!("session `{session}` has ended; only a live one can be active");
+            let message = format!("session `{session}` has ended; only a live session can be active");
             return Err(Refusal::new(RefusalCode::NotRunning, message));
         }
         let query = SessionQuery { archived: None, live: false, before: None, limit: 1 };
@@ -102,7 +102,7 @@ impl Threads {
         Ok(summary)
     }
 
-    /// The session of a thread, where it has one that is there for this client.
+    /// The session of a thread, if it has one that this client may see.
     pub(super) async fn find(
         &self,
         registry: &Registry,
@@ -130,13 +130,13 @@ impl Threads {
         Ok(None)
     }
 
-    /// Like [`Self::find`], once whatever is being made is made.
+    /// Like [`Self::find`], but waits for a session that is being created.
     pub(super) async fn find_made(
         &self,
         registry: &Registry,
         wanted: Wanted<'_>,
     ) -> Result<Option<Summary>, Refusal> {
-        // A thread in which nothing was said may just be in the making, with its first message on the way.
+        // A thread without a message may be under construction, with its first message on the way.
         if let Some(found) = self.find(registry, wanted).await?
             && (found.turns > 0 || found.queued > 0)
         {
@@ -147,7 +147,7 @@ impl Threads {
         self.find(registry, wanted).await
     }
 
-    /// The session of a thread; a new one where it has none.
+    /// The session of a thread; a new session if it has none.
     pub(super) async fn find_or_make(
         &self,
         registry: &Registry,
@@ -159,7 +159,7 @@ impl Threads {
         if let Some(summary) = self.find(registry, wanted).await? {
             return Ok(known(summary));
         }
-        // What a thread leads to is for everybody: a token that is bound to sessions decides nothing about it.
+        // The session of a thread is the same for every client: a token that is bound to sessions may not set it.
         wanted.who.may_daemon(Role::Operator)?;
         // Never closed.
         let making = Arc::clone(&self.making).acquire_owned().await.ok();
@@ -192,7 +192,7 @@ impl Threads {
         };
         let made = registry.create(who, CommandId::random(), spec).await?;
         if !thread.is_empty() && thread != ACTIVE {
-            // A thread that has a session of another agent keeps it; this one goes by both names.
+            // A thread keeps its session of another agent; this session gets a key of thread and agent.
             let taken = kept::session_of(registry, Name { thread, agent: None }).await?.is_some();
             let agent = (taken && agent != DEFAULT_AGENT).then_some(agent);
             kept::keep(registry, Name { thread, agent }, made.session).await?;
@@ -200,7 +200,7 @@ impl Threads {
         Ok(Found { summary: made, making })
     }
 
-    /// Takes back a session that was made for a message which the session did not take: nothing is in it.
+    /// Deletes a session that was created for a message that was refused: the session is empty.
     pub(super) async fn unmake(&self, registry: &Registry, session: SessionId) {
         if let Err(refusal) = registry.delete(&kept::own(), session).await {
             tracing::warn!(%session, %refusal, "a session in which nothing was said stays");
@@ -208,7 +208,7 @@ impl Threads {
     }
 }
 
-/// The session, where it is there for this client.
+/// The session, if this client may see it.
 async fn seen(registry: &Registry, who: &Principal, session: SessionId) -> Result<Option<Summary>, Refusal> {
     match registry.snapshot(who, session).await {
         Ok(snapshot) => Ok(Some(snapshot.state.summary.clone()).filter(|summary| !summary.archived)),

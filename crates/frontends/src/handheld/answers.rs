@@ -1,15 +1,15 @@
-//! Each kind of request as four buttons and one line of text can show and answer it. Pure.
+//! How four buttons and one line of text show and answer each kind of request. Pure.
 //!
-//! | request | the panel shows | A (yes) | X (always) | B (no) | a command |
+//! | request | panel | A (yes) | X (always) | B (no) | command |
 //! |---|---|---|---|---|---|
-//! | permission | tool, what it would do, why | allow | allow, and a rule for the session | deny | is a prompt |
+//! | permission | tool, its action, the reason | allow | allow, and a rule for the session | deny | is a prompt |
 //! | plan | the plan | allow | allow | deny | is a prompt |
 //! | question | one question with its choices | nothing | nothing | deny | answers it |
-//! | form of a tool server | its words and fields | accept, where it has no fields | the same | deny | fills it in |
-//! | hook | the event and what it is about | go on | go on | deny | is a prompt |
+//! | form of a tool server | its text and fields | accept, if it has no fields | the same | deny | fills it in |
+//! | hook | the event and its subject | continue | continue | deny | is a prompt |
 //! | something newer | its name | nothing | nothing | deny | is a prompt |
 //!
-//! Nothing is ever approved empty: where yes would mean nothing, it does nothing.
+//! An empty approval is never sent: if yes has no meaning for a request, the button does nothing.
 
 use indexmap::IndexMap;
 use portolan_core::request::{Answer, Ask, Question, Scope};
@@ -17,16 +17,16 @@ use serde_json::{Map, Value, json};
 
 use super::{parse::Button, wire::Prompt};
 
-/// What an agent is told after B.
+/// The message for the agent after B.
 pub const DENIED: &str = "Denied by user via rAI3DS";
 
-/// Where the prompt's detail is looked for, in this order.
+/// The input keys that may hold the detail of a prompt, in this order.
 const DETAIL_KEYS: [&str; 5] = ["command", "file_path", "pattern", "query", "url"];
 
-/// Questions of one request that are answered already, each by its text.
+/// The answered questions of one request, by their text.
 pub type Given = IndexMap<String, Vec<String>>;
 
-/// What a button answers; nothing where it answers nothing.
+/// The answer of a button, if it has one.
 pub fn pressed(ask: &Ask, button: Button) -> Option<Answer> {
     let allow = |scope| Answer::Allow { input: None, scope, mode: None, option: None };
     match (button, ask) {
@@ -44,20 +44,20 @@ pub fn pressed(ask: &Ask, button: Button) -> Option<Answer> {
     }
 }
 
-/// What a command means while something waits.
+/// The meaning of a command while a request is open.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Words {
-    /// It answers.
+    /// The command answers the request.
     Answer(Answer),
-    /// It answers one of several questions; the next one follows.
+    /// The command answers one of several questions; the next question follows.
     More(Given),
-    /// It should be an answer, but is none: this is wanted.
+    /// The command should be an answer, but is not valid: this is expected.
     Wanted(String),
-    /// It has nothing to do with what waits.
+    /// The command has nothing to do with the request.
     Prompt,
 }
 
-/// What a command answers.
+/// The answer of a command.
 pub fn said(ask: &Ask, given: &Given, text: &str) -> Words {
     match ask {
         Ask::Question { questions } => answer_question(questions, given, text),
@@ -86,7 +86,7 @@ fn current<'a>(questions: &'a [Question], given: &Given) -> Option<(usize, &'a Q
     questions.iter().enumerate().find(|(_, question)| !given.contains_key(&question.question))
 }
 
-/// Choices by number or by name; own words where they are welcome.
+/// Choices by number or by name; free text if the question allows it.
 fn choose(question: &Question, text: &str) -> Result<Vec<String>, String> {
     let choices = &question.choices;
     let one = |text: &str| {
@@ -138,7 +138,7 @@ fn fill_in(schema: Option<&Value>, text: &str) -> Words {
     for ((name, kind), value) in pairs {
         match value_of(kind, value) {
             Ok(value) => content.insert(name.clone(), value),
-            Err(wanted) => return Words::Wanted(format!("{name}: {wanted} is wanted")),
+            Err(wanted) => return Words::Wanted(format!("{name} must be {wanted}")),
         };
     }
     if let Some((name, _)) = required.iter().find(|(name, _)| !content.contains_key(*name)) {
@@ -171,7 +171,7 @@ fn value_of(kind: &Value, text: &str) -> Result<Value, &'static str> {
     }
 }
 
-/// One line that says what waits: of several questions, the one that is asked now.
+/// One line for the open request: of several questions, the current one.
 pub fn title(ask: &Ask, given: &Given) -> String {
     let question = match ask {
         Ask::Question { questions } => current(questions, given),
@@ -180,7 +180,7 @@ pub fn title(ask: &Ask, given: &Given) -> String {
     question.map_or_else(|| ask.title(), |(_, question)| question.question.clone())
 }
 
-/// What the panel shows. `complaint` is what was wrong with the last try to answer.
+/// The content of the panel. `complaint` is the problem of the last answer.
 pub fn prompt(ask: &Ask, given: &Given, complaint: Option<&str>) -> Prompt {
     let complaint = complaint.map(|wanted| format!("{wanted}. ")).unwrap_or_default();
     let panel = |tool_type: &str, tool_detail: String, description: String| Prompt {
@@ -205,15 +205,15 @@ pub fn prompt(ask: &Ask, given: &Given, complaint: Option<&str>) -> Prompt {
             let heading =
                 question.header.as_ref().map_or_else(|| of.clone(), |header| format!("{of}: {header}"));
             let how = match (question.choices.is_empty(), question.multiple, question.secret) {
-                (_, _, true) => "Send the answer; it crosses your network in the clear. B leaves it.",
-                (true, ..) => "Send the answer as a command. B leaves it.",
-                (false, true, _) => "Send the numbers, such as 1,2. B leaves it.",
-                (false, false, _) => "Send the number of a choice. B leaves it.",
+                (_, _, true) => "Send the answer; it crosses your network unencrypted. B: no answer.",
+                (true, ..) => "Send the answer as a command. B: no answer.",
+                (false, true, _) => "Send the numbers, such as 1,2. B: no answer.",
+                (false, false, _) => "Send the number of a choice. B: no answer.",
             };
             panel(&heading, with_choices(question), how.into())
         }
         Ask::Plan { plan, .. } => {
-            let text = plan.clone().unwrap_or_else(|| "The agent does not tell its plan.".into());
+            let text = plan.clone().unwrap_or_else(|| "The agent does not show its plan.".into());
             panel("Plan", text, "A: carry it out. B: go on planning.".into())
         }
         Ask::Elicitation { server, message, schema, url } => {
@@ -253,7 +253,7 @@ fn with_choices(question: &Question) -> String {
     text
 }
 
-/// What a hook is about: the tool that is called, else the words it was given. Its other texts are ids and paths.
+/// The subject of a hook: the tool that is called, otherwise its prompt text. Its other texts are ids and paths.
 fn hook_detail(input: &Value) -> String {
     let text = |key: &str| input.get(key).and_then(Value::as_str);
     if let Some(tool) = text("tool_name") {
@@ -262,7 +262,7 @@ fn hook_detail(input: &Value) -> String {
     text("prompt").or_else(|| text("message")).or_else(|| text("reason")).unwrap_or_default().to_owned()
 }
 
-/// What a tool would do: the first of the usual keys that holds text, else the first text there is.
+/// The action of a tool: the first usual key with text, otherwise the first text.
 pub fn detail(input: &Value) -> String {
     let usual = DETAIL_KEYS.iter().find_map(|key| input.get(key)?.as_str());
     let any = || input.as_object()?.values().find_map(Value::as_str);
@@ -422,7 +422,7 @@ mod tests {
             said(&ask, &none, "berth=3, OVERNIGHT=yes"),
             content(json!({ "berth": 3, "overnight": true }))
         );
-        assert_eq!(said(&ask, &none, "many"), Words::Wanted("berth: a whole number is wanted".into()));
+        assert_eq!(said(&ask, &none, "many"), Words::Wanted("berth must be a whole number".into()));
         let missing = "berth is missing; send berth=..., overnight=...";
         assert_eq!(said(&ask, &none, "overnight=no"), Words::Wanted(missing.into()));
         let both = form(berth, &["berth", "overnight"]);
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(said(&colour, &none, "Blue"), content(json!({ "colour": "blue" })));
         assert_eq!(
             said(&colour, &none, "colour=red,size=1e999"),
-            Words::Wanted("size: a number is wanted".into())
+            Words::Wanted("size must be a number".into())
         );
         let plain = Ask::Elicitation { server: "s".into(), message: "Sure?".into(), schema: None, url: None };
         assert_eq!(said(&plain, &none, "fix the bug"), Words::Prompt);
@@ -449,7 +449,7 @@ mod tests {
             .collect();
         let expected = [
             ("Bash", "ls", "List the folder"),
-            ("Question", "Where?\n1 Genoa\n2 Majorca", "Send the number of a choice. B leaves it."),
+            ("Question", "Where?\n1 Genoa\n2 Majorca", "Send the number of a choice. B: no answer."),
             ("Plan", "1. Sail", "A: carry it out. B: go on planning."),
             ("Form: harbour", "Berth?\nberth: berth", "Send the answer as a command. B: decline."),
             ("Form: harbour", "Sure?", "A: accept. B: decline."),

@@ -1,5 +1,5 @@
-//! What the owner asks about the handheld, on the daemon's own listener and behind its door: devices and slots.
-//! `portolan devices` and `portolan handheld` use it.
+//! The owner's API for the handheld, on the main listener and behind its door: devices and slots. `portolan devices`
+//! and `portolan handheld` use it.
 
 use std::net::IpAddr;
 
@@ -18,10 +18,10 @@ use super::{
 };
 use portolan_host::door::{Denied, Guest, JsonBody};
 
-/// Where the handheld stands.
+/// The state of the handheld.
 #[derive(Debug, Serialize)]
 pub struct Standing {
-    /// Where it listens.
+    /// The address it listens on.
     pub listen: std::net::SocketAddr,
     /// The slots, as devices see them.
     #[serde(flatten)]
@@ -32,22 +32,22 @@ pub struct Standing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bind {
-    /// Which: its id, or a unique beginning or end of it.
+    /// The session: its id, or a unique beginning or end of the id.
     pub session: String,
 }
 
-/// What was put in or taken out.
+/// A binding that was added or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundSession {
-    /// In which slot.
+    /// The slot.
     pub slot: usize,
-    /// Which session.
+    /// The session.
     pub session: SessionId,
 }
 
 type Answered<T> = Result<Json<T>, Denied>;
 
-/// The routes. The door stands before them: no handler here checks a token.
+/// The routes. The door checks tokens before these handlers run.
 pub(super) fn routes(handheld: Handheld) -> Router {
     Router::new()
         .route("/api/v1/handheld", get(standing))
@@ -59,7 +59,7 @@ pub(super) fn routes(handheld: Handheld) -> Router {
 }
 
 async fn standing(State(handheld): State<Handheld>, Guest(who): Guest) -> Answered<Standing> {
-    // It tells of every session in the slots.
+    // The answer includes every session in the slots.
     who.may_daemon(Role::Viewer)?;
     Ok(Json(Standing { listen: handheld.address(), health: handheld.hub().health() }))
 }
@@ -118,11 +118,11 @@ async fn decide(
 ) -> Answered<DeviceInfo> {
     who.may_daemon(Role::Owner)?;
     let address: IpAddr = address.parse().map_err(|_| {
-        let message = format!("`{}` is no address; use one such as 192.168.1.7", address.escape_debug());
+        let message = format!("`{}` is not an address; use one such as 192.168.1.7", address.escape_debug());
         Refusal::new(RefusalCode::Invalid, message)
     })?;
     let device = handheld.hub().devices().decide(address, decision).await?;
-    // A device is a token of its own for everyone who reads the log.
+    // In the log, each device has its own token id.
     let Principal { token, name, role, .. } = principal(device.address);
     let event = match decision {
         Decide::Approve => DaemonEvent::TokenCreated { token, name, role },
@@ -136,6 +136,6 @@ async fn decide(
 
 fn number(slot: &str) -> Result<usize, Refusal> {
     slot.parse().map_err(|_| {
-        Refusal::new(RefusalCode::Invalid, format!("`{}` is no slot; they are 0 to 3", slot.escape_debug()))
+        Refusal::new(RefusalCode::Invalid, format!("`{}` is not a slot; use 0 to 3", slot.escape_debug()))
     })
 }

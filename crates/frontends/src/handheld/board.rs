@@ -1,4 +1,4 @@
-//! The four slots: which session is in which, what it is called, what it shows. Plain data behind one short lock.
+//! The four slots: their sessions, names and contents. Plain data behind one short lock.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -20,13 +20,13 @@ use super::{
     wire::{AgentStatus, AutoEdit, Face, HealthSession, SLOTS, SlotState},
 };
 
-/// What a slot without a session says.
+/// The message of a slot without a session.
 const FREE: &str = "Free. The command spawn starts an agent.";
 
-/// What a slot without a session says while one is made for it.
+/// The message of a slot while a session for it is being created.
 const STARTING: &str = "Starting...";
 
-/// How long a spawn may take until its agent is ready. Agents that take longer are ended by their driver before that.
+/// How long a spawn may take until its agent is ready. The driver ends slower agents before that.
 pub const SPAWN_WAIT: Duration = Duration::from_mins(2);
 
 /// How a session came into a slot.
@@ -37,59 +37,60 @@ pub enum How {
     Spawned,
     /// By the owner.
     Bound,
-    /// By itself: it was active and there was room.
+    /// Automatically: the session was active and there was a free slot.
     Filled,
 }
 
-/// What is kept of a slot over a restart.
+/// The part of a slot that survives a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// The session.
     pub session: SessionId,
-    /// How it came here.
+    /// How the session came into the slot.
     pub how: How,
-    /// Its agent ran.
+    /// Whether its agent ran.
     pub live: bool,
 }
 
 /// A session in a slot.
 #[derive(Debug)]
 pub struct Bound {
-    /// Which.
+    /// The id of the session.
     pub session: SessionId,
-    /// How it came here.
+    /// How the session came into the slot.
     pub how: How,
-    /// What the slot is called while it is here.
+    /// The name of the slot while the session is in it.
     pub name: String,
-    /// What it shows.
+    /// The content of the slot.
     pub view: View,
-    /// The whole state was read once.
+    /// Whether the whole state was read once.
     pub known: bool,
-    /// It was resumed after a restart, after this start of its agent; failing at once, it is started anew.
+    /// Set if the session was resumed after a restart, with this start of its agent; if that start fails at once, the
+    /// agent is started again without the old conversation.
     pub resumed: Option<Generation>,
-    /// Cancel to stop reading it.
+    /// Cancel this to stop reading the session.
     pub follower: CancellationToken,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     bound: Option<Bound>,
-    /// Someone is starting an agent for it.
+    /// An agent for the slot is being started.
     reserved: bool,
-    /// What someone is told who asked something of it while it was empty, until something happens in it.
+    /// The message for a device that used the slot while it was empty, until something happens in it.
     note: Option<String>,
 }
 
-/// A request that auto-edit may answer, and where it waits.
+/// A request that auto-edit may answer, and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Automatic {
-    /// In which slot.
+    /// The slot.
     pub slot: usize,
-    /// In which session.
+    /// The session.
     pub session: SessionId,
-    /// Where that session works.
+    /// The folder of the session.
     pub folder: PathBuf,
-    /// What waits.
+    /// The request.
     pub request: Request,
 }
 
@@ -99,25 +100,25 @@ pub struct Board {
     slots: [Slot; SLOTS],
     /// The device that switched auto-edit on, while it is on.
     auto_edit: Option<Peer>,
-    /// Sessions that the owner took out: they do not come back by themselves.
+    /// Sessions that the owner removed: they do not return automatically.
     taken_out: Vec<SessionId>,
 }
 
-/// Sessions that were taken out and are remembered.
+/// How many removed sessions are kept.
 const TAKEN_OUT: usize = 256;
 
 impl Board {
-    /// Whether edits are approved by themselves.
+    /// Whether edits are approved automatically.
     pub fn auto_edit(&self) -> AutoEdit {
         if self.auto_edit.is_some() { AutoEdit::On } else { AutoEdit::Off }
     }
 
-    /// The device that wanted that, while they are.
+    /// The device that switched auto-edit on, while it is on.
     pub fn auto_edit_by(&self) -> Option<Peer> {
         self.auto_edit
     }
 
-    /// Approve edits by themselves, because this device wants it; or ask again.
+    /// Switches auto-edit on for this device, or off.
     pub fn set_auto_edit(&mut self, by: Option<Peer>) {
         self.auto_edit = by;
     }
@@ -127,7 +128,7 @@ impl Board {
         self.slots.get(slot)?.bound.as_ref()
     }
 
-    /// The same, where it is still that one.
+    /// The same, if the session is still in the slot.
     pub fn bound_mut(&mut self, slot: usize, session: SessionId) -> Option<&mut Bound> {
         self.slots.get_mut(slot)?.bound.as_mut().filter(|bound| bound.session == session)
     }
@@ -146,13 +147,13 @@ impl Board {
         self.bound(slot).map_or_else(|| names::of_empty(slot), |bound| bound.name.clone())
     }
 
-    /// Nothing lives in it, and nothing is about to.
+    /// Whether the slot has no live session and none is starting.
     pub fn is_free(&self, slot: usize) -> bool {
         let over = |bound: &Bound| bound.known && bound.view.is_gone();
         self.slots.get(slot).is_some_and(|slot| !slot.reserved && slot.bound.as_ref().is_none_or(over))
     }
 
-    /// Keeps a slot for a spawn: this one, or the first that is free.
+    /// Reserves a slot for a spawn: this one, or the first free slot.
     pub fn reserve(&mut self, wanted: Option<usize>) -> Option<usize> {
         let slot = match wanted {
             Some(slot) => Some(slot).filter(|slot| self.is_free(*slot)),
@@ -163,19 +164,19 @@ impl Board {
         Some(slot)
     }
 
-    /// The spawn has come to its end.
+    /// The spawn has ended.
     pub fn release(&mut self, slot: usize) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.reserved = false;
         }
     }
 
-    /// Someone is starting an agent.
+    /// Whether an agent is being started.
     pub fn is_spawning(&self) -> bool {
         self.slots.iter().any(|slot| slot.reserved)
     }
 
-    /// Puts a session into a slot; what was there leaves. Gives what stops reading it.
+    /// Puts a session into a slot and removes the session that was there. Returns the token that stops reading it.
     pub fn bind(&mut self, slot: usize, summary: &Summary, how: How) -> CancellationToken {
         if let Some(before) = self.slot_of(summary.session).filter(|before| *before != slot) {
             self.leave(before);
@@ -199,14 +200,14 @@ impl Board {
         follower
     }
 
-    /// Empties a slot. Gives the session that was there.
+    /// Empties a slot. Returns the session that was there.
     pub fn leave(&mut self, slot: usize) -> Option<SessionId> {
         let bound = self.slots.get_mut(slot)?.bound.take()?;
         bound.follower.cancel();
         Some(bound.session)
     }
 
-    /// The same, by the owner: it does not come back by itself.
+    /// The same, by the owner: the session does not return automatically.
     pub fn take_out(&mut self, slot: usize) -> Result<SessionId, Refusal> {
         let session = self
             .leave(slot)
@@ -218,11 +219,11 @@ impl Board {
         Ok(session)
     }
 
-    /// Sessions that are put into free slots by themselves, from those that are active (newest first): each with its
-    /// slot. Empty slots come first, then those whose session has ended.
+    /// Chooses active sessions (newest first) for free slots: each with its slot. Empty slots come first, then slots
+    /// whose session has ended.
     pub fn fill(&self, active: &[Summary]) -> Vec<(usize, Summary)> {
         if self.is_spawning() {
-            // What is being made belongs into the slot it is made for.
+            // A session that is being created goes into its reserved slot.
             return Vec::new();
         }
         let empty = (0..SLOTS).filter(|slot| self.bound(*slot).is_none());
@@ -239,12 +240,12 @@ impl Board {
 
     // ------------------------------------------------------------------------------------- reading
 
-    /// Takes entries of a session in.
+    /// Applies entries of a session.
     pub fn apply(&mut self, slot: usize, session: SessionId, entry: &Seen<'_, Event>) -> Effect {
         self.bound_mut(slot, session).map_or(Effect::Unseen, |bound| bound.view.apply(entry))
     }
 
-    /// Takes the whole state of a session in.
+    /// Applies the whole state of a session.
     pub fn reset(&mut self, slot: usize, session: SessionId, state: &State) {
         if let Some(bound) = self.bound_mut(slot, session) {
             bound.view.reset(state);
@@ -252,7 +253,7 @@ impl Board {
         }
     }
 
-    /// What auto-edit may answer now.
+    /// The requests that auto-edit may answer now.
     pub fn automatic(&self) -> Vec<Automatic> {
         let mut all = Vec::new();
         for slot in 0..SLOTS {
@@ -265,18 +266,18 @@ impl Board {
         all
     }
 
-    /// What waits in a slot, where it is still this request.
+    /// The open request of a slot, if it is still this one.
     pub fn request(&self, slot: usize, request: RequestId) -> Option<&Request> {
         self.bound(slot)?.view.state().requests.iter().find(|open| open.request == request)
     }
 
-    /// How many questions of what was asked are answered, where it still waits.
+    /// How many questions of the request are answered, if it is still open.
     pub fn step(&self, slot: usize, asked: &Asked) -> Option<usize> {
         let bound = self.bound(slot).filter(|bound| bound.session == asked.session)?;
         self.request(slot, asked.request).map(|open| bound.view.given(open.request).len())
     }
 
-    /// Says something to those who look at an empty slot.
+    /// Shows a message in an empty slot.
     pub fn note_empty(&mut self, slot: usize, words: &str) {
         if let Some(place) = self.slots.get_mut(slot).filter(|place| place.bound.is_none()) {
             place.note = Some(words.to_owned());
@@ -329,7 +330,7 @@ impl Board {
         (0..SLOTS).filter_map(session).collect()
     }
 
-    /// What is kept of each slot.
+    /// The part of each slot that survives a restart.
     pub fn kept(&self) -> [Option<Kept>; SLOTS] {
         std::array::from_fn(|slot| {
             let bound = self.bound(slot)?;

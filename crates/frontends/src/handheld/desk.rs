@@ -1,7 +1,7 @@
-//! One device's own place: what it was sent last, what it may be sent now, which prompt its user has seen.
+//! The state of one device: what it was sent last, what it may be sent now, which prompt its user has seen.
 //!
-//! Pure but for the time it is told. A device is sent the newest face of a slot whenever it differs from the one it has:
-//! never more than [`PER_SECOND`] a second, never an old one after a newer one, and nothing is kept in between.
+//! Pure; the caller passes the time. A device gets the newest face of a slot whenever it differs from its own: never
+//! more than [`PER_SECOND`] a second, never an old face after a newer one, and nothing is queued in between.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -10,64 +10,65 @@ use tokio::time::Instant;
 
 use super::wire::{AgentStatus, SLOTS};
 
-/// Statuses a device is sent in one second. The app looks once per picture, sixty times a second, and has other
-/// things to do; its small buffer holds one large status.
+/// How many statuses a device gets in one second. The app reads once per video frame, sixty times a second, and has
+/// other work; its small buffer holds one large status.
 pub const PER_SECOND: usize = 30;
 
-/// The span in which they are counted.
+/// The time span of this count.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// How long a prompt must have been at the device before a button answers it. Buttons carry no id of what they
-/// answer: the second half of a double press must not approve what came up in between. People react more slowly.
+/// How long a prompt must be on the device before a button answers it. Buttons carry no request id: the second half of
+/// a double press must not approve a prompt that appeared in between. People react more slowly.
 pub const GUARD: Duration = Duration::from_millis(500);
 
-/// When it is asked again whether a prompt has arrived, at the soonest and at the latest. In between it is a part of how
-/// long it has taken so far: a device that is far away is not asked about all the time.
+/// The shortest and the longest pause between two checks whether a prompt has arrived. In between, the pause is a
+/// fraction of the time so far: a slow connection is not checked all the time.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// Something that waits in a session, as it was shown.
+/// An open request of a session, as it was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// In which session.
+    /// The session.
     pub session: SessionId,
-    /// Which.
+    /// The request.
     pub request: RequestId,
-    /// What exactly was asked.
+    /// The digest of the request.
     pub digest: String,
-    /// Which of its questions: each is a prompt of its own.
+    /// The number of its question: each question is a separate prompt.
     pub step: usize,
 }
 
 /// A slot as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotNow {
-    /// What the app would show.
+    /// The status for the app.
     pub status: AgentStatus,
-    /// What waits.
+    /// The open request.
     pub asked: Option<Asked>,
 }
 
-/// What a slot's panel shows on one device.
+/// The panel of a slot on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Panel {
     /// Nothing.
     Empty,
-    /// Something that its user may not have seen: what comes now was not meant for it.
+    /// A prompt that its user may not have seen: a press now is not for this prompt.
     New(Asked),
-    /// Something that has been there for long enough.
+    /// A prompt that was shown for long enough.
     Seen(Asked),
 }
 
-/// How far a prompt has come.
+/// The progress of a prompt to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// It is about to be sent.
+    /// The prompt is about to be sent.
     Due,
-    /// It is among what was sent up to this byte, at this time; when to look whether it has arrived.
+    /// The prompt is within the bytes sent up to this one, at this time; and the time of the next check whether it has
+    /// arrived.
     Sent { upto: u64, at: Instant, look: Instant },
-    /// The device has it since then.
+    /// The device has the prompt since this time.
     There { since: Instant },
-    /// It was there for [`GUARD`], and nothing that the device said before is still to be read.
+    /// The prompt was there for [`GUARD`], and every earlier message of the device has been read.
     Seen,
 }
 
@@ -75,21 +76,21 @@ enum Way {
 #[derive(Debug, Default)]
 pub struct Desk {
     sent: [Option<AgentStatus>; SLOTS],
-    /// What each slot's panel shows, and how far that has come.
+    /// The panel of each slot, and its progress.
     shown: [Option<(Asked, Way)>; SLOTS],
     times: VecDeque<Instant>,
-    /// Where the next look begins, so that a busy slot does not hide the others.
+    /// The slot where the next round begins, so that a busy slot does not hide the others.
     first: usize,
     again: bool,
 }
 
 impl Desk {
-    /// Every slot is sent once more, whether it changed or not.
+    /// Sends every slot once more, whether it changed or not.
     pub fn send_all_again(&mut self) {
         self.again = true;
     }
 
-    /// The statuses to send now: those that differ from what the device has, as many as may be sent.
+    /// The statuses to send now: those that differ from the device's, as many as allowed.
     pub fn due(&mut self, slots: &[SlotNow; SLOTS], now: Instant) -> Vec<AgentStatus> {
         if std::mem::take(&mut self.again) {
             self.sent = Default::default();
@@ -101,7 +102,7 @@ impl Desk {
         let first = self.first;
         for slot in (0..SLOTS).map(|step| (first + step) % SLOTS) {
             let current = &slots[slot];
-            // Two requests can look the same: the second is sent too, so that a press is known to mean it.
+            // Two requests can look the same: the second is sent too, so that a press counts for it.
             if self.sent[slot].as_ref() == Some(&current.status) && self.shows(slot) == current.asked.as_ref()
             {
                 continue;
@@ -129,14 +130,14 @@ impl Desk {
         self.shown.iter_mut().flatten().map(|(_, way)| way)
     }
 
-    /// What was due is among the bytes up to this one.
+    /// The due statuses are within the bytes up to this one.
     pub fn sent_upto(&mut self, upto: u64, now: Instant) {
         for way in self.ways().filter(|way| **way == Way::Due) {
             *way = Way::Sent { upto, at: now, look: now };
         }
     }
 
-    /// Is it time to look whether a prompt has arrived?
+    /// Is it time to check whether a prompt has arrived?
     pub fn wants_to_know(&self, now: Instant) -> bool {
         self.shown.iter().flatten().any(|(_, way)| matches!(way, Way::Sent { look, .. } if *look <= now))
     }
@@ -155,7 +156,7 @@ impl Desk {
         }
     }
 
-    /// Everything that the device has said so far was read: what is read from now on was said after this moment.
+    /// All messages of the device so far were read: later messages were sent after this moment.
     pub fn all_is_read(&mut self, now: Instant) {
         for way in self.ways() {
             if matches!(way, Way::There { since } if now.duration_since(*since) >= GUARD) {
@@ -164,8 +165,8 @@ impl Desk {
         }
     }
 
-    /// When to come back: for what may be sent then, to look whether a prompt has arrived, to have it count. `None`
-    /// where nothing is waited for.
+    /// The time of the next step: to send more, to check whether a prompt has arrived, or to let it count. `None` if
+    /// there is none.
     pub fn wait(&self, now: Instant) -> Option<Instant> {
         let full = self.times.front().filter(|_| self.times.len() >= PER_SECOND);
         let ways = self.shown.iter().flatten().filter_map(|(_, way)| match way {
@@ -176,12 +177,12 @@ impl Desk {
         full.map(|oldest| *oldest + SPAN).into_iter().chain(ways).filter(|time| *time > now).min()
     }
 
-    /// What the slot's panel was sent, whether or not it has arrived.
+    /// The prompt that was sent to the slot's panel, whether or not it has arrived.
     fn shows(&self, slot: usize) -> Option<&Asked> {
         self.shown.get(slot)?.as_ref().map(|(asked, _)| asked)
     }
 
-    /// What the slot's panel shows.
+    /// The prompt that the slot's panel shows.
     pub fn panel(&self, slot: usize) -> Panel {
         match self.shown.get(slot).and_then(Option::as_ref) {
             None => Panel::Empty,
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(messages(desk.due(&changed, later)), ["busy", "changed"]);
     }
 
-    /// Sends what is due, and has it arrive at once.
+    /// Sends what is due, and lets it arrive at once.
     fn send(desk: &mut Desk, slots: &[SlotNow; SLOTS], now: Instant) -> Vec<String> {
         let due = messages(desk.due(slots, now));
         desk.sent_upto(1, now);
@@ -287,7 +288,7 @@ mod tests {
         due
     }
 
-    /// What a press means that is read when nothing said before is left to read.
+    /// The meaning of a press after all earlier messages were read.
     fn meant(desk: &mut Desk, slot: usize, now: Instant) -> Option<u64> {
         desk.all_is_read(now);
         match desk.panel(slot) {
@@ -314,7 +315,7 @@ mod tests {
         send(&mut desk, &slots("ask more", Some(8)), at(510));
         assert_eq!(meant(&mut desk, 0, at(600)), None, "the second half of the double press");
         assert!(matches!(desk.panel(0), Panel::New(asked) if asked.request == RequestId(8)));
-        // Another status of the same prompt does not begin the wait anew.
+        // Another status of the same prompt does not restart the wait.
         send(&mut desk, &slots("ask more!", Some(8)), at(900));
         assert_eq!(meant(&mut desk, 0, at(1010)), Some(8));
         send(&mut desk, &slots("on", None), at(1020));
@@ -335,7 +336,7 @@ mod tests {
         assert_eq!(meant(&mut desk, 0, at(8000)), None);
         desk.arrived_upto(99, at(8000));
         assert_eq!(desk.wait(at(8000)), Some(at(9000)), "a device that is far away is asked about seldom");
-        // More that is sent meanwhile does not hide that the prompt has arrived.
+        // Later sends do not hide that the prompt has arrived.
         desk.due(&slots("ask!", Some(7)), at(8500));
         desk.sent_upto(200, at(8500));
         desk.arrived_upto(100, at(9000));

@@ -1,12 +1,12 @@
-//! One device's connection: newest faces out, one thing it asks at a time.
+//! The connection of one device: sends the newest faces, handles one message at a time.
 //!
-//! No pings: the app never answers one. A device that is gone is found by TCP itself (keep-alive, see [`super::listen`])
-//! and by what it does not take: whatever stays unsent for too long ends the connection. Nothing is queued for it
-//! meanwhile; once it takes bytes again it gets the newest faces. So the device has a loop of its own beside the door's
-//! ([`portolan_host::door::Connection`]), which asks clients whether they are there and lets them read everything.
+//! No pings: the app never answers one. TCP itself detects a device that is gone (keep-alive, see [`super::listen`]),
+//! and unsent bytes that wait for too long end the connection. Nothing is queued for the device meanwhile; when it
+//! reads again, it gets the newest faces. So a device has its own loop instead of the door's
+//! ([`portolan_host::door::Connection`]), which pings clients and sends them everything.
 //!
-//! What a press or words mean is decided when they are read, by what the device has confirmed to have ([`InFlight`]) and
-//! for how long; a prompt counts only once everything is read that was said before it did.
+//! The meaning of a press or text is decided when it is read, from what the device has confirmed ([`InFlight`]) and for
+//! how long; a prompt counts only after all earlier messages were read.
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
@@ -29,13 +29,13 @@ use super::{
 use portolan_host::door::Stall;
 use portolan_wire::websocket::{Lost, Received, Socket};
 
-/// How often a face is looked at without anything having happened: a running tool shows its seconds.
+/// How often a face is refreshed without an event: a running tool shows its seconds.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long what is unsent may take at the end.
+/// How long unsent bytes may take at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Spawn results that wait for the network; more are moments that have passed.
+/// How many spawn results may wait for the network; older results are worthless.
 const RESULTS: usize = 8;
 
 /// Normal end.
@@ -44,20 +44,20 @@ const CLOSE_NORMAL: u16 = 1000;
 /// The server goes away.
 const CLOSE_GOING: u16 = 1001;
 
-/// Something that a device asked and that is being done.
+/// A message of a device that is being carried out.
 type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What happened on the wire.
 enum Wire {
-    /// What was unsent is sent.
+    /// All unsent bytes are sent.
     Flushed,
-    /// The device said something.
+    /// The device sent a message.
     Received(Received),
     /// Nothing more can be read or written.
     Lost(Lost),
 }
 
-/// Whether the device is listened to: one thing is done for it at a time.
+/// Whether the device is read: only one message is carried out at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ear {
     Open,
@@ -68,18 +68,18 @@ enum Ear {
 enum Ending {
     /// With this code.
     Close(u16),
-    /// There is nobody to tell.
+    /// Without a close frame, because the device is gone.
     Gone,
 }
 
 /// Who is connected.
 #[derive(Debug)]
 pub(super) struct Visitor {
-    /// Who it is for core.
+    /// Its identity for core.
     pub(super) who: Principal,
-    /// Where it is.
+    /// Its address.
     pub(super) peer: Peer,
-    /// What is on its way there.
+    /// The bytes on their way to the device.
     pub(super) in_flight: Arc<InFlight>,
 }
 
@@ -92,11 +92,11 @@ struct Connection<S> {
     desk: Desk,
     results: Vec<SpawnResult>,
     doing: Option<Doing>,
-    /// A device that takes no byte for too long is gone, or as good as gone: it can connect again.
+    /// A device that takes no byte for too long counts as gone: it can reconnect.
     stall: Stall,
 }
 
-/// Serves one device until either side ends it, or it is put out.
+/// Serves one device until either side ends the connection, or the device is revoked.
 pub(super) async fn serve<S>(hub: Hub, visitor: Visitor, io: S)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -154,12 +154,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                 }
                 () = finish(doing) => self.doing = None,
-                // The senders live in the hub.
+                // The hub keeps the senders.
                 _ = changes.changed() => {}
                 _ = rounds.changed() => self.desk.send_all_again(),
                 result = spawned.recv() => match result {
                     Ok(result) => self.note_result(result),
-                    // Some moments have passed.
+                    // Some results were missed.
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Ending::Close(CLOSE_GOING),
                 },
@@ -174,7 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Feeds the socket, where everything before is sent. Gives when to look again at the latest.
+    /// Writes to the socket if everything before is sent. Returns the latest time of the next call.
     fn send_what_is_due(&mut self) -> Instant {
         let now = Instant::now();
         self.look_what_arrived(now);
@@ -192,7 +192,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn look_what_arrived(&mut self, now: Instant) {
         if self.desk.wants_to_know(now) {
-            // What the kernel holds is the end of what it has taken.
+            // The bytes in the kernel are the last bytes that it accepted.
             let arrived = self.socket.sent().saturating_sub(self.in_flight.unconfirmed());
             self.desk.arrived_upto(arrived, now);
         }
@@ -215,7 +215,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 None
             }
             Wire::Received(Received::Close(code)) => Some(Ending::Close(code.unwrap_or(CLOSE_NORMAL))),
-            // One that was put out a moment ago asks for nothing any more.
+            // A device that was just revoked may do nothing any more.
             Wire::Received(Received::Message(_)) if !self.hub.devices().admits(self.peer) => {
                 Some(Ending::Close(CLOSE_NORMAL))
             }
@@ -232,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let message = match parse::parse(text) {
             Ok(message) => message,
             Err(why) => {
-                // The app escapes nothing, so this happens; the next message may be fine.
+                // The app escapes nothing, so an invalid message can happen; the next message may be fine.
                 tracing::debug!(device = self.who.name, %why, "a message was ignored");
                 return;
             }
@@ -248,7 +248,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let Some(slot) = hub.route(&to) else { return };
                 let asked = match self.desk.panel(slot) {
                     Panel::Seen(asked) => asked,
-                    // What came up a moment ago was not meant: a double press never approves the next one.
+                    // The press is not for a prompt that just appeared: a double press never approves the next prompt.
                     Panel::New(asked) => return hub.too_early(slot, &asked),
                     Panel::Empty => return,
                 };
@@ -261,7 +261,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             FromDevice::AutoEdit(on) => {
                 let (peer, wanted) = (self.peer, if on { AutoEdit::On } else { AutoEdit::Off });
-                // To its end, whatever becomes of the connection: the log and the slots agree on it.
+                // Runs to its end even if the connection is lost, so that the log and the slots agree.
                 let set =
                     hub.clone().tasks().spawn(async move { hub.set_auto_edit(&who, peer, wanted).await });
                 self.doing = Some(Box::pin(async move { drop(set.await) }));
@@ -274,7 +274,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Writes what is unsent; reads where nothing is being done for the device.
+/// Writes unsent bytes; reads if no message is being carried out.
 async fn next<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut Socket<S>, desk: &mut Desk, ear: Ear) -> Wire {
     poll_fn(|context| {
         if socket.unsent() > 0 {
@@ -291,7 +291,7 @@ async fn next<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut Socket<S>, desk: &
             Poll::Ready(Ok(received)) => Poll::Ready(Wire::Received(received)),
             Poll::Ready(Err(lost)) => Poll::Ready(Wire::Lost(lost)),
             Poll::Pending => {
-                // Without a budget the runtime says so whether or not there is something to read.
+                // Without a budget, the runtime reports "pending" even if there is something to read.
                 if has_budget_remaining() {
                     desk.all_is_read(Instant::now());
                 }
@@ -302,7 +302,7 @@ async fn next<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut Socket<S>, desk: &
     .await
 }
 
-/// Returns when what is being done is done; never where there is nothing.
+/// Returns when the current message is carried out; never if there is none.
 async fn finish(doing: &mut Option<Doing>) {
     match doing {
         Some(doing) => doing.await,

@@ -1,8 +1,8 @@
-//! Devices: who may come in by the handheld's listener. The app has no token, so its address is what it is known by.
+//! Devices: who may connect to the handheld's listener. The app has no token, so its address identifies it.
 //!
-//! A device that nobody allowed is held at the door: it is told nothing but that, and is remembered so that the owner
-//! can approve it. Approving and revoking are kept in the store. What was revoked stays out even where the configuration
-//! allows its whole network.
+//! A device without approval is refused: it learns only that, and is remembered so that the owner can approve it.
+//! Approvals and revocations are kept in the store. A revoked device stays refused even if the configuration allows its
+//! whole network.
 
 use std::{
     collections::BTreeMap,
@@ -23,11 +23,11 @@ use tokio::sync::{Semaphore, oneshot, watch};
 /// The records of devices, by address.
 const DEVICES: &str = "handheld_devices";
 
-/// Devices that knocked and are remembered. A network has fewer; someone who knocks from more addresses than this
-/// pushes out the ones that knocked longest ago.
+/// How many unknown devices are remembered. A network has fewer; with more addresses than this, the oldest are
+/// forgotten.
 const KNOCKED: usize = 64;
 
-/// Devices that were approved or revoked.
+/// How many approved or revoked devices are kept.
 const DECIDED: usize = 1000;
 
 /// How long a decision waits for a store that may be failing.
@@ -71,7 +71,7 @@ impl FromStr for Network {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("`{text}` is no address or network; use one such as 192.168.1.7 or 192.168.1.0/24");
+            || format!("`{text}` is not an address or a network; use one like 192.168.1.7 or 192.168.1.0/24");
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
@@ -105,30 +105,30 @@ impl fmt::Display for Network {
     }
 }
 
-/// Where a device stands.
+/// The state of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceState {
-    /// The owner let it in.
+    /// The owner approved it.
     Approved,
-    /// The configuration lets it in.
+    /// The configuration allows it.
     Allowed,
-    /// It waits for the owner.
+    /// It waits for approval.
     Held,
-    /// The owner put it out.
+    /// The owner revoked it.
     Revoked,
 }
 
 /// A device as the owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// What it is known by.
+    /// Its address.
     pub address: IpAddr,
-    /// Where it stands.
+    /// Its state.
     pub state: DeviceState,
-    /// When it first knocked, or when the owner decided.
+    /// When it first tried to connect, or when the owner decided.
     pub since: Millis,
-    /// When it was last here.
+    /// When it was last seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Millis>,
 }
@@ -142,11 +142,11 @@ struct Decision {
 #[derive(Debug, Default)]
 struct Known {
     decided: BTreeMap<IpAddr, Decision>,
-    /// Who knocked: since when, and when last.
+    /// A device that tried to connect: its first and its last time.
     knocked: BTreeMap<IpAddr, (Millis, Millis)>,
 }
 
-/// Who may come in.
+/// Which devices may connect.
 #[derive(Debug)]
 pub struct Devices {
     store: Arc<dyn Store>,
@@ -160,14 +160,14 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Reads what the owner decided before.
+    /// Reads the owner's earlier decisions.
     pub async fn open(store: Arc<dyn Store>, clock: Clock, allow: Vec<Network>) -> Result<Self, StoreError> {
         let mut known = Known::default();
         for (key, value) in store.records(DEVICES).await? {
             if let (Ok(address), Ok(decision)) = (key.parse(), serde_json::from_slice(&value)) {
                 known.decided.insert(address, decision);
             } else {
-                // It lets nobody in.
+                // No address is in it.
                 tracing::warn!(device = key, "the record of a device cannot be read");
             }
         }
@@ -193,7 +193,8 @@ impl Devices {
         match known.decided.get(&peer) {
             Some(Decision { approved: true, .. }) => DeviceState::Approved,
             Some(Decision { approved: false, .. }) => DeviceState::Revoked,
-            // Whatever runs on this machine, an agent too, has an address in the device's network: that is not enough.
+            // Every program on this machine, including agents, has an address in the device's network: that is not
+            // enough.
             None if self.allow.iter().any(|network| {
                 network.contains(peer) && (network.is_single() || origin == Origin::Elsewhere)
             }) =>
@@ -204,7 +205,7 @@ impl Devices {
         }
     }
 
-    /// Who this device is, where it may come in. Else it is remembered as one that knocked.
+    /// The identity of this device, if it may connect. Otherwise the device is remembered as unknown.
     pub fn admit(&self, peer: Peer) -> Option<Principal> {
         let Peer { address: peer, origin } = peer;
         let now = self.clock.now();
@@ -227,27 +228,27 @@ impl Devices {
         }
     }
 
-    /// May it still come in?
+    /// May it still connect?
     pub fn admits(&self, peer: Peer) -> bool {
         let state = self.state(&self.read(), peer.address.to_canonical(), peer.origin);
         matches!(state, DeviceState::Approved | DeviceState::Allowed)
     }
 
-    /// Returns when the device may no longer be here.
+    /// Returns when the device may no longer be connected.
     pub async fn until_put_out(&self, peer: Peer) {
         let mut decisions = self.decisions();
         while self.admits(peer) {
-            // The sender lives in `self`.
+            // `self` keeps the sender.
             let _ = decisions.changed().await;
         }
     }
 
-    /// Tells when something was decided.
+    /// Signals every decision.
     pub fn decisions(&self) -> watch::Receiver<u64> {
         self.decisions.subscribe()
     }
 
-    /// Every device that is known: those that knocked and those that were decided on.
+    /// Every known device: those that tried to connect, and those that the owner decided on.
     pub fn list(&self) -> Vec<DeviceInfo> {
         let known = self.read();
         let mut all: Vec<IpAddr> = known.decided.keys().chain(known.knocked.keys()).copied().collect();
@@ -266,16 +267,16 @@ impl Devices {
         all.into_iter().map(info).collect()
     }
 
-    /// Lets a device in, or puts it out. Who may decide is checked by the caller.
+    /// Approves or revokes a device. The caller checks who may decide.
     pub async fn decide(&self, address: IpAddr, decision: Decide) -> Result<DeviceInfo, Refusal> {
         let address = address.to_canonical();
         let decided = Decision { approved: decision == Decide::Approve, at: self.clock.now() };
         {
             let mut known = self.write();
             if !known.decided.contains_key(&address) && known.decided.len() >= DECIDED {
-                return Err(Refusal::new(RefusalCode::Busy, format!("{DECIDED} devices are known already")));
+                return Err(Refusal::new(RefusalCode::Busy, format!("{DECIDED} devices are already known")));
             }
-            // What is revoked is out whatever the disk does; what is approved comes in once it is written.
+            // A revocation counts at once, whatever the disk does; an approval counts when it is written.
             if decision == Decide::Revoke {
                 known.decided.insert(address, decided);
             }
@@ -283,13 +284,13 @@ impl Devices {
         if decision == Decide::Revoke {
             self.decisions.send_modify(|count| *count += 1);
         }
-        let _alone = self.deciding.acquire().await.map_err(|_| unkept("the door is closed"))?;
+        let _alone = self.deciding.acquire().await.map_err(|_| unkept("the daemon is stopping"))?;
         tokio::time::timeout(KEPT_WITHIN, self.keep(address, decided))
             .await
-            .unwrap_or_else(|_| Err(unkept("it cannot be written down just now")))?;
+            .unwrap_or_else(|_| Err(unkept("the store is slow and has not saved the decision; try again")))?;
         {
             let mut known = self.write();
-            // Who was put out meanwhile stays out, and that is written next.
+            // A device that was revoked meanwhile stays revoked, and that is written next.
             let put_out =
                 known.decided.get(&address).is_some_and(|last| !last.approved && last.at >= decided.at);
             if !(decided.approved && put_out) {
@@ -298,7 +299,7 @@ impl Devices {
         }
         self.decisions.send_modify(|count| *count += 1);
         let found = self.list().into_iter().find(|device| device.address == address);
-        found.ok_or_else(|| Refusal::new(RefusalCode::Internal, "the device is gone again"))
+        found.ok_or_else(|| Refusal::new(RefusalCode::Internal, "the device is no longer known"))
     }
 
     async fn keep(&self, address: IpAddr, decision: Decision) -> Result<(), Refusal> {
@@ -306,12 +307,12 @@ impl Devices {
         let put = Op::Put { collection: DEVICES, key: address.to_string(), value: value.into() };
         let (done, committed) = oneshot::channel();
         let done: Box<dyn FnOnce() + Send> = Box::new(move || {
-            // Whoever asked may have gone; it is written all the same.
+            // The caller may be gone; the decision is still written.
             let _ = done.send(());
         });
         let write = Write { log: LogId::Daemon, ops: vec![put], done: Some(done) };
         self.store.write(write).await.map_err(|error| unkept(&error.to_string()))?;
-        committed.await.map_err(|_| unkept("the store did not take it"))
+        committed.await.map_err(|_| unkept("the store did not save the decision"))
     }
 }
 
@@ -322,23 +323,23 @@ fn unkept(why: &str) -> Refusal {
 /// What the owner decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decide {
-    /// It may come in.
+    /// The device may connect.
     Approve,
-    /// It may not, and is put out.
+    /// The device may not connect, and is disconnected.
     Revoke,
 }
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From a program on this very machine, which may be an agent.
+    /// From a program on this machine, which may be an agent.
     ThisMachine,
     /// From somewhere else.
     Elsewhere,
 }
 
 impl Origin {
-    /// An address is one of this machine's own where something can listen on it.
+    /// An address belongs to this machine if a program can listen on it.
     pub fn of(peer: IpAddr) -> Self {
         let own = peer.is_loopback() || std::net::UdpSocket::bind((peer, 0)).is_ok();
         if own { Self::ThisMachine } else { Self::Elsewhere }
@@ -348,21 +349,21 @@ impl Origin {
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// What it is known by.
+    /// Its address.
     pub address: IpAddr,
-    /// Where it is.
+    /// Its origin.
     pub origin: Origin,
 }
 
 impl Peer {
-    /// Whoever has this address.
+    /// The device with this address.
     pub fn of(address: IpAddr) -> Self {
         let address = address.to_canonical();
         Self { address, origin: Origin::of(address) }
     }
 }
 
-/// Who a device is for core and for everyone who reads the log.
+/// The identity of a device for core and in the log.
 pub fn principal(address: IpAddr) -> Principal {
     let token = format!("handheld:{address}").parse();
     Principal {
@@ -409,7 +410,7 @@ mod tests {
         }
         assert!("10.0.0.0/8".parse::<Network>().unwrap().contains(ip("::ffff:10.1.2.3")), "v4 within v6");
         for wrong in ["", "home", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "fd00::/129", "10.0.0"] {
-            assert!(wrong.parse::<Network>().unwrap_err().contains("no address or network"), "{wrong}");
+            assert!(wrong.parse::<Network>().unwrap_err().contains("not an address or a network"), "{wrong}");
         }
     }
 
@@ -432,7 +433,7 @@ mod tests {
         assert_eq!((who.name.as_str(), who.role), ("handheld at 192.168.1.7", Role::Operator));
         assert_eq!(who.token.as_str(), "handheld:192.168.1.7");
         assert_eq!(door.admit(from(ip("192.168.1.8"))), None);
-        // The next daemon knows.
+        // The next daemon knows the decision.
         let door = devices(&store, &[]).await;
         assert!(door.admit(from(ip("192.168.1.7"))).is_some());
     }

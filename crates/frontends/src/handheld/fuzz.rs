@@ -1,5 +1,5 @@
-//! What must hold whatever a device sends: the body of the fuzz target `handheld_message`, and of a test that plays its
-//! seeds again.
+//! Properties for any input of a device: the body of the fuzz target `handheld_message`, and of a test that replays its
+//! seeds.
 
 use super::{
     names,
@@ -7,7 +7,7 @@ use super::{
     wire::SLOTS,
 };
 
-/// A message: read, or refused in words; and whatever slot it means exists.
+/// A message is read, or refused with a reason; and its slot exists.
 pub fn message(data: &[u8]) {
     match parse(data) {
         Err(why) => {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fuzzing_has_found_or_begins_with_holds() {
+    fn every_fuzzing_seed_and_finding_passes() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/handheld_message");
         let files = std::fs::read_dir(folder).unwrap();
         let played = files.map(|file| message(&std::fs::read(file.unwrap().path()).unwrap())).count();

@@ -1,14 +1,14 @@
-//! The hub: keeps the four slots up to date and carries out what devices ask.
+//! The hub: keeps the four slots up to date and carries out the messages of devices.
 //!
-//! One follower per slot reads its session, whatever the number of devices; devices look at the board when it has
-//! changed. Nothing is queued between the two. Devices act in their own name: what they may do is core's to decide.
+//! One follower per slot reads its session, whatever the number of devices; devices read the board when it has changed.
+//! Nothing is queued between the two. Devices act in their own name: core decides what they may do.
 //!
-//! The mode `Latest` is kept towards devices ([`super::desk`]: the newest face of a slot, thirty a second, nothing in
-//! between), not between the log and this follower, which reads `Every` entry. A snapshot is the state alone: what the
-//! agent said last, how a turn ended and why a process did are entries and not in it, and a slot shows just these. Nor
-//! would it cost less: each of them is a copy of the whole state and its JSON, while an entry is taken in within a
-//! microsecond (docs/performance.md), once, however many devices there are. `Items` leaves out what streams, and with it
-//! that an agent compacts and how long a tool runs.
+//! Devices get only the latest face of a slot ([`super::desk`]: thirty a second, nothing in between), but this follower
+//! reads the log in the mode `Every`. A snapshot has only the state: the agent's last text, the end of a turn and the
+//! reason of a process's end are entries and not in the state, and a slot shows exactly these. Snapshots would not cost
+//! less: each is a copy of the whole state and its JSON, while an entry takes a microsecond (docs/performance.md),
+//! once, however many devices there are. `Items` leaves out the streaming entries, which show that an agent compacts
+//! and how long a tool runs.
 
 mod actions;
 mod automatic;
@@ -47,13 +47,14 @@ use super::{
     wire::{AutoEdit, Health, SLOTS, SpawnResult},
 };
 
-/// Entries read of a session's past when it comes into a slot: enough for its last words and how its last turn ended.
+/// How many past entries of a session are read when it comes into a slot: enough for its last text and the end of its
+/// last turn.
 const PAST: u32 = 64;
 
-/// Spawn results that wait for a device. They are moments, not states: one that comes too late is not worth much.
+/// How many spawn results may wait for a device. A result that comes too late is worthless.
 const SPAWN_RESULTS: usize = 16;
 
-/// After a session could not be read, it is tried again after this time.
+/// The pause before another attempt after a session could not be read.
 const READ_AGAIN: Duration = Duration::from_secs(2);
 
 /// What the owner configured for the slots.
@@ -61,11 +62,11 @@ const READ_AGAIN: Duration = Duration::from_secs(2);
 pub struct Slots {
     /// The agent that a spawn starts.
     pub agent: String,
-    /// The folder it works in.
+    /// The folder that this agent works in.
     pub folder: PathBuf,
-    /// Active sessions come into free slots by themselves.
+    /// Whether active sessions fill free slots automatically.
     pub fill: bool,
-    /// Slot 0 is spawned at the start.
+    /// Whether slot 0 is spawned at the start.
     pub autospawn: bool,
     /// Folders of Portolan's own, in which auto-edit approves nothing.
     pub own: Vec<PathBuf>,
@@ -82,16 +83,16 @@ struct Shared {
     slots: Slots,
     devices: Devices,
     board: Mutex<Board>,
-    /// Grows whenever the board may show something else.
+    /// Grows whenever the board may have changed.
     changed: watch::Sender<u64>,
-    /// Grows whenever every slot is to be sent again.
+    /// Grows whenever every slot must be sent again.
     rounds: watch::Sender<u64>,
     spawned: broadcast::Sender<SpawnResult>,
-    /// What lies in the store.
+    /// The slots in the store.
     saved: watch::Sender<[Option<Kept>; SLOTS]>,
-    /// What lay in the store is back in the slots.
+    /// Whether the slots from the store are restored.
     restored: watch::Sender<bool>,
-    /// One switch of auto-edit at a time: the log tells them in the order in which they came about.
+    /// One switch of auto-edit at a time, so that the log has them in order.
     switching: Semaphore,
     /// Requests that auto-edit is answering.
     automatic: Mutex<HashSet<(SessionId, RequestId)>>,
@@ -101,7 +102,7 @@ struct Shared {
 }
 
 impl Hub {
-    /// A hub without sessions; [`Hub::start`] brings in what is kept.
+    /// A hub without sessions; [`Hub::start`] restores the slots.
     pub fn new(registry: Registry, clock: Clock, slots: Slots, devices: Devices) -> Self {
         Self(Arc::new(Shared {
             registry,
@@ -122,7 +123,7 @@ impl Hub {
         }))
     }
 
-    /// Brings back what was in the slots, then keeps them up to date until [`Hub::stop`].
+    /// Restores the slots, then keeps them up to date until [`Hub::stop`].
     pub fn start(&self) {
         let minding = self.clone();
         self.spawn_task(async move { minding.mind_revocations().await });
@@ -142,13 +143,13 @@ impl Hub {
         });
     }
 
-    /// Returns once the slots hold again what they held before.
+    /// Returns when the slots are restored.
     pub async fn restored(&self) {
-        // The sender lives in `self`.
+        // `self` keeps the sender.
         let _ = self.0.restored.subscribe().wait_for(|restored| *restored).await;
     }
 
-    /// Nothing that happens from here on changes what is kept: agents end with the daemon, not by themselves.
+    /// Later events do not change the stored slots: agents end with the daemon, not by themselves.
     pub fn stop(&self) {
         self.0.stop.cancel();
     }
@@ -158,7 +159,7 @@ impl Hub {
         &self.0.stop
     }
 
-    /// Returns once everything has ended; for after [`Hub::stop`].
+    /// Returns when everything has ended; call it after [`Hub::stop`].
     pub async fn closed(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
@@ -180,7 +181,7 @@ impl Hub {
         });
     }
 
-    /// Who may come in.
+    /// Which devices may connect.
     pub fn devices(&self) -> &Devices {
         &self.0.devices
     }
@@ -190,7 +191,7 @@ impl Hub {
         &self.0.registry
     }
 
-    /// The board, for a short look or change. Never across an await.
+    /// The board, for a short read or change. Never across an await.
     pub(super) fn board(&self) -> MutexGuard<'_, Board> {
         self.0.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -199,17 +200,17 @@ impl Hub {
         self.0.changed.send_modify(|count| *count += 1);
     }
 
-    /// Tells when the board may show something else.
+    /// Signals when the board may have changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
 
-    /// Tells when every slot is to be sent again.
+    /// Signals when every slot must be sent again.
     pub fn rounds(&self) -> watch::Receiver<u64> {
         self.0.rounds.subscribe()
     }
 
-    /// What comes of spawns.
+    /// The results of spawns.
     pub fn spawned(&self) -> broadcast::Receiver<SpawnResult> {
         self.0.spawned.subscribe()
     }
@@ -220,7 +221,7 @@ impl Hub {
         self.board().slots(now)
     }
 
-    /// What `/health` tells.
+    /// The content of `/health`.
     pub fn health(&self) -> Health {
         let now = self.0.clock.now();
         let board = self.board();
@@ -233,18 +234,18 @@ impl Hub {
         }
     }
 
-    /// Counts a device as long as what it gives is kept.
+    /// Counts a device as long as the returned value is kept.
     pub fn count(&self) -> Counted {
         self.0.clients.fetch_add(1, Ordering::Relaxed);
         Counted(self.clone())
     }
 
-    /// The hub itself, where it acts by configuration and not for a device.
+    /// The identity of the hub, for actions by configuration and not for a device.
     fn own() -> Principal {
         principal("handheld", "handheld")
     }
 
-    /// Waits until the board is so.
+    /// Waits until the board matches.
     async fn until<T>(&self, mut look: impl FnMut(&Board) -> Option<T>) -> T {
         let mut changes = self.changes();
         loop {
@@ -253,7 +254,7 @@ impl Hub {
             if let Some(found) = found {
                 return found;
             }
-            // The sender lives in `self`.
+            // `self` keeps the sender.
             let _ = changes.changed().await;
         }
     }
@@ -310,7 +311,7 @@ impl Hub {
                                 effect = Effect::Seen;
                             }
                             Ok(_) => {}
-                            // The snapshot that follows the past tells all that counts.
+                            // The snapshot after the past entries has everything that counts.
                             Err(error) => tracing::debug!(%session, %error, "an entry cannot be read"),
                         }
                     }
@@ -330,7 +331,7 @@ impl Hub {
         }
     }
 
-    /// What the hub itself does about what happened.
+    /// The hub's own reactions to entries.
     fn react(&self, slot: usize, session: SessionId) {
         self.answer_edits();
         let anew = {
@@ -352,7 +353,7 @@ impl Hub {
     }
 }
 
-/// Someone of the hub's own.
+/// An identity of the hub.
 fn principal(token: &str, name: &str) -> Principal {
     Principal {
         // Both are constants that fit.
@@ -374,7 +375,7 @@ impl Drop for Counted {
     }
 }
 
-/// When what is awaited has taken too long.
+/// The timeout of a wait.
 fn deadline(after: Duration) -> Instant {
     Instant::now() + after
 }

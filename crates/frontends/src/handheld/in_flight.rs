@@ -1,9 +1,9 @@
-//! How much of what a device was sent has not reached it yet: the kernel's own count of bytes that the other side has
-//! not confirmed.
+//! How many sent bytes have not reached the device yet: the kernel's own count of bytes that the other side has not
+//! confirmed.
 //!
-//! It is read from the kernel's table of connections, by the number of the socket: that needs no unsafe code, keeps
-//! nothing open, and is asked only while a new prompt is on its way. What it cannot tell: whether an app that has
-//! received something has drawn it. The app looks sixty times a second, and nothing in its protocol would say more.
+//! The count comes from the kernel's table of connections, by the number of the socket: that needs no unsafe code,
+//! keeps nothing open, and is read only while a new prompt is on its way. The count does not show whether the app has
+//! drawn what it received. The app reads sixty times a second, and its protocol has no confirmation.
 
 use std::{
     fs::File,
@@ -12,15 +12,15 @@ use std::{
 
 use tokio::net::TcpStream;
 
-/// Bytes of the table that are read at most; a line has 150. A machine with more connections than that is no place
-/// where this can be asked several times a second.
+/// How many bytes of the table are read at most; a line has 150. On a machine with more connections, the table is too
+/// large to read several times a second.
 const TABLE_BYTES: u64 = 1024 * 1024;
 
-/// The columns of a connection's unconfirmed bytes and of its socket's number.
+/// The columns of the unconfirmed bytes and of the socket number.
 const QUEUES: usize = 4;
 const INODE: usize = 9;
 
-/// What is on its way to one device.
+/// The unconfirmed bytes of one device.
 #[derive(Debug)]
 pub(super) struct InFlight(Source);
 
@@ -28,16 +28,16 @@ pub(super) struct InFlight(Source);
 enum Source {
     /// A socket in one of the kernel's tables.
     Table { table: &'static str, inode: u64 },
-    /// A test says it.
+    /// A value from a test.
     #[cfg(test)]
     Told(std::sync::Arc<std::sync::atomic::AtomicU64>),
 }
 
 impl InFlight {
-    /// What is on its way by this connection.
+    /// The unconfirmed bytes of this connection.
     pub(super) fn of(stream: &TcpStream) -> io::Result<Self> {
         let inode = rustix::fs::fstat(stream)?.st_ino;
-        // A listener for both kinds of addresses has all of its connections in the table of the newer one.
+        // A listener for IPv4 and IPv6 has all its connections in the IPv6 table.
         let table = if stream.local_addr()?.is_ipv4() { "/proc/self/net/tcp" } else { "/proc/self/net/tcp6" };
         Ok(Self(Source::Table { table, inode }))
     }
@@ -47,9 +47,9 @@ impl InFlight {
         Self(Source::Told(bytes))
     }
 
-    /// Bytes that the kernel has taken and the device has not confirmed. Everything, while the connection is not in the
-    /// table: it may just have moved. Nothing, where there is no table to ask: buttons that never work help nobody,
-    /// and the wait after what was sent stays.
+    /// The bytes that the kernel has accepted and the device has not confirmed. All bytes, while the connection is not
+    /// in the table: it may just have moved. None, if there is no table: buttons that never work help nobody, and the
+    /// wait after sending remains.
     pub(super) fn unconfirmed(&self) -> u64 {
         match &self.0 {
             Source::Table { table, inode } => match File::open(table).and_then(|table| find(table, *inode)) {
@@ -84,7 +84,7 @@ fn find(table: impl io::Read, inode: u64) -> io::Result<Option<u64>> {
     }
 }
 
-/// The unconfirmed bytes in a line, where it is the line of this socket.
+/// The unconfirmed bytes in a line, if it is the line of this socket.
 fn queue_of(line: &str, inode: u64) -> Option<u64> {
     let mut columns = line.split_ascii_whitespace();
     let queues = columns.nth(QUEUES)?;

@@ -1,6 +1,6 @@
-//! The handheld's own listener: plain TCP, no token. The one exception to the door, so it does little and bounds all of
-//! it: who may come in is asked before anything else, even before there is a place for it; browsers are turned away, and
-//! there is one document beside the WebSocket.
+//! The handheld's own listener: plain TCP, no token. It is the one exception to the door, so it does little, within
+//! limits: it checks the device before anything else, even before it reserves a place; it refuses browsers, and serves
+//! only one document besides the WebSocket.
 
 use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -21,45 +21,45 @@ use super::{
 };
 use portolan_host::door::Upgrade;
 
-/// Time for a request's head; a client that dribbles holds a place no longer.
+/// Time for the head of a request; a slow client holds a place no longer.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// Bytes of a request's head. The app's has 200.
+/// The longest head of a request. The app's head has 200 bytes.
 const HEAD_BYTES: usize = 8 * 1024;
 
-/// Header lines of a request.
+/// The most header lines of a request.
 const HEADERS: usize = 32;
 
-/// After so long without a byte TCP asks whether the device is there: the app answers no ping.
+/// After this time without a byte, TCP probes whether the device is there: the app answers no ping.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// Between two such questions.
+/// The time between two probes.
 const KEEP_ALIVE_STEP: Duration = Duration::from_secs(10);
 
-/// Questions that may stay unanswered.
+/// How many probes may stay unanswered.
 const KEEP_ALIVE_TRIES: u32 = 3;
 
-/// Bytes that the device does not confirm for so long mean that it is gone.
+/// A device that does not confirm bytes for this time is gone.
 const UNCONFIRMED: Duration = Duration::from_secs(30);
 
-/// Bytes that the kernel keeps for a device that is behind. What lies there is old by the time it arrives: a few
-/// statuses, not minutes of them. The app's own buffer has 4,096.
+/// The kernel's send buffer for a device. Buffered statuses are old when they arrive, so it holds a few statuses, not
+/// minutes of them. The app's own buffer has 4,096 bytes.
 const SEND_BUFFER: usize = 8 * 1024;
 
-/// After the system had no file descriptor left for a connection: a moment for others to end.
+/// The pause after the system had no file descriptor left, so that other connections can end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a device that nobody let in is told. It must not hold `101`, which is all that the app looks for.
-const HELD: &str = "held at the door until the owner approves this device\n";
+/// The answer to an unapproved device. It must not contain `101`, because the app only looks for that.
+const HELD: &str = "waiting until an owner approves this device\n";
 
-/// What a page is told.
+/// The answer to a web page.
 const NO_PAGES: &str = "not for browsers\n";
 
-/// What anything else is told.
+/// The answer to anything else.
 const GREETING: &str = "Portolan, for handhelds\n";
 
-/// Accepts devices until the hub stops. Until the slots are as they were, they wait in the kernel's queue: a device
-/// that comes early would be shown empty slots, and could fill them.
+/// Accepts devices until the hub stops. Devices wait in the kernel's queue until the slots are restored: an early
+/// device would see empty slots, and could fill them.
 pub(super) async fn accept(listener: TcpListener, hub: Hub) {
     hub.restored().await;
     let places = Places::default();
@@ -91,7 +91,7 @@ pub(super) async fn accept(listener: TcpListener, hub: Hub) {
     }
 }
 
-/// Lets TCP find out by itself that a device is gone.
+/// Makes TCP detect that a device is gone.
 fn watch_over(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER)?;
@@ -121,7 +121,7 @@ async fn connection(stream: TcpStream, peer: Peer, hub: Hub, place: Place) -> io
     pin!(connection).await.map_err(io::Error::other)
 }
 
-/// A connection before it is a device's.
+/// A connection before its WebSocket upgrade.
 struct Entrance {
     hub: Hub,
     peer: Peer,
@@ -130,15 +130,15 @@ struct Entrance {
 }
 
 impl Entrance {
-    /// What a request is answered. Whether the device may be here comes first, and anew each time: it may have been
-    /// put out since. One that was let in since comes again, for a place of its own.
+    /// The answer to a request. Checks first whether the device may connect, at every request, because the device may
+    /// have been revoked since. A device that was approved since must reconnect, to get a place of its own.
     fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let admitted = self.hub.devices().admit(self.peer);
         let Some(who) = admitted.filter(|_| self.place.admission() == Admission::Device) else {
             return text(StatusCode::FORBIDDEN, HELD);
         };
         let (mut parts, _) = request.into_parts();
-        // The app sends no Origin; every browser does that lets a page open a WebSocket.
+        // The app sends no Origin; every browser sends one when a page opens a WebSocket.
         if parts.headers.contains_key(header::ORIGIN) {
             return text(StatusCode::FORBIDDEN, NO_PAGES);
         }
@@ -176,8 +176,8 @@ impl Entrance {
     }
 }
 
-/// What the slots do. A page that was made to look like ours (by a name that leads here) is told nothing: only an
-/// address is a name for this. Under `localhost` another user's page can be.
+/// The state of the slots. A page that uses a host name for this address (DNS rebinding) gets nothing: the Host must be
+/// an address. Not even `localhost`, where another user's page can be.
 fn health(hub: &Hub, headers: &HeaderMap) -> Response<Body> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, port)| {
@@ -200,7 +200,7 @@ fn text(status: StatusCode, words: &'static str) -> Response<Body> {
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
     if status == StatusCode::FORBIDDEN {
-        // Whoever has nothing to do here keeps no place either.
+        // A refused connection keeps no place.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response

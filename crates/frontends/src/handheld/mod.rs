@@ -1,15 +1,15 @@
 //! The handheld: four sessions on a Nintendo 3DS, by the existing rAI3DS app as it is. docs/frontends/handheld.md
-//! tells how to use it and every message.
+//! describes its use and every message.
 //!
-//! The app cannot be changed, has no token and no TLS. So this is the one frontend with a listener of its own, off
-//! unless configured, and with a door of its own: a device is let in by its address, once the owner said so
-//! ([`devices`]). Behind it a device is a principal like any other, and core decides what it may do.
+//! The app cannot be changed, has no token and no TLS. So this frontend has its own listener, off unless configured,
+//! and its own access check: a device gets access by its address, after the owner's approval ([`devices`]). After that
+//! a device is a principal like any other, and core decides what it may do.
 //!
-//! Pure and tested as such: [`project`] (entries to faces), [`answers`] (requests to panels, buttons and words to
-//! answers), [`parse`], [`names`], [`text`], [`desk`] (what a device is sent, and which press counts). What auto-edit
-//! may approve is core's to judge ([`portolan_core::policy`]).
-//! Around them: [`hub`] (sessions in slots), [`device`] (a connection), [`in_flight`] (what has not reached it),
-//! [`listen`] (HTTP), [`places`] (how many may come), [`api`] (the owner).
+//! Pure and tested as such: [`project`] (entries to faces), [`answers`] (requests to panels, buttons and text to
+//! answers), [`parse`], [`names`], [`text`], [`desk`] (what a device is sent, and which press counts). Core decides
+//! what auto-edit may approve ([`portolan_core::policy`]). Around them: [`hub`] (sessions in slots), [`device`] (a
+//! connection), [`in_flight`] (bytes that have not reached it), [`listen`] (HTTP), [`places`] (how many may connect),
+//! [`api`] (the owner).
 
 pub mod answers;
 mod api;
@@ -58,17 +58,18 @@ pub use self::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Where handheld devices connect, such as `0.0.0.0:3333`; nowhere when absent. Plain HTTP without a token: a device is
-    /// let in by its address, see `portolan devices`.
+    /// The address that handheld devices connect to, such as `0.0.0.0:3333`. Default: none. Devices use plain HTTP
+    /// without a token: a device gets access by its address, see `portolan devices`.
     #[serde(deserialize_with = "optional_address")]
     pub listen: Option<SocketAddr>,
-    /// Addresses and networks of devices that need no approval, such as `192.168.1.7` or `192.168.1.0/24`. A program on
-    /// this machine is not let in by a network, only by an address of its own.
+    /// Addresses and networks of devices that need no approval, such as `192.168.1.7` or `192.168.1.0/24`. A network
+    /// never gives access to a program on this machine; only its own address does.
     #[schemars(with = "Vec<String>")]
     pub allow: Vec<Network>,
     /// The agent that a device's `spawn` starts.
     pub agent: String,
-    /// The folder it works in, within `sessions.roots`. The one that the daemon was started in when absent.
+    /// The folder that this agent works in, within `sessions.roots`. Default: the folder that the daemon was started
+    /// in.
     pub folder: Option<PathBuf>,
     /// Put the newest active sessions into free slots.
     pub fill: bool,
@@ -89,18 +90,18 @@ impl Default for Settings {
     }
 }
 
-/// What a handheld is opened with.
+/// Everything that opening a handheld needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Where to listen.
     pub listen: SocketAddr,
     /// Addresses and networks that need no approval.
     pub allow: Vec<Network>,
-    /// What happens in the slots.
+    /// How slots get their sessions.
     pub slots: Slots,
 }
 
-/// The handheld: what its owner asks on the main listener, and its devices on a listener of its own.
+/// The handheld: its owner's API on the main listener, and its devices on their own listener.
 pub fn frontend(settings: Settings) -> Box<dyn Frontend> {
     Box::new(HandheldFrontend(settings))
 }
@@ -140,7 +141,7 @@ impl Frontend for HandheldFrontend {
 /// The handheld cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum HandheldError {
-    /// The address cannot be had.
+    /// The address cannot be used.
     #[error(
         "the handheld cannot listen on `{address}`: {source}; change `listen` under [handheld], or leave it out"
     )]
@@ -164,7 +165,7 @@ pub struct Handheld {
 }
 
 impl Handheld {
-    /// Takes the address; nobody is served before [`Handheld::start`].
+    /// Binds the address; no device is served before [`Handheld::start`].
     pub async fn open(setup: Setup, registry: Registry, clock: Clock) -> Result<Self, HandheldError> {
         let refused = |source| HandheldError::Listen { address: setup.listen, source };
         let listener = TcpListener::bind(setup.listen).await.map_err(refused)?;
@@ -174,7 +175,7 @@ impl Handheld {
         Ok(Self { hub, listener: Arc::new(std::sync::Mutex::new(Some(listener))), address })
     }
 
-    /// How its listener is set, for the log: plain, and no device has a token.
+    /// The listener for the log: plain HTTP, without tokens.
     fn opened(&self) -> DaemonEvent {
         DaemonEvent::DoorOpened {
             frontend: Some("handheld".into()),
@@ -187,7 +188,7 @@ impl Handheld {
         }
     }
 
-    /// Where it listens, with the port that was picked.
+    /// The address it listens on, with the chosen port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -197,13 +198,13 @@ impl Handheld {
         &self.hub
     }
 
-    /// What the owner asks, for the daemon's own listener.
+    /// The owner's API, for the main listener.
     pub fn routes(&self) -> Router {
         api::routes(self.clone())
     }
 
-    /// Serves devices and keeps the slots up to date, until [`Handheld::stop`]. Devices are served once the slots hold
-    /// again what they held before.
+    /// Serves devices and keeps the slots up to date, until [`Handheld::stop`]. Devices are served when the slots are
+    /// restored.
     pub fn start(&self) {
         let listener = self.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let Some(listener) = listener else { return };
@@ -217,12 +218,12 @@ impl Handheld {
         self.hub.spawn_task(listen::accept(listener, hub));
     }
 
-    /// No new devices, and nothing that happens from here on changes what is kept of the slots.
+    /// Accepts no new devices; later events do not change the stored slots.
     pub fn stop(&self) {
         self.hub.stop();
     }
 
-    /// Returns once every connection has ended; for after [`Handheld::stop`].
+    /// Returns when every connection has ended; call it after [`Handheld::stop`].
     pub async fn closed(&self) {
         self.hub.closed().await;
     }

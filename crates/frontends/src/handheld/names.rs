@@ -1,9 +1,9 @@
-//! What the slots are called, and which slot a device means.
+//! The names of the slots, and the slot of a message.
 //!
-//! The app sends slot 0 whatever is selected, but the name that is on its screen; so names are how the unchanged app
-//! reaches four slots. A name holds from when a session is put into a slot until it leaves. A name of ours that no slot has
-//! is nobody: a press that was on its way to a session which has left must not land in slot 0. Other programs of this
-//! protocol have names of their own for agents; they mean the number.
+//! The app always sends slot 0, but also the name on its screen; so the unchanged app reaches four slots by name. A
+//! name is valid while a session is in the slot. One of our names that no slot has reaches no slot: a press for a
+//! session that has left must not land in slot 0. Other programs of this protocol use their own names for agents; for
+//! them the number counts.
 
 use std::path::Path;
 
@@ -13,10 +13,11 @@ use super::{
     wire::{NAME_BYTES, SLOTS},
 };
 
-/// Bytes of the agent's kind within a name, so that the slot's number and some of the folder fit beside it.
+/// How many bytes of the agent kind are in a name, so that the slot's number and some of the folder fit too.
 const KIND_BYTES: usize = 16;
 
-/// The name of a session in a slot: its agent, the slot, its folder. Distinct by the slot, stable by all three.
+/// The name of a session in a slot: its agent, the slot, its folder. The slot makes it unique; all three make it
+/// stable.
 pub fn of_session(slot: usize, agent: &str, folder: &Path) -> String {
     let kind = text::name(agent, KIND_BYTES);
     let folder = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -28,8 +29,8 @@ pub fn of_empty(slot: usize) -> String {
     format!("slot-{slot}")
 }
 
-/// The slot that is meant, where one is: by name, and by number only where the name is none that we give. Names are compared
-/// without case, as the app does.
+/// The slot of a message, if there is one: by name, and by number only if the name is not one of ours. Names are
+/// compared without case, as in the app.
 pub fn route(names: &[String; SLOTS], to: &Address) -> Option<usize> {
     let agent = to.agent.as_deref().unwrap_or_default();
     if let Some(slot) = names.iter().position(|name| name.eq_ignore_ascii_case(agent)) {
@@ -41,7 +42,7 @@ pub fn route(names: &[String; SLOTS], to: &Address) -> Option<usize> {
     usize::try_from(to.slot.unwrap_or(0)).ok().filter(|slot| *slot < SLOTS)
 }
 
-/// Could this be a name that we gave? All of them have the slot's number after a dash, at the end or before a space.
+/// Is this one of our names? All of them have the slot's number after a dash, at the end or before a space.
 fn is_ours(name: &str) -> bool {
     let numbered = |word: &str| {
         let number = word.rsplit_once('-').and_then(|(_, number)| number.parse::<usize>().ok());

@@ -1,13 +1,13 @@
-//! What a device sends, read. Pure, and total: any bytes give a message or the reason why not.
+//! Parses messages of devices. Pure and total: any bytes give a message or a reason.
 //!
-//! The app writes its JSON by hand and escapes nothing, so a quote in a command gives a text that cannot be read. That
-//! is no fault of its user: such a frame is ignored and the connection stays.
+//! The app writes its JSON by hand and escapes nothing, so a quote in a command makes the JSON invalid. That is not the
+//! user's fault: such a frame is ignored and the connection stays.
 
 use serde::Deserialize;
 
 use portolan_host::door::{JSON_DEPTH, json_depth_exceeds};
 
-/// Bytes of one message. The app sends at most 1,024; others of its kind may write longer prompts.
+/// The largest message in bytes. The app sends at most 1,024; similar programs may send longer prompts.
 pub const MESSAGE_LIMIT: usize = 16 * 1024;
 
 /// The command that starts an agent instead of being a prompt.
@@ -23,39 +23,39 @@ pub enum Button {
     Always,
     /// B.
     No,
-    /// Stop what runs.
+    /// Stop the running turn.
     Escape,
 }
 
-/// To which slot: by name first, since the app always says slot 0.
+/// The slot: by name first, because the app always sends slot 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     /// The name of the slot that is selected on the screen.
     pub agent: Option<String>,
-    /// The slot, where the name tells nothing.
+    /// The slot, if the name is unknown.
     pub slot: Option<i64>,
 }
 
-/// What a device asks.
+/// A message of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromDevice {
     /// A button was pressed.
     Press {
-        /// For which slot.
+        /// The slot.
         to: Address,
-        /// Which.
+        /// The button.
         button: Button,
     },
     /// A prompt, or the answer to a question.
     Command {
-        /// For which slot.
+        /// The slot.
         to: Address,
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// Approve edits by themselves, or ask again.
+    /// Switch auto-edit on or off.
     AutoEdit(bool),
-    /// Start an agent in this slot; in the first free one when absent.
+    /// Start an agent in this slot; default: the first free slot.
     Spawn(Option<i64>),
 }
 
@@ -86,13 +86,12 @@ enum Raw {
     },
 }
 
-/// Reads one message: JSON in a text frame or in a binary one. A mark of the byte order and broken characters do not make
-/// it unreadable.
+/// Reads one message: JSON in a text frame or in a binary frame. A byte order mark and broken characters are accepted.
 pub fn parse(text: &[u8]) -> Result<FromDevice, Unreadable> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}').as_bytes();
     if json_depth_exceeds(text, JSON_DEPTH) {
-        return Err(Unreadable(format!("JSON nested deeper than {JSON_DEPTH} levels is not taken")));
+        return Err(Unreadable(format!("JSON nested deeper than {JSON_DEPTH} levels is refused")));
     }
     let raw: Raw = serde_json::from_slice(text).map_err(|error| Unreadable(plain(&error.to_string())))?;
     Ok(match raw {
@@ -112,7 +111,7 @@ pub fn parse(text: &[u8]) -> Result<FromDevice, Unreadable> {
     })
 }
 
-/// Fit for a log: the reader's words may quote what was sent.
+/// Safe for a log: the parser's error may quote the message.
 fn plain(text: &str) -> String {
     text.chars().take(200).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
@@ -180,7 +179,7 @@ mod tests {
         }
     }
 
-    // The app's old server decodes whatever it is sent as text.
+    // The app's old server decodes every frame as text.
     #[test]
     fn broken_characters_and_a_mark_of_the_byte_order_cost_no_message() {
         let read = |text: &[u8]| parse(text).unwrap();

@@ -1,7 +1,7 @@
-//! Places at the listener: how many connections there may be, of whom.
+//! Places at the listener: how many connections are allowed, and from whom.
 //!
-//! Devices that may come in and strangers that are told to wait have places of their own, so that nobody who was not let
-//! in can keep out those who were; and one address has only so many, so that no device keeps out the others.
+//! Approved devices and unknown devices have separate places, so that unknown devices cannot block approved ones; and
+//! one address has a limited number, so that no device blocks the others.
 
 use std::{
     collections::BTreeMap,
@@ -9,28 +9,28 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Connections of devices at once: four slots interest one household, not a crowd.
+/// How many connections devices may have at once: enough for one household.
 pub(super) const DEVICES: usize = 32;
 
-/// Connections of one device. It has one, and a few that broke and of which TCP does not know yet.
+/// How many connections one device may have: one, and a few broken ones that TCP has not detected yet.
 pub(super) const PER_DEVICE: usize = 8;
 
-/// Connections at once of those who are only told that they must wait. One takes milliseconds.
+/// How many connections unknown devices may have at once. Each takes milliseconds.
 pub(super) const STRANGERS: usize = 16;
 
-/// The same of one address.
+/// The same for one address.
 pub(super) const PER_STRANGER: usize = 2;
 
-/// Who comes.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It may come in.
+    /// The device may connect.
     Device,
-    /// Nobody let it in.
+    /// The device is not approved.
     Stranger,
 }
 
-/// Who is here, by address.
+/// The open connections, by address.
 #[derive(Debug, Default)]
 struct Taken {
     devices: BTreeMap<IpAddr, usize>,
@@ -55,7 +55,7 @@ impl Places {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place, where there is one.
+    /// Takes a place, if one is free.
     pub(super) fn take(&self, address: IpAddr, admission: Admission) -> Option<Place> {
         let (all, each) = match admission {
             Admission::Device => (DEVICES, PER_DEVICE),
@@ -72,7 +72,7 @@ impl Places {
     }
 }
 
-/// A place that is taken as long as this lives.
+/// A place that is taken until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Places,
@@ -81,7 +81,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// As what it was given.
+    /// The kind of device it was given to.
     pub(super) fn admission(&self) -> Admission {
         self.admission
     }

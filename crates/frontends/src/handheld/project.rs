@@ -1,8 +1,8 @@
-//! A session as one slot of the app shows it: a view, and how each entry changes it. No I/O, no clock.
+//! A session as a slot of the app shows it: a view, and how each entry changes it. No I/O, no clock.
 //!
-//! The facts of a session (what waits, what runs, how full it is) are core's own fold, so that this frontend can never
-//! disagree with the others. On top of it the view keeps the few words that a fold does not: what was said last, how the
-//! last turn ended, since when a tool runs.
+//! The facts of a session (open requests, running calls, context usage) come from core's own fold, so that this
+//! frontend never disagrees with the others. The view adds what the fold does not keep: the last text, the end of the
+//! last turn, the start time of a tool.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -22,18 +22,18 @@ use super::{
 };
 use crate::way_out;
 
-/// A start that takes up an old conversation and fails within this time did so because of that conversation.
+/// A start that resumes an old conversation and fails within this time failed because of that conversation.
 pub const EARLY_DEATH_MS: i64 = 5000;
 
-/// The agent's word for making its context smaller.
+/// The agent's word for compacting its context.
 const COMPACTING: &str = "compacting";
 
-/// Whether an entry can have changed what the app shows.
+/// Whether an entry can change what the app shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It may have.
+    /// It can.
     Seen,
-    /// It has not: text that streams causes no frame.
+    /// It cannot: streaming text causes no frame.
     Unseen,
 }
 
@@ -41,37 +41,37 @@ pub enum Effect {
 #[derive(Clone, Debug)]
 pub struct View {
     state: State,
-    /// What the agent said last in the newest turn.
+    /// The agent's last text in the newest turn.
     said: Option<String>,
-    /// A prompt was taken in, and nothing was said or done since.
+    /// A prompt was accepted, and nothing has happened since.
     processing: bool,
-    /// An interrupt is under way.
+    /// An interrupt is in progress.
     interrupting: bool,
-    /// How the last turn ended, where that is worth more than what was said last.
+    /// How the last turn ended, if that matters more than the last text.
     ended: Option<(SlotState, String)>,
-    /// Something went wrong since the agent last did anything.
+    /// An error since the agent's last activity.
     trouble: Option<String>,
-    /// The agent begins with an empty conversation, and has done nothing since.
+    /// The agent began with an empty conversation, and has done nothing since.
     forgot: Option<ResetReason>,
-    /// Since when each open call runs.
+    /// The start time of each open call.
     calls: BTreeMap<String, Millis>,
-    /// Where the newest turn began.
+    /// The first entry of the newest turn.
     turn_at: Seq,
     /// How the process ended.
     exit: Option<String>,
-    /// Since when a start runs that takes up an old conversation.
+    /// The start time of a start that resumes an old conversation.
     resuming: Option<Millis>,
     died_early: bool,
-    /// The request that is being answered question by question, the answers so far, what was wrong with the last one.
+    /// The request that is being answered question by question, the answers so far, and the problem of the last answer.
     answering: Option<(RequestId, Given, Option<String>)>,
-    /// Requests that auto-edit does not answer, and why: they are shown.
+    /// Requests that auto-edit does not answer, with the reason: they are shown.
     left_to_people: BTreeMap<RequestId, String>,
-    /// Something for the device's user alone, until something happens.
+    /// A message only for the device's user, until something happens.
     note: Option<String>,
 }
 
 impl View {
-    /// A session of which nothing is known yet.
+    /// A session without any known state.
     pub fn new(session: SessionId) -> Self {
         Self {
             state: State::new(session, SessionSpec::default(), Millis(0)),
@@ -92,12 +92,12 @@ impl View {
         }
     }
 
-    /// What core knows of the session.
+    /// Core's state of the session.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Its agent has ended, and nothing is about to start it.
+    /// Whether its agent has ended and is not about to start.
     pub fn is_gone(&self) -> bool {
         !self.state.summary.is_open() && !self.prompt_underway()
     }
@@ -107,22 +107,22 @@ impl View {
         self.state.summary.status == Status::Starting
     }
 
-    /// Its agent took up an old conversation and failed at once.
+    /// Whether its agent resumed an old conversation and failed at once.
     pub fn died_early(&self) -> bool {
         self.died_early
     }
 
-    /// Says something to the device's user, until something happens in the session.
+    /// Shows a message to the device's user, until something happens in the session.
     pub fn note(&mut self, text: String) {
         self.note = Some(text);
     }
 
-    /// The state, in place of what was folded so far.
+    /// Replaces the folded state.
     pub fn reset(&mut self, state: &State) {
         self.state = state.clone();
         self.calls.retain(|call, _| state.tools.contains(call));
         for open in &state.tools {
-            // It began before what was read of the history.
+            // The call began before the part of the history that was read.
             self.calls.entry(open.tool.clone()).or_insert(state.summary.active_at);
         }
         self.interrupting = self.is_interrupting();
@@ -130,7 +130,7 @@ impl View {
         self.forget_closed();
     }
 
-    /// Takes one entry in.
+    /// Applies one entry.
     pub fn apply(&mut self, entry: &Seen<'_, Event>) -> Effect {
         let busy = self.can_interrupt();
         let settled = match &*entry.event {
@@ -188,7 +188,7 @@ impl View {
             }
             Event::Activity { activity } => {
                 if activity.as_deref() == Some(COMPACTING) {
-                    // What was said before is in the summary then.
+                    // The summary then contains the earlier text.
                     self.said = Some(String::new());
                     self.processing = false;
                 }
@@ -210,7 +210,7 @@ impl View {
                 self.processing = false;
             }
             Event::ConversationReset { reason: Some(reason), .. } => self.forgot = Some(*reason),
-            // What these change is in core's fold, or is nothing that four small screens could show.
+            // Core's fold has the changes of these events, or a slot does not show them.
             Event::SessionCreated { .. }
             | Event::SessionRenamed { .. }
             | Event::SessionArchived { .. }
@@ -273,13 +273,13 @@ impl View {
             }
             TurnOutcome::StructuredOutputFailed => Some((
                 SlotState::Error,
-                error().unwrap_or_else(|| "The result does not fit its schema".into()),
+                error().unwrap_or_else(|| "The result does not match its schema".into()),
             )),
         };
     }
 
     fn settle(&mut self, name: Option<&ActionName>, stage: &Stage) {
-        // A prompt that the agent took up is about to begin a turn: there is no idle moment in between.
+        // A consumed prompt is about to begin a turn: the slot is not idle in between.
         let lost = matches!(stage, Stage::Refused { .. } | Stage::Uncertain { .. });
         if name == Some(&ActionName::Prompt) && lost && !self.prompt_underway() {
             self.processing = false;
@@ -305,8 +305,8 @@ impl View {
         self.left_to_people.retain(|left, _| requests.iter().any(|open| open.request == *left));
     }
 
-    /// A prompt waits, or has just been sent. One that was sent before the newest turn belongs to that turn, whether or
-    /// not the agent ever says that it took it up.
+    /// A prompt waits, or was just sent. A prompt that was sent before the newest turn belongs to that turn, whether or
+    /// not the agent confirms it.
     fn prompt_underway(&self) -> bool {
         self.state.commands.iter().filter(|open| open.name == ActionName::Prompt).any(|open| {
             match open.stage {
@@ -317,7 +317,7 @@ impl View {
         })
     }
 
-    /// Someone ends the agent, and it has not ended yet.
+    /// Somebody stops the agent, and it has not ended yet.
     fn is_ending(&self) -> bool {
         let ends = |open: &OpenCommand| matches!(open.name, ActionName::Stop | ActionName::Archive);
         self.state
@@ -337,12 +337,12 @@ impl View {
 
     // ------------------------------------------------------------------------------------ requests
 
-    /// What waits for the device: the oldest request that auto-edit does not answer.
+    /// The open request for the device: the oldest request that auto-edit does not answer.
     pub fn waiting(&self, auto_edit: AutoEdit) -> Option<&Request> {
         self.state.requests.iter().find(|open| !self.is_automatic(open, auto_edit))
     }
 
-    /// What auto-edit answers now, or asks people about once it knows where the files lie.
+    /// The requests that auto-edit answers now, or leaves to people when it knows the paths of the files.
     pub fn automatic(&self, auto_edit: AutoEdit) -> Vec<Request> {
         self.state.requests.iter().filter(|open| self.is_automatic(open, auto_edit)).cloned().collect()
     }
@@ -353,7 +353,7 @@ impl View {
             && edits::files(&open.ask).is_ok()
     }
 
-    /// Where the session works.
+    /// The folder of the session.
     pub fn folder(&self) -> &Path {
         &self.state.summary.cwd
     }
@@ -364,7 +364,7 @@ impl View {
         self.forget_closed();
     }
 
-    /// The questions of this request that are answered already.
+    /// The answered questions of this request.
     pub fn given(&self, request: RequestId) -> Given {
         match &self.answering {
             Some((of, given, _)) if *of == request => given.clone(),
@@ -372,7 +372,7 @@ impl View {
         }
     }
 
-    /// Keeps answers until all questions have one, and what was wrong with the last.
+    /// Keeps answers until all questions have one, and the problem of the last answer.
     pub fn answer_so_far(&mut self, request: RequestId, given: Given, complaint: Option<String>) {
         self.answering = Some((request, given, complaint));
         self.forget_closed();
@@ -439,7 +439,7 @@ impl View {
         (SlotState::Idle, self.said.clone().unwrap_or_else(|| silent.into()))
     }
 
-    /// The agent starts or works.
+    /// Whether the agent starts or works.
     fn is_busy(&self) -> bool {
         self.is_starting() || self.state.turn.is_some() || self.prompt_underway() || self.processing
     }

@@ -1,10 +1,10 @@
-//! Text as the app can hold it: cut to bytes at the end of a character, without what its screen cannot show.
+//! Text for the app: cut to a number of bytes at a character boundary, without characters that its screen cannot show.
 //!
-//! Agent text is attacker input: control characters and marks that turn the direction of writing are left out, since a
-//! command to approve must read as it runs. What was cut ends in an ellipsis, so that nobody approves half a line
-//! unknowingly. After this a byte needs at most two in JSON, which is what keeps every frame within the app's buffer.
+//! Agent text is attacker input: control characters and direction marks are removed, because a command to approve must
+//! read as it runs. Cut text ends in an ellipsis, so that nobody approves half a line unknowingly. After this, a byte
+//! takes at most two bytes in JSON, so every frame fits the app's buffer.
 
-/// Stands where text was cut off.
+/// The mark of cut text.
 const ELLIPSIS: &str = "…";
 
 /// A single line of at most `limit` bytes: runs of white space are one space.
@@ -31,7 +31,7 @@ pub fn line(text: &str, limit: usize) -> String {
     cut(out, limit)
 }
 
-/// Several lines of at most `limit` bytes in all: line ends stay, tabs become spaces.
+/// Several lines of at most `limit` bytes in total: line ends stay, tabs become spaces.
 pub fn lines(text: &str, limit: usize) -> String {
     let mut out = String::with_capacity(limit.min(text.len()) + 4);
     for letter in text.trim_end().chars() {
@@ -70,7 +70,7 @@ fn cut(mut text: String, limit: usize) -> String {
     text
 }
 
-/// The largest end of a character that is not after `limit`.
+/// The last character boundary up to `limit`.
 fn boundary(text: &str, limit: usize) -> usize {
     if limit >= text.len() {
         return text.len();
@@ -78,8 +78,8 @@ fn boundary(text: &str, limit: usize) -> usize {
     (0..=limit).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// What no screen shows and every shell takes: directions, joiners, fillers, variation selectors, tags. Unicode calls
-/// them default ignorable; line separators and annotations are left out beside them.
+/// Characters that no screen shows and every shell accepts: directions, joiners, fillers, variation selectors, tags.
+/// Unicode calls them default ignorable; line separators and annotations are removed too.
 fn is_hidden(letter: char) -> bool {
     matches!(letter,
         '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'

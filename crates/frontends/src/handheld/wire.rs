@@ -1,35 +1,35 @@
 //! The handheld's frames, in the app's own shape. They never leave this folder.
 //!
-//! The app keeps everything it has not read yet in 4,096 bytes, understands lengths of 7 and 16 bits only and one whole
-//! text frame at a time. So every frame of ours is one text frame of at most [`FRAME_BYTES`].
+//! The app buffers unread data in 4,096 bytes, and understands only lengths of 7 and 16 bits and one whole text frame
+//! at a time. So each of our frames is one text frame of at most [`FRAME_BYTES`].
 
 use bytes::Bytes;
 use serde::Serialize;
 
 use super::text;
 
-/// The four places of the app.
+/// The four slots of the app.
 pub const SLOTS: usize = 4;
 
-/// Bytes of a frame's payload. The app has 4,096 bytes, one of which ends its string; the frame's head takes four.
+/// The largest payload of a frame. The app has 4,096 bytes, one of which ends its string; the frame header takes four.
 pub const FRAME_BYTES: usize = 4096 - 1 - 4;
 
-/// Bytes of a name in the app.
+/// The largest name in the app, in bytes.
 pub const NAME_BYTES: usize = 31;
 
-/// Bytes of a message in the app.
+/// The largest message in the app, in bytes.
 pub const MESSAGE_BYTES: usize = 127;
 
-/// Bytes of the kind of a prompt in the app.
+/// The largest kind of a prompt in the app, in bytes.
 pub const TOOL_TYPE_BYTES: usize = 63;
 
-/// Bytes of the detail of a prompt in the app.
+/// The largest detail of a prompt in the app, in bytes.
 pub const TOOL_DETAIL_BYTES: usize = 1023;
 
-/// Bytes of the description of a prompt in the app.
+/// The largest description of a prompt in the app, in bytes.
 pub const DESCRIPTION_BYTES: usize = 255;
 
-/// What a slot does.
+/// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotState {
@@ -45,24 +45,24 @@ pub enum SlotState {
     Done,
 }
 
-/// Whether edits are approved by themselves.
+/// Whether edits are approved automatically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AutoEdit {
-    /// They are.
+    /// Edits are approved automatically.
     On,
-    /// They are asked about, as everything else.
+    /// Edits open requests, like everything else.
     #[default]
     Off,
 }
 
-/// What the prompt panel shows. The app shows it exactly while there is one.
+/// The content of the prompt panel. The app shows the panel exactly while there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// The tool, or the kind of question.
     pub tool_type: String,
-    /// What it would do.
+    /// Its action.
     pub tool_detail: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
 }
 
@@ -72,11 +72,11 @@ pub struct Prompt {
 pub struct AgentStatus {
     /// The slot's name.
     pub agent: String,
-    /// What it does.
+    /// Its state.
     pub state: SlotState,
-    /// 0 to 100, or -1 where nobody knows.
+    /// 0 to 100, or -1 if unknown.
     pub progress: i32,
-    /// One line.
+    /// The message line.
     pub message: String,
     /// How full the context is, 0 to 100.
     pub context_percent: u8,
@@ -89,35 +89,35 @@ pub struct AgentStatus {
     /// Present while it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_description: Option<String>,
-    /// Edits are approved by themselves.
+    /// Whether edits are approved automatically.
     pub auto_edit: bool,
-    /// Which slot.
+    /// The slot.
     pub slot: u8,
-    /// It has a live session.
+    /// Whether it has a live session.
     pub active: bool,
 }
 
 /// A slot before its texts are cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Face {
-    /// What it does.
+    /// Its state.
     pub state: SlotState,
-    /// One line.
+    /// The message line.
     pub message: String,
-    /// What waits.
+    /// The open request.
     pub prompt: Option<Prompt>,
     /// How full the context is, 0 to 100.
     pub context_percent: u8,
-    /// It has a live session.
+    /// Whether it has a live session.
     pub active: bool,
 }
 
 impl AgentStatus {
-    /// A slot with every text cut to what the app keeps.
+    /// A slot with every text cut to the app's limits.
     pub fn fitted(slot: usize, name: &str, auto_edit: AutoEdit, face: Face) -> Self {
         let Face { state, message, prompt, context_percent, active } = face;
         let prompt = prompt.map(|prompt| {
-            // An empty one would clear the panel.
+            // An empty text would clear the panel.
             let kind = text::line(&prompt.tool_type, TOOL_TYPE_BYTES);
             let kind = if kind.is_empty() { "?".to_owned() } else { kind };
             let detail = text::lines(&prompt.tool_detail, TOOL_DETAIL_BYTES);
@@ -142,44 +142,44 @@ impl AgentStatus {
         }
     }
 
-    /// As a frame's payload.
+    /// The payload of a frame.
     pub fn frame(&self) -> Bytes {
         frame(self)
     }
 }
 
-/// What came of a spawn.
+/// The result of a spawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "spawn_result")]
 pub struct SpawnResult {
-    /// In which slot; -1 where there was none.
+    /// The slot; -1 if there was none.
     pub slot: i32,
-    /// It runs.
+    /// Whether the agent runs.
     pub success: bool,
-    /// Why not.
+    /// The error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl SpawnResult {
-    /// It runs in this slot.
+    /// The agent runs in this slot.
     pub fn started(slot: usize) -> Self {
         Self { slot: slot as i32, success: true, error: None }
     }
 
-    /// It does not.
+    /// The spawn failed.
     pub fn failed(slot: Option<usize>, error: &str) -> Self {
         let slot = slot.map_or(-1, |slot| slot as i32);
         Self { slot, success: false, error: Some(text::line(error, MESSAGE_BYTES)) }
     }
 
-    /// As a frame's payload.
+    /// The payload of a frame.
     pub fn frame(&self) -> Bytes {
         frame(self)
     }
 }
 
-/// What `/health` tells.
+/// The content of `/health`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
@@ -187,7 +187,7 @@ pub struct Health {
     pub status: &'static str,
     /// The slots.
     pub agents: Vec<AgentStatus>,
-    /// Edits are approved by themselves.
+    /// Whether edits are approved automatically.
     pub auto_edit: bool,
     /// Devices that are connected.
     pub ws_clients: usize,
@@ -199,19 +199,19 @@ pub struct Health {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthSession {
-    /// In which slot.
+    /// The slot.
     pub slot: usize,
-    /// Where it stands.
+    /// Its status.
     pub status: portolan_core::session::state::Status,
     /// The session.
     pub session: portolan_core::SessionId,
-    /// The agent's own session id, where known.
+    /// The agent's own session id, if known.
     pub agent_session: Option<String>,
 }
 
 fn frame(value: &impl Serialize) -> Bytes {
     let text = serde_json::to_vec(value).unwrap_or_else(|error| {
-        // Our own types serialise; should one ever not, nothing is sent that the app could misread.
+        // Our own types always serialise; if one does not, the app gets nothing that it could misread.
         tracing::error!(%error, "a handheld's frame cannot be written");
         b"{}".to_vec()
     });

@@ -1,5 +1,4 @@
-//! What a message asks for, done. Roles and modes are checked by core; here only what the protocol adds: which error is
-//! whose.
+//! Carries out messages. Core checks roles and modes; this code only maps failures to the errors of the protocol.
 
 use std::sync::Arc;
 
@@ -26,54 +25,54 @@ use super::{
 };
 use crate::way_out;
 
-/// Sessions in a list.
+/// How many sessions a list has.
 const LISTED: u32 = 200;
 
-/// What was asked for.
+/// The result of a message.
 #[derive(Debug)]
 pub(super) enum Done {
-    /// It is done; what comes of it arrives as entries.
+    /// The message was carried out; its effects arrive as entries.
     Taken,
-    /// There is a new session.
+    /// A new session was created.
     Created(SessionId, Box<SessionReader>, Detail),
-    /// A session is followed from now on.
+    /// The client follows a session from now on.
     Attached(ListedSession, SessionId, Box<SessionReader>, Detail),
-    /// The sessions there are.
+    /// The list of sessions.
     Listed(Vec<ListedSession>),
 }
 
-/// One message and everything that doing it needs.
+/// One message and everything needed to carry it out.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) insights: Insights,
     pub(super) who: Principal,
     pub(super) parsed: Parsed,
-    /// The id under which it is done at most once.
+    /// The id under which the message runs at most once.
     pub(super) id: CommandId,
-    /// Is its session followed already?
+    /// Does the client already follow the session?
     pub(super) follows: Follows,
     pub(super) partial: Partial,
 }
 
-/// Whether this connection reads the session that a message names.
+/// Whether this connection reads the session in the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follows {
     Yes,
     No,
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) result: Result<Done, ErrorPayload>,
-    /// A session that was not followed and is from now on: who asks something of it hears what comes of it.
+    /// A session that the client now follows: a client that sends a command to a session also gets the result.
     pub(super) follow: Option<(SessionId, Box<SessionReader>)>,
     pub(super) partial: Partial,
     pub(super) id: CommandId,
     pub(super) code: ErrorCode,
 }
 
-/// What the failure of a message is called.
+/// The error code of a failed message.
 pub(super) fn code_of(message: &ClientMessage) -> ErrorCode {
     match message {
         ClientMessage::SessionCreate(_) => ErrorCode::SessionCreateFailed,
@@ -88,7 +87,7 @@ pub(super) fn code_of(message: &ClientMessage) -> ErrorCode {
     }
 }
 
-/// Why not, before it has the form of an error.
+/// A failure, before it becomes an error message.
 struct Why {
     code: ErrorCode,
     message: String,
@@ -97,7 +96,7 @@ struct Why {
 type Doing<T> = Result<T, Why>;
 
 impl Task {
-    /// Does it.
+    /// Carries the message out.
     pub(super) async fn run(mut self) -> Outcome {
         let code = code_of(&self.parsed.message);
         let mut follow = None;
@@ -124,7 +123,7 @@ impl Task {
             let reader = self.attach(session, detail).await.map_err(|refusal| why(code, &refusal))?;
             return Ok(Done::Attached(listed(&state.summary), session, reader, detail));
         }
-        // What it will say is heard, whoever asked for it earlier.
+        // Follow the session first, so that no output is missed.
         if self.follows == Follows::No {
             match self.attach(session, Detail::Blocks).await {
                 Ok(reader) => *follow = Some((session, reader)),
@@ -137,11 +136,11 @@ impl Task {
                 Some(action) => action,
                 None => return Ok(Done::Taken),
             },
-            // It goes with all it has; its log stays for those who look into the archive.
+            // The session ends with all its processes; its log stays in the archive.
             ClientMessage::SessionKill(_) => Action::Archive { archived: true },
             ClientMessage::SessionInterrupt(_) => {
                 if !is_busy(state) {
-                    return Err(Why { code, message: "nothing runs that could be interrupted".into() });
+                    return Err(Why { code, message: "nothing is running to interrupt".into() });
                 }
                 Action::Interrupt
             }
@@ -157,7 +156,7 @@ impl Task {
         let submitted = self.insights.registry.submit(&self.who, session, self.id.clone(), action).await;
         match submitted {
             Ok(_) => Ok(Done::Taken),
-            // It went between two looks.
+            // The session was deleted meanwhile.
             Err(refusal) if refusal == Refusal::no_session(session) => {
                 Err(why(ErrorCode::SessionNotFound, &refusal))
             }
@@ -191,12 +190,12 @@ impl Task {
             Detail::Blocks => Mode::Items,
             Detail::Deltas => Mode::Every,
         };
-        // From the beginning: the tree of agents and what was used are folds of everything.
+        // From the first entry, because the tree of agents and the usage are folded from all entries.
         let reader = self.insights.registry.attach(&self.who, session, Start::After(Seq::ZERO), mode).await?;
         Ok(Box::new(reader))
     }
 
-    /// The session of that name, where it is there for this client, and its state.
+    /// The session with that id, if this client may see it, and its state.
     async fn find(&self, named: &str, message: &ClientMessage) -> Doing<(SessionId, Arc<State>)> {
         let not_found = |message: String| Why { code: ErrorCode::SessionNotFound, message };
         let short: String = named.chars().filter(|c| !c.is_control()).take(64).collect();
@@ -232,7 +231,7 @@ impl Task {
         }
     }
 
-    /// What an input means: the answer to a question, the next prompt, or nothing yet.
+    /// The meaning of an input: the answer to a question, the next prompt, or nothing yet.
     fn input(&mut self, session: SessionId, state: &State, input: &UserInput) -> Doing<Option<Action>> {
         let failed = |message: String| Why { code: ErrorCode::InputFailed, message };
         self.partial.retain_open(session, &state.requests);
@@ -251,13 +250,13 @@ impl Task {
         match input.agent_id.as_deref() {
             None | Some(MAIN) => Ok(Some(Action::Prompt { content: vec![Content::text(&input.text)] })),
             Some(_) => {
-                Err(failed("a subagent takes no input; only a question that it asks is answered".into()))
+                Err(failed("a subagent takes no input; it only takes answers to its questions".into()))
             }
         }
     }
 }
 
-/// It ends something, and is done even where nothing can be recorded.
+/// A kill runs even if nothing can be recorded.
 fn is_urgent(message: &ClientMessage) -> bool {
     matches!(message, ClientMessage::SessionKill(_) | ClientMessage::SessionInterrupt(_))
 }
@@ -289,7 +288,7 @@ fn permission(state: &State, response: &PermissionResponse) -> Doing<Action> {
         let Ok(number) = response.permission_id.parse() else {
             return Err(failed("no permission with that id is open"));
         };
-        // Core knows who was faster.
+        // Core knows who answered first.
         let request = portolan_core::RequestId(number);
         return Ok(Action::Answer { request, digest: None, answer: plain });
     };
@@ -299,16 +298,14 @@ fn permission(state: &State, response: &PermissionResponse) -> Doing<Action> {
         }
         (Ask::Hook { .. }, true) => Answer::Output { output: json!({}) },
         (Ask::Other { .. }, true) => {
-            return Err(failed(
-                "what the agent asks here needs more than a yes; answer it with another client",
-            ));
+            return Err(failed("this request needs more than a yes; answer it in another client"));
         }
         (Ask::Permission { .. } | Ask::Plan { .. }, true) | (_, false) => plain,
     };
     Ok(answer_to(open, answer))
 }
 
-/// A turn runs, or is about to.
+/// A turn runs or is about to start.
 fn is_busy(state: &State) -> bool {
     let underway = |stage: &Stage| matches!(stage, Stage::Accepted | Stage::Sending | Stage::Delivered);
     state.turn.is_some()
@@ -337,7 +334,7 @@ fn listed(summary: &Summary) -> ListedSession {
     }
 }
 
-/// How the past of a session is told to who attaches to it.
+/// How a client that attaches gets the past of a session.
 pub(super) fn past(done: &Done) -> Past {
     match done {
         Done::Created(..) => Past::Everything,

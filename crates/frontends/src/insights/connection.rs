@@ -1,8 +1,8 @@
-//! One WebSocket connection: who it is, then any number of sessions on one task.
+//! One WebSocket connection: authentication, then any number of sessions on one task.
 //!
-//! Messages are done one after the other, in the order they came; while one is being done the next is not read, and the
-//! network pushes back. The loop of the door ([`Connection`]) writes what is said here, and asks for no more while the
-//! client is behind.
+//! Messages are carried out one after the other, in their order; meanwhile the next message is not read, and the
+//! network applies backpressure. The loop of the door ([`Connection`]) writes the output, and requests no more while
+//! the client is behind.
 
 use std::{
     collections::HashMap,
@@ -36,22 +36,22 @@ use crate::{
 use portolan_host::door::{Cause, Connection, Ending, FRAME_BYTES, LastWords, Protocol, Stay, Stranger};
 use portolan_wire::websocket::Outbound;
 
-/// Sessions one connection may follow at once.
+/// How many sessions one connection may follow at once.
 const FOLLOWED: usize = 256;
 
-/// Whether a client still reads what is said to it.
+/// Whether a client still gets messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reads {
     Yes,
-    /// The connection ends: what was asked is done, and not told any more.
+    /// The connection ends: running messages are carried out, but their results are not sent.
     NoMore,
 }
 
-/// A client that has entered.
+/// An authenticated client.
 struct Client {
     insights: Insights,
     who: Principal,
-    /// Who came in without a token may still show one.
+    /// A client without a token may still send one.
     stranger: Option<Stranger>,
     views: HashMap<SessionId, View>,
     readers: Readers,
@@ -91,7 +91,7 @@ impl Protocol for Client {
     }
 
     fn receive(&mut self, message: &Bytes, out: &mut Outbound) -> Option<Stay> {
-        // Every message takes its share, whether or not it can be read.
+        // Every message counts for the rate limit, whether or not it can be read.
         let spent =
             self.insights.access.check_rate(&self.who.token).map_err(|denied| way_out::told(&denied.refusal));
         match (parse(message), spent) {
@@ -177,7 +177,7 @@ impl Client {
         self.under_way = Some(Box::pin(task.run()));
     }
 
-    /// Someone says who they are, who was let in already. Gives how long they may stay, where that has changed.
+    /// An authenticated client sends another token. Returns the new expiry, if it has changed.
     fn introduce(&mut self, token: &str, out: &mut Outbound) -> Option<Stay> {
         let mut changed = None;
         if let Some(stranger) = &self.stranger {
@@ -188,7 +188,7 @@ impl Client {
                     changed = Some(stay);
                 }
                 Err(denied) => {
-                    let why = format!("this token does not let you in: {}", way_out::told(&denied.refusal));
+                    let why = format!("this token gives no access: {}", way_out::told(&denied.refusal));
                     tell(out, &ServerMessage::error(ErrorCode::HandlerError, None, None, why));
                     return None;
                 }
@@ -255,7 +255,7 @@ impl Client {
                 messages.extend(match reason {
                     Closed::Deleted => Some(error(ErrorCode::SessionNotFound, "the session was deleted")),
                     Closed::Failed => Some(error(ErrorCode::HandlerError, "the session cannot be read now")),
-                    // The connection ends with it, and says so.
+                    // The error ends the connection, and the client gets it.
                     Closed::Stopping => None,
                 });
                 self.unfollow(session);
@@ -275,7 +275,7 @@ impl Client {
     }
 }
 
-/// Adds a message to what is written next.
+/// Adds a message to the next write.
 pub(super) fn tell(out: &mut Outbound, message: &ServerMessage) {
     out.text(&message.to_text());
 }
@@ -285,7 +285,7 @@ fn refuse(message: &ClientMessage, code: ErrorCode, why: String, out: &mut Outbo
     tell(out, &ServerMessage::error(code, session, message.agent_id().map(str::to_owned), why));
 }
 
-/// What a client is told that we close.
+/// The close frame for a client.
 fn last_words(cause: Cause) -> LastWords {
     let with = |code: u16, kind: ErrorCode, why: String| {
         LastWords::frame(code, ServerMessage::error(kind, None, None, why).to_text())
@@ -296,9 +296,7 @@ fn last_words(cause: Cause) -> LastWords {
         Cause::StayOver => {
             with(4001, ErrorCode::HandlerError, "the token was revoked, replaced or has expired".into())
         }
-        Cause::NotEntered => {
-            with(4001, ErrorCode::HandlerError, "no token was shown in time that lets you in".into())
-        }
+        Cause::NotEntered => with(4001, ErrorCode::HandlerError, "no valid token came in time".into()),
         Cause::Violation(violation) => {
             with(violation.code(), ErrorCode::InvalidMessage, violation.to_string())
         }

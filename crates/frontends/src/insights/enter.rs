@@ -1,4 +1,4 @@
-//! The beginning of a connection: who it is. Nothing is asked of any session before that is known.
+//! The beginning of a connection: authentication. No session is used before that.
 
 use bytes::Bytes;
 use portolan_core::{Principal, Role, TokenId};
@@ -13,27 +13,27 @@ use crate::way_out;
 use portolan_host::door::{Arrival, Cause, Stay, Stranger};
 use portolan_wire::websocket::Outbound;
 
-/// The largest message of someone who is not known yet: a token and its envelope, many times over.
+/// The largest message of an unauthenticated client: many times the size of a token and its envelope.
 pub(super) const STRANGERS_BYTES: usize = 16 * 1024;
 
-/// What this frontend calls itself in the log.
+/// The name of this frontend in the log.
 const VIA: &str = "insights";
 
-/// Who comes by WebSocket.
+/// A WebSocket client.
 #[derive(Debug)]
 pub(super) enum Visitor {
-    /// Known, and for how long.
+    /// Authenticated, with its expiry.
     Known(Principal, Stay),
-    /// To be known by a message.
+    /// Must authenticate with a message.
     Stranger(Stranger, Arrival),
 }
 
-/// Someone who is let in.
+/// An authenticated client.
 #[derive(Debug)]
 pub(super) struct Entered {
     pub(super) who: Principal,
     pub(super) stay: Stay,
-    /// Who came in without one may still show it.
+    /// A client that came without a token may still send one.
     pub(super) stranger: Option<Stranger>,
 }
 
@@ -43,7 +43,7 @@ impl Entered {
         Self { who, stay, stranger: None }
     }
 
-    /// Someone of this machine who shows nothing, where that is allowed. They may prompt and answer, no more.
+    /// A client on this machine without a token, if that is allowed. It may only prompt and answer.
     fn anonymous(stranger: &Stranger) -> Option<Self> {
         let token: TokenId = "anonymous-insights".parse().ok()?;
         let who = Principal {
@@ -63,7 +63,7 @@ pub(super) fn welcome(who: &Principal) -> ServerMessage {
     ServerMessage::AuthOk(AuthOk { name: who.name.clone(), role: who.role.to_string() })
 }
 
-/// How a visitor enters.
+/// How a visitor authenticates.
 #[derive(Debug)]
 pub(super) enum Entrance {
     /// At once.
@@ -92,7 +92,7 @@ impl Entrance {
     }
 }
 
-/// Answers a message of a stranger. A stranger enters by `auth`; any other message is answered, too.
+/// Answers a message of an unauthenticated client. `auth` authenticates it; any other message gets an error.
 pub(super) fn greet(
     insights: &Insights,
     stranger: &Stranger,
@@ -106,7 +106,7 @@ pub(super) fn greet(
                 return Ok(Some(Entered::by_token(who, stay)));
             }
             Err(denied) => {
-                let why = format!("this token does not let you in: {}", way_out::told(&denied.refusal));
+                let why = format!("this token gives no access: {}", way_out::told(&denied.refusal));
                 tell(out, &ServerMessage::error(ErrorCode::HandlerError, None, None, why));
                 return Err(Cause::NotEntered);
             }
@@ -114,9 +114,9 @@ pub(super) fn greet(
         Ok(other) => {
             let session = other.session_id().map(str::to_owned);
             let why = if stranger.was_passed_on() {
-                "who are you? Through a proxy nobody gets in without a token: send `auth` first"
+                "send `auth` with a token first; connections through a proxy need one"
             } else {
-                "who are you? Send `auth` with a token first"
+                "send `auth` with a token first"
             };
             ServerMessage::error(ErrorCode::HandlerError, session, None, why)
         }

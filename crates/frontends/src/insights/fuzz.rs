@@ -1,12 +1,11 @@
-//! What must hold whatever a client sends: the body of the fuzz target in fuzz/, and of a test that plays its seeds
-//! again.
+//! Properties for any input of a client: the body of the fuzz target in fuzz/, and of a test that replays its seeds.
 
 use super::{
     parse::parse,
     wire::{ErrorCode, ServerMessage},
 };
 
-/// A text by WebSocket: a message that is read the same when it is written again, or an error of the protocol's own.
+/// A WebSocket text: a message that round-trips, or an error of the protocol.
 pub fn message(data: &[u8]) {
     match parse(data) {
         Ok(parsed) => {
@@ -28,7 +27,7 @@ pub fn message(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_fuzzing_has_found_or_begins_with_holds() {
+    fn every_fuzzing_seed_and_finding_passes() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/insights_message");
         let files = std::fs::read_dir(folder).unwrap();
         let played = files.map(|file| super::message(&std::fs::read(file.unwrap().path()).unwrap())).count();

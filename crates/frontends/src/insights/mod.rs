@@ -1,8 +1,8 @@
 //! The insights dashboard: sessions as trees of agents, over one WebSocket of plain JSON messages.
 //!
-//! docs/frontends/insights.md specifies it. It stands at `/ws/insights` on the main listener and, where configured, at
-//! the root of a listener of its own. The door has checked Host and Origin before anything here runs; a token may also
-//! come as the first message, since pages cannot set headers on a WebSocket. Text goes out in complete blocks
+//! docs/frontends/insights.md specifies it. It is at `/ws/insights` on the main listener and, if configured, at the
+//! root of its own listener. The door checks Host and Origin before this code runs; a token may also come as the first
+//! message, because pages cannot set headers on a WebSocket. Text goes out in complete blocks
 //! ([`Mode::Items`](portolan_core::log::delivery::Mode::Items)) unless the client asks for deltas
 //! ([`Mode::Every`](portolan_core::log::delivery::Mode::Every)).
 
@@ -45,24 +45,24 @@ use portolan_host::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where it stands on the main listener.
+/// The path on the main listener.
 pub const PATH: &str = "/ws/insights";
 
-/// Where it stands on a listener of its own, beside [`PATH`].
+/// The path on its own listener, in addition to [`PATH`].
 pub const OWN_PATH: &str = "/";
 
 /// `[insights]` in portolan.toml.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// A listener for the insights dashboard alone, such as `127.0.0.1:8765`; none when absent. The dashboard is at
-    /// `/ws/insights` of the main listener in any case. An address that others can reach needs TLS.
+    /// An extra listener only for the insights dashboard, such as `127.0.0.1:8765`. Default: none. The main listener
+    /// always serves the dashboard at `/ws/insights`. An address that other machines can reach needs TLS.
     #[serde(deserialize_with = "optional_address")]
     pub listen: Option<SocketAddr>,
-    /// Let clients of this machine into `insights.listen` that show no token, as operators. Every program on this machine
-    /// can then prompt and approve, agents included.
+    /// Accept clients on this machine without a token on `insights.listen`, with the role operator. Every program on
+    /// this machine can then prompt and approve, agents included.
     pub allow_anonymous_loopback: bool,
-    /// The agent of sessions that a dashboard makes without naming one.
+    /// The agent of a session that a dashboard creates without naming an agent.
     pub agent: String,
 }
 
@@ -77,9 +77,9 @@ impl Default for Settings {
 pub struct Insights {
     /// The sessions.
     pub registry: Registry,
-    /// The checks of the listener it stands behind.
+    /// The access checks of its listener.
     pub access: Arc<AccessCheck>,
-    /// What the configuration says.
+    /// The configuration.
     pub settings: Arc<Settings>,
     /// Cancel it once the registry has shut down: connections then close.
     pub stopping: CancellationToken,
@@ -87,7 +87,8 @@ pub struct Insights {
     pub connections: TaskTracker,
 }
 
-/// The dashboard, on the main listener and on one of its own. There the root is the dashboard, not the page.
+/// The dashboard, on the main listener and on its own listener. On its own listener, the root is the dashboard, not the
+/// page.
 pub fn frontend(settings: Settings) -> Box<dyn Frontend> {
     Box::new(Dashboard(settings))
 }
@@ -106,7 +107,7 @@ impl Frontend for Dashboard {
 
     fn mount(self: Box<Self>, host: &Host) -> Boxed<'_, Result<Mounted, MountError>> {
         let Self(settings) = *self;
-        // A token on the main listener, whatever holds on its own.
+        // The main listener always requires a token, whatever the setting for the dashboard's own listener.
         let on_main = Settings { allow_anonymous_loopback: false, ..settings.clone() };
         let of = host.clone();
         let main = Place::new(move |access| routes(Insights::new(&of, access, on_main)));
@@ -134,12 +135,12 @@ impl Insights {
     }
 }
 
-/// A WebSocket may come here before it has shown its token; for the checks of the main listener.
+/// Paths where a WebSocket may open before it has sent its token; for the checks of the main listener.
 pub fn is_late(path: &str) -> bool {
     path == PATH
 }
 
-/// The same for the checks of a listener of its own.
+/// The same for the checks of its own listener.
 pub fn is_late_on_own(path: &str) -> bool {
     path == PATH || path == OWN_PATH
 }
@@ -149,7 +150,7 @@ pub fn routes(insights: Insights) -> Router {
     Router::new().route(PATH, get(websocket)).with_state(insights)
 }
 
-/// The routes on a listener of its own.
+/// The routes on its own listener.
 pub fn own_routes(insights: Insights) -> Router {
     Router::new().route(PATH, get(websocket)).route(OWN_PATH, get(websocket)).with_state(insights)
 }
@@ -182,8 +183,8 @@ async fn websocket(State(insights): State<Insights>, request: Request) -> Result
     Ok(response)
 }
 
-/// The sub-protocol that is spoken, out of those offered: browsers close a connection where none of theirs is named.
-/// One that carries no token is named before the one that does.
+/// Selects an offered sub-protocol: browsers close a connection if the answer names none of theirs. Prefers a
+/// sub-protocol without a token.
 fn spoken(headers: &axum::http::HeaderMap) -> Option<HeaderValue> {
     let plain = protocols(headers).find(|protocol| !protocol.starts_with(BEARER_PROTOCOL));
     let protocol = plain.or_else(|| protocols(headers).next())?;

@@ -1,4 +1,4 @@
-//! Inbound text into a message. Pure, and total: any bytes give a message or an error of the protocol's own.
+//! Parses inbound text into a message. Pure and total: any bytes give a message or an error of the protocol.
 
 use portolan_core::CommandId;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::wire::{ClientMessage, ErrorCode, ErrorPayload, SessionList};
 use portolan_host::door::{JSON_DEPTH, json_depth_exceeds};
 
-/// A message, and the id its sender gave it.
+/// A message, and its id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// What is asked.
+    /// The message.
     pub message: ClientMessage,
-    /// Under which id. Only a UUID counts as one: the protocol asks for it, and an id that a client uses again and
-    /// again would make different messages look like one that was sent twice.
+    /// Its id. Only a UUID counts: the protocol requires it, and with an id that a client reuses, different messages
+    /// would look like one repeated message.
     pub id: Option<CommandId>,
 }
 
@@ -30,14 +30,14 @@ struct Envelope {
 /// Reads one message.
 pub fn parse(text: &[u8]) -> Result<Parsed, ErrorPayload> {
     if json_depth_exceeds(text, JSON_DEPTH) {
-        let message = format!("JSON nested deeper than {JSON_DEPTH} levels is not taken");
+        let message = format!("JSON nested deeper than {JSON_DEPTH} levels is refused");
         return Err(error(ErrorCode::InvalidJson, &Value::Null, message));
     }
     let envelope = match serde_json::from_slice::<Envelope>(text) {
         Ok(envelope) => envelope,
         Err(problem) if problem.is_data() => return Err(no_envelope(text)),
         Err(problem) => {
-            let message = format!("this is no JSON that can be read: {problem}");
+            let message = format!("this is not valid JSON: {problem}");
             return Err(error(ErrorCode::InvalidJson, &Value::Null, message));
         }
     };
@@ -57,7 +57,7 @@ fn message(kind: &str, payload: Value) -> Result<ClientMessage, ErrorPayload> {
         "permission_mode.change" => M::PermissionModeChange(body(kind, payload)?),
         "permission.response" => M::PermissionResponse(body(kind, payload)?),
         "auth" => M::Auth(body(kind, payload)?),
-        // It has nothing to say, so that it may leave its payload out.
+        // This message has an empty payload, so the payload may be absent.
         "session.list" if payload.is_null() => M::SessionList(SessionList::default()),
         "session.list" => M::SessionList(body(kind, payload)?),
         "session.attach" => M::SessionAttach(body(kind, payload)?),
@@ -70,22 +70,22 @@ fn message(kind: &str, payload: Value) -> Result<ClientMessage, ErrorPayload> {
 
 fn body<T: DeserializeOwned>(kind: &str, payload: Value) -> Result<T, ErrorPayload> {
     if !payload.is_object() {
-        let message = format!("the `payload` of `{kind}` is an object");
+        let message = format!("the `payload` of `{kind}` must be an object");
         return Err(error(ErrorCode::InvalidMessage, &Value::Null, message));
     }
     T::deserialize(&payload).map_err(|problem| {
-        // What it repeats of the message is the sender's own, and may hold anything.
+        // The error quotes the message, which may contain anything.
         let message = format!("`{kind}` cannot be read: {}", shorten_to(&problem.to_string(), 200));
         error(ErrorCode::InvalidMessage, &payload, message)
     })
 }
 
-/// Says what is wrong with JSON that is no message at all.
+/// Finds what is wrong with JSON that is not a message.
 fn no_envelope(text: &[u8]) -> ErrorPayload {
     let message = match serde_json::from_slice::<Value>(text) {
-        Ok(Value::Object(fields)) if fields.contains_key("type") => "the `type` of a message is a string",
+        Ok(Value::Object(fields)) if fields.contains_key("type") => "the `type` of a message is not a string",
         Ok(Value::Object(_)) => "a message needs a `type`",
-        _ => "a message is a JSON object with a `type` and a `payload`",
+        _ => "a message must be a JSON object with a `type` and a `payload`",
     };
     error(ErrorCode::InvalidMessage, &Value::Null, message.to_owned())
 }
@@ -95,7 +95,7 @@ fn error(code: ErrorCode, payload: &Value, message: String) -> ErrorPayload {
     ErrorPayload { session_id: text("session_id"), agent_id: text("agent_id"), message, code }
 }
 
-/// The beginning of a text from outside, fit to be repeated in a message.
+/// The beginning of a foreign text, safe to repeat in a message.
 fn shorten(text: &str) -> String {
     shorten_to(text, 40)
 }
@@ -163,13 +163,13 @@ mod tests {
     #[test]
     fn what_is_no_message_is_invalid_and_says_why() {
         let cases = [
-            (json!([]), "a message is a JSON object"),
-            (json!("session.create"), "a message is a JSON object"),
+            (json!([]), "a message must be a JSON object"),
+            (json!("session.create"), "a message must be a JSON object"),
             (json!({"payload": {}}), "a message needs a `type`"),
-            (json!({"type": 7}), "the `type` of a message is a string"),
+            (json!({"type": 7}), "the `type` of a message is not a string"),
             (json!({"type": "dance"}), "unknown message type `dance`"),
-            (json!({"type": "session.kill"}), "the `payload` of `session.kill` is an object"),
-            (json!({"type": "session.kill", "payload": []}), "the `payload` of `session.kill` is an object"),
+            (json!({"type": "session.kill"}), "`payload` of `session.kill` must be an object"),
+            (json!({"type": "session.kill", "payload": []}), "`payload` of `session.kill` must be an object"),
             (json!({"type": "session.kill", "payload": {}}), "missing field `session_id`"),
             (json!({"type": "session.kill", "payload": {"session_id": 7}}), "expected a string"),
             (

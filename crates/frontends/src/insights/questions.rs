@@ -10,14 +10,14 @@ use portolan_core::{
 
 use super::project::{elicitation_answer, question_id};
 
-/// Requests that one client may have answered in part; more than any dashboard shows at once.
+/// How many partly answered requests one client may have; more than any dashboard shows at once.
 const PARTIAL: usize = 64;
 
-/// Messages to one request that are known when they come again: a client repeats what it sent last, not what it sent long
-/// ago, and may change its answers for as long as one is missing.
+/// How many message ids are kept for one request, to detect repeats: a client repeats its last messages, not old ones,
+/// and may change its answers as long as one is missing.
 const KNOWN: usize = 64;
 
-/// Answers of one client that wait for the rest.
+/// Answers of one client that wait for the other answers.
 #[derive(Debug, Default)]
 pub(super) struct Partial {
     open: IndexMap<(SessionId, RequestId), Given>,
@@ -25,30 +25,29 @@ pub(super) struct Partial {
 
 #[derive(Debug, Default)]
 struct Given {
-    /// By the place of the question.
+    /// By the index of the question.
     answers: IndexMap<usize, Vec<String>>,
-    /// The newest messages that gave them, oldest first.
+    /// The ids of the newest messages with answers, oldest first.
     ids: VecDeque<CommandId>,
 }
 
-/// What came of an answer.
+/// The result of an answer.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
     /// More questions wait.
     More,
-    /// That was the last: this is the answer to all of them.
+    /// All questions are answered: this is the whole answer.
     Complete(Answer),
 }
 
 impl Partial {
-    /// Forgets what waits no longer in this session.
+    /// Forgets closed requests of this session.
     pub(super) fn retain_open(&mut self, session: SessionId, open: &[Request]) {
         self.open
             .retain(|(of, request), _| *of != session || open.iter().any(|waits| waits.request == *request));
     }
 
-    /// An answer to the question that is named, or else to the oldest one without an answer. The same message sent
-    /// twice counts once.
+    /// An answer to the named question, otherwise to the oldest unanswered one. A repeated message counts once.
     pub(super) fn take(
         &mut self,
         session: SessionId,
@@ -63,7 +62,7 @@ impl Partial {
                 return elicitation_answer(schema.as_ref(), text).map(Step::Complete);
             }
             Ask::Permission { .. } | Ask::Plan { .. } | Ask::Hook { .. } | Ask::Other { .. } => {
-                return Err("this is answered by `permission.response`".into());
+                return Err("answer this with `permission.response`".into());
             }
         };
         let key = (session, request.request);
@@ -80,7 +79,7 @@ impl Partial {
         };
         let place = place.ok_or("there is no such question")?;
         let answer = chosen(&questions[place], text)?;
-        // Only an answer leaves anything behind.
+        // Only a valid answer changes the state.
         if given.is_none() && self.open.len() >= PARTIAL {
             self.open.shift_remove_index(0);
         }
@@ -104,11 +103,11 @@ impl Partial {
     }
 }
 
-/// What a text chooses: labels where it names them, own words where it does not.
+/// The choices in a text: labels if it names them, otherwise the text itself.
 fn chosen(question: &Question, text: &str) -> Result<Vec<String>, String> {
     let text = text.trim();
     if text.is_empty() {
-        return Err("an answer needs words".into());
+        return Err("an answer must not be empty".into());
     }
     let label = |said: &str| {
         let is = |choice: &&portolan_core::request::Choice| choice.label.eq_ignore_ascii_case(said.trim());
@@ -227,7 +226,7 @@ mod tests {
         let (mut partial, request) = (Partial::default(), three());
         let id = CommandId::random();
         let mut take = |name, text| partial.take(SESSION, &request, name, Some(&id), text);
-        assert_eq!(take(None, " "), Err("an answer needs words".into()));
+        assert_eq!(take(None, " "), Err("an answer must not be empty".into()));
         assert_eq!(take(Some("7.9"), "Genoa"), Err("there is no such question".into()));
         assert_eq!(take(None, "Genoa"), Ok(Step::More), "it is an answer now, and counts");
         let given = &partial.open[&(SESSION, RequestId(7))];

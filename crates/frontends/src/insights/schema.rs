@@ -1,5 +1,5 @@
-//! JSON Schema of the insights protocol, written from its types. The file is checked in; a test fails when it is not
-//! what this writes, and every message in every test is held against it.
+//! JSON Schema of the insights protocol, written from its types. The file is checked in; a test fails when it differs
+//! from the output of this code, and every test checks every message against it.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ pub fn generate() -> Vec<(&'static str, String)> {
 }
 
 fn json_schema() -> Value {
-    // What a client may leave out, and what the server always sends, are different questions to the same types.
+    // A client may leave fields out, but the server always sends them: the same types need two schemas.
     let mut client = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     let mut server = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let any_of = [client.subschema_for::<ClientMessage>(), server.subschema_for::<ServerMessage>()];
@@ -58,7 +58,7 @@ mod tests {
                 fs::write(root.join(path), &text).unwrap();
             }
             let found = fs::read_to_string(root.join(path)).unwrap_or_default();
-            assert!(found == text, "{path} is not up to date; `cargo xtask schemas` writes it anew");
+            assert!(found == text, "{path} is not up to date; run `cargo xtask schemas`");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a frame asks for, found out. The WebSocket and REST answer alike, because both answer here.
+//! Answers the calls of clients. WebSocket and REST give the same answers, because both use this code.
 
 use bytes::Bytes;
 use portolan_core::{
@@ -13,33 +13,33 @@ use serde::Serialize;
 use super::{Native, files};
 use portolan_host::door::Device;
 
-/// Sessions in a list when nobody says how many, and at most.
+/// How many sessions a list has by default, and at most.
 const LIST: (u32, u32) = (100, 1000);
 
-/// Entries in a page of history when nobody says how many, and at most.
+/// How many entries a page of history has by default, and at most.
 const PAGE: (u32, u32) = (256, 1000);
 
-/// Bytes of entries in a page of history, but for a first entry that is larger by itself: what one connection is
-/// given at once.
+/// How many bytes of entries a page of history has at most, unless the first entry alone is larger: this bounds what
+/// one connection gets at once.
 const PAGE_BYTES: usize = 256 * 1024;
 
-/// The shortest part of an id that may stand for it.
+/// The shortest part of an id that may stand for the id.
 const PART: usize = 4;
 
-/// What was asked for.
+/// The answer to a call.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// It is all in the reply.
+    /// The reply is complete.
     Reply(Box<ReplyBody>),
-    /// A page of entries, whose frames are ready-made.
+    /// A page of entries with ready-made frames.
     History(Vec<Stored>),
-    /// A reader of this session.
+    /// The client attached to this session.
     Attached(SessionId, Box<SessionReader>),
-    /// No reader of this session any more.
+    /// The client detached from this session.
     Detached(SessionId),
-    /// A reader of the daemon's log.
+    /// The client attached to the daemon's log.
     Subscribed(Box<DaemonReader>),
-    /// No reader of it any more.
+    /// The client detached from the daemon's log.
     Unsubscribed,
 }
 
@@ -49,7 +49,7 @@ fn running(registry: &Registry) -> AgentsRunning {
     AgentsRunning { running: count(running), limit: limit.map(count) }
 }
 
-/// Does what a frame asks for, under its id. Roles are checked by core, and here for what is the door's.
+/// Carries out a call, under its id. Core checks roles; this code checks roles for calls of the door.
 pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame) -> Result<Answer, Refusal> {
     let registry = &native.registry;
     let ClientFrame { id, call } = frame;
@@ -123,7 +123,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         }
         Call::Agents { probe: false } => ReplyBody::Agents { agents: registry.agents_for(who) },
         Call::Agents { probe: true } => {
-            // Looking starts programs; a viewer reads.
+            // A probe starts programs, which a viewer may not do.
             who.may_daemon(Role::Operator)?;
             ReplyBody::Agents { agents: registry.probe().await }
         }
@@ -185,17 +185,17 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
     Ok(Answer::Reply(Box::new(body)))
 }
 
-/// The token is made or gone whether or not the log can take a line about it.
+/// The token is created or revoked even if the log cannot be written.
 async fn note(native: &Native, who: &Principal, event: DaemonEvent) {
     if let Err(refusal) = native.registry.note(Some(who), event).await {
         tracing::warn!(%refusal, "what happened to a token is not in the log");
     }
 }
 
-/// How many are wanted: so many when nobody says, and at most. None is no page: it would look like the last one.
+/// The size of a page: a default, and a maximum. Zero is refused, because an empty page looks like the last page.
 fn limited(wanted: Option<u32>, (usual, most): (u32, u32)) -> Result<u32, Refusal> {
     match wanted.unwrap_or(usual) {
-        0 => Err(invalid("`limit` is at least 1")),
+        0 => Err(invalid("`limit` must be at least 1")),
         wanted => Ok(wanted.min(most)),
     }
 }
@@ -235,7 +235,7 @@ fn answer_text(head: String, answer: &Answer) -> Bytes {
         Answer::Subscribed(_) => &ReplyBody::Subscribed,
         Answer::Detached(_) | Answer::Unsubscribed => &ReplyBody::Done,
         Answer::History(entries) => {
-            // The entries are JSON already: they are put in as they lie in the store.
+            // The entries are JSON already: their bytes from the store are used unchanged.
             out.extend_from_slice(br#""reply":"history","entries":["#);
             for (index, entry) in entries.iter().enumerate() {
                 if index > 0 {
@@ -247,12 +247,12 @@ fn answer_text(head: String, answer: &Answer) -> Bytes {
             return out.into();
         }
     };
-    // The head is an open object already: the body goes on in it, without its own brace.
+    // The head is an open JSON object: the body continues it, without its own brace.
     out.extend_from_slice(json(body).get(1..).unwrap_or(b"}"));
     out.into()
 }
 
-/// The frame that says that something could not be answered as asked.
+/// The error frame of a refused call.
 pub(crate) fn error_frame(id: Option<&CommandId>, refusal: &Refusal) -> Bytes {
     frame_of(&ServerFrame::Error { id: id.cloned(), refusal: refusal.clone() })
 }
@@ -264,7 +264,7 @@ pub(crate) fn frame_of(frame: &ServerFrame) -> Bytes {
 
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_else(|error| {
-        // Our own types serialise; should one ever not, the client is told instead of left waiting.
+        // Our own types always serialise; if one does not, the client gets an error instead of waiting for ever.
         tracing::error!(%error, "a frame cannot be written");
         br#"{"type":"error","code":"internal","message":"the answer cannot be written"}"#.to_vec()
     })

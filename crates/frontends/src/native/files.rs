@@ -1,8 +1,8 @@
-//! The files below a session's folder, for someone who writes `@` in a prompt.
+//! The files below a session's folder, for a user who types `@` in a prompt.
 //!
-//! Looks, and never opens a file but those that say what Git ignores, and these only where they are plain and short: a
-//! stranger's repository may have put a device or a pipe there. Stays below the folder: links are not followed. What is
-//! looked at, how deep, for how long and by how many at once is bounded; a folder with more than that is said to have more.
+//! Opens no files except the ignore files of Git, and these only if they are regular and short: a foreign repository
+//! may contain a device or a pipe. Stays below the folder: links are not followed. The number of files, the depth, the
+//! time and the number of walks at once are bounded; the answer says if there are more files.
 
 use std::{
     collections::VecDeque,
@@ -22,55 +22,55 @@ use portolan_core::{Refusal, RefusalCode};
 use rustix::fs::OFlags;
 use tokio::sync::Semaphore;
 
-/// Files in an answer when nobody says how many, and at most.
+/// How many files an answer has by default, and at most.
 pub(super) const LIST: (u32, u32) = (20, 100);
-/// Characters of what is looked for.
+/// The longest search text, in characters.
 const QUERY: usize = 256;
-/// Files and folders looked at, ignored ones too: a large repository.
+/// How many files and folders are visited at most, including ignored ones: a large repository.
 const LOOKED_AT: usize = 100_000;
-/// What is read of a file that says what is ignored, in bytes, and of its lines.
+/// How much of an ignore file is read: bytes, and lines.
 const RULES: (u64, usize) = (64 * 1024, 1000);
-/// How deep.
+/// The largest depth.
 const DEPTH: usize = 24;
-/// For how long; a disk over a network may be slow.
+/// The longest time; a network disk may be slow.
 const LOOKING: Duration = Duration::from_secs(2);
-/// Walks at once: they are for people who type, and share the disk with agents.
+/// How many walks run at once: they are for people who type, and share the disk with agents.
 static WALKS: Semaphore = Semaphore::const_new(2);
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) files: Vec<String>,
     pub(super) truncated: bool,
 }
 
-/// The files whose paths hold `query`, the nearest first.
+/// The files whose paths match `query`, best match first.
 pub(super) async fn find(folder: PathBuf, query: String, limit: u32) -> Result<Found, Refusal> {
     if query.chars().count() > QUERY {
         return Err(Refusal::new(
             RefusalCode::Invalid,
-            format!("what is looked for has at most {QUERY} characters"),
+            format!("a search text has at most {QUERY} characters"),
         ));
     }
     let limit = limit as usize;
-    let failed = || Refusal::new(RefusalCode::Internal, "the files cannot be looked at now");
+    let failed = || Refusal::new(RefusalCode::Internal, "the files cannot be searched now; try again");
     let permit = WALKS.acquire().await.map_err(|_| failed())?;
     let walk = tokio::task::spawn_blocking(move || {
-        // Held by the walk, which goes on where nobody waits for it any more.
+        // Held by the walk, which continues even if nobody waits for it any more.
         let _permit = permit;
         look(&folder, &query.to_lowercase(), limit)
     });
     walk.await.map_err(|_| failed())
 }
 
-/// A folder to look at, with what is ignored there, by the outermost folder first.
+/// A folder to visit, with its ignore rules, outermost folder first.
 struct Folder {
     path: PathBuf,
     depth: usize,
     rules: Vec<Arc<Gitignore>>,
 }
 
-/// What a folder's own files say is ignored.
+/// The ignore rules of a folder's own files.
 fn rules_of(folder: &Path) -> Option<Arc<Gitignore>> {
     let mut rules = GitignoreBuilder::new(folder);
     let mut lines = 0;
@@ -78,14 +78,14 @@ fn rules_of(folder: &Path) -> Option<Arc<Gitignore>> {
         let Some(text) = short_text(&folder.join(name)) else { continue };
         for line in text.lines().take(RULES.1 - lines) {
             lines += 1;
-            // A line that means nothing says nothing.
+            // An invalid line is skipped.
             let _ = rules.add_line(None, line);
         }
     }
     (lines > 0).then(|| rules.build().ok().map(Arc::new))?
 }
 
-/// The text of a plain, short file.
+/// The text of a regular, short file.
 fn short_text(path: &Path) -> Option<String> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
@@ -107,7 +107,7 @@ fn rules_above(folder: &Path) -> Vec<Arc<Gitignore>> {
 }
 
 fn is_ignored(rules: &[Arc<Gitignore>], path: &Path, is_folder: bool) -> bool {
-    // The innermost that says something is right.
+    // The innermost matching rule decides.
     for rules in rules.iter().rev() {
         match rules.matched(path, is_folder) {
             Match::Ignore(_) => return true,
@@ -124,7 +124,7 @@ fn look(top: &Path, query: &str, limit: usize) -> Found {
     let mut folders = VecDeque::from([Folder { path: top.to_owned(), depth: 0, rules: rules_above(top) }]);
     'all: while let Some(Folder { path, depth, mut rules }) = folders.pop_front() {
         rules.extend(rules_of(&path));
-        // What cannot be read is passed over: another folder may well be.
+        // A folder that cannot be read is skipped.
         let Ok(entries) = fs::read_dir(&path) else { continue };
         for entry in entries {
             looked_at += 1;
@@ -158,7 +158,7 @@ fn look(top: &Path, query: &str, limit: usize) -> Found {
     Found { files: found.into_iter().map(|(_, path)| path).collect(), truncated }
 }
 
-/// How far a path is from what is looked for; none where it is something else.
+/// The distance of a path from the search text; `None` if it does not match.
 fn distance(path: &str, query: &str) -> Option<u8> {
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or(path);
     if name.starts_with(query) || path.starts_with(query) {
@@ -170,7 +170,7 @@ fn distance(path: &str, query: &str) -> Option<u8> {
     if path.contains(query) {
         return Some(2);
     }
-    // The letters in this order, with others between them: `srmain` is `src/main.rs`.
+    // The letters in this order, with others between them: `srmain` matches `src/main.rs`.
     let mut letters = path.chars();
     query.chars().all(|wanted| letters.any(|letter| letter == wanted)).then_some(3)
 }

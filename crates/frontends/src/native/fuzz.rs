@@ -1,5 +1,5 @@
-//! What must hold whatever a client sends: the bodies of the fuzz targets in fuzz/, and of a test that plays their
-//! seeds again.
+//! Properties for any input of a client: the bodies of the fuzz targets in fuzz/, and of a test that replays their
+//! seeds.
 
 use axum::{body::Body, extract::FromRequest as _};
 use futures_util::FutureExt as _;
@@ -14,7 +14,7 @@ use super::{
 use portolan_host::door::JsonBody;
 use portolan_wire::websocket::{Inbound, Received, Violation};
 
-/// A text by WebSocket: a frame that is written as it was read, or an error that says what is wrong.
+/// A WebSocket text: a frame that round-trips, or an error that says what is wrong.
 pub fn frame(data: &[u8]) {
     if let Ok(Greeting::Hello { client, .. }) = parse_greeting(data) {
         let name = client_name(&client.name);
@@ -36,7 +36,7 @@ pub fn frame(data: &[u8]) {
     }
 }
 
-/// The body of a REST request, by the way that a request takes. The first byte chooses which, or a query.
+/// The body of a REST request, through the real code path. The first byte selects the kind of body, or a query.
 pub fn body(data: &[u8]) {
     let (choice, data) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));
     match choice {
@@ -53,7 +53,7 @@ fn body_of<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(data: 
     let read = |bytes: Vec<u8>| {
         let request = http::Request::post("/").header("content-type", "application/json");
         let request = request.body(Body::from(bytes)).unwrap_or_default();
-        // The whole body is here, so that nothing is waited for.
+        // The whole body is available, so nothing waits.
         JsonBody::<T>::from_request(request, &()).now_or_never()
     };
     match read(data.to_vec()) {
@@ -80,7 +80,7 @@ fn queries(data: &[u8]) {
     let _ = query_of::<AgentsQuery>(&uri).map(|_| ());
 }
 
-/// Bytes of a WebSocket: the same messages however they are cut, and none beyond the limit.
+/// Bytes of a WebSocket: the same messages however they are cut, and none above the limit.
 pub fn socket(data: &[u8]) {
     const LIMIT: usize = 300;
     let (step, data) = data.split_first().map_or((1, data), |(first, rest)| (usize::from(*first) + 1, rest));
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fuzzing_has_found_or_begins_with_holds() {
+    fn every_fuzzing_seed_and_finding_passes() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds");
         type Target = fn(&[u8]);
         let targets: [(&str, Target); 3] =

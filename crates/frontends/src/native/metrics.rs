@@ -1,4 +1,4 @@
-//! What is counted, for Prometheus. The counters belong to one [`Native`](super::Native); there are no globals.
+//! Metrics for Prometheus. The counters belong to one [`Native`](super::Native); there are no globals.
 
 use std::{fmt, sync::Arc};
 
@@ -44,12 +44,12 @@ struct Reason {
     reason: String,
 }
 
-/// A name as the wire has it.
+/// A name as on the wire.
 fn word(value: impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// One more of something, until it is dropped.
+/// Adds one to a gauge until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted(Gauge);
 
@@ -80,10 +80,10 @@ impl Metrics {
         let (connections, streams) = (Gauge::default(), Gauge::default());
         let (entries, answers, closed) = (Counter::default(), Family::default(), Family::default());
         registry.register("sessions_live", "Sessions whose agent may run", sessions.clone());
-        registry.register("store_healthy", "1 while the store takes writes", store_healthy.clone());
+        registry.register("store_healthy", "1 while the store accepts writes", store_healthy.clone());
         registry.register("connections", "Open WebSocket connections", connections.clone());
         registry.register("streams", "Open event streams (SSE)", streams.clone());
-        registry.register("entries_delivered", "Entries given to clients", entries.clone());
+        registry.register("entries_delivered", "Entries sent to clients", entries.clone());
         registry.register("answers", "Frames and requests answered, by outcome", Family::clone(&answers));
         registry.register("closed", "Connections closed by the server, by reason", Family::clone(&closed));
         let all = All { registry, sessions, store_healthy, connections, streams, entries, answers, closed };
@@ -102,7 +102,7 @@ impl Metrics {
         self.all.entries.inc_by(entries as u64);
     }
 
-    /// `None` is an answer as asked.
+    /// `None` means success.
     pub(crate) fn answered(&self, refused: Option<RefusalCode>) {
         let outcome = refused.map_or_else(|| "ok".into(), word);
         self.all.answers.get_or_create(&Outcome { outcome }).inc();
@@ -112,7 +112,7 @@ impl Metrics {
         self.all.closed.get_or_create(&Reason { reason: word(reason) }).inc();
     }
 
-    /// The text that Prometheus reads, with what is only looked at now.
+    /// The text for Prometheus, with the gauges that are read only now.
     pub(crate) fn text(&self, sessions: usize, store_healthy: bool) -> String {
         self.all.sessions.set(i64::try_from(sessions).unwrap_or(i64::MAX));
         self.all.store_healthy.set(store_healthy.into());
@@ -138,7 +138,7 @@ mod tests {
             text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
         assert_eq!(names.len(), 7);
         for name in names {
-            assert!(page.contains(&format!("`{name}")), "docs/protocol.md says nothing of `{name}`");
+            assert!(page.contains(&format!("`{name}")), "docs/protocol.md does not mention `{name}`");
         }
     }
 

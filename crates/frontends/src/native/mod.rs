@@ -1,7 +1,6 @@
 //! The native protocol: the full surface, by WebSocket and REST, with events by SSE, and a minimal page that uses it.
 //!
-//! docs/protocol.md specifies it. Who someone is was found out by the door before anything here runs; what that
-//! allows is core's to decide.
+//! docs/protocol.md specifies it. The door authenticates clients before this code runs; core decides what they may do.
 
 mod answer;
 pub(crate) mod connection;
@@ -61,11 +60,11 @@ pub struct Native {
     pub access: Arc<AccessCheck>,
     /// The tokens.
     pub tokens: Arc<Tokens>,
-    /// The version told to clients.
+    /// The version that clients see.
     pub version: String,
-    /// Told to clients: another one means that the logs were replaced. Absent where nobody knows.
+    /// Sent to clients: a new value means that the logs were replaced. Absent if unknown.
     pub incarnation: Option<String>,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Metrics,
     /// Cancel it once the registry has shut down: connections then say so, and close.
     pub stopping: CancellationToken,
@@ -94,19 +93,19 @@ impl Native {
         self.connections.wait().await;
     }
 
-    /// A one-time ticket with which a browser logs in as `who`, and until when it holds.
+    /// A one-time ticket with which a browser logs in as `who`, and its expiry.
     fn ticket(&self, who: &Principal) -> Result<(String, Millis), Refusal> {
         self.access.tickets().create(who)
     }
 }
 
-/// Every route of the native protocol. The door stands before them: no handler here checks a token.
+/// Every route of the native protocol. The door checks tokens before these handlers run.
 pub fn routes(native: Native) -> Router {
     let router = routes::TABLE.iter().fold(Router::new(), |router, route| match route.serve {
         Some(serve) => router.route(route.path, serve()),
         None => router,
     });
-    // The files that the page names are no part of the protocol's table.
+    // The files of the page are not in the table of the protocol.
     let files = page::paths().filter(|path| *path != "/");
     let router = files.fold(router, |router, path| router.route(path, axum::routing::get(page::serve)));
     router.fallback(rest::nowhere).method_not_allowed_fallback(rest::wrong_method).with_state(native)

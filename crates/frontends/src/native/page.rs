@@ -1,8 +1,8 @@
-//! The page at `/`: static files that the build has embedded, open to anyone. Everything they show comes by the native
-//! protocol, as for every other client; its source is in `web/`.
+//! The page at `/`: embedded static files, readable without a token. The page gets everything it shows through the
+//! native protocol, like every other client; its source is in `web/`.
 //!
-//! Compresses nothing and reads no disk. Names under `/assets/` hold the digest of what they name and may be kept for
-//! ever; the rest is asked for each time, and answered by 304 where it is the same.
+//! Compresses nothing and reads no disk. Names under `/assets/` contain the digest of the file and may be cached for
+//! ever; a browser asks for other files each time, and gets 304 if they are unchanged.
 
 use axum::{
     body::Body,
@@ -20,10 +20,10 @@ struct File {
     brotli: Option<&'static [u8]>,
 }
 
-/// What `cargo xtask page` built, sorted by path; empty where it was not run before this was compiled.
+/// The files that `cargo xtask page` built, sorted by path; empty if the page was not built before this was compiled.
 static BUILT: &[File] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// Says how to get the page, where there is none.
+/// A note on how to get the page, if there is none.
 static ABSENT: File = File {
     path: "/",
     kind: "text/html; charset=utf-8",
@@ -45,7 +45,7 @@ pub(super) fn paths() -> impl Iterator<Item = &'static str> {
     std::iter::once(ABSENT.path).chain(BUILT.iter().map(|file| file.path).filter(|path| *path != ABSENT.path))
 }
 
-/// Is this one of the page's files? The door lets anyone read those.
+/// Is this a file of the page? The door lets everyone read these files.
 pub fn is_open(path: &str) -> bool {
     find(path).is_some()
 }

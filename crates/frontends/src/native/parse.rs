@@ -1,6 +1,6 @@
-//! Inbound text into a frame. Pure, and total: any bytes give a frame or an error that says what is wrong.
+//! Parses inbound text into a frame. Pure and total: any bytes give a frame or an error that says what is wrong.
 //!
-//! A text that cannot be read costs its sender an `error` frame, never the connection: the next frame may be fine.
+//! A text that cannot be read gets an `error` frame and never ends the connection: the next frame may be fine.
 
 use portolan_core::{CommandId, Refusal, RefusalCode};
 use portolan_protocol::{Call, ClientFrame, Greeting};
@@ -9,77 +9,74 @@ use serde_json::Value;
 
 use portolan_host::door::{JSON_DEPTH, json_depth_exceeds, reason};
 
-/// A text that is no frame.
+/// A text that is not a frame.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{refusal}")]
 pub struct Unreadable {
-    /// The frame's id, where that much could be read.
+    /// The id of the frame, if it could be read.
     pub id: Option<CommandId>,
-    /// What is wrong with it; always `invalid`.
+    /// The reason; always `invalid`.
     pub refusal: Refusal,
 }
 
 /// Reads the first frame.
 pub fn parse_greeting(text: &[u8]) -> Result<Greeting, Unreadable> {
-    read(
-        text,
-        Expected { names: &[Greeting::NAME], others: &Call::NAMES, why_not: "the first frame is `hello`" },
-    )
+    read(text, Expected { names: &[Greeting::NAME], others: &Call::NAMES, why_not: "send `hello` first" })
 }
 
 /// Reads any other frame.
 pub fn parse(text: &[u8]) -> Result<ClientFrame, Unreadable> {
     read(
         text,
-        Expected { names: &Call::NAMES, others: &[Greeting::NAME], why_not: "hello has been said already" },
+        Expected { names: &Call::NAMES, others: &[Greeting::NAME], why_not: "`hello` was already sent" },
     )
 }
 
-/// Which frames can be read here.
+/// The frames that are valid here.
 struct Expected {
     names: &'static [&'static str],
-    /// Frames that are known and have their place elsewhere.
+    /// Known frames that are not valid here.
     others: &'static [&'static str],
     why_not: &'static str,
 }
 
 fn read<T: DeserializeOwned>(text: &[u8], expected: Expected) -> Result<T, Unreadable> {
     if json_depth_exceeds(text, JSON_DEPTH) {
-        let message = format!("JSON nested deeper than {JSON_DEPTH} levels is not taken");
+        let message = format!("JSON nested deeper than {JSON_DEPTH} levels is refused");
         return Err(Unreadable { id: None, refusal: Refusal::new(RefusalCode::Invalid, message) });
     }
     serde_json::from_slice(text).map_err(|error| explain(text, expected, &error))
 }
 
-/// Says what is wrong with a text that is no such frame. Reads it a second time, without any expectation.
+/// Finds what is wrong with an invalid text. Parses it a second time, without a schema.
 fn explain(text: &[u8], expected: Expected, error: &serde_json::Error) -> Unreadable {
     let invalid =
         |id, message: String| Unreadable { id, refusal: Refusal::new(RefusalCode::Invalid, message) };
     let Ok(value) = serde_json::from_slice::<Value>(text) else {
-        return invalid(None, format!("this is no JSON that can be read: {}", reason(error)));
+        return invalid(None, format!("this is not valid JSON: {}", reason(error)));
     };
     let Value::Object(fields) = value else {
-        return invalid(None, "a frame is a JSON object with a `type`".into());
+        return invalid(None, "a frame must be a JSON object with a `type`".into());
     };
     let id = fields.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let message = match fields.get("type") {
         None => "a frame needs a `type`".into(),
         Some(Value::String(name)) if expected.names.contains(&name.as_str()) => {
-            format!("a frame `{name}` that cannot be read: {}", reason(error))
+            format!("the frame `{name}` cannot be read: {}", reason(error))
         }
         Some(Value::String(name)) if expected.others.contains(&name.as_str()) => expected.why_not.into(),
         Some(Value::String(name)) => format!("unknown frame type `{}`", shorten(name)),
-        Some(_) => "the `type` of a frame is a string".into(),
+        Some(_) => "the `type` of a frame must be a string".into(),
     };
     invalid(id, message)
 }
 
-/// The beginning of a text from outside, fit to be repeated in a message.
+/// The beginning of a foreign text, safe to repeat in a message.
 fn shorten(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// A client's name as others see it: at most 32 visible characters.
+/// The name of a client as others see it: at most 32 visible characters.
 pub(crate) fn client_name(name: &str) -> String {
     let plain: String = name.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(32).collect();
     let plain = plain.trim();
@@ -109,9 +106,9 @@ mod tests {
     #[test]
     fn what_is_missing_or_wrong_is_named() {
         assert_eq!(refused(r#"{"id":"7"}"#).1, "a frame needs a `type`");
-        assert_eq!(refused(r#"{"type":3}"#).1, "the `type` of a frame is a string");
-        assert_eq!(refused("[]").1, "a frame is a JSON object with a `type`");
-        assert!(refused("{").1.starts_with("this is no JSON"));
+        assert_eq!(refused(r#"{"type":3}"#).1, "the `type` of a frame must be a string");
+        assert_eq!(refused("[]").1, "a frame must be a JSON object with a `type`");
+        assert!(refused("{").1.starts_with("this is not valid JSON"));
         assert!(refused(r#"{"type":"detach","id":"7"}"#).1.contains("`session`"));
         let unknown = r#"{"type":"command","id":"7","session":"00000000-0000-0000-0000-000000000001","command":{"name":"fly"}}"#;
         assert!(refused(unknown).1.contains("`fly`"), "{:?}", refused(unknown));
@@ -153,7 +150,7 @@ mod tests {
     #[test]
     fn what_the_reader_quotes_is_repeated_short_and_without_control_characters() {
         let name = format!("\u{1b}[31m{}", "x".repeat(100_000));
-        // Broken after its type, and whole with an unknown command.
+        // Broken after its type, and valid with an unknown command.
         let broken = json!({ "type": name }).to_string().replace('}', ",");
         let whole = json!({ "type": "command", "id": "7", "session": SessionId::from_u128(1), "command": { "name": name } });
         for text in [broken, whole.to_string()] {
@@ -190,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_list_of_frame_names_is_complete() {
-        // The reader names all types it knows when it meets one that it does not.
+        // For an unknown type, the parser's error names all known types.
         let error = serde_json::from_str::<Call>(r#"{"type":"?"}"#).unwrap_err().to_string();
         let known: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
         assert_eq!(known, Call::NAMES);
@@ -200,10 +197,10 @@ mod tests {
     fn a_frame_in_the_wrong_place_is_told_its_place() {
         let hello = br#"{"type":"hello","protocol":1,"client":{"name":"page"}}"#;
         assert!(matches!(parse_greeting(hello), Ok(Greeting::Hello { protocol: 1, .. })));
-        assert_eq!(parse(hello).unwrap_err().refusal.message, "hello has been said already");
+        assert_eq!(parse(hello).unwrap_err().refusal.message, "`hello` was already sent");
         let early = parse_greeting(br#"{"type":"ping","id":"7"}"#).unwrap_err();
         assert_eq!(early.id.map(String::from).as_deref(), Some("7"));
-        assert_eq!(early.refusal.message, "the first frame is `hello`");
+        assert_eq!(early.refusal.message, "send `hello` first");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! REST: the same questions as by WebSocket, one request each. An answer's body is the reply of docs/protocol.md
-//! without `type` and `id`; a refusal is `{"error": {...}}` with the status that [`Denied`] gives it.
+//! REST: the same calls as by WebSocket, one request each. The body of an answer is the reply of docs/protocol.md
+//! without `type` and `id`; a refusal is `{"error": {...}}` with the status of [`Denied`].
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ use super::{
 use portolan_host::door::Upgrade;
 use portolan_host::door::{Denied, Farewell, Guest, JsonBody, Leaving, Visitor};
 
-/// Names the command or session that a request makes, so that sending it again does it only once.
+/// The id of the command or session that a request makes, so that a repeated request runs only once.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 type Answered = Result<Response, Denied>;
@@ -40,7 +40,7 @@ async fn ask(native: &Native, who: &Principal, call: Call) -> Answered {
     ask_once(native, who, CommandId::random(), call).await
 }
 
-/// Answers a call with a response. What it changes is done at most once under this id.
+/// Answers a call with a response. The call runs at most once under this id.
 async fn ask_once(native: &Native, who: &Principal, id: CommandId, call: Call) -> Answered {
     let result = answer(native, who, ClientFrame { id, call }).await;
     native.metrics.answered(result.as_ref().err().map(|refusal| refusal.code));
@@ -48,7 +48,7 @@ async fn ask_once(native: &Native, who: &Principal, id: CommandId, call: Call) -
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// The session that a path names, by its id or by the beginning or end of it.
+/// The session in a path, by its id or by the beginning or end of the id.
 pub(super) async fn session_of(native: &Native, who: &Principal, text: &str) -> Result<SessionId, Denied> {
     if let Ok(session) = text.parse() {
         return Ok(session);
@@ -56,7 +56,7 @@ pub(super) async fn session_of(native: &Native, who: &Principal, text: &str) -> 
     Ok(native.registry.resolve(who, text).await?)
 }
 
-/// The id under which a request is done once: from its body, else from its header, else a new one.
+/// The id under which a request runs once: from its body, otherwise from its header, otherwise a new id.
 fn id_of(body: Option<CommandId>, headers: &HeaderMap) -> Result<CommandId, Denied> {
     if let Some(id) = body {
         return Ok(id);
@@ -69,14 +69,14 @@ fn id_of(body: Option<CommandId>, headers: &HeaderMap) -> Result<CommandId, Deni
     })
 }
 
-/// Says that a query makes no sense, in the same form as every refusal.
+/// The refusal of an invalid query, in the same form as every refusal.
 pub(super) fn query_of<T: DeserializeOwned>(uri: &http::Uri) -> Result<T, Denied> {
     Query::try_from_uri(uri).map(|Query(query)| query).map_err(|error| {
         Refusal::new(RefusalCode::Invalid, format!("the query cannot be read: {}", error.body_text())).into()
     })
 }
 
-/// A switch in an address: `?archived` alone is as good as `?archived=true`.
+/// A switch in a query: `?archived` means `?archived=true`.
 pub(super) fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     match &*String::deserialize(from)? {
         "" | "true" => Ok(true),
@@ -85,7 +85,7 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error>
     }
 }
 
-/// The same, where it may be left open.
+/// The same, for an optional switch.
 fn some_flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     flag(from).map(Some)
 }
@@ -164,9 +164,9 @@ pub(super) async fn delete(
     Guest(who): Guest,
     Path(session): Path<String>,
 ) -> Answered {
-    // Never by a beginning: what is deleted is gone for good.
+    // Never by a part of the id: a deleted session is gone for good.
     let session = session.parse().map_err(|_| {
-        Refusal::new(RefusalCode::Invalid, "a session is deleted by its full id, not by a part of it")
+        Refusal::new(RefusalCode::Invalid, "deleting a session takes its full id, not a part of it")
     })?;
     ask(&native, &who, Call::Delete { session }).await
 }
@@ -225,7 +225,7 @@ pub(super) async fn raw(
     let seq = seq
         .parse()
         .map(Seq)
-        .map_err(|_| Refusal::new(RefusalCode::Invalid, "an entry is named by its number"))?;
+        .map_err(|_| Refusal::new(RefusalCode::Invalid, "the entry in the path must be a number"))?;
     let session = session_of(&native, &who, &session).await?;
     ask(&native, &who, Call::Raw { session, seq }).await
 }
@@ -309,7 +309,7 @@ pub(super) async fn revoke_token(
     leaving: Leaving,
     Path(token): Path<String>,
 ) -> Answered {
-    // It may be the token by which it came.
+    // The request may revoke its own token.
     leaving.let_finish();
     let token: TokenId = token.parse().map_err(|_| Refusal::new(RefusalCode::NotFound, "no such token"))?;
     ask(&native, &who, Call::TokenRevoke { token }).await
@@ -341,24 +341,24 @@ pub(super) async fn log_browser_out(
     leaving: Leaving,
     Path(browser): Path<String>,
 ) -> Answered {
-    // It may be the browser by which it came.
+    // The request may log out its own browser.
     leaving.let_finish();
     ask(&native, &who, Call::BrowserLogOut { browser }).await
 }
 
-/// There is nothing at this path.
+/// Nothing is at this path.
 pub(super) async fn nowhere() -> Denied {
     Refusal::new(RefusalCode::NotFound, NO_SUCH_PATH).into()
 }
 
-/// There is something at this path, but not by this method.
+/// The path exists, but not with this method.
 pub(super) async fn wrong_method() -> Denied {
     let message =
         "this path does not take this method; docs/protocol.md and `/openapi.json` list what it takes";
     Denied::new(StatusCode::METHOD_NOT_ALLOWED, RefusalCode::Invalid, message)
 }
 
-/// Says only that someone is there: who asks may be anyone.
+/// Only says that the daemon runs, because anyone may ask.
 pub(super) async fn health() -> &'static str {
     "ok\n"
 }
@@ -377,7 +377,7 @@ pub(super) async fn metrics(State(native): State<Native>, Guest(who): Guest) -> 
         .into_response())
 }
 
-/// The WebSocket: the request is checked, answered, and what it becomes is served on a task of its own.
+/// The WebSocket: checks and answers the request, then serves the connection on its own task.
 pub(super) async fn websocket(State(native): State<Native>, visitor: Visitor, request: Request) -> Answered {
     let (mut parts, _) = request.into_parts();
     let upgrade = Upgrade::of(&mut parts)

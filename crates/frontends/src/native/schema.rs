@@ -1,6 +1,7 @@
-//! Every generated file of the native protocol: JSON Schema and TypeScript from its frames, OpenAPI from the table of routes.
+//! Every generated file of the native protocol: JSON Schema and TypeScript from frames, OpenAPI from the table of
+//! routes.
 //!
-//! The files under `schemas/` are checked in; a test fails when they are not what this writes.
+//! The files under `schemas/` are checked in; a test fails when they differ from the output of this code.
 
 use portolan_core::{Refusal, ports::LogIn};
 use portolan_protocol::{
@@ -17,7 +18,7 @@ pub fn generate() -> Vec<(&'static str, String)> {
     vec![
         ("schemas/protocol.schema.json", pretty(&json_schema())),
         ("schemas/protocol.ts", typescript()),
-        // The client's package is whole by itself.
+        // The client's package must be self-contained.
         ("web/client/src/protocol.ts", typescript()),
         ("schemas/openapi.json", pretty(&openapi())),
     ]
@@ -84,7 +85,7 @@ fn openapi() -> Value {
 }
 
 fn component<T: JsonSchema>(generator: &mut SchemaGenerator) {
-    // What it gives is only a reference; the schema itself stays with the generator.
+    // The result is only a reference; the schema itself stays in the generator.
     let _ = generator.subschema_for::<T>();
 }
 
@@ -105,7 +106,7 @@ fn method(method: Method) -> &'static str {
     }
 }
 
-/// `token_list` gives `TokenListReply`.
+/// `token_list` becomes `TokenListReply`.
 fn reply_name(name: &str) -> String {
     let words = name.split('_').map(|word| {
         let (first, rest) = word.split_at(1);

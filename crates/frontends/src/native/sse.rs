@@ -1,7 +1,7 @@
 //! Events by SSE: the same entries as by WebSocket, as a stream that a browser's `EventSource` or `curl` reads.
 //!
-//! The id of an event is the number of its entry, so `Last-Event-ID` goes on where a stream broke off. One task per
-//! stream; what it made waits in no queue but the one chunk on its way.
+//! The id of an event is the number of its entry, so `Last-Event-ID` continues a broken stream. One task per stream; at
+//! most one chunk is queued.
 
 use axum::{
     extract::{Path, State},
@@ -38,7 +38,7 @@ struct StreamQuery {
 }
 
 impl StreamQuery {
-    /// Where to begin: what a reconnecting client saw last counts before what its address says.
+    /// Where to begin: the last event of a reconnecting client overrides its URL.
     fn start(&self, headers: &HeaderMap) -> Result<Start, Denied> {
         let invalid = |message| Err(Refusal::new(RefusalCode::Invalid, message).into());
         if let Some(last) = headers.get("last-event-id") {
@@ -47,7 +47,7 @@ impl StreamQuery {
                 None => invalid("Last-Event-ID is the number of an entry"),
             };
         }
-        // What was seen counts before how much is wanted, in the address as in the header.
+        // The last seen entry overrides the wanted number of entries, in the URL as in the header.
         Ok(match (self.after, self.tail) {
             (Some(after), _) => Start::After(after),
             (None, Some(tail)) => Start::Tail(tail),
@@ -86,7 +86,7 @@ pub(super) async fn daemon(
 
 /// A reader of either log, as chunks of an event stream.
 trait Source: Send + 'static {
-    /// What comes next as text, with how many entries are in it. Cancel-safe.
+    /// The next chunk as text, with its number of entries. Cancel-safe.
     fn next_chunk(&mut self) -> impl Future<Output = (Chunk, usize)> + Send;
 }
 
@@ -138,7 +138,7 @@ where
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
-    // Our own types serialise; should one ever not, the event still arrives, without its data.
+    // Our own types always serialise; if one does not, the event still arrives, without its data.
     serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
 }
 
@@ -181,10 +181,10 @@ impl ClosingData {
     }
 }
 
-/// Carries chunks from the reader to the response until one of them ends.
+/// Passes chunks from the reader to the response until one of them ends.
 async fn pump(native: Native, stay: Stay, mut source: impl Source, chunks: mpsc::Sender<Bytes>) {
     let _counted = native.metrics.streaming();
-    // An answer at once, even where nothing has happened yet: the client knows that it is connected.
+    // Answer at once, even if there are no events yet, so that the client knows that it is connected.
     let mut next = Bytes::from_static(b": portolan\n\n");
     loop {
         match timeout(STALLED, chunks.send(next)).await {

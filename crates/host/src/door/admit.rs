@@ -1,4 +1,4 @@
-//! How strangers are admitted to what a frontend has on a listener, where a token in the request is not the way.
+//! How strangers are admitted to a frontend on a listener, other than by a token in the request.
 
 use std::{fmt, sync::Arc};
 
@@ -9,10 +9,11 @@ use super::rules::Rules;
 /// Some paths of a listener.
 pub type Paths = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Checks whether a request shows a secret of a frontend's own instead of a token, such as an agent's to the tools of a page.
+/// Checks whether a request shows a frontend's own secret instead of a token, such as an agent's secret for the tools
+/// of a page.
 pub type SecretCheck = Arc<dyn Fn(&Parts) -> SecretVerdict + Send + Sync>;
 
-/// What the check of a secret finds.
+/// The result of checking a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretVerdict {
     /// The request is about something else.
@@ -23,41 +24,41 @@ pub enum SecretVerdict {
     Wrong,
 }
 
-/// On a request that showed the right secret of a frontend's own. It opens only what that frontend has there.
+/// On a request that showed the right secret of a frontend. The secret gives access only to that frontend's own paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownBySecret;
 
 /// One exception from "a token in the request".
 #[derive(Clone)]
 pub enum Admit {
-    /// Anyone may read these paths, such as the static files of the page.
+    /// Everyone may read these paths, such as the static files of the page.
     Open(Paths),
-    /// A WebSocket may come to these paths before it has shown a token: the frontend there asks for it, and lets the
-    /// WebSocket do nothing until [`AccessCheck::introduce`](super::AccessCheck::introduce) knows it.
+    /// A WebSocket may connect to these paths before it has shown a token: the frontend asks for the token, and lets
+    /// the WebSocket do nothing until [`AccessCheck::introduce`](super::AccessCheck::introduce) knows it.
     Late(Paths),
-    /// Requests that show a secret of the frontend's own. Those that show a wrong one are refused.
+    /// Requests that show the frontend's own secret. A wrong secret is refused.
     Secret(SecretCheck),
-    /// What lies below this path has rules of its own: whose pages may come there, and how refusals read.
+    /// Everything below this path has its own rules: whose pages are allowed there, and the form of refusals.
     Below(&'static str, Rules),
 }
 
 impl Admit {
-    /// Anyone may read these paths.
+    /// Everyone may read these paths.
     pub fn open(paths: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self::Open(Arc::new(paths))
     }
 
-    /// A WebSocket may come to these paths before it has shown a token.
+    /// A WebSocket may connect to these paths before it has shown a token.
     pub fn late(paths: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self::Late(Arc::new(paths))
     }
 
-    /// Requests that show a secret of the frontend's own.
+    /// Requests that show the frontend's own secret.
     pub fn secret(check: impl Fn(&Parts) -> SecretVerdict + Send + Sync + 'static) -> Self {
         Self::Secret(Arc::new(check))
     }
 
-    /// The origins whose pages are let in by this.
+    /// The origins whose pages this admits.
     pub fn origins(&self) -> &[String] {
         match self {
             Self::Below(_, rules) => &rules.origins,

@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A host and its port, in the one form in which two of them can be compared.
+/// A host and its port, in a form in which two of them can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Authority {
     pub(super) host: Host,
     pub(super) port: Option<u16>,
 }
 
-/// A name in lower case without the dot at its end, or an address.
+/// A name in lower case without a final dot, or an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Host {
     Name(String),
@@ -17,7 +17,7 @@ pub(super) enum Host {
 }
 
 impl Authority {
-    /// Reads `host`, `host:port`, `[v6]` or `[v6]:port`. Anything else, such as a user name before an `@`, is none.
+    /// Reads `host`, `host:port`, `[v6]` or `[v6]:port`. Anything else, such as a user name before an `@`, is refused.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix('[') {
             let (address, rest) = rest.split_once(']')?;
@@ -34,7 +34,7 @@ impl Authority {
         Some(Self { host: name_or_v4(host)?, port })
     }
 
-    /// The port that is meant, where `scheme` has one of its own.
+    /// The port, or the default port of `scheme`.
     pub(super) fn effective_port(&self, scheme: Scheme) -> u16 {
         self.port.unwrap_or(scheme.port())
     }
@@ -87,7 +87,7 @@ impl Scheme {
     }
 }
 
-/// Where a page comes from: scheme, host and port, all three.
+/// The origin of a page: scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) scheme: Scheme,
@@ -96,7 +96,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Reads an `Origin` header. `null`, a path, or another scheme is none.
+    /// Reads an `Origin` header. `null`, a path, or another scheme is refused.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let scheme = Scheme::parse(&scheme.to_ascii_lowercase())?;
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_loopback_is_not() {
+    fn names_that_only_look_like_loopback_are_not_loopback() {
         for text in [
             "127.1",
             "0x7f.0.0.1",
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn tricks_in_a_host_make_it_none() {
+    fn a_host_with_tricks_is_invalid() {
         for text in [
             "",
             ".",

@@ -1,4 +1,4 @@
-//! Binding: takes the addresses before anything is served, or says plainly why not.
+//! Binding: takes the addresses before anything is served, or reports why not.
 
 use std::{
     io,
@@ -26,32 +26,32 @@ use super::{
     tls::{TlsError, configure, is_local},
 };
 
-/// Connections that wait to be accepted, per listener; the usual number.
+/// How many connections wait to be accepted, per listener; the usual number.
 const BACKLOG: i32 = 128;
 
-/// The door cannot be opened.
+/// Why the door cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DoorError {
-    /// Others could listen in.
+    /// Others could read the traffic.
     #[error(
         "`{0}` can be reached from other machines, and without TLS they could read your token; set `tls_cert` and `tls_key` under [listen], or `self_signed = true`, or listen on 127.0.0.1 and put a TLS proxy in front (`behind_proxy = true`)"
     )]
     PlainBeyondLoopback(SocketAddr),
-    /// Someone else has the address.
+    /// Another program has the address.
     #[error("`{0}` is taken, perhaps by another Portolan")]
     Taken(ListenAddress),
-    /// The system does not let us listen there.
+    /// The system does not allow listening there.
     #[error("cannot listen on `{address}`: {source}")]
     Io {
-        /// Where.
+        /// The address.
         address: ListenAddress,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// There is something at the socket's path that is no socket.
-    #[error("`{}` is in the way and is no socket; remove it", .0.display())]
+    /// The socket's path exists and is not a socket.
+    #[error("`{}` exists and is not a socket; remove it", .0.display())]
     InTheWay(PathBuf),
-    /// There is nothing to listen on.
+    /// There is no address to listen on.
     #[error("there is no address to listen on; set `address` under [listen]")]
     Nowhere,
     /// The certificate cannot be used.
@@ -59,17 +59,17 @@ pub enum DoorError {
     Tls(#[from] TlsError),
 }
 
-/// An address that is ours now.
+/// A bound address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
-    /// Which; with the port that was picked.
+    /// The address, with the port that was picked.
     pub address: ListenAddress,
-    /// By TLS.
+    /// Over TLS.
     pub secure: bool,
 }
 
 impl Listening {
-    /// What a browser opens; none for a Unix socket. An address that means "all" is reached by loopback from here.
+    /// The URL for a browser; `None` for a Unix socket. An address that means "all" is reached over loopback from here.
     pub fn url(&self) -> Option<String> {
         let ListenAddress::Tcp(mut address) = self.address else { return None };
         if address.ip().is_unspecified() {
@@ -92,11 +92,11 @@ pub struct Door {
     pub(super) settings: DoorSettings,
 }
 
-/// A Unix socket's file, which goes when the door closes.
+/// A Unix socket's file, which is removed when the door closes.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
-    /// Which file it is: another door may have put a newer one there.
+    /// The file's identity: another door may have put a newer file there.
     file: (u64, u64),
 }
 
@@ -109,7 +109,7 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if identity(&self.path).is_ok_and(|file| file == self.file) {
-            // Gone already is as good.
+            // A missing file is fine.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -120,11 +120,11 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// The longest path that surely fits into a socket's address: 108 bytes on Linux, 104 elsewhere, with an end mark.
+/// The longest path that certainly fits into a socket's address: 108 bytes on Linux, 104 elsewhere, with an end mark.
 const ADDRESS: usize = 100;
 
-/// A way to a socket's file that fits into an address, however deep its folder lies: where the path is too long, the
-/// folder is opened and named by its descriptor.
+/// A path to a socket's file that fits into an address, however deep its folder is: if the path is too long, the folder
+/// is opened and named by its descriptor.
 #[derive(Debug)]
 pub struct Reach {
     path: PathBuf,
@@ -133,7 +133,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// The way to this socket. Only Linux can shorten one; elsewhere a long path stays as it is.
+    /// The path to this socket. Only Linux can shorten a path; elsewhere a long path stays as it is.
     pub fn to(socket: &Path) -> io::Result<Self> {
         let long = socket.as_os_str().len() > ADDRESS;
         let (Some(folder), Some(name), true, true) =
@@ -147,7 +147,7 @@ impl Reach {
         Ok(Self { path, _folder: Some(folder) })
     }
 
-    /// The path, for as long as this lives.
+    /// The path, valid while this value exists.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -190,7 +190,7 @@ impl Door {
         Ok(door)
     }
 
-    /// The addresses that are ours now.
+    /// The bound addresses.
     pub fn addresses(&self) -> Vec<Listening> {
         let secure = self.tls.is_some();
         let tcp = self.tcp.iter().map(|(_, bound)| Listening { address: ListenAddress::Tcp(*bound), secure });
@@ -226,8 +226,8 @@ fn make_way(path: &Path, address: &ListenAddress) -> Result<(), DoorError> {
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket: OwnedFd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // Before `bind`: on Linux the file is then made with this mode, and there is no moment in which others could
-    // connect. Elsewhere the second call does it, and the check of the peer's uid holds in between.
+    // Before `bind`: on Linux the file is then created with this mode, and others can never connect. Elsewhere the
+    // second call sets the mode, and the check of the peer's uid protects the time between.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(Reach::to(path)?.path())?)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;

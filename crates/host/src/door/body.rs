@@ -1,4 +1,4 @@
-//! Bodies from outside: bounded in bytes, in time and in depth before anything looks at them.
+//! Bodies from outside: bounded in bytes, in time and in depth before anything reads them.
 
 use std::{
     pin::Pin,
@@ -24,13 +24,13 @@ use super::{
     settings::{DoorLimits, JSON_DEPTH},
 };
 
-/// Puts the bounds around a body. One that says it is too long is refused unread.
+/// Puts the bounds around a body. A body that declares too great a length is refused unread.
 pub(super) fn bounded(headers: &HeaderMap, body: Body, most: Most) -> Result<Body, Denied> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > most.bytes as u64) {
         return Err(too_long());
     }
-    // Most requests have none; they need no timer.
+    // Most requests have no body; they need no timer.
     if body.is_end_stream() {
         return Ok(body);
     }
@@ -38,15 +38,15 @@ pub(super) fn bounded(headers: &HeaderMap, body: Body, most: Most) -> Result<Bod
     Ok(Body::new(Limited::new(in_time, most.bytes)))
 }
 
-/// How long a body may be, in bytes and in time.
+/// The bounds of a body, in bytes and in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Most {
     bytes: usize,
     time: Duration,
 }
 
-/// Bytes of a body from someone whom nobody knows yet: a ticket, with much to spare. Every connection may bring one, so
-/// thousands of them must fit into memory.
+/// The largest body from an unknown client: a ticket, with a large margin. Every connection may bring one, so thousands
+/// of them must fit into memory.
 const STRANGERS_BYTES: usize = 4 * 1024;
 
 impl DoorLimits {
@@ -64,7 +64,7 @@ fn too_long() -> Denied {
     Denied::new(StatusCode::PAYLOAD_TOO_LARGE, RefusalCode::Invalid, "the request's body is too long")
 }
 
-/// A body that must be complete by a certain time: who sends a byte now and then holds nothing for long.
+/// A body that must be complete by a certain time: a slow sender holds nothing for long.
 struct Timed {
     body: Body,
     end: Pin<Box<tokio::time::Sleep>>,
@@ -97,7 +97,7 @@ impl HttpBody for Timed {
     }
 }
 
-/// A JSON body. Refuses another content type (a foreign page's form could send that), too much depth and nonsense,
+/// A JSON body. Refuses another content type (a foreign page's form could send that), too much depth and invalid JSON,
 /// each in plain words.
 #[derive(Clone, Copy, Debug)]
 pub struct JsonBody<T>(pub T);
@@ -154,10 +154,10 @@ pub async fn collect(body: Body) -> Result<Bytes, Denied> {
     Err(Denied::new(StatusCode::BAD_REQUEST, RefusalCode::Invalid, "the request's body broke off"))
 }
 
-/// How much of a reader's error is repeated, in bytes: it quotes what was sent, which may be of any length and hard to print.
+/// How much of a parser's error is repeated, in bytes: the error quotes the input, which may be long and unprintable.
 const REASON: usize = 400;
 
-/// Why JSON cannot be read, fit to be repeated in a message.
+/// Why JSON cannot be read, in a form that a message can repeat.
 pub fn reason(error: &serde_json::Error) -> String {
     let mut told = String::new();
     for character in error.to_string().chars() {
@@ -174,7 +174,7 @@ pub fn reason(error: &serde_json::Error) -> String {
     told
 }
 
-/// Whether JSON text nests deeper than `levels`. Whether it is JSON at all is for the parser to say.
+/// Whether JSON text nests deeper than `levels`. The parser decides whether the text is JSON.
 pub fn json_depth_exceeds(text: &[u8], levels: usize) -> bool {
     portolan_wire::limits::check_depth(text, levels).is_err()
 }

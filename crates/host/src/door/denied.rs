@@ -1,4 +1,4 @@
-//! What the door answers when it says no: a status and core's refusal as JSON, `{"error": {code, message}}`.
+//! The door's answer to a refused request: a status and core's refusal as JSON, `{"error": {code, message}}`.
 
 use axum::{
     Json,
@@ -13,17 +13,17 @@ use serde_json::json;
 pub struct Denied {
     /// The HTTP status.
     pub status: StatusCode,
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
 }
 
 impl Denied {
-    /// A refusal with a status of its own.
+    /// A refusal with its own status.
     pub fn new(status: StatusCode, code: RefusalCode, message: impl Into<String>) -> Self {
         Self { status, refusal: Refusal::new(code, message) }
     }
 
-    /// Nobody we know.
+    /// An unknown client.
     pub fn unauthenticated() -> Self {
         Self::new(
             StatusCode::UNAUTHORIZED,
@@ -32,7 +32,7 @@ impl Denied {
         )
     }
 
-    /// Too often; come back after so long.
+    /// Too many requests; come back after this time.
     pub fn too_often(message: impl Into<String>, retry_after_ms: u32) -> Self {
         Self { status: StatusCode::TOO_MANY_REQUESTS, refusal: Refusal::busy(message, retry_after_ms) }
     }
@@ -68,7 +68,7 @@ impl IntoResponse for Denied {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // For the guard, where the frontend has a form of its own.
+        // For the guard, if the frontend has its own form.
         response.extensions_mut().insert(self);
         response
     }

@@ -1,8 +1,8 @@
-//! The guard: the layers around every route, so that none can be reached past the checks.
+//! The guard: the layers around every route, so that no route can be reached without the checks.
 //!
-//! Order: name, origin, preflight, identity, body bounds, then the route. When what let a guest in ends, the guard ends
-//! the guest's request, response and socket, whatever the route does about it. What goes out gets the headers that tell a
-//! browser to keep other pages away. One line per request goes to the log, with no query and no secret in it.
+//! Order: name, origin, preflight, identity, body bounds, then the route. When a guest's access ends, the guard ends
+//! the guest's request, response and socket, whatever the route does. Every response gets the headers that make a
+//! browser keep other pages away. One line per request goes to the log, without query and secrets.
 
 use std::{
     convert::Infallible,
@@ -38,7 +38,7 @@ use super::{
     tickets::HalfGuest,
 };
 
-/// Whoever sent a request. As an argument of a route it is there, or the route is not reached.
+/// The sender of a request. A route with this argument is reached only by a known sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest(pub Principal);
 
@@ -57,7 +57,7 @@ impl<S: Send + Sync> FromRequestParts<S> for HalfGuest {
 }
 
 impl Visitor {
-    /// For how long they may stay.
+    /// How long the guest may stay.
     pub fn stay(&self) -> &Stay {
         match self {
             Self::Known(_, stay) => stay,
@@ -66,10 +66,10 @@ impl Visitor {
     }
 }
 
-/// Who comes by WebSocket: known, or with a cookie whose key follows in the hello frame.
+/// A client of a WebSocket: known, or with a cookie whose key follows in the hello frame.
 #[derive(Clone, Debug)]
 pub enum Visitor {
-    /// Known, and for how long.
+    /// A known guest, and how long the guest may stay.
     Known(Guest, Stay),
     /// To be completed with [`AccessCheck::complete`].
     Half(HalfGuest),
@@ -95,12 +95,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Stay {
     }
 }
 
-/// Marks a request that ends stays, perhaps its own: it is answered all the same.
+/// Marks a request that ends stays, perhaps its own: it is answered anyway.
 #[derive(Clone, Debug, Default)]
 pub struct Leaving(Arc<AtomicBool>);
 
 impl Leaving {
-    /// From here on the request is done to its end.
+    /// From here on the request runs to its end.
     pub fn let_finish(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -124,10 +124,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Arrival {
     }
 }
 
-/// Puts the checks around a router, and adds the routes of login and logout. [`super::serve()`] does this itself; it is
-/// for programs that serve the router on their own. Those put an [`Arrival`] on each request, too.
+/// Puts the checks around a router, and adds the routes of login and logout. [`super::serve()`] does this itself; this
+/// function is for programs that serve the router on their own. Those programs also put an [`Arrival`] on each request.
 pub fn guard(router: Router, access: Arc<AccessCheck>) -> Router {
-    // Layers put on a router cover its fallback too: an unknown path and a wrong method are checked like any other.
+    // Layers on a router also cover its fallback: an unknown path and a wrong method are checked like any other.
     router
         .merge(login::routes(access.clone()))
         .layer(DefaultBodyLimit::disable())
@@ -137,7 +137,7 @@ pub fn guard(router: Router, access: Arc<AccessCheck>) -> Router {
 async fn check(State(access): State<Arc<AccessCheck>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let arrival = parts.extensions.get::<Arrival>().cloned().unwrap_or(Arrival::Unknown);
-    // Only what we put there counts from here on.
+    // Only our own extensions count from here on.
     parts.extensions.remove::<Guest>();
     parts.extensions.remove::<HalfGuest>();
     parts.extensions.remove::<Stranger>();
@@ -159,7 +159,7 @@ async fn check(State(access): State<Arc<AccessCheck>>, request: Request, next: N
         },
         Err(denied) => denied.into_response(),
     };
-    // A frontend's clients read refusals in its own form, whoever refuses.
+    // A frontend's clients get refusals in the frontend's own form, whoever refuses.
     if let Some(denied) = response.extensions_mut().remove::<Denied>()
         && let Some(body) = access.refusal_on(&path, &denied)
     {
@@ -175,12 +175,12 @@ async fn check(State(access): State<Arc<AccessCheck>>, request: Request, next: N
     response
 }
 
-/// Has a request answered for as long as what let it in holds.
+/// Answers a request while its sender's access lasts.
 async fn run(mut request: Request, next: Next, farewell: Duration) -> Response {
     let leash = request.extensions().get::<Leash>().cloned();
     let Some(stay) = stay_of(&request) else {
         let response = next.run(request).await;
-        // An upgraded connection ends with the door, whoever has it.
+        // An upgraded connection ends with the door, whoever owns it.
         if let Some(leash) = leash.filter(|_| is_upgraded(&response)) {
             leash.upgraded(Stay::endless(), response.extensions().get().copied());
         }
@@ -193,7 +193,7 @@ async fn run(mut request: Request, next: Next, farewell: Duration) -> Response {
         let why = stay.over().await;
         if leaving.is_let_finish() { std::future::pending().await } else { why }
     };
-    // The route comes first: what is done is told. When the stay is over, what the route waits for is given up.
+    // The route comes first: finished work is reported. When the stay is over, the route is cancelled.
     let response = tokio::select! {
         biased;
         response = next.run(request) => response,
@@ -220,14 +220,14 @@ async fn run(mut request: Request, next: Next, farewell: Duration) -> Response {
     response.map(|body| lasting::response(body, stay, moment))
 }
 
-/// What a guest is told who would get a WebSocket that nobody ends.
+/// The refusal for a guest whose WebSocket nobody would end.
 fn unending() -> Denied {
     let message = "this server was put together without the door's own listener, which ends WebSockets when a token is \
                    revoked; serve the route by `door::serve`, or end it in the route and put `Farewell` on its response";
     Denied::new(StatusCode::NOT_IMPLEMENTED, RefusalCode::Unsupported, message)
 }
 
-/// For how long whoever sent a request may stay; none where nobody has to be known.
+/// How long the sender of a request may stay; `None` if the sender need not be known.
 fn stay_of(request: &Request) -> Option<Stay> {
     let known = request.extensions().get::<Stay>();
     known.or_else(|| request.extensions().get::<HalfGuest>().map(HalfGuest::stay)).cloned()
@@ -294,13 +294,13 @@ fn examine(
         }
     }
     if !is_text(parts.uri.path()) {
-        let message = "the path holds bytes that are no UTF-8";
+        let message = "the path holds bytes that are not UTF-8";
         return Err(Denied::new(StatusCode::BAD_REQUEST, RefusalCode::Invalid, message));
     }
     Ok(Step::Route)
 }
 
-/// Whether a path is text once its %XX are bytes again. Routes read ids from it and should not have to say this each.
+/// Whether a path is UTF-8 after its %XX are decoded. Routes read ids from it and need not check this themselves.
 fn is_text(path: &str) -> bool {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let mut bytes = Vec::with_capacity(path.len());
@@ -322,7 +322,8 @@ fn is_text(path: &str) -> bool {
 /// The longest list of headers that a preflight may ask for.
 const ASKED_HEADERS: usize = 1024;
 
-/// Tells a page of a configured origin what it may send. Any header: apps add their own, and only the token opens anything.
+/// Informs a page of a configured origin what it may send. Any header: apps add their own, and only the token gives
+/// access.
 fn preflight(asked: &HeaderMap) -> Response {
     const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
     const HEADERS: HeaderValue =
@@ -362,6 +363,6 @@ fn protect(headers: &mut HeaderMap) {
     for (name, value) in SET {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // The page's files may say otherwise; answers of the API never do.
+    // The page's files may set this differently; answers of the API never do.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }

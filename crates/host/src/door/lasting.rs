@@ -1,4 +1,4 @@
-//! Bodies that last no longer than the stay of the guest they belong to, either way.
+//! Request and response bodies that last no longer than their guest's stay.
 
 use std::{
     pin::Pin,
@@ -16,24 +16,22 @@ use super::{
     stay::{Over, Stay},
 };
 
-/// What someone is told who may stay no longer.
+/// The refusal for a guest whose stay is over.
 pub(super) fn put_out(why: Over) -> Denied {
     let message = match why {
-        Over::Token => {
-            "the token was revoked, replaced or has expired while the request ran; come with a valid one"
-        }
-        Over::Login => "this browser was logged out while the request ran; log in again with a new ticket",
+        Over::Token => "the token was revoked, replaced or expired during the request; use a valid token",
+        Over::Login => "this browser was logged out during the request; log in again with a new ticket",
     };
     Denied::new(StatusCode::UNAUTHORIZED, RefusalCode::Unauthenticated, message)
 }
 
 /// The stay is over.
 #[derive(Debug, thiserror::Error)]
-#[error("what let this request in has ended")]
+#[error("the access of this request has ended")]
 pub(super) struct StayOver(pub(super) Over);
 
-/// The body of a request. The guard breaks the whole request off when the stay is over; here every piece that still comes
-/// is looked at, the last one too, so that nothing acts on a body that was complete too late.
+/// The body of a request. The guard ends the whole request when the stay is over. Here every later piece is checked
+/// too, including the last one, so that nothing acts on a body that was complete too late.
 pub(super) fn request(body: Body, stay: Stay) -> Body {
     if body.is_end_stream() { body } else { Body::new(While { body, stay }) }
 }
@@ -67,7 +65,7 @@ impl HttpBody for While {
     }
 }
 
-/// The body of a response: broken off when the stay is over and the moment for a farewell has passed.
+/// The body of a response: ended when the stay is over and the moment for a farewell has passed.
 pub(super) fn response(body: Body, stay: Stay, farewell: Duration) -> Body {
     if body.is_end_stream() { body } else { Body::new(Until { body, stay, farewell, over: None }) }
 }
@@ -76,7 +74,7 @@ struct Until {
     body: Body,
     stay: Stay,
     farewell: Duration,
-    /// Waits for the end. Most bodies are there at once and need none.
+    /// Waits for the end. Most bodies are complete at once and need no wait.
     over: Option<Boxed<'static, Over>>,
 }
 

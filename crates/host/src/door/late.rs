@@ -1,6 +1,6 @@
 //! Late comers: WebSockets of programs and pages that cannot set a header. They show their token as the sub-protocol
-//! `bearer.TOKEN`, or in a message of their own once they are connected. Until then nothing is open to them; the
-//! frontend bounds how long that may last. Only for paths that a frontend names, and only for upgrades.
+//! `bearer.TOKEN`, or in a message after they are connected. Until then they have no access; the frontend limits that
+//! time. Only for paths that a frontend names, and only for upgrades.
 
 use std::net::IpAddr;
 
@@ -16,44 +16,44 @@ use super::{
     stay::Stay,
 };
 
-/// How the sub-protocol begins that carries a token.
+/// The beginning of the sub-protocol that carries a token.
 pub const BEARER_PROTOCOL: &str = "bearer.";
 
-/// Someone who has shown nothing yet: a WebSocket whose token follows.
+/// A client that has shown nothing yet: a WebSocket whose token follows.
 #[derive(Clone, Debug)]
 pub struct Stranger {
     pub(super) address: Option<IpAddr>,
     way: Way,
-    /// Their connection, which ends with their stay once they are known.
+    /// The stranger's connection, which ends with their stay after they are known.
     leash: Option<Leash>,
 }
 
-/// How a request came here, as far as it tells.
+/// How a request came here, as far as it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Nothing says that someone passed it on.
+    /// Nothing shows that a proxy passed it on.
     Direct,
-    /// Someone passed it on: where it began is hearsay.
+    /// A proxy passed it on: its origin is not trusted.
     PassedOn,
 }
 
-/// What proxies add, beside everything that begins with `x-forwarded-`.
+/// Headers that proxies add, besides everything that begins with `x-forwarded-`.
 const PASSED_ON: [&str; 6] =
     ["forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"];
 
 impl Stranger {
-    /// Someone of whom nothing is known, and whom no door holds.
+    /// A stranger without an address, whom no door holds.
     pub fn from_nowhere() -> Self {
         Self { address: None, way: Way::Direct, leash: None }
     }
 
-    /// They come from this very machine, and nobody passed them on: whoever a proxy on this machine lets in has an
-    /// address of this machine, too.
+    /// The stranger comes from this machine, and no proxy passed them on: clients of a proxy on this machine also have
+    /// an address of this machine.
     pub fn is_local(&self) -> bool {
         self.way == Way::Direct && self.address.is_some_and(|address| address.is_loopback())
     }
 
-    /// A proxy passed them on, and says so.
+    /// A proxy passed the stranger on, and says so.
     pub fn was_passed_on(&self) -> bool {
         self.way == Way::PassedOn
     }
@@ -66,8 +66,8 @@ fn way(headers: &HeaderMap) -> Way {
 }
 
 impl AccessCheck {
-    /// Who a stranger is, now that they show this secret, and for how long they may stay: from here on the door ends
-    /// their connection with it. Wrong secrets are counted like any other.
+    /// Who a stranger is, now that they show this secret, and how long they may stay: from here on the door ends their
+    /// connection with the stay. Wrong secrets are counted like any other.
     pub fn introduce(&self, stranger: &Stranger, secret: &str) -> Result<(Principal, Stay), Denied> {
         let credential = Credential::Bearer(Secret::sent(secret));
         let Standing { principal, stay, .. } =
@@ -78,7 +78,7 @@ impl AccessCheck {
         Ok((principal, stay))
     }
 
-    /// A path where a WebSocket may come in before it is known.
+    /// A path where a WebSocket may connect before it is known.
     pub(super) fn admit_late(
         &self,
         parts: &Parts,
@@ -96,7 +96,7 @@ impl AccessCheck {
         let stranger = Stranger { address: seen.address, way: way(headers), leash };
         Some(match bearer_protocol(headers) {
             Some(secret) => {
-                // Their connection is held once it is upgraded.
+                // Their connection is held after the upgrade.
                 let stranger = Stranger { leash: None, ..stranger };
                 self.introduce(&stranger, secret).map(|(principal, stay)| Admission::Guest(principal, stay))
             }

@@ -1,8 +1,8 @@
-//! The leash: by it the door ends a connection whoever has it, however it was upgraded.
+//! The leash: with it the door ends a connection, whoever owns it and however it was upgraded.
 //!
-//! A connection that takes nothing for too long ends. One that became a WebSocket belongs to a frontend; it ends when the
-//! stay of its guest is over, and when the door is closed for good, whether or not the frontend thinks of it. A frontend
-//! that wants to say why says so on its response ([`Farewell`]) and gets a moment for it.
+//! A connection that reads nothing for too long ends. A WebSocket belongs to a frontend; it ends when its guest's stay
+//! is over, and when the door is closed for good, even if the frontend ignores both. A frontend that wants to send the
+//! reason marks its response ([`Farewell`]) and gets a moment for it.
 
 use std::{
     io::{self, IoSlice},
@@ -26,12 +26,12 @@ use tokio_util::{
 
 use super::{settings::DoorLimits, stay::Stay};
 
-/// On a response: the frontend ends what it began by itself when the stay is over, and says why. It gets a moment for
-/// it ([`DoorLimits::farewell`]); without this the door ends it at once.
+/// On a response: the frontend itself ends its stream when the stay is over, and sends the reason. It gets a moment for
+/// it ([`DoorLimits::farewell`]); without this mark the door ends the stream at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Farewell;
 
-/// What every connection of one door hangs on.
+/// The shared part of all connections of one door.
 #[derive(Clone, Debug)]
 pub(super) struct Leashes {
     pub(super) tasks: TaskTracker,
@@ -40,14 +40,14 @@ pub(super) struct Leashes {
     pub(super) limits: Arc<DoorLimits>,
 }
 
-/// One connection's.
+/// The leash of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Leash(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     leashes: Leashes,
-    /// Someone may cut it.
+    /// Somebody may cut the connection.
     is_held: AtomicBool,
     cut: CancellationToken,
     gone: CancellationToken,
@@ -67,7 +67,7 @@ impl Leashes {
 }
 
 impl Leash {
-    /// The connection becomes something else, and the frontend that has it says farewell or not.
+    /// The connection is upgraded; its frontend says farewell or not.
     pub(super) fn upgraded(&self, stay: Stay, farewell: Option<Farewell>) {
         let time = farewell.map_or(Duration::ZERO, |Farewell| self.0.leashes.limits.farewell);
         // A connection is upgraded once.
@@ -75,7 +75,7 @@ impl Leash {
         self.hold(stay);
     }
 
-    /// Ends the connection when the stay is over, or the door is closed for good.
+    /// Ends the connection when the stay is over, or when the door is closed for good.
     pub(super) fn hold(&self, stay: Stay) {
         self.0.is_held.store(true, Ordering::Release);
         let Inner { leashes, cut, gone, farewell, .. } = &*self.0;
@@ -88,7 +88,7 @@ impl Leash {
                 () = end.cancelled() => drain,
             };
             if !moment.is_zero() {
-                // It has ended when it is gone.
+                // A connection that is gone has ended.
                 let _ = tokio::time::timeout(moment, gone.cancelled()).await;
             }
             cut.cancel();
@@ -104,7 +104,7 @@ pub(super) struct Leashed<S> {
     /// One each: two tasks may read and write.
     reading: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     writing: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    /// Runs while the network takes nothing.
+    /// Runs while the network accepts nothing.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -113,7 +113,7 @@ impl<S> Leashed<S> {
         Self { stream, leash, reading: None, writing: None, stalled: None }
     }
 
-    /// What came of a write, unless the client has taken nothing for too long.
+    /// The result of a write, unless the client has read nothing for too long.
     fn in_time<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
@@ -124,11 +124,11 @@ impl<S> Leashed<S> {
         stalled
             .as_mut()
             .poll(context)
-            .map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing for too long")))
+            .map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client read nothing for too long")))
     }
 }
 
-/// Whether the connection was cut; wakes whoever asks when it is.
+/// Whether the connection was cut; wakes the caller when it is.
 fn is_cut(
     leash: &Leash,
     wait: &mut Option<Pin<Box<WaitForCancellationFutureOwned>>>,
@@ -191,7 +191,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Leashed<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         match Pin::new(&mut this.stream).poll_flush(context) {
-            // A socket has nothing to flush and is always ready; that says nothing about what was taken.
+            // A socket has nothing to flush and is always ready; that does not show that the client reads.
             Poll::Ready(flushed) => Poll::Ready(flushed),
             Poll::Pending => this.in_time(Poll::Pending, context),
         }

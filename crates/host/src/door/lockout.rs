@@ -1,6 +1,6 @@
-//! Rates: how often an address may be wrong, and how often a token may ask.
+//! Rates: how often an address may be wrong, and how many requests a token may send.
 //!
-//! Wrong credentials are counted by ourselves, because an address must be asked about without being charged.
+//! We count wrong credentials ourselves, because checking an address must not count as an attempt.
 
 use std::{
     collections::HashMap,
@@ -18,11 +18,11 @@ use portolan_core::{Millis, TokenId};
 
 use super::settings::DoorLimits;
 
-/// Addresses remembered at once. When full, the one quiet for the longest time is forgotten.
+/// How many addresses are remembered. When full, the address that was quiet the longest is forgotten.
 const MAX_ADDRESSES: usize = 4096;
 /// Failures further apart than this do not add up.
 const WINDOW_MS: i64 = 60 * 1000;
-/// After so much quiet an address starts anew.
+/// After this much quiet an address starts from zero.
 const FORGET_MS: i64 = 3600 * 1000;
 
 #[derive(Debug, Clone, Copy)]
@@ -51,14 +51,14 @@ impl Failures {
         }
     }
 
-    /// For how many milliseconds this address is still locked out.
+    /// How many milliseconds this address is still locked out.
     pub(super) fn locked_for(&self, address: IpAddr, now: Millis) -> Option<u32> {
         let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         let left = addresses.get(&network(address))?.locked_until.0 - now.0;
         u32::try_from(left).ok().filter(|left| *left > 0)
     }
 
-    /// One more wrong credential from this address. Says whether that locks it out.
+    /// Counts one more wrong credential from this address. Returns whether that locks the address out.
     pub(super) fn note(&self, address: IpAddr, now: Millis) -> bool {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         let key = network(address);
@@ -97,7 +97,7 @@ fn make_room(addresses: &mut HashMap<IpAddr, Address>, now: Millis) {
     }
 }
 
-/// One household: an IPv4 address, or the 64 bits of an IPv6 network within which addresses are free to take.
+/// One household: an IPv4 address, or the 64 bits of an IPv6 network in which anyone may take any address.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => {
@@ -121,7 +121,7 @@ impl Requests {
         Self { limiter: RateLimiter::hashmap(quota) }
     }
 
-    /// One more request of this token; or after how many milliseconds there is room for it.
+    /// Counts one more request of this token, or returns after how many milliseconds there is room for it.
     pub(super) fn take(&self, token: &TokenId) -> Result<(), u32> {
         self.limiter.check_key(token).map_err(|not_until| {
             let wait = not_until.wait_time_from(DefaultClock::default().now());
@@ -129,7 +129,7 @@ impl Requests {
         })
     }
 
-    /// Forgets tokens that have been quiet.
+    /// Forgets quiet tokens.
     pub(super) fn tidy(&self) {
         self.limiter.retain_recent();
     }

@@ -32,15 +32,15 @@ struct Login {
     ticket: String,
 }
 
-/// The answer to it.
+/// The answer to a login.
 #[derive(Serialize)]
 struct LoggedIn {
     key: String,
-    /// The public name under which this browser is listed.
+    /// The public name of this browser in lists.
     browser: String,
 }
 
-/// From where a request came and by which scheme, as the guard saw it.
+/// Where a request came from and by which scheme, as the guard saw it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct From {
     pub(super) address: Option<IpAddr>,
@@ -57,7 +57,7 @@ async fn login(
     headers: HeaderMap,
     JsonBody(Login { ticket }): JsonBody<Login>,
 ) -> Result<Response, Denied> {
-    // A locked address does not even get to use up a ticket.
+    // A locked-out address cannot even use up a ticket.
     access.check_lockout(from.address)?;
     let address = from.address.map(|address| address.to_string());
     let user_agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -66,7 +66,7 @@ async fn login(
         StatusCode::UNAUTHORIZED => Denied::new(
             StatusCode::UNAUTHORIZED,
             RefusalCode::Unauthenticated,
-            "the ticket is used, expired or unknown; it works once, and not for long: ask for a new one",
+            "the ticket is used, expired or unknown; a ticket works once and for a short time: ask for a new ticket",
         ),
         _ => denied,
     })?;

@@ -1,12 +1,12 @@
-//! The door: the one listener and its checks. Every frontend stands behind it.
+//! The door: the one listener and its checks. Every frontend is behind it.
 //!
-//! It owns the sockets, TLS, tokens, tickets, and the checks of `Host` and `Origin`, in that it decides *who* someone is
-//! and whether a page may talk to us at all. It does not decide what someone may do: that is core's.
+//! The door owns the sockets, TLS, tokens, tickets, and the checks of `Host` and `Origin`. It decides *who* a client is
+//! and whether a page may use this server at all. Core decides what a client may do.
 //!
-//! A request passes, in this order: a place for its connection; its head within bounds; the name by which it calls us;
-//! the page it comes from; who sends it; how often; its body within bounds. What let someone in is looked at again with
-//! every piece of the body, and when it ends, so do the request, the response and the socket. Only `/healthz`, the page's static files and
-//! the login are open without a token, and those too only under a name of ours.
+//! A request passes these checks in order: a place for its connection; its head within limits; the name by which it
+//! calls us; the page it comes from; who sends it; how often; its body within limits. The sender's access is checked
+//! again with every piece of the body; when the access ends, so do the request, the response and the socket. Only
+//! `/healthz`, the page's static files and the login are open without a token, and only under one of our names.
 //!
 //! A request that becomes a WebSocket runs in the loop of [`Connection`], whichever frontend it belongs to.
 

@@ -12,55 +12,55 @@ use rustix::fs::OFlags;
 
 use super::secret::{Secret, SecretKind};
 
-/// A longer file is no token of ours.
+/// A longer file is not a token of ours.
 const MAX_FILE: u64 = 1024;
 
-/// The owner's token cannot be used.
+/// Why the owner's token cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerFileError {
-    /// It is a link, a folder or a device.
+    /// The path is a link, a folder or a device.
     #[error("`{}` is not a plain file; a token is never read through a link: remove it and start again", .0.display())]
     NotAFile(PathBuf),
-    /// It is not ours.
+    /// The file belongs to another user.
     #[error("`{}` belongs to another user (uid {uid}); remove it and start again", .path.display())]
     Foreign {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The file's owner.
         uid: u32,
     },
-    /// Others can read it.
+    /// Others can read the file.
     #[error("others can read the token in `{}` (mode {mode:04o}); run `chmod 600` on it, or remove it and start again to get a new one", .path.display())]
     Open {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Its mode.
+        /// The file's mode.
         mode: u32,
     },
-    /// There is something else in it.
-    #[error("`{}` holds no token of ours; remove it and start again to get a new one", .0.display())]
+    /// The file holds something else.
+    #[error("`{}` holds no Portolan token; remove it and start again to get a new one", .0.display())]
     NoToken(PathBuf),
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("`{}`: {source}", .path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The store does not take it.
+    /// The store refuses the token.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
 
-/// The secret in the file; made where there is no file.
+/// The secret in the file; created if there is no file.
 pub(super) fn read_or_create(path: &Path) -> Result<Secret, OwnerFileError> {
     if let Some(secret) = read(path)? {
         return Ok(secret);
     }
     let secret = Secret::random(SecretKind::Token)?;
     let fresh = write_beside(path, &secret)?;
-    // A link, not a rename: where another process was faster, its file stays and is read.
+    // A link, not a rename: if another process was faster, its file stays and is read.
     let linked = std::fs::hard_link(&fresh, path);
     let removed = std::fs::remove_file(&fresh);
     match linked {
@@ -74,7 +74,7 @@ pub(super) fn read_or_create(path: &Path) -> Result<Secret, OwnerFileError> {
     Ok(secret)
 }
 
-/// Puts a new secret in the place of the old one, at once and whole.
+/// Replaces the old secret, at once and whole.
 pub(super) fn replace(path: &Path, secret: &Secret) -> Result<(), OwnerFileError> {
     let fresh = write_beside(path, secret)?;
     std::fs::rename(&fresh, path).map_err(|source| OwnerFileError::Io { path: path.to_owned(), source })
@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<Option<Secret>, OwnerFileError> {
     let mut file = match OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // What `open` says of a link when told not to follow it.
+        // The error of `open` for a link that it must not follow.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
             return Err(OwnerFileError::NotAFile(path.to_owned()));
         }
@@ -94,7 +94,7 @@ fn read(path: &Path) -> Result<Option<Secret>, OwnerFileError> {
     };
     check(path, &file)?;
     let mut text = String::new();
-    // Bytes that are no text are no token either.
+    // Bytes that are not text are not a token either.
     if let Err(error) = (&mut file).take(MAX_FILE).read_to_string(&mut text) {
         return match error.kind() {
             io::ErrorKind::InvalidData => Err(OwnerFileError::NoToken(path.to_owned())),
@@ -107,7 +107,7 @@ fn read(path: &Path) -> Result<Option<Secret>, OwnerFileError> {
     }
 }
 
-/// Looks at the open file, not at the path: nothing can be put in its place in between.
+/// Checks the open file, not the path: nothing can replace it in between.
 fn check(path: &Path, file: &File) -> Result<(), OwnerFileError> {
     let path = || path.to_owned();
     let meta = file.metadata().map_err(|source| OwnerFileError::Io { path: path(), source })?;
@@ -132,14 +132,14 @@ fn write_beside(path: &Path, secret: &Secret) -> Result<PathBuf, OwnerFileError>
     Ok(fresh)
 }
 
-/// A name in the same folder that nobody can know before.
+/// A name in the same folder that nobody can guess.
 pub(super) fn private_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", uuid::Uuid::new_v4().simple()));
     name.into()
 }
 
-/// Makes a file that only we can read; there must be none of that name.
+/// Creates a file that only we can read; the file must not exist.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_secret_takes_the_place_of_the_old_one() {
+    fn a_new_secret_replaces_the_old_one() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("token");
         let old = read_or_create(&path).unwrap();

@@ -1,7 +1,7 @@
-//! Pairing: another device gets a token of its own, at the moment in which it comes.
+//! Pairing: another device gets its own token at the moment of its login.
 //!
-//! Nobody ever sees that token's secret: the device's login hangs on it, so that the device has a name, a role and an end of its
-//! own, and revoking it puts the device out. A ticket that is never used leaves nothing behind.
+//! Nobody ever sees that token's secret: the device's login depends on it, so that the device has its own name, role
+//! and end, and revoking the token logs the device out. An unused ticket leaves nothing behind.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -9,36 +9,36 @@ use portolan_core::{Millis, Refusal, RefusalCode, Role, SessionId, ports::Clock}
 
 use super::tokens::{TokenInfo, Tokens, opens_something};
 
-/// A device that may come.
+/// A device that may log in.
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// What people will call its token.
+    /// The name of the device's token.
     pub name: String,
-    /// What it may do.
+    /// The token's role.
     pub role: Role,
-    /// The sessions it is bound to; all when absent.
+    /// The sessions that the token is bound to; all when absent.
     pub sessions: Option<BTreeSet<SessionId>>,
-    /// For how long, from its login on; for ever when absent.
+    /// The token's lifetime from the login on; unlimited when absent.
     pub expires_in: Option<Duration>,
-    /// Where its token is made.
+    /// Where the token is created.
     pub tokens: Arc<Tokens>,
 }
 
 impl Device {
-    /// Whether a token for it could be made now: who asks for a ticket is told, not who holds it later.
+    /// Whether the token could be created now: this informs the client that asks for a ticket, not the later holder.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         self.tokens.is_free(&self.name)?;
         opens_something(self.sessions.as_ref())?;
         if self.expires_in.is_some_and(|lasts| lasts.is_zero()) {
             return Err(Refusal::new(
                 RefusalCode::Invalid,
-                "the device's token would end as it begins; give it a time, or leave the end out",
+                "the device's token would expire at once; give a later time, or leave the time out",
             ));
         }
         Ok(())
     }
 
-    /// Makes its token. The name may have been taken since the ticket was made.
+    /// Creates the token. Its name may have been taken since the ticket was made.
     pub(super) async fn admit(self, clock: &Clock) -> Result<TokenInfo, Refusal> {
         self.tokens.is_free(&self.name)?;
         let expires_at = self.expires_in.map(|lasts| {

@@ -1,4 +1,4 @@
-//! Places: how many connections there are, in all and per address. A place is held as long as its stream lives.
+//! Places: how many connections there are, in all and per address. A place is held while its stream exists.
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ struct Inner {
     total: usize,
     per_address: usize,
     unix: usize,
-    /// Many people stand behind each of these.
+    /// Many people are behind each of these addresses.
     proxies: Vec<IpAddr>,
     taken: Mutex<Taken>,
 }
@@ -58,7 +58,7 @@ impl Places {
         }))
     }
 
-    /// A place for a TCP connection, where there is one.
+    /// A place for a TCP connection, if one is free.
     pub(super) fn take(&self, address: IpAddr) -> Option<Place> {
         let address = network(address);
         let mut taken = self.0.lock();
@@ -73,7 +73,7 @@ impl Places {
         Some(Place { inner: self.0.clone(), whose: Whose::Address(address) })
     }
 
-    /// A place for a Unix connection, where there is one.
+    /// A place for a Unix connection, if one is free.
     pub(super) fn take_unix(&self) -> Option<Place> {
         let mut taken = self.0.lock();
         if taken.unix >= self.0.unix {

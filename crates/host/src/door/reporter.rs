@@ -1,11 +1,12 @@
-//! From the door to the daemon's log: what happened at the door, in order, without the door ever waiting for the disk.
+//! From the door to the daemon's log: the door's events in order, without the door ever waiting for the disk.
 
 use portolan_core::{DaemonEvent, Principal, registry::Registry};
 use tokio::sync::mpsc;
 
 use super::{bind::Listening, settings::DoorSettings};
 
-/// Notes of the door that wait for the log. Full means that the disk is far behind; what does not fit is counted.
+/// Notes of the door that wait for the log. A full queue means that the disk is far behind; notes that do not fit are
+/// counted.
 const NOTES: usize = 256;
 
 /// One note, and who caused it.
@@ -15,7 +16,7 @@ type Note = (Option<Principal>, DaemonEvent);
 #[derive(Clone, Debug)]
 pub struct Reporter(mpsc::Sender<Note>);
 
-/// Where it arrives.
+/// The receiving end of the notes.
 #[derive(Debug)]
 pub struct Notes(mpsc::Receiver<Note>);
 
@@ -26,7 +27,7 @@ pub fn reporter() -> (Reporter, Notes) {
 }
 
 impl Reporter {
-    /// Has this written down. Never waits: what does not fit is in the text log alone.
+    /// Queues a note for the log. Never waits: a note that does not fit is only in the text log.
     pub fn tell(&self, who: Option<&Principal>, event: DaemonEvent) {
         if self.0.try_send((who.cloned(), event.clone())).is_err() {
             tracing::warn!(
@@ -39,7 +40,7 @@ impl Reporter {
 }
 
 impl Notes {
-    /// Writes down what arrives, for as long as there is a listener that reports.
+    /// Writes the notes while any listener reports.
     pub async fn write(mut self, registry: Registry) {
         while let Some((who, event)) = self.0.recv().await {
             if let Err(refusal) = registry.note(who.as_ref(), event.clone()).await {
@@ -49,7 +50,7 @@ impl Notes {
     }
 }
 
-/// How a door is set, for the log. It is the main one, where nothing else is said.
+/// The settings of a door, for the log. Without a frontend it is the main door.
 pub fn opened(settings: &DoorSettings, addresses: &[Listening]) -> DaemonEvent {
     DaemonEvent::DoorOpened {
         frontend: None,

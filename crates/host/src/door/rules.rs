@@ -1,21 +1,21 @@
-//! Rules of a frontend for its part of a listener: whose pages may come, and how its clients read a refusal.
+//! Rules of a frontend for its part of a listener: whose pages are allowed, and the form of its refusals.
 
 use serde_json::Value;
 
 use super::{authority::Origin, denied::Denied};
 
-/// What a frontend says about everything below its path.
+/// A frontend's rules for everything below its path.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Origins whose pages may come to it, and to nothing else.
+    /// Origins whose pages may use these paths, and nothing else.
     pub origins: Vec<String>,
-    /// Where in the configuration they stand: a page that is refused is told to add its origin there.
+    /// The setting that holds these origins: a refused page is asked to add its origin there.
     pub setting: &'static str,
-    /// The body of a refusal, as the frontend's clients read it.
+    /// The body of a refusal, in the form of the frontend's clients.
     pub refusal: fn(&Denied) -> Value,
 }
 
-/// The rules that hold below a path.
+/// The rules below a path.
 #[derive(Clone, Debug)]
 pub(super) struct Below {
     pub(super) base: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Below {
 }
 
 impl Below {
-    /// Do they hold for this path?
+    /// Do the rules apply to this path?
     pub(super) fn covers(&self, path: &str) -> bool {
         path.strip_prefix(self.base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }

@@ -1,6 +1,6 @@
-//! Secrets: 256 random bits as text, and the digest that is all we keep of them.
+//! Secrets: 256 random bits as text, and the digest, which is all that is kept of them.
 //!
-//! A secret never shows itself in a log: its `Debug` is masked, and [`mask`] hides those that stand in other text.
+//! A secret never appears in a log: its `Debug` is masked, and [`mask`] hides secrets in other text.
 
 use std::{borrow::Cow, fmt};
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize, de::Error as _};
 use sha2::Digest as _;
 use subtle::{Choice, ConstantTimeEq};
 
-/// Random bits in a secret: too many to guess, so that a fast hash without a salt is enough.
+/// The number of random bytes in a secret: too many to guess, so that a fast hash without a salt is enough.
 const BYTES: usize = 32;
 
-/// What a secret is for; it begins with these characters, so that people and scanners recognise it.
+/// The kind of a secret; the secret begins with these characters, so that people and scanners recognise it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretKind {
     /// A token: `ptl_`.
@@ -23,7 +23,7 @@ pub enum SecretKind {
     Cookie,
     /// A browser's key: `ptk_`.
     Key,
-    /// An agent's, to the tools of a page: `ptp_`.
+    /// An agent's secret for the tools of a page: `ptp_`.
     PageTools,
 }
 
@@ -41,12 +41,12 @@ impl SecretKind {
     }
 }
 
-/// A secret in clear. Handed out once, then forgotten.
+/// A secret in clear text. Given out once, then forgotten.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// A new one.
+    /// A new secret.
     pub fn random(kind: SecretKind) -> Result<Self, Refusal> {
         let mut bytes = [0_u8; BYTES];
         getrandom::fill(&mut bytes).map_err(|error| {
@@ -55,14 +55,14 @@ impl Secret {
         Ok(Self(format!("{}{}", kind.prefix(), hex(&bytes))))
     }
 
-    /// Reads a secret of this kind; `None` where the text cannot be one.
+    /// Reads a secret of this kind; `None` if the text cannot be one.
     pub fn parse(kind: SecretKind, text: &str) -> Option<Self> {
         let rest = text.strip_prefix(kind.prefix())?;
         let fits = rest.len() == 2 * BYTES && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// What someone sent, whatever it looks like.
+    /// A text that a client sent, whatever it looks like.
     pub fn sent(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -72,7 +72,7 @@ impl Secret {
         &self.0
     }
 
-    /// What is kept of it.
+    /// The digest, which is all that is kept.
     pub fn digest(&self) -> Digest {
         Digest(sha2::Sha256::digest(self.0.as_bytes()).into())
     }
@@ -89,7 +89,7 @@ impl fmt::Debug for Secret {
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Whether both are the same, in a time that does not tell where they differ.
+    /// Whether both are equal, in a time that does not depend on where they differ.
     pub fn same(&self, other: &Self) -> Choice {
         self.0.ct_eq(&other.0)
     }
@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// The text with everything that could be a secret of ours hidden. For paths and other text in logs.
+/// The text with everything that could be one of our secrets hidden. For paths and other text in logs.
 pub fn mask(text: &str) -> Cow<'_, str> {
     let first = |text: &str| SecretKind::ALL.iter().filter_map(|kind| text.find(kind.prefix())).min();
     let Some(mut start) = first(text) else { return Cow::Borrowed(text) };

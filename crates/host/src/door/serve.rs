@@ -1,7 +1,7 @@
-//! Serving: accepts connections, each in a task of its own, within the bounds of the settings.
+//! Serving: accepts connections, each in its own task, within the limits of the settings.
 //!
-//! Nothing a client does holds up the accept loop: handshakes, peer checks and requests all happen in the
-//! connection's task. A place is held until the connection's last byte, upgraded ones included.
+//! No client can block the accept loop: handshakes, peer checks and requests all happen in the connection's task. A
+//! place is held until the connection's last byte, also after an upgrade.
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -30,23 +30,24 @@ use super::{
     settings::{DoorLimits, DoorSettings, PeerCheck},
 };
 
-/// How often the checks forget what has expired and write down what can wait.
+/// How often the checks forget what has expired and write what was postponed.
 const TIDY: Duration = Duration::from_mins(1);
-/// After the system had no file descriptor left for a connection: a moment for others to end.
+/// The pause after the system had no file descriptor left for a connection, so that others can end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The open door.
 #[derive(Debug)]
 pub struct Serving {
-    /// Where it listens.
+    /// The addresses it listens on.
     pub addresses: Vec<Listening>,
     task: JoinHandle<()>,
     end: CancellationToken,
 }
 
 impl Serving {
-    /// Ends everything that is still there, WebSockets too, each with a moment to end by itself. Returns once the door is
-    /// closed and every connection has ended. For after `shutdown`, and after frontends told their clients why.
+    /// Ends everything that is still open, including WebSockets, each with a moment to end by itself. Returns when the
+    /// door is closed and every connection has ended. Call it after `shutdown`, and after frontends have informed their
+    /// clients.
     pub async fn closed(self) {
         self.end.cancel();
         if let Err(error) = self.task.await {
@@ -55,7 +56,8 @@ impl Serving {
     }
 }
 
-/// Binds, then serves `router` behind the checks until `shutdown`. The router comes bare: this puts the guard on.
+/// Binds, then serves `router` behind the checks until `shutdown`. Pass the router without the guard: this function
+/// adds it.
 pub async fn serve(
     settings: &DoorSettings,
     access: Arc<AccessCheck>,
@@ -79,7 +81,8 @@ struct Shared {
 }
 
 impl Door {
-    /// Serves `router` behind the checks until `shutdown`: then no new connections, and open requests get a moment.
+    /// Serves `router` behind the checks until `shutdown`. Then it accepts no new connections, and open requests get a
+    /// moment.
     pub fn serve(self, access: Arc<AccessCheck>, router: Router, shutdown: CancellationToken) -> Serving {
         let addresses = self.addresses();
         let settings = self.settings;
@@ -110,7 +113,7 @@ impl Door {
         }
         let task = tokio::spawn(async move {
             let mut tick = tokio::time::interval(TIDY);
-            // Both arms are cancel-safe: a tick that is lost comes again.
+            // Both arms are cancel-safe: a lost tick comes again.
             while !shared.stop.is_cancelled() {
                 tokio::select! {
                     () = shared.stop.cancelled() => {}
@@ -158,7 +161,7 @@ async fn tcp_connection(stream: Counted<TcpStream>, peer: SocketAddr, shared: Sh
     let arrival = |secure| Arrival::Tcp { peer, local, secure };
     let Some(tls) = shared.tls.clone() else { return http(stream, Some(arrival(false)), shared).await };
     let handshake = tokio::time::timeout(shared.limits.handshake, tls.accept(stream));
-    // Cancel-safe in that a handshake cut short by the end is a connection that nobody needs any more.
+    // Cancel-safe, because nobody needs a connection whose handshake was cut short by the end.
     let stream = tokio::select! {
         () = shared.stop.cancelled() => return Ok(()),
         stream = handshake => stream.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the handshake took too long"))??,
@@ -194,7 +197,7 @@ async fn accept_unix(listener: UnixListener, shared: Shared) {
     }
 }
 
-/// Whether the process at the other end may come in.
+/// Whether the process at the other end is allowed.
 fn is_welcome(stream: &UnixStream, shared: &Shared) -> bool {
     let Ok(peer) = stream.peer_cred() else { return false };
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
@@ -206,13 +209,13 @@ fn is_welcome(stream: &UnixStream, shared: &Shared) -> bool {
     welcome
 }
 
-/// Our user's, and not an agent's. A process that we cannot see (another pid namespace) has no pid for us, or 0: it could
-/// be anyone's.
+/// A process of our user that is not an agent's. A process that we cannot see (another pid namespace) has no pid for
+/// us, or 0: it could belong to anyone.
 pub(super) fn is_ours(uid: u32, pid: Option<u32>, own_uid: u32, peer_check: &PeerCheck) -> bool {
     uid == own_uid && pid.is_some_and(|pid| pid > 0 && peer_check(pid))
 }
 
-/// Speaks HTTP on a connection; without an arrival, only to say no.
+/// Speaks HTTP on a connection; without an arrival, only to refuse.
 async fn http<S>(stream: S, arrival: Option<Arrival>, shared: Shared) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -238,7 +241,7 @@ where
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
-    // The connection is not dropped by the other arm: it goes on below.
+    // The other arm does not drop the connection: it continues below.
     tokio::select! {
         ended = connection.as_mut() => return ended.map_err(io::Error::other),
         () = shared.stop.cancelled() => {}
@@ -257,16 +260,16 @@ fn refused_peer() -> Denied {
     )
 }
 
-/// Tells a client that there is no room; it costs one write that does not wait.
+/// Informs a client that there is no room, with one write that does not wait.
 fn turn_away(stream: &TcpStream, peer: SocketAddr) {
     const NO_ROOM: &[u8] =
         b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     tracing::debug!(%peer, "no room for another connection");
-    // Over TLS these bytes mean nothing, and the client sees the connection close all the same.
+    // Over TLS these bytes are meaningless, and the client sees the connection close anyway.
     let _ = stream.try_write(NO_ROOM);
 }
 
-/// A client that was gone before we took it is nothing; no file descriptors is worth a word and a rest.
+/// A client that left before it was accepted is ignored; a lack of file descriptors is logged and needs a pause.
 async fn rest(error: io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {

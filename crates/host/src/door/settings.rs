@@ -1,4 +1,4 @@
-//! Where the door listens, what it believes, and every limit it keeps, each with its reason.
+//! Where the door listens, what it trusts, and every limit, each with its reason.
 
 use std::{
     fmt,
@@ -9,14 +9,14 @@ use std::{
     time::Duration,
 };
 
-/// Bytes of one WebSocket frame from a client. A prompt may hold images: the agents take pictures of about
-/// 5 MiB, which base64 makes 6.7 MiB; 8 MiB holds one with its prompt and still bounds what a client makes us keep.
+/// The largest WebSocket frame from a client, in bytes. A prompt may hold images: the agents take pictures of about 5
+/// MiB, which base64 makes 6.7 MiB; 8 MiB holds one with its prompt and still limits a client's memory here.
 pub const FRAME_BYTES: usize = 8 * 1024 * 1024;
 
-/// How deep JSON from outside may nest, clients' as well as agents'.
+/// How deep JSON from outside may nest, from clients as well as agents.
 pub const JSON_DEPTH: usize = portolan_wire::limits::MAX_DEPTH;
 
-/// Where to listen.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// An address and port; port 0 picks a free one.
@@ -45,7 +45,9 @@ impl FromStr for ListenAddress {
         }
         let literal = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
         literal.as_deref().unwrap_or(text).parse().map(Self::Tcp).map_err(|_| {
-            format!("`{text}` is no address; use IP:PORT such as 127.0.0.1:7420 or [::1]:7420, or unix:PATH")
+            format!(
+                "`{text}` is not an address; use IP:PORT such as 127.0.0.1:7420 or [::1]:7420, or unix:PATH"
+            )
         })
     }
 }
@@ -53,39 +55,39 @@ impl FromStr for ListenAddress {
 /// A certificate and its key, PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, followed by those that vouch for it.
+    /// The certificate, followed by its issuers.
     pub certificate: PathBuf,
-    /// Its private key, which only the owner may read.
+    /// The private key, which only the owner may read.
     pub key: PathBuf,
 }
 
-/// Whether a process (by its pid) may use the Unix socket. The binary refuses those inside an agent's tree.
+/// Whether a process (by its pid) may use the Unix socket. The binary refuses processes inside an agent's tree.
 pub type PeerCheck = Arc<dyn Fn(u32) -> bool + Send + Sync>;
 
-/// Everything about the door that a user configures.
+/// All settings of the door.
 #[derive(Clone)]
 pub struct DoorSettings {
-    /// Where to listen. Anything but loopback takes `tls`.
+    /// The addresses to listen on. Anything but loopback needs `tls`.
     pub listen: Vec<ListenAddress>,
-    /// Speak TLS on every TCP address. The Unix socket stays as it is.
+    /// Use TLS on every TCP address. The Unix socket stays without TLS.
     pub tls: Option<TlsFiles>,
-    /// More names by which we may be called, `name` or `name:port`, beside the address a connection came in on.
-    /// Without a port: the listener's port or the scheme's own. `localhost` is none by itself: where only one of its
-    /// addresses is bound, another user's program can have the other.
+    /// More accepted host names, `name` or `name:port`, besides the address of the connection. Without a port: the
+    /// listener's port or the scheme's default. `localhost` is not accepted by itself: if only one of its addresses is
+    /// bound, another user's program can have the other.
     pub hosts: Vec<String>,
-    /// More origins whose pages may talk to us, such as `https://example.org`.
+    /// More origins whose pages may use this server, such as `https://example.org`.
     pub origins: Vec<String>,
-    /// A reverse proxy stands before us, terminates TLS for the world, and connects from one of `proxies`. From those addresses alone are `X-Forwarded-For`, `-Proto` and `-Host` believed: the first
-    /// for limits per address, the others to know our own page's origin. Both `Host` and `X-Forwarded-Host` must
-    /// be names of ours. This changes nothing about where we may listen: a proxy on another machine reaches
-    /// us by TLS.
+    /// A reverse proxy is in front of us, terminates TLS, and connects from one of `proxies`. Only from those addresses
+    /// are `X-Forwarded-For`, `-Proto` and `-Host` trusted: the first for limits per address, the others to know our
+    /// own page's origin. Both `Host` and `X-Forwarded-Host` must be names of ours. This does not change where we may
+    /// listen: a proxy on another machine must connect over TLS.
     pub behind_proxy: bool,
-    /// From where the proxies connect; at least one behind a proxy. Every program that connects from such an address is
-    /// believed.
+    /// The addresses from which the proxies connect; at least one behind a proxy. Every program that connects from such
+    /// an address is trusted.
     pub proxies: Vec<IpAddr>,
     /// Which processes may use the Unix socket.
     pub peer_check: PeerCheck,
-    /// The bounds.
+    /// The limits.
     pub limits: DoorLimits,
 }
 
@@ -118,46 +120,49 @@ impl fmt::Debug for DoorSettings {
     }
 }
 
-/// The bounds of the door.
+/// The limits of the door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoorLimits {
-    /// TCP connections at once. A thousand readers with a connection each fit; file descriptors still suffice.
+    /// The largest number of TCP connections. A thousand readers with a connection each fit; file descriptors still
+    /// suffice.
     pub connections: usize,
-    /// Of those, from one address that is not loopback: more than a household behind one router needs.
+    /// The largest number of these from one address that is not loopback: more than a household behind one router
+    /// needs.
     pub connections_per_address: usize,
-    /// Unix connections at once. Counted apart, so that a flood over TCP never locks the owner out.
+    /// The largest number of Unix connections. Counted separately, so that a flood over TCP never locks the owner out.
     pub unix_connections: usize,
-    /// Time for a request's head, and for an idle connection. A client that dribbles holds a place no longer.
+    /// The time for a request's head, and for an idle connection. A slow client holds its place no longer.
     pub head: Duration,
-    /// Time for a request's body: the longest one, over a slow phone.
+    /// The time for a request's body: enough for the longest body over a slow phone.
     pub body: Duration,
-    /// Time for a TLS handshake.
+    /// The time for a TLS handshake.
     pub handshake: Duration,
-    /// Time for open requests when we stop, and for WebSockets when the door is closed for good.
+    /// The time for open requests when we stop, and for WebSockets when the door is closed for good.
     pub drain: Duration,
-    /// Time for a frontend to say why it ends, once a guest may stay no longer: one write, and a client that reads it.
+    /// The time for a frontend to send the reason when a guest's stay is over: one write, and a client that reads it.
     pub farewell: Duration,
-    /// A client that takes nothing of what it asked for is let go after this time, whatever it asked for. Frontends that
-    /// know how to tell it do so much earlier, and then give it a minute to read that.
+    /// A client that reads nothing of its answer is dropped after this time, whatever it asked for. Frontends that can
+    /// inform such a client do so much earlier, and then give it a minute to read that.
     pub stalled: Duration,
-    /// Bytes of a request's head. Our own stay under 4 KiB; browsers bring the cookies of every local port.
+    /// The largest head of a request, in bytes. Our own clients stay under 4 KiB; browsers bring the cookies of every
+    /// local port.
     pub head_bytes: usize,
-    /// Header lines of a request.
+    /// The largest number of header lines of a request.
     pub headers: usize,
-    /// Bytes of a request's body: the same prompt fits as in a frame.
+    /// The largest body of a request, in bytes: it fits the same prompt as a frame.
     pub body_bytes: usize,
-    /// Wrong credentials from one address within a minute before it is locked out.
+    /// How many wrong credentials an address may show within a minute before it is locked out.
     pub failures: u32,
-    /// How long the first lockout lasts; each one after it twice as long, up to [`DoorLimits::LONGEST_LOCKOUT`].
+    /// The length of the first lockout; each later one is twice as long, up to [`DoorLimits::LONGEST_LOCKOUT`].
     pub lockout: Duration,
-    /// Requests per second of one token, lasting. A page or a script at full speed stays below.
+    /// The sustained rate of one token, in requests per second. A page or a script at full speed stays below it.
     pub requests_per_second: u32,
-    /// Requests of one token in one burst.
+    /// The largest burst of requests of one token.
     pub request_burst: u32,
 }
 
 impl DoorLimits {
-    /// No lockout is longer: who was locked out by mistake comes back within a quarter of an hour.
+    /// The longest lockout: a client that was locked out by mistake can come back within a quarter of an hour.
     pub const LONGEST_LOCKOUT: Duration = Duration::from_mins(15);
 }
 

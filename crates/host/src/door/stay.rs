@@ -1,18 +1,18 @@
-//! For how long someone may stay who came in: as long as what let them in holds.
+//! How long a client may stay: as long as its access is valid.
 //!
-//! A stay is taken when someone is let in, with the very secret that let them in: a token that has got another secret
-//! since is another one, and a stay by the old secret is over. The door ends what a stay covers by itself: the request,
-//! the response's body and the socket. Frontends look at it only to say why they end.
+//! A stay begins when a client is let in, and belongs to the secret that let it in: when a token gets another secret,
+//! stays with the old secret are over. The door itself ends what a stay covers: the request, the response's body and
+//! the socket. Frontends check a stay only to send the reason.
 
 use std::time::Duration;
 
 use portolan_core::{Millis, ports::Clock};
 use tokio_util::sync::CancellationToken;
 
-/// An expiry far away is looked at again this often: the machine's clock can be set.
+/// A distant expiry is checked again this often: the machine's clock can be changed.
 const EXPIRY_CHECK: Duration = Duration::from_mins(1);
 
-/// For how long someone may stay. Without an end where nothing else is said.
+/// How long a client may stay. Endless by default.
 #[derive(Clone, Debug, Default)]
 pub struct Stay {
     /// Ends with the secret of the token.
@@ -25,7 +25,7 @@ pub struct Stay {
 /// Why a stay is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// The token was revoked, has another secret now, or has expired.
+    /// The token was revoked, was rotated, or has expired.
     Token,
     /// The browser was logged out.
     Login,
@@ -37,24 +37,24 @@ impl Stay {
         Self::default()
     }
 
-    /// Until the secret is no longer valid, and `ended` is cancelled.
+    /// Until the secret is no longer valid and `ended` is cancelled.
     pub fn until(ended: CancellationToken) -> Self {
         Self { token: Some(ended), ..Self::default() }
     }
 
-    /// And no longer than this.
+    /// The same stay, but no longer than this.
     #[must_use]
     pub fn expiring(self, at: Millis, clock: Clock) -> Self {
         Self { expires: Some((at, clock)), ..self }
     }
 
-    /// And no longer than a browser is logged in.
+    /// The same stay, but no longer than the browser is logged in.
     #[must_use]
     pub(super) fn of_login(self, gone: CancellationToken) -> Self {
         Self { login: Some(gone), ..self }
     }
 
-    /// Whether it is over now, and why.
+    /// Whether the stay is over now, and why.
     pub fn ended(&self) -> Option<Over> {
         let is_cancelled =
             |end: &Option<CancellationToken>| end.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -65,12 +65,12 @@ impl Stay {
         is_cancelled(&self.login).then_some(Over::Login)
     }
 
-    /// Whether it is over now.
+    /// Whether the stay is over now.
     pub fn is_over(&self) -> bool {
         self.ended().is_some()
     }
 
-    /// Returns when it is over. Cancel-safe.
+    /// Returns when the stay is over. Cancel-safe.
     pub async fn over(&self) -> Over {
         tokio::select! {
             () = cancelled(self.token.as_ref()) => Over::Token,

@@ -1,9 +1,10 @@
-//! Tickets and browsers: how a web page comes in without ever seeing a token.
+//! Tickets and browsers: how a web page gets access without ever seeing a token.
 //!
-//! A ticket works once, within a minute; one for another device, within five. It becomes a cookie, which page script cannot read, and a key, which
-//! lives in the storage of the page's own origin. Only both together open anything: cookies ignore ports, so a page
-//! on another local port would send the cookie too, but it cannot know the key. Browsers are kept as digests in
-//! the store, so that a restart does not log the page out. Each hangs on the token that made its ticket.
+//! A ticket works once, within a minute; a ticket for another device, within five. It becomes a cookie, which page
+//! script cannot read, and a key, which is in the storage of the page's own origin. Only both together give access:
+//! cookies ignore ports, so a page on another local port would send the cookie too, but it cannot know the key. The
+//! store keeps browsers as digests, so that a restart does not log the page out. Each browser depends on the token that
+//! made its ticket.
 
 use std::{
     fmt,
@@ -28,48 +29,49 @@ use portolan_protocol::BrowserInfo;
 
 /// The records of browsers, by the digest of their cookie.
 const BROWSERS: &str = "browsers";
-/// How long a ticket can be used: the way from a terminal to a browser.
+/// How long a ticket can be used: the time from a terminal to a browser.
 pub const TICKET_MS: i64 = 60 * 1000;
-/// How long one for another device can be used: find the device, unlock it, point its camera at the screen.
+/// How long a ticket for another device can be used: find the device, unlock it, point its camera at the screen.
 pub const PAIRING_MS: i64 = 5 * 60 * 1000;
-/// Unused tickets of one token. One more makes the oldest useless.
+/// The largest number of unused tickets of one token. One more invalidates the oldest.
 const TICKETS_PER_TOKEN: usize = 8;
-/// Unused tickets of all tokens together.
+/// The largest number of unused tickets of all tokens together.
 const MAX_TICKETS: usize = 256;
-/// Browsers logged in by one token. One more logs out the one not seen for the longest time.
+/// The largest number of browsers of one token. One more logs out the browser that was not seen for the longest time.
 const BROWSERS_PER_TOKEN: usize = 32;
-/// Browsers of all tokens together; looking one up goes through all of them.
+/// The largest number of browsers of all tokens together; a lookup compares all of them.
 const MAX_BROWSERS: usize = 1024;
-/// A browser not seen for so long is logged out.
+/// A browser that was not seen for this long is logged out.
 pub const BROWSER_IDLE_MS: i64 = 30 * 24 * 3600 * 1000;
-/// Characters kept of what a browser says it is. What tells it apart comes early, and anyone can write anything.
+/// How many characters of a browser's `User-Agent` are kept. The distinctive part comes early, and anyone can send
+/// anything.
 const USER_AGENT: usize = 200;
-/// When a browser was last seen is written down this often: it only has to be right by days.
+/// How often the time when a browser was last seen is written: it only has to be right by days.
 const SEEN_STEP_MS: i64 = 3600 * 1000;
 
 /// What is known of a browser that logs in.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// From where.
+    /// The browser's address.
     pub address: Option<String>,
-    /// What it says it is.
+    /// The browser's `User-Agent`.
     pub user_agent: Option<String>,
 }
 
-/// What a browser gets for a ticket.
+/// A browser's login.
 #[derive(Clone, Debug)]
 pub struct BrowserSession {
-    /// Its public name, by which it can be logged out.
+    /// The browser's public name, by which it can be logged out.
     pub browser: String,
-    /// The token that was made for it, and for whom it was made, where the ticket was one for another device.
+    /// The token that was created for the browser and its creator, if the ticket was for another device.
     pub made: Option<(Principal, TokenInfo)>,
-    /// For the cookie.
+    /// The secret for the cookie.
     pub cookie: Secret,
-    /// For the page's own storage.
+    /// The secret for the page's own storage.
     pub key: Secret,
 }
 
-/// Someone who showed a cookie but no key yet: a WebSocket before its hello. Nothing is open to it.
+/// A client that showed a cookie but no key yet: a WebSocket before its hello. It has no access.
 #[derive(Clone)]
 pub struct HalfGuest {
     pub(super) cookie: Digest,
@@ -78,7 +80,7 @@ pub struct HalfGuest {
 }
 
 impl HalfGuest {
-    /// For how long it may stay, with its key.
+    /// How long the client may stay, with its key.
     pub fn stay(&self) -> &Stay {
         &self.stay
     }
@@ -93,11 +95,11 @@ impl fmt::Debug for HalfGuest {
 #[derive(Debug)]
 struct Ticket {
     digest: Digest,
-    /// Of whom it is.
+    /// The ticket's creator.
     by: Principal,
     made_at: Millis,
     ends_at: Millis,
-    /// Who comes by it gets a token of its own.
+    /// The browser that uses the ticket gets a token of its own.
     device: Option<Device>,
 }
 
@@ -115,7 +117,7 @@ struct Record {
 }
 
 impl Record {
-    /// A beginning of the digest: enough to tell browsers apart, and it opens nothing.
+    /// The beginning of the digest: enough to distinguish browsers, and it gives no access.
     fn browser(&self) -> String {
         self.cookie.to_hex().chars().take(16).collect()
     }
@@ -134,7 +136,7 @@ impl Browser {
     }
 }
 
-/// Tickets that can still be used, and the browsers that are logged in.
+/// The usable tickets, and the browsers that are logged in.
 #[derive(Debug)]
 pub struct Tickets {
     store: Arc<dyn Store>,
@@ -153,20 +155,21 @@ impl Tickets {
     ) -> Result<Arc<Self>, StoreError> {
         let records = store.records(BROWSERS).await?;
         let browsers = records.iter().filter_map(|(_, value)| {
-            // A record we cannot read is a browser that logs in again.
+            // A browser with an unreadable record must log in again.
             serde_json::from_slice(value).ok().map(Browser::new)
         });
         let browsers = Mutex::new(browsers.take(MAX_BROWSERS).collect());
         Ok(Arc::new(Self { store, clock, authenticator, unused: Mutex::default(), browsers }))
     }
 
-    /// A ticket with which a browser logs in as `principal`, and until when.
+    /// A ticket with which a browser logs in as `principal`, and its expiry.
     pub fn create(&self, principal: &Principal) -> Result<(String, Millis), Refusal> {
         self.add(principal, None, TICKET_MS)
     }
 
-    /// A ticket of `principal` for another device, which gets a token of its own when it logs in. An older ticket for the same
-    /// name becomes useless: one device can have it, and who asks again has lost sight of the first.
+    /// A ticket of `principal` for another device, which gets its own token when it logs in. An older ticket for the
+    /// same name becomes invalid: only one device can have the name, and a client that asks again has lost the first
+    /// ticket.
     pub fn create_for(&self, principal: &Principal, device: Device) -> Result<(String, Millis), Refusal> {
         let device = Device { name: device.name.trim().to_owned(), ..device };
         device.check()?;
@@ -204,7 +207,7 @@ impl Tickets {
         Ok((secret.expose().to_owned(), ends_at))
     }
 
-    /// Exchanges a ticket. It works once, whatever comes of it.
+    /// Exchanges a ticket. A ticket works once, whatever the result.
     pub async fn redeem(&self, ticket: &str, caller: Caller) -> Result<Option<BrowserSession>, Refusal> {
         let digest = Secret::sent(ticket).digest();
         let Some(ticket) = self.take_ticket(&digest, self.clock.now()) else { return Ok(None) };
@@ -218,13 +221,13 @@ impl Tickets {
         if seated.is_err()
             && let Err(refusal) = tokens.revoke(&token).await
         {
-            // It is out of memory, where alone it could open something.
-            tracing::warn!(%refusal, "the token of a device that could not come in is not off the disk yet");
+            // The token is out of memory, and only there could it give access.
+            tracing::warn!(%refusal, "the token of a device that could not log in is still on the disk");
         }
         seated.map(Some)
     }
 
-    /// Lets a browser in by a token. Where that cannot be written down it is not let in.
+    /// Logs a browser in with a token. If the login cannot be written, the browser is not let in.
     async fn seat(
         &self,
         token: TokenId,
@@ -232,7 +235,7 @@ impl Tickets {
         caller: Caller,
     ) -> Result<BrowserSession, Refusal> {
         let (cookie, key) = (Secret::random(SecretKind::Cookie)?, Secret::random(SecretKind::Key)?);
-        // After the token: what is older than it would not count.
+        // After the token: an older login would not count.
         let now = self.clock.now();
         let record = Record {
             cookie: cookie.digest(),
@@ -263,7 +266,7 @@ impl Tickets {
         self.open_with(&cookie.digest(), &key.digest())
     }
 
-    /// The browser behind a cookie. It still has to show its key.
+    /// The browser of a cookie. It must still show its key.
     pub(super) fn half(&self, cookie: &Secret, address: Option<std::net::IpAddr>) -> Option<HalfGuest> {
         let cookie = cookie.digest();
         let mut browsers = lock(&self.browsers);
@@ -272,13 +275,14 @@ impl Tickets {
         Some(HalfGuest { cookie, address, stay })
     }
 
-    /// Who a half guest is, with its key; nobody where what let it in has ended since.
+    /// Who a half guest is, with its key; `None` if its access has ended meanwhile.
     pub(super) fn complete(&self, half: &HalfGuest, key: &Secret) -> Option<Principal> {
         let (principal, _) = self.open_with(&half.cookie, &key.digest())?;
         (!half.stay.is_over()).then_some(principal)
     }
 
-    /// Logs a browser out, and gives its public name; none where none has this cookie and key. Its connections are told.
+    /// Logs a browser out, and returns its public name; `None` if no browser has this cookie and key. Its connections
+    /// are informed.
     pub async fn forget(&self, cookie: &Secret, key: &Secret) -> Result<Option<String>, Refusal> {
         let (cookie, key) = (cookie.digest(), key.digest());
         let gone = {
@@ -293,7 +297,7 @@ impl Tickets {
         Ok(Some(name))
     }
 
-    /// The browsers that are logged in, the one seen last first.
+    /// The browsers that are logged in, the most recently seen first.
     pub fn browsers(&self) -> Vec<BrowserInfo> {
         let browsers = lock(&self.browsers);
         let told = browsers.iter().filter_map(|Browser { record, .. }| {
@@ -314,7 +318,7 @@ impl Tickets {
         all
     }
 
-    /// Logs a browser out by its public name. Its connections are told.
+    /// Logs a browser out by its public name. Its connections are informed.
     pub async fn log_out(&self, browser: &str) -> Result<(), Refusal> {
         let gone = {
             let mut browsers = lock(&self.browsers);
@@ -328,7 +332,7 @@ impl Tickets {
         commit(&self.store, vec![remove(gone.record)]).await
     }
 
-    /// Forgets what has expired, and writes down when browsers were last seen.
+    /// Forgets what has expired, and writes when browsers were last seen.
     pub(super) async fn tidy(&self) {
         let now = self.clock.now();
         lock(&self.unused).retain(|ticket| is_fresh(ticket, now));
@@ -350,7 +354,7 @@ impl Tickets {
         if !ops.is_empty()
             && let Err(error) = commit(&self.store, ops).await
         {
-            tracing::debug!(%error, "when browsers were last seen is not written down");
+            tracing::debug!(%error, "the times when browsers were last seen were not written");
         }
     }
 
@@ -368,7 +372,7 @@ impl Tickets {
         (standing.since <= ticket.made_at).then_some(ticket)
     }
 
-    /// Lets a browser in, and gives those that had to go for it.
+    /// Logs a browser in, and returns the browsers that had to go for it.
     fn admit(&self, browser: Browser) -> Vec<Record> {
         let mut browsers = lock(&self.browsers);
         let mut gone = Vec::new();
@@ -403,13 +407,13 @@ impl Tickets {
         Some(known)
     }
 
-    /// Who a browser is, and for how long: as long as the token by which it came, and no longer than its login.
+    /// Who a browser is, and for how long: as long as its token, and no longer than its login.
     fn known(&self, browser: &Browser) -> Option<(Principal, Stay)> {
         let Standing { principal, stay, .. } = self.standing_of(&browser.record)?;
         Some((Principal { via: "page".into(), ..principal }, stay.of_login(browser.gone.clone())))
     }
 
-    /// Where the token stands by which a browser came; none where it would not let the browser in now.
+    /// The standing of a browser's token; `None` if the token would not let the browser in now.
     fn standing_of(&self, record: &Record) -> Option<Standing> {
         if self.clock.now().0 - record.seen_at.0 > BROWSER_IDLE_MS {
             return None;
@@ -423,12 +427,12 @@ fn is_fresh(ticket: &Ticket, now: Millis) -> bool {
     (ticket.made_at..ticket.ends_at).contains(&now)
 }
 
-/// What a browser says it is, fit to be shown: visible characters, and not many.
+/// A browser's `User-Agent`, fit to be shown: visible characters, and not many.
 fn shorten(text: &str) -> String {
     text.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(USER_AGENT).collect()
 }
 
-/// Goes through all of them, whichever fits: the time tells nothing.
+/// Compares all of them, even after a match: the time reveals nothing.
 fn find<'a>(browsers: &'a mut [Browser], cookie: &Digest) -> Option<&'a mut Browser> {
     let mut found = None;
     for browser in browsers {

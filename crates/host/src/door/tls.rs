@@ -18,11 +18,11 @@ use super::{
     settings::TlsFiles,
 };
 
-/// A self-signed certificate is good for so long: browsers take none that lasts much longer.
+/// How long a self-signed certificate is valid: browsers accept none that lasts much longer.
 const VALID: Duration = Duration::from_hours(397 * 24);
-/// It is made anew when it is so old, well before it ends.
+/// The age at which a new certificate is made, well before the old one expires.
 const RENEW: Duration = Duration::from_hours(300 * 24);
-/// It begins so long before it was made: other clocks are behind ours.
+/// How long before its creation a certificate becomes valid: other clocks are behind ours.
 const BACKDATED: Duration = Duration::from_hours(24);
 
 /// The certificate cannot be used.
@@ -31,22 +31,22 @@ pub enum TlsError {
     /// A file cannot be read or written.
     #[error("`{}`: {source}", .path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// There is no such thing in the file.
+    /// The file does not hold it.
     #[error("`{}` holds no {what} in PEM form: {source}", .path.display())]
     Pem {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Certificate or key.
         what: &'static str,
-        /// Why.
+        /// The reason.
         source: rustls_pki_types::pem::Error,
     },
-    /// Certificate and key do not go together, or are of a kind we do not speak.
+    /// The certificate and the key do not belong together, or are of an unsupported kind.
     #[error("the certificate and the key cannot be used together: {0}")]
     Unusable(#[from] rustls::Error),
     /// A certificate cannot be made for these names.
@@ -54,7 +54,7 @@ pub enum TlsError {
     Names(#[from] rcgen::Error),
 }
 
-/// What connections are accepted with.
+/// The configuration for accepting connections.
 pub(super) fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let chain = certificates(&files.certificate)?;
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|source| TlsError::Pem {
@@ -82,8 +82,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 }
 
 impl TlsFiles {
-    /// A self-signed certificate in `home` for loopback and these names and addresses: the one that is there, or a
-    /// new one where it is old or lacks a name.
+    /// A self-signed certificate in `home` for loopback and these names and addresses: the existing one, or a new one
+    /// if it is old or lacks a name.
     pub fn self_signed(home: &Path, names: &[String], clock: &Clock) -> Result<Self, TlsError> {
         let files = Self { certificate: home.join("tls-cert.pem"), key: home.join("tls-key.pem") };
         let mut all = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
@@ -126,7 +126,7 @@ impl TlsFiles {
         params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
         let key = rcgen::KeyPair::generate()?;
         let certificate = params.self_signed(&key)?;
-        // The key first: a certificate whose key is missing would be found unusable and made again anyway.
+        // The key first: a certificate without its key would be found unusable and made again anyway.
         put(&self.key, key.serialize_pem().as_bytes())?;
         put(&self.certificate, certificate.pem().as_bytes())
     }
@@ -143,7 +143,7 @@ fn millis(at: Millis) -> Duration {
     Duration::from_millis(u64::try_from(at.0).unwrap_or_default())
 }
 
-/// Whether an address can be reached from this machine only.
+/// Whether an address can be reached only from this machine.
 pub(super) fn is_local(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_certificate_are_named_in_the_error() {
+    fn files_that_are_not_certificates_are_named_in_the_error() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("c.pem");
         let files = TlsFiles { certificate: path.clone(), key: path.clone() };

@@ -1,7 +1,7 @@
-//! Tokens: who may come in by a secret, and since when.
+//! Tokens: who gets access by a secret, and since when.
 //!
-//! Only digests are kept, as records in the store; all of them also in memory, so that asking costs no read. A
-//! token that is revoked, rotated or expired ends everything that was let in by it.
+//! Only digests are kept, as records in the store; all of them are also in memory, so that a check needs no read. When
+//! a token is revoked, rotated or expired, everything that it let in ends.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,14 +30,14 @@ pub use portolan_protocol::TokenInfo;
 
 /// The records of tokens, by id.
 const TOKENS: &str = "tokens";
-/// When each token was last used, by id. Apart from the tokens, so that noting a use can never bring back a
-/// token that was revoked at the same moment.
+/// When each token was last used, by id. Separate from the tokens, so that recording a use can never restore a token
+/// that was revoked at the same moment.
 const USES: &str = "token_uses";
-/// More tokens than this are a loop in someone's script.
+/// More tokens than this come from a loop in a script.
 const MAX_TOKENS: usize = 1000;
 /// The longest name a token may have, in characters.
 const MAX_NAME: usize = 64;
-/// How long a change waits for the disk before its sender is told.
+/// How long a change waits for the disk before its sender gets a reply.
 pub(super) const COMMIT_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Serialize, Deserialize)]
@@ -98,12 +98,13 @@ pub struct Tokens {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Used {
     Yes,
-    /// An [`Authenticator`] of the embedding program does: a token would open nothing, so none can be made.
+    /// An [`Authenticator`] of the embedding program does instead: a token would give no access, so none can be
+    /// created.
     No,
 }
 
 impl Tokens {
-    /// Reads the tokens there are.
+    /// Reads the stored tokens.
     pub async fn open(store: Arc<dyn Store>, clock: Clock) -> Result<Arc<Self>, StoreError> {
         let mut held = BTreeMap::new();
         for (key, value) in store.records(TOKENS).await? {
@@ -111,7 +112,7 @@ impl Tokens {
                 Ok(record) => {
                     held.insert(record.info.token.clone(), Held::new(record));
                 }
-                // One bad record must not lock everybody out. Its token opens nothing.
+                // One bad record must not lock everybody out. Its token gives no access.
                 Err(error) => tracing::warn!(token = key, %error, "the record of a token cannot be read"),
             }
         }
@@ -127,30 +128,30 @@ impl Tokens {
         Ok(Arc::new(Self { store, clock, held: RwLock::new(held), used: Used::Yes }))
     }
 
-    /// No tokens, for a host where another [`Authenticator`] lets people in. Whoever wants a token made is refused: the
-    /// token would open nothing. The tokens in the store stay there.
+    /// No tokens, for a host where another [`Authenticator`] lets people in. Creating a token is refused: the token
+    /// would give no access. Tokens in the store stay there.
     pub fn unused(store: Arc<dyn Store>, clock: Clock) -> Arc<Self> {
         Arc::new(Self { store, clock, held: RwLock::default(), used: Used::No })
     }
 
-    /// Refuses where a token would open nothing.
+    /// Refuses if a token would give no access.
     fn are_used(&self) -> Result<(), Refusal> {
         match self.used {
             Used::Yes => Ok(()),
             Used::No => Err(Refusal::new(
                 RefusalCode::Unsupported,
-                "tokens open nothing here: this program lets people in by accounts of its own; ask the program for access",
+                "this program accepts no tokens, because it has its own accounts; ask the program for access",
             )),
         }
     }
 
-    /// The id of the owner's own token, whose secret lies in a file.
+    /// The id of the owner's own token, whose secret is in a file.
     pub fn owner_id() -> TokenId {
         OWNER.clone()
     }
 
-    /// Makes sure that the owner's token exists, and gives its secret: read from the file at `path` where there is
-    /// one, else made and written there with mode 0600. The file is the truth: what the store knows follows it.
+    /// Ensures that the owner's token exists, and returns its secret: read from the file at `path` if there is one,
+    /// otherwise created and written there with mode 0600. The file decides: the store follows it.
     pub async fn owner_secret_file(&self, path: &Path) -> Result<Secret, OwnerFileError> {
         self.are_used()?;
         let secret = read_or_create(path)?;
@@ -162,7 +163,7 @@ impl Tokens {
         Ok(secret)
     }
 
-    /// Gives the owner's token a new secret, in the file too. Whoever came in by the old one is put out.
+    /// Gives the owner's token a new secret, in the file too. Clients of the old secret are disconnected.
     pub async fn rotate_owner(&self, path: &Path) -> Result<Secret, OwnerFileError> {
         self.are_used()?;
         let secret = Secret::random(SecretKind::Token)?;
@@ -190,8 +191,8 @@ impl Tokens {
         commit(&self.store, vec![put]).await
     }
 
-    /// Whether a new token may have this name. People name tokens by their names: two of one name could not be told apart when
-    /// one has to go.
+    /// Whether a new token may have this name. People identify tokens by name: two tokens with one name could not be
+    /// told apart when one must be revoked.
     pub fn is_free(&self, name: &str) -> Result<(), Refusal> {
         self.are_used()?;
         let name = name.trim();
@@ -200,11 +201,11 @@ impl Tokens {
         }
         Err(Refusal::new(
             RefusalCode::Invalid,
-            format!("there is a token `{name}` already; take another name, or revoke that one first"),
+            format!("a token `{name}` already exists; use another name, or revoke that token first"),
         ))
     }
 
-    /// Makes a token. The secret is told this once.
+    /// Creates a token. The secret is shown only once.
     pub async fn create(
         &self,
         name: &str,
@@ -218,12 +219,12 @@ impl Tokens {
         opens_something(sessions.as_ref())?;
         let now = self.clock.now();
         if expires_at.is_some_and(|end| end <= now) {
-            return Err(Refusal::new(RefusalCode::Invalid, "the token would have expired already"));
+            return Err(Refusal::new(RefusalCode::Invalid, "the token would already be expired"));
         }
         if self.read().len() >= MAX_TOKENS {
             return Err(Refusal::new(
                 RefusalCode::Busy,
-                format!("there are {MAX_TOKENS} tokens, which is the most"),
+                format!("there are {MAX_TOKENS} tokens, which is the limit"),
             )
             .with_way_out(WayOut::RevokeToken));
         }
@@ -243,14 +244,14 @@ impl Tokens {
         Ok((info, secret.expose().to_owned()))
     }
 
-    /// All tokens, oldest first; expired ones too.
+    /// All tokens, oldest first, including expired ones.
     pub fn list(&self) -> Vec<TokenInfo> {
         let mut all: Vec<_> = self.read().values().map(|held| held.info.clone()).collect();
         all.sort_by(|a, b| (a.created_at, &a.token).cmp(&(b.created_at, &b.token)));
         all
     }
 
-    /// Makes a token useless, at once.
+    /// Revokes a token, at once.
     pub async fn revoke(&self, token: &TokenId) -> Result<(), Refusal> {
         self.are_used()?;
         if *token == *OWNER {
@@ -260,7 +261,7 @@ impl Tokens {
             )
             .with_way_out(WayOut::RotateOwnerToken));
         }
-        // Out of memory first: whatever the disk does, it opens nothing from here on.
+        // Out of memory first: whatever the disk does, the token gives no access from here on.
         let Some(held) = self.write().remove(token) else {
             return Err(Refusal::new(RefusalCode::NotFound, format!("no token `{token}`"))
                 .with_way_out(WayOut::ListTokens));
@@ -285,12 +286,12 @@ impl Tokens {
     }
 }
 
-/// A token is bound to some sessions or to none at all, never to an empty list of them.
+/// A token is bound to some sessions or to none at all, never to an empty list.
 pub(super) fn opens_something(sessions: Option<&BTreeSet<SessionId>>) -> Result<(), Refusal> {
     if sessions.is_some_and(BTreeSet::is_empty) {
         return Err(Refusal::new(
             RefusalCode::Invalid,
-            "a token bound to no session opens nothing; name one, or leave the sessions out",
+            "a token bound to no session gives no access; name a session, or leave the sessions out",
         ));
     }
     Ok(())
@@ -308,11 +309,11 @@ fn fits(name: &str) -> Result<(), Refusal> {
 }
 
 static OWNER: std::sync::LazyLock<TokenId> = std::sync::LazyLock::new(|| {
-    // A constant that fits; a random id could only mean that nobody ever is the owner.
+    // A valid constant; a random id would only mean that nobody is ever the owner.
     "owner".parse().unwrap_or_else(|_| TokenId::random())
 });
 
-/// Uses of a token closer together than this are one: noting them takes the write lock.
+/// Uses of a token closer together than this count as one: recording them takes the write lock.
 const USE_STEP_MS: i64 = 1000;
 
 impl Authenticator for Tokens {
@@ -322,7 +323,7 @@ impl Authenticator for Tokens {
         let now = self.clock.now();
         let found = {
             let held = self.read();
-            // Every token is looked at, whichever fits: the time tells nothing.
+            // Every token is compared, even after a match: the time reveals nothing.
             let mut found = None;
             for token in held.values() {
                 let same: Choice = token.digest.same(&digest);
@@ -361,7 +362,7 @@ impl Authenticator for Tokens {
             if !ops.is_empty()
                 && let Err(error) = commit(&self.store, ops).await
             {
-                tracing::debug!(%error, "when tokens were last used is not written down");
+                tracing::debug!(%error, "the times when tokens were last used were not written");
             }
         })
     }
@@ -403,7 +404,8 @@ pub(super) async fn commit(store: &Arc<dyn Store>, ops: Vec<Op>) -> Result<(), R
     };
     tokio::time::timeout(COMMIT_WAIT, written).await.unwrap_or_else(|_| {
         Err(failing(
-            "the disk does not take this at the moment; it is written when the disk does again".into(),
+            "the disk cannot be written at the moment; the change is written when the disk works again"
+                .into(),
         ))
     })
 }

@@ -16,7 +16,7 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    /// Checks the handshake (RFC 6455, 4.2.1); the error says what is wrong with it.
+    /// Checks the handshake (RFC 6455, 4.2.1); the error says what is wrong.
     pub fn of(parts: &mut Parts) -> Result<Self, (StatusCode, &'static str)> {
         if parts.method != Method::GET {
             return Err((StatusCode::METHOD_NOT_ALLOWED, "a WebSocket begins with GET"));
@@ -26,11 +26,11 @@ impl Upgrade {
         {
             return Err((
                 StatusCode::UPGRADE_REQUIRED,
-                "this address speaks WebSocket; see docs/protocol.md",
+                "this path accepts only WebSocket; see docs/protocol.md",
             ));
         }
         if parts.headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-            return Err((StatusCode::BAD_REQUEST, "only WebSocket version 13 is spoken here"));
+            return Err((StatusCode::BAD_REQUEST, "only WebSocket version 13 is supported"));
         }
         let key = parts.headers.get(header::SEC_WEBSOCKET_KEY).filter(|key| key.len() == 24);
         let key =
@@ -42,7 +42,7 @@ impl Upgrade {
         Ok(Self { accept, upgrade })
     }
 
-    /// The answer to the request, and what becomes the byte stream once it is sent.
+    /// The answer to the request, and the byte stream after the answer is sent.
     pub fn accept(self) -> (Response<Body>, impl Future<Output = Option<TokioIo<Upgraded>>>) {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -54,7 +54,7 @@ impl Upgrade {
     }
 }
 
-/// Does this comma-separated header name `what`, in any case?
+/// Does this comma-separated header name `what`, in upper or lower case?
 fn names(headers: &HeaderMap, header: &header::HeaderName, what: &str) -> bool {
     let values = headers.get_all(header).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|word| word.trim().eq_ignore_ascii_case(what))

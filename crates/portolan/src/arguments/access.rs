@@ -1,24 +1,25 @@
-//! What the verbs about access take: tokens, paired devices, handhelds, the record of who came in.
+//! Arguments of the verbs about access: tokens, paired devices, handhelds, the audit log.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-/// What `pair` takes.
+/// Arguments of `pair`.
 #[derive(Debug, Args)]
 pub(crate) struct Pair {
-    /// What people call the device; `phone`, or `phone 2` and so on, when absent
+    /// Name of the device; default: `phone`, then `phone 2` and so on
     pub(crate) name: Option<String>,
-    /// What it may do: owner, operator (prompts and answers) or viewer (reads)
+    /// Role: owner, operator (prompts and answers) or viewer (reads)
     #[arg(long, default_value = "operator")]
     pub(crate) role: portolan_core::Role,
-    /// Bind it to this session; may be repeated
+    /// Give access to this session only; may be repeated
     #[arg(long = "session", value_name = "ID")]
     pub(crate) sessions: Vec<String>,
-    /// For how long it is let in, such as 12h or 30d; until it is revoked when absent
+    /// How long the device keeps its access, such as 12h or 30d; default: until you revoke it
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<String>,
-    /// The address by which the device reaches the daemon, such as `https://desk.example:7420`; found by itself when absent
+    /// Address at which the device reaches the daemon, such as `https://desk.example:7420`; default: found
+    /// automatically
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) at: Option<String>,
 }
@@ -26,71 +27,72 @@ pub(crate) struct Pair {
 /// Tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
-    /// Make one; its secret is shown this once
+    /// Create a token and show its secret, which is never shown again
     Create {
-        /// What people call it
+        /// Name of the token
         name: String,
-        /// What it may do: owner, operator (prompts and answers) or viewer (reads)
+        /// Role: owner, operator (prompts and answers) or viewer (reads)
         #[arg(long, default_value = "operator")]
         role: portolan_core::Role,
-        /// Bind it to this session; may be repeated
+        /// Give access to this session only; may be repeated
         #[arg(long = "session", value_name = "ID")]
         sessions: Vec<String>,
-        /// For how long it works, such as 12h or 30d; for ever when absent
+        /// How long the token works, such as 12h or 30d; default: for ever
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
         /// Write the secret to this file (mode 0600) instead of stdout
         #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
-    /// List them
+    /// List the tokens
     List,
-    /// Give the owner's own token another secret; whoever came in by the old one is put out
+    /// Give the owner's token a new secret and disconnect every client that used the old secret
     Rotate,
-    /// Make one useless; its connections are closed
+    /// Revoke a token and close its connections
     Revoke {
-        /// Its name or its id; ids may be shortened
+        /// Name or id of the token; an id may be shortened
         token: String,
     },
 }
 
-/// The record of who came in and did what.
+/// The audit log: who connected and what they did.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Audit {
-    /// Show the daemon's log: who came in, what was opened, made and revoked; the newest last
+    /// Show the daemon's log: who connected, what was opened, created and revoked; newest last
     ///
-    /// Reads the database itself, as `verify` does: needs no daemon. It shows what is there; `verify` tells whether that
-    /// is what was written.
+    /// Reads the database directly, as `verify` does, and needs no daemon. `list` shows the entries; `verify`
+    /// checks that nobody changed them.
     List {
-        /// At most so many, of the newest
+        /// Show at most this many entries, the newest ones
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
-    /// Tell whether the daemon's log is as it was written
+    /// Check that nobody changed the daemon's log
     ///
-    /// Every entry is sealed with a hash over the one before it. Tells the first entry that does not fit, and the head:
-    /// the last entry's number and seal. Keep the head elsewhere and give it with --head later: that shows, too, whether
-    /// the end was cut off or everything was written anew. Needs no daemon. Ends with 9 when something does not fit.
+    /// The seal of an entry is a hash that includes the seal of the entry before it. Prints the first entry
+    /// that does not match its seal, and the head: the number and seal of the last entry. Keep the head on
+    /// another machine and pass it later with --head: `verify` then also finds a log whose end was cut off or
+    /// that was rewritten as a whole. Needs no daemon. Exits with 9 when something does not match.
     Verify {
-        /// A head noted earlier, such as 412:9f86...
+        /// A head that an earlier `verify` printed, such as 412:9f86...
         #[arg(long, value_name = "HEAD")]
         head: Option<String>,
     },
 }
 
-/// Devices at the handheld's listener.
+/// Devices that connect to the handheld's listener.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Devices {
-    /// List those that knocked and those that were decided on
+    /// List the devices that tried to connect, and those that are approved or revoked
     List,
-    /// Let one in, from now on
+    /// Allow a device to connect from now on
     Approve {
-        /// Its address, as `list` shows it
+        /// Address of the device, as `list` shows it
         address: std::net::IpAddr,
     },
-    /// Put one out, even where portolan.toml allows its network
+    /// Disconnect and refuse a device, even if portolan.toml allows its network
     Revoke {
-        /// Its address, as `list` shows it
+        /// Address of the device, as `list` shows it
         address: std::net::IpAddr,
     },
 }
@@ -98,7 +100,7 @@ pub(crate) enum Devices {
 /// The slots of a handheld.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Handheld {
-    /// Show what is in each slot
+    /// Show the session in each slot
     Status,
     /// Put a session into a slot
     Bind {
@@ -108,7 +110,7 @@ pub(crate) enum Handheld {
         /// Which session
         session: String,
     },
-    /// Take whatever is in a slot out of it; its session goes on
+    /// Empty a slot; the session keeps running
     Unbind {
         /// Which slot, 0 to 3
         #[arg(value_parser = clap::value_parser!(u8).range(0..4))]

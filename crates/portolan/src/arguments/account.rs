@@ -1,4 +1,4 @@
-//! What the verb takes that logs an agent in and out.
+//! Arguments of the verb that logs an agent in and out.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,15 @@ use clap::{Subcommand, ValueHint};
 /// What to do with an account.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountVerb {
-    /// Log the agent in, by a page in a browser on its machine
+    /// Log the agent in, with a page in a browser on the machine of the agent
     ///
-    /// The address of the page is printed; the verb waits until the login has ended. Leaving it does not end the login.
+    /// Prints the address of the page and waits until the login has ended. Ctrl-C ends the wait, not the
+    /// login.
     Login {
-        /// By a page that can be opened anywhere, and a code
+        /// Log in with a code, on a page that you can open on any machine
         #[arg(long)]
         device_code: bool,
-        /// With the API key in this file; - reads it from stdin
+        /// Log in with the API key in this file; - reads the key from stdin
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "device_code")]
         key_file: Option<PathBuf>,
     },

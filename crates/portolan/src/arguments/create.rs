@@ -1,23 +1,23 @@
-//! What the verbs that make a session take.
+//! Arguments of the verbs that create a session.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-/// Everything a new session is made of.
+/// Arguments of `new`.
 #[derive(Debug, Args)]
 pub(crate) struct New {
     /// The agent, such as demo
     pub(crate) agent: String,
-    /// The first prompt; - reads it from stdin
+    /// The first prompt; - reads the prompt from stdin
     pub(crate) prompt: Vec<String>,
-    /// Join it at once
+    /// Join the new session
     #[arg(long)]
     pub(crate) attach: bool,
-    /// The folder it works in; this one when absent
+    /// The folder that the agent works in; default: the current folder
     #[arg(long, short = 'C', value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
-    /// What people call it
+    /// Name of the session
     #[arg(long, short)]
     pub(crate) name: Option<String>,
     /// The model
@@ -26,115 +26,116 @@ pub(crate) struct New {
     /// The permission mode
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    /// An environment variable; NAME alone takes its value from here
+    /// An environment variable for the agent; NAME alone takes the value from your environment
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
-    /// Words that stand instead of the agent's own system prompt; @FILE reads them
+    /// Replace the agent's system prompt with this text; @FILE reads the text from a file
     #[arg(long, value_name = "TEXT", conflicts_with = "append_system_prompt")]
     pub(crate) system_prompt: Option<String>,
-    /// Words that follow the agent's own system prompt; @FILE reads them
+    /// Append this text to the agent's system prompt; @FILE reads the text from a file
     #[arg(long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
-    /// A tool that needs no permission
+    /// A tool that the agent may use without asking
     #[arg(long = "allow-tool", value_name = "TOOL")]
     pub(crate) allowed_tools: Vec<String>,
-    /// A tool that is not offered
+    /// A tool that the agent may not use
     #[arg(long = "disallow-tool", value_name = "TOOL")]
     pub(crate) disallowed_tools: Vec<String>,
-    /// MCP servers by name in the agent's own form: JSON or @FILE
+    /// MCP servers by name, in the agent's own format: JSON or @FILE
     #[arg(long, value_name = "JSON")]
     pub(crate) mcp_servers: Option<String>,
     /// Subagents by name: JSON or @FILE
     #[arg(long, value_name = "JSON")]
     pub(crate) subagents: Option<String>,
-    /// A hook the agent calls back for, answered like any request
+    /// A hook of the agent that opens a request, which somebody answers
     #[arg(long = "hook", value_name = "EVENT[:MATCHER]")]
     pub(crate) hooks: Vec<String>,
-    /// Which of the agent's settings files count, separated by commas
+    /// The agent's settings files to use, separated by commas
     #[arg(long, value_name = "SOURCES", value_delimiter = ',')]
     pub(crate) setting_sources: Option<Vec<String>>,
-    /// A further folder it may use
+    /// Another folder that the agent may use
     #[arg(long = "add-dir", value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) extra_dirs: Vec<PathBuf>,
-    /// A turn ends after so many steps
+    /// End a turn after this many steps
     #[arg(long, value_name = "STEPS")]
     pub(crate) max_turns: Option<u32>,
-    /// A turn ends when so many US dollars are spent
+    /// End a turn when it has cost this many US dollars
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget: Option<f64>,
-    /// The result must fit this JSON Schema: JSON or @FILE
+    /// JSON Schema that the result must match: JSON or @FILE
     #[arg(long, value_name = "JSON")]
     pub(crate) json_schema: Option<String>,
-    /// Take up this conversation: the agent's own session id
+    /// Resume this past conversation of the agent, by the agent's own session id
     #[arg(long, value_name = "AGENT_SESSION", conflicts_with = "fork")]
     pub(crate) resume: Option<String>,
-    /// Go on in a copy of this session of Portolan
+    /// Start with a copy of this Portolan session
     #[arg(long, value_name = "ID")]
     pub(crate) fork: Option<String>,
-    /// With --fork: the last entry both share
+    /// With --fork: the last entry to copy
     #[arg(long, value_name = "SEQ", requires = "fork")]
     pub(crate) fork_at: Option<u64>,
-    /// A picture for the first prompt
+    /// An image for the first prompt
     #[arg(long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) images: Vec<PathBuf>,
 }
 
-/// Conversations that agents have kept by themselves.
+/// Arguments of `past`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Past {
     #[command(subcommand)]
     pub(crate) verb: Option<PastVerb>,
-    /// Only of this agent
+    /// List only conversations of this agent
     pub(crate) agent: Option<String>,
-    /// Only those held in this folder or below it
+    /// List only conversations in this folder or below it
     #[arg(long, short = 'C', value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
-    /// Those that are put away
+    /// List archived conversations
     #[arg(long)]
     pub(crate) archived: bool,
-    /// At most so many
+    /// List at most this many
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: u32,
 }
 
-/// What to do with one.
+/// What to do with a past conversation.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PastVerb {
-    /// Take one up as a session, with what was said in it
+    /// Import a past conversation as a session, with its history, and resume it
     ///
-    /// One that lives here already is not taken up twice: its session is told instead, and the prompt goes there.
+    /// A conversation that is already a session is not imported twice: the verb prints that session and sends
+    /// the prompt to it.
     Resume(Box<TakeUp>),
-    /// Have the agent put one away in its own list, where it can
+    /// Archive a conversation in the agent's own list, if the agent can do so
     Archive {
-        /// Which conversation; its id may be shortened
+        /// Id of the conversation; may be shortened
         id: String,
-        /// The agent that has kept it; any when absent
+        /// The agent that holds the conversation; default: any agent
         #[arg(long)]
         agent: Option<String>,
-        /// Take it out again
+        /// Take the conversation out of the archive
         #[arg(long)]
         undo: bool,
     },
 }
 
-/// Take up a conversation.
+/// Arguments of `past resume`.
 #[derive(Debug, Args)]
 pub(crate) struct TakeUp {
-    /// Which conversation; its id may be shortened
+    /// Id of the conversation; may be shortened
     pub(crate) id: String,
-    /// What to go on with; - reads it from stdin
+    /// The next prompt; - reads the prompt from stdin
     pub(crate) prompt: Vec<String>,
-    /// The agent that has kept it; any when absent
+    /// The agent that holds the conversation; default: any agent
     #[arg(long)]
     pub(crate) agent: Option<String>,
-    /// Leave the conversation as it is and go on in a copy
+    /// Continue in a copy and leave the conversation as it is
     #[arg(long)]
     pub(crate) fork: bool,
-    /// Join the session at once
+    /// Join the session
     #[arg(long)]
     pub(crate) attach: bool,
-    /// What people call the session; the conversation's title when absent
+    /// Name of the session; default: the title of the conversation
     #[arg(long, short)]
     pub(crate) name: Option<String>,
     /// The model
@@ -143,7 +144,7 @@ pub(crate) struct TakeUp {
     /// The permission mode
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    /// A picture for the prompt
+    /// An image for the prompt
     #[arg(long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) images: Vec<PathBuf>,
 }

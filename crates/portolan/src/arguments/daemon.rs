@@ -1,20 +1,20 @@
-//! What the verbs about the daemon itself take: its start and end, its configuration, its unit, its reference pages.
+//! Arguments of the verbs about the daemon: start, stop, configuration, systemd unit, reference pages.
 
 use clap::{Args, Subcommand, ValueEnum};
 
 /// Run the daemon.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
-    /// Listen here instead of where the configuration says
+    /// Listen on this address instead of the configured one
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
     /// Do not open a browser
     #[arg(long)]
     pub(crate) no_open: bool,
-    /// Go to the background once it is ready
+    /// Run in the background; return once the daemon is ready
     #[arg(long, short)]
     pub(crate) detach: bool,
-    /// Set a key of the configuration for this run
+    /// Set a configuration key for this run
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Write the log to the home folder instead of stderr
@@ -25,7 +25,7 @@ pub(crate) struct Up {
 /// Stop the daemon.
 #[derive(Debug, Args)]
 pub(crate) struct Down {
-    /// Do not give running turns time to end
+    /// End running turns at once
     #[arg(long)]
     pub(crate) now: bool,
 }
@@ -33,27 +33,27 @@ pub(crate) struct Down {
 /// The configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Print where portolan.toml lies
+    /// Print the path of portolan.toml
     Path,
-    /// Tell what is wrong with it
+    /// List the mistakes in the configuration
     Check,
 }
 
 /// The systemd user unit.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Service {
-    /// Write the unit and start it
+    /// Write the unit and start the daemon
     Install {
         /// Only print the unit
         #[arg(long)]
         print: bool,
-        /// Write the unit, but start nothing
+        /// Write the unit and do not start the daemon
         #[arg(long, conflicts_with = "print")]
         no_start: bool,
     },
-    /// Stop it and remove the unit
+    /// Stop the daemon and remove the unit
     Uninstall,
-    /// Tell whether it is there and runs
+    /// Show whether the unit is installed and running
     Status,
 }
 

@@ -1,6 +1,7 @@
 //! The command line: every verb with its options. The doc comments are the help texts and docs/cli.md.
 //!
-//! Only shapes; what a verb does lies in `commands`. Here are the verbs; what they take lies in a file for each group of them.
+//! This file has the verbs; the other files have their arguments, one file for each group of verbs.
+//! `commands` carries the verbs out.
 
 mod access;
 mod account;
@@ -24,8 +25,8 @@ pub(crate) use session::{Answer, Approve, Attach, ExportFormat, Mcp, Rule, Send,
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
 ///
-/// A session goes on in a daemon while clients come and go; a command that needs the daemon starts it. Ids of
-/// sessions may be shortened as long as they stay unique.
+/// Sessions run in a daemon and continue when clients disconnect. A verb that needs the daemon starts it.
+/// Session ids may be shortened as long as they stay unique.
 #[derive(Debug, Parser)]
 #[command(
     name = "portolan",
@@ -50,10 +51,10 @@ pub(crate) struct Global {
     /// Use the daemon at this address, such as https://host:7420, instead of the local one
     #[arg(long, global = true, env = "PORTOLAN_URL", value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: Option<String>,
-    /// Take the token from this file; the variable PORTOLAN_TOKEN may hold the token itself
+    /// Read the token from this file; the variable PORTOLAN_TOKEN may hold the token itself
     #[arg(long, global = true, env = "PORTOLAN_TOKEN_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
-    /// Trust the certificates in this PEM file, beside those of the system
+    /// Trust the certificates in this PEM file, in addition to those of the system
     #[arg(long, global = true, env = "PORTOLAN_CA_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ca_file: Option<PathBuf>,
 }
@@ -63,66 +64,68 @@ pub(crate) struct Global {
 pub(crate) enum Verb {
     /// Run the daemon
     ///
-    /// SIGTERM, SIGINT and SIGHUP end it in order: no new connections, running turns get a grace time, then every
-    /// agent is ended. A second signal ends everything at once.
+    /// SIGTERM, SIGINT and SIGHUP stop the daemon in order: it takes no new connections, gives running turns
+    /// some time to end, then ends every agent. A second signal ends everything at once.
     Up(Up),
-    /// Stop the daemon: running turns get a grace time, then agents end
+    /// Stop the daemon: running turns get some time to end, then agents end
     Down(Down),
-    /// Tell whether the daemon runs, where, and what it does
+    /// Show whether the daemon runs, where it listens, and what it does
     Status,
-    /// Open the page in a browser, by a link that works once
+    /// Open the page in a browser, with a link that works once
     Open {
         /// Only print the link
         #[arg(long)]
         print: bool,
     },
-    /// Let another device in, such as a phone, by a QR code that works once
+    /// Give another device access, such as a phone, with a QR code that works once
     ///
-    /// The device gets a token of its own when it comes, with its own name and role: `portolan token list` shows it,
-    /// `portolan token revoke` puts it out. The code works for 5 minutes. The daemon must be reachable from the device, by an
-    /// address of its own or through a proxy.
+    /// The device gets its own token when it connects, with its own name and role: `portolan token list`
+    /// shows the token, `portolan token revoke` ends the access. The code works for 5 minutes. The device
+    /// must be able to reach the daemon, directly or through a proxy.
     Pair(Pair),
-    /// List the agents there are and what they can do
+    /// List the agents and what they can do
     Agents {
-        /// Look at each of them anew
+        /// Check each agent again
         #[arg(long)]
         probe: bool,
     },
-    /// Tell who an agent is logged in as, log it in or out
+    /// Show the account of an agent, log the agent in or out
     ///
-    /// The account is the agent's own and holds for everything that uses its home, also outside of Portolan. Without a verb it
-    /// is told, with the limits of the account where the agent tells them. Not every agent can be logged in from here:
-    /// `portolan agents --json` lists the ways under `logins`. Owners only, but for looking.
+    /// The account belongs to the agent and counts for every program that uses the agent's home, also outside
+    /// of Portolan. Without a verb, prints the account, and its limits if the agent reports them. Portolan
+    /// cannot log in every agent: `portolan agents --json` lists the ways under `logins`. Only owners may log
+    /// in or out.
     Account {
         /// Which agent
         agent: String,
         #[command(subcommand)]
         verb: Option<AccountVerb>,
     },
-    /// Tell whether the agents are here, how they will be spoken to, and whether they are logged in and ask before they act
+    /// Check each agent: is it installed and logged in, how does Portolan talk to it, does it ask before it
+    /// acts
     ///
-    /// Needs no daemon. Each that is here is started against a scripted model, to see the mode that it begins in; with --deep
-    /// it is tried further. Both are offline, free, and in an empty home. Ends with 0 when all is well, 8 when something does not work or an agent is not
-    /// logged in, 1 when an agent cannot be worked with.
+    /// Needs no daemon. Starts each installed agent against a scripted model, to see the mode that the agent
+    /// begins in; --deep tests more. Both run offline, cost nothing, and use an empty home. Exits with 0 when
+    /// all is well, 8 when something does not work or an agent is not logged in, 1 when an agent is unusable.
     #[cfg(feature = "conformance")]
     Doctor(Doctor),
     /// Start a session
     New(Box<New>),
-    /// List conversations that agents have kept by themselves, take one up, or put one away
+    /// List past conversations of agents, import one, or archive one
     ///
-    /// Such as those that were held with the agent's own program. Taking one up makes a session with everything that
-    /// was said in it, subagents included; the agent goes on with it at the next prompt. What the agent keeps is only
-    /// read, and put away by the agent itself.
+    /// Past conversations are those that an agent stored itself, for example when you used its own program.
+    /// An import makes a session with the whole history, subagents included; the next prompt resumes the
+    /// conversation. Portolan only reads the agent's files; the agent itself archives.
     Past(Past),
     /// List sessions
     Ls {
-        /// Archived ones too
+        /// List archived sessions too
         #[arg(long, short)]
         all: bool,
-        /// Only archived ones
+        /// List only archived sessions
         #[arg(long, conflicts_with = "all")]
         archived: bool,
-        /// At most so many
+        /// List at most this many
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
@@ -130,28 +133,28 @@ pub(crate) enum Verb {
     Show {
         /// Which session
         id: String,
-        /// The environment variables its agent gets; owners only
+        /// Show the environment variables of the agent; owners only
         #[arg(long)]
         env: bool,
-        /// Its history, entry by entry
+        /// Show the history, entry by entry
         #[arg(long, conflicts_with = "env")]
         entries: bool,
-        /// With --entries: only those after this number
+        /// With --entries: only entries after this number
         #[arg(long, value_name = "SEQ", requires = "entries")]
         after: Option<u64>,
-        /// What the agent really said at this entry; owners only
+        /// Show the agent's original message at this entry; owners only
         #[arg(long, value_name = "SEQ", conflicts_with_all = ["env", "entries"])]
         raw: Option<u64>,
     },
     /// Join a session: see it live, prompt, answer
     ///
-    /// Enter sends, Alt-Enter begins a new line, Esc or Ctrl-C stops the running turn, Ctrl-C twice or Ctrl-D leaves,
-    /// Ctrl-O shows in full what waits for an answer, else the last call of a tool. While a request waits and the line
-    /// is empty, one key answers it: y allows, a allows always, n denies, d denies with a reason, e edits the input in
-    /// $EDITOR, digits choose. Comes back by itself when the connection is lost. Without a terminal it prints plain
-    /// lines, with --json frames.
+    /// Enter sends, Alt-Enter begins a new line, Esc or Ctrl-C stops the running turn, Ctrl-C twice or Ctrl-D
+    /// leaves, Ctrl-O shows the open request in full, or the last tool call if no request is open. While a
+    /// request waits and the line is empty, one key answers the request: y allows, a allows always, n denies,
+    /// d denies with a reason, e edits the input in $EDITOR, digits choose. Reconnects by itself. Without a
+    /// terminal `attach` prints plain lines; with --json it prints frames.
     Attach(Attach),
-    /// Say something to the agent
+    /// Send a prompt to the agent
     Send(Send),
     /// Allow what the agent asks for
     Approve(Approve),
@@ -159,12 +162,12 @@ pub(crate) enum Verb {
     Deny {
         /// Which session
         id: String,
-        /// Which request; when absent the only open one, unless it has opened within the last two seconds
+        /// Number of the request; default: the only open request, if it is open for at least two seconds
         request: Option<u64>,
-        /// Why; the agent is told
+        /// The reason, for the agent
         #[arg(long, short, value_name = "TEXT")]
         message: Option<String>,
-        /// Stop the turn too
+        /// Also stop the turn
         #[arg(long)]
         interrupt: bool,
         /// One of the agent's own options, by its id
@@ -178,7 +181,7 @@ pub(crate) enum Verb {
         /// Which session
         id: String,
     },
-    /// End the agent; the session can be read on and resumed
+    /// End the agent; you can still read and resume the session
     Stop {
         /// Which session
         id: String,
@@ -188,23 +191,23 @@ pub(crate) enum Verb {
         /// Which session
         id: String,
     },
-    /// Go on in a copy of a session
+    /// Copy a session and continue in the copy
     Fork {
         /// Which session
         id: String,
-        /// The last entry both share; the newest when absent
+        /// The last entry to copy; default: the newest
         #[arg(long, value_name = "SEQ")]
         at: Option<u64>,
-        /// The copy's name
+        /// Name of the copy
         #[arg(long, short)]
         name: Option<String>,
-        /// Join the copy at once
+        /// Join the copy
         #[arg(long)]
         attach: bool,
-        /// The copy's first prompt
+        /// First prompt of the copy
         prompt: Vec<String>,
     },
-    /// Give a session another name
+    /// Rename a session
     Rename {
         /// Which session
         id: String,
@@ -212,11 +215,11 @@ pub(crate) enum Verb {
         #[arg(required = true)]
         name: Vec<String>,
     },
-    /// Put a session away; its agent is stopped
+    /// Archive a session; its agent stops
     Archive {
         /// Which session
         id: String,
-        /// Take it out again
+        /// Take the session out of the archive
         #[arg(long)]
         undo: bool,
     },
@@ -232,24 +235,24 @@ pub(crate) enum Verb {
     Export {
         /// Which session
         id: String,
-        /// In which form
+        /// Format of the output
         #[arg(long, short, value_enum, default_value_t = ExportFormat::Jsonl)]
         format: ExportFormat,
-        /// Into this file, which must not be there yet
+        /// Write to this file, which must not exist yet
         #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
-        /// Replace a file that is there already
+        /// Replace a file that exists
         #[arg(long, requires = "output")]
         force: bool,
     },
-    /// Show the daemon's log, or what a session's agent wrote beside the conversation
+    /// Show the daemon's log, or what the agent of a session wrote outside of the conversation
     Logs {
-        /// Which session; the daemon itself when absent
+        /// Which session; default: the daemon itself
         id: Option<String>,
-        /// Go on as it grows
+        /// Print new lines as they come
         #[arg(long, short)]
         follow: bool,
-        /// Only the last so many lines
+        /// Show this many of the last lines
         #[arg(long, short = 'n', default_value_t = 200, value_name = "LINES")]
         lines: usize,
     },
@@ -260,25 +263,25 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         setting: Set,
     },
-    /// Take files back to what they were before a prompt
+    /// Restore files to what they were before a prompt
     Rewind {
         /// Which session
         id: String,
         /// The prompt's entry
         #[arg(long, value_name = "SEQ")]
         to: u64,
-        /// Only tell what would change
+        /// Only show what would change
         #[arg(long)]
         dry_run: bool,
     },
-    /// Look at and change a live session's MCP servers
+    /// Show and change the MCP servers of a live session
     Mcp {
         /// Which session
         id: String,
         #[command(subcommand)]
         verb: Mcp,
     },
-    /// Tell what fills the context window
+    /// Show what fills the context window
     Context {
         /// Which session
         id: String,
@@ -288,28 +291,28 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Task,
     },
-    /// Take back a prompt that still waits in the queue
+    /// Remove a prompt from the queue
     Withdraw {
         /// Which session
         id: String,
         /// The prompt's entry
         prompt: u64,
     },
-    /// Put a prompt that waits in the queue into the running turn, now
+    /// Move a prompt from the queue into the running turn
     Steer {
         /// Which session
         id: String,
         /// The prompt's entry
         prompt: u64,
     },
-    /// Send again what ended as uncertain
+    /// Send an uncertain command again
     Resend {
         /// Which session
         id: String,
         /// The command's entry
         command: u64,
     },
-    /// Rules that an "always" made
+    /// Rules that an "always allow" made
     Rule {
         #[command(subcommand)]
         verb: Rule,
@@ -321,27 +324,27 @@ pub(crate) enum Verb {
         /// The message: JSON, @FILE, or - for stdin
         body: String,
     },
-    /// Tokens: who may come in, and what they may do
+    /// Tokens: who has access, with which role
     Token {
         #[command(subcommand)]
         verb: Token,
     },
-    /// The record of who came in and did what
+    /// The audit log: who connected and what they did
     Audit {
         #[command(subcommand)]
         verb: Audit,
     },
-    /// Devices at the handheld's listener: who may come in
+    /// Devices that may connect to the handheld's listener
     Devices {
         #[command(subcommand)]
         verb: Devices,
     },
-    /// The four slots of a handheld
+    /// The sessions in the four slots of a handheld
     Handheld {
         #[command(subcommand)]
         verb: Handheld,
     },
-    /// Show the configuration in force and where each value comes from
+    /// Show every configuration value in use, and where it comes from
     Config {
         #[command(subcommand)]
         verb: Option<Config>,
@@ -357,10 +360,10 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Service,
     },
-    /// The built-in agent's own process
+    /// The process of the built-in agent
     #[command(hide = true)]
     DemoAgent {
-        /// Whatever the demo agent takes
+        /// Arguments of the demo agent
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
@@ -373,8 +376,8 @@ pub(crate) enum Verb {
     },
     /// Serve a scripted model API on loopback until interrupted, and print each request
     ///
-    /// For trying an agent by hand without an account: set the agent's base URL to the address in the first line. An empty
-    /// script answers every request with the same words.
+    /// For a manual test of an agent without an account: set the agent's base URL to the address in the first
+    /// line. An empty script answers every request with the same text.
     #[cfg(feature = "conformance")]
     #[command(hide = true)]
     Scripted(Scripted),

@@ -1,4 +1,4 @@
-//! What the verbs about one session take: reading it, prompts, answers, settings.
+//! Arguments of the verbs about one session: reading, prompts, answers, settings.
 
 use std::path::PathBuf;
 
@@ -9,22 +9,22 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 pub(crate) struct Attach {
     /// Which session
     pub(crate) id: String,
-    /// Begin with the last so many entries
+    /// Begin with this many of the last entries
     #[arg(long, value_name = "ENTRIES", default_value_t = 200, conflicts_with = "from")]
     pub(crate) tail: u32,
-    /// Begin after this entry; 0 is the whole history
+    /// Begin after this entry; 0 shows the whole history
     #[arg(long, value_name = "SEQ")]
     pub(crate) from: Option<u64>,
 }
 
-/// Say something to the agent.
+/// Send a prompt to the agent.
 #[derive(Debug, Args)]
 pub(crate) struct Send {
     /// Which session
     pub(crate) id: String,
-    /// What; - reads it from stdin
+    /// The prompt; - reads the prompt from stdin
     pub(crate) text: Vec<String>,
-    /// A picture
+    /// An image for the prompt
     #[arg(long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) images: Vec<PathBuf>,
     /// Show what the agent does until its turn ends
@@ -37,15 +37,15 @@ pub(crate) struct Send {
 pub(crate) struct Approve {
     /// Which session
     pub(crate) id: String,
-    /// Which request; when absent the only open one, unless it has opened within the last two seconds
+    /// Number of the request; default: the only open request, if it is open for at least two seconds
     pub(crate) request: Option<u64>,
-    /// And every later call of this tool in this session
+    /// Also allow every later call of this tool in this session
     #[arg(long)]
     pub(crate) always: bool,
-    /// With this input instead: JSON or @FILE
+    /// Allow with this input instead: JSON or @FILE
     #[arg(long, value_name = "JSON")]
     pub(crate) input: Option<String>,
-    /// After a plan: the permission mode to go on in
+    /// For a plan: the permission mode to continue in
     #[arg(long)]
     pub(crate) mode: Option<String>,
     /// One of the agent's own options, by its id
@@ -58,18 +58,18 @@ pub(crate) struct Approve {
 pub(crate) struct Answer {
     /// Which session
     pub(crate) id: String,
-    /// Choices by label or number, or own words; with several questions one for each, commas between choices
+    /// Choices by label or number, or your own text; one argument for each question, commas between choices
     pub(crate) choices: Vec<String>,
-    /// Which request; when absent the only open one, unless it has opened within the last two seconds
+    /// Number of the request; default: the only open request, if it is open for at least two seconds
     #[arg(long, short)]
     pub(crate) request: Option<u64>,
     /// Answer one of several questions; may be repeated
     #[arg(long = "question", value_name = "QUESTION=ANSWER")]
     pub(crate) questions: Vec<String>,
-    /// The data an elicitation asks for: JSON or @FILE
+    /// The data that an elicitation asks for: JSON or @FILE
     #[arg(long, value_name = "JSON", conflicts_with_all = ["choices", "questions", "output"])]
     pub(crate) content: Option<String>,
-    /// The output a hook waits for: JSON or @FILE
+    /// The output that a hook waits for: JSON or @FILE
     #[arg(long, value_name = "JSON", conflicts_with_all = ["choices", "questions"])]
     pub(crate) output: Option<String>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Answer {
 pub(crate) enum Set {
     /// The model
     Model {
-        /// Which; the agent's default when absent
+        /// Name of the model; default: the agent's own default
         model: Option<String>,
     },
     /// The permission mode
@@ -89,12 +89,12 @@ pub(crate) enum Set {
     },
     /// The thinking budget
     Thinking {
-        /// In tokens; the agent's default when absent
+        /// Budget in tokens; default: the agent's own default
         tokens: Option<u32>,
     },
-    /// Environment variables for what the agent starts from now on; owners only
+    /// Environment variables for programs that the agent starts from now on; owners only
     Env {
-        /// NAME alone takes its value from here
+        /// A variable; NAME alone takes the value from your environment
         #[arg(required = true, value_name = "NAME[=VALUE]")]
         variables: Vec<String>,
     },
@@ -103,14 +103,14 @@ pub(crate) enum Set {
 /// A live session's MCP servers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Mcp {
-    /// Tell how they are
+    /// Show the state of the servers
     Status,
-    /// Connect one again
+    /// Reconnect a server
     Reconnect {
         /// Which server
         server: String,
     },
-    /// Switch one on or off
+    /// Switch a server on or off
     Toggle {
         /// Which server
         server: String,
@@ -118,9 +118,9 @@ pub(crate) enum Mcp {
         #[arg(value_enum)]
         state: Switch,
     },
-    /// Set the session's own servers, beside the user's; owners only
+    /// Set the servers of the session, in addition to the user's servers; owners only
     Set {
-        /// By name, in the agent's own form: JSON, @FILE, or - for stdin
+        /// Servers by name, in the agent's own format: JSON, @FILE, or - for stdin
         servers: String,
     },
     /// Send a JSON-RPC message to a server; owners only
@@ -144,7 +144,7 @@ pub(crate) enum Switch {
 /// Background tasks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    /// Stop one
+    /// Stop a task
     Stop {
         /// In which session
         id: String,
@@ -156,20 +156,20 @@ pub(crate) enum Task {
 /// Rules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Rule {
-    /// Drop one: the agent asks again
+    /// Remove a rule, so that the agent asks again
     Remove {
         /// In which session
         id: String,
-        /// The tool it is about
+        /// The tool that the rule allows
         tool: String,
     },
 }
 
-/// How a history is written out.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// One entry per line, as it stands in the log
+    /// One log entry per line
     Jsonl,
-    /// The conversation, for people
+    /// The conversation, for people to read
     Markdown,
 }

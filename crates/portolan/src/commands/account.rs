@@ -1,4 +1,4 @@
-//! account: who an agent is logged in as; logins and logouts.
+//! account: shows the account of an agent, logs the agent in and out.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     way_out,
 };
 
-/// How often to ask whether a login on a page has ended. The daemon itself gives it up in time.
+/// How often to ask whether a login on a page has ended. The daemon itself ends a login that takes too long.
 const LOOK: Duration = Duration::from_millis(500);
 
 pub(super) async fn account(context: &Context, agent: String, verb: Option<AccountVerb>) -> Outcome {
@@ -46,7 +46,7 @@ pub(super) async fn account(context: &Context, agent: String, verb: Option<Accou
     }
 }
 
-/// The ways in which the agent can be logged in through Portolan.
+/// The ways to log the agent in through Portolan.
 async fn logins(client: &mut Client, agent: &str) -> Outcome<Vec<LoginWay>> {
     let known = client.agents(Probe::Known).await?.into_iter().find(|known| known.kind == agent);
     Ok(known.map(|known| known.capabilities.logins).unwrap_or_default())
@@ -54,7 +54,7 @@ async fn logins(client: &mut Client, agent: &str) -> Outcome<Vec<LoginWay>> {
 
 fn asked(device_code: bool, key_file: Option<&PathBuf>) -> Outcome<LogIn> {
     Ok(match key_file {
-        // Never on the command line, where everyone on the machine can read it.
+        // Never from the command line, where every user of the machine can read the key.
         Some(file) if file.as_os_str() == "-" => LogIn::ApiKey { key: key(inputs::text("-")?) },
         Some(file) => LogIn::ApiKey { key: key(inputs::text(&format!("@{}", file.display()))?) },
         None if device_code => LogIn::DeviceCode,
@@ -66,7 +66,7 @@ fn key(text: String) -> Secret {
     Secret::new(text.trim())
 }
 
-/// Shows the page of a login that is under way, and waits for its end.
+/// Shows the page of a login in progress, and waits for the end of the login.
 async fn ended(
     context: &Context,
     client: &mut Client,
@@ -79,7 +79,7 @@ async fn ended(
         None => output::note(format!("open {url}")),
     }
     if context.format() == Format::Plain {
-        output::note("waiting for the login to end; Ctrl-C leaves it to itself");
+        output::note("waiting for the login to end; Ctrl-C ends the wait, not the login");
     }
     while told.under_way.is_some() {
         tokio::time::sleep(LOOK).await;
@@ -95,12 +95,12 @@ fn shown(told: &AccountDescription, logins: &[LoginWay], now: Millis) -> String 
     let mut rows = Vec::new();
     let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), clean::line(&value)]);
     match (&told.under_way, &told.state.login) {
-        (Some(page), _) => row("login", format!("under way: {}", page.url)),
+        (Some(page), _) => row("login", format!("in progress: {}", page.url)),
         (None, Some(Login::LoggedIn { how })) => row("login", how.clone()),
         (None, Some(Login::LoggedOut { way_out })) => {
             row("login", format!("none; {}", way_out::of_login(&told.agent, way_out, logins)));
         }
-        (None, None) => row("login", "none needed, or it does not tell".into()),
+        (None, None) => row("login", "not needed, or not reported by the agent".into()),
     }
     let account = told.state.account.clone().unwrap_or_default();
     for (name, value) in [("organization", account.organization), ("subscription", account.subscription)] {
@@ -111,8 +111,7 @@ fn shown(told: &AccountDescription, logins: &[LoginWay], now: Millis) -> String 
     for limit in &told.state.limits {
         let span = limit.window_minutes.map(|minutes| format!(" of {} h", minutes.div_ceil(60)));
         let resets = limit.resets_at.map(|at| (at.0 - now.0).max(0) / 60_000);
-        let resets =
-            resets.map(|minutes| format!(", begins anew in {} h {} min", minutes / 60, minutes % 60));
+        let resets = resets.map(|minutes| format!(", resets in {} h {} min", minutes / 60, minutes % 60));
         let (span, resets) = (span.unwrap_or_default(), resets.unwrap_or_default());
         row("limit", format!("{:.0} %{span} used{resets}", limit.used_percent));
     }
@@ -129,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_shown_line_by_line_and_tells_the_terminal_nothing() {
+    fn an_account_is_shown_line_by_line_without_escape_sequences() {
         let limit =
             UsageLimit { used_percent: 12.5, window_minutes: Some(300), resets_at: Some(Millis(3_660_000)) };
         let login = Login::LoggedIn { how: "chatgpt, ada\u{1b}[31m@example.org".into() };
@@ -140,7 +139,7 @@ mod tests {
             failed: None,
         };
         let expected = "login  chatgpt, ada@example.org\n\
-                        limit  12 % of 5 h used, begins anew in 1 h 1 min\n";
+                        limit  12 % of 5 h used, resets in 1 h 1 min\n";
         assert_eq!(shown(&told, &[], Millis(0)), expected);
     }
 

@@ -1,4 +1,4 @@
-//! Verbs that ask one thing of a session and wait until it is settled.
+//! Verbs that send one command to a session and wait for its result.
 
 use portolan_client::{Client, Error};
 use portolan_core::{
@@ -57,11 +57,11 @@ pub(super) fn action(verb: Verb) -> Outcome<(String, Action)> {
         Verb::Resend { id, command } => (id, Action::SendAgain { command: Seq(command) }),
         Verb::Rule { verb: Rule::Remove { id, tool } } => (id, Action::RemoveRule { tool_name: tool }),
         Verb::Native { id, body } => (id, Action::Native { body: inputs::json(&body, "the message")? }),
-        other => return Err(Failure::new(format!("no action of a session: {other:?}"))),
+        other => return Err(Failure::new(format!("this verb is not an action of a session: {other:?}"))),
     })
 }
 
-/// Carries it out.
+/// Carries the verb out.
 pub(super) async fn act(context: &Context, verb: Verb) -> Outcome {
     let (id, action) = action(verb)?;
     let mut client = context.client().await?;
@@ -70,7 +70,7 @@ pub(super) async fn act(context: &Context, verb: Verb) -> Outcome {
     let receipt = carry_out(&mut client, session, action.clone()).await?;
     let has_no_result = matches!(receipt.stage, Stage::Consumed { result: None });
     if asks_for_servers && has_no_result && context.format() == Format::Plain {
-        // Such an agent tells the session, and the session knows.
+        // Such an agent reports to the session, and the session keeps the result.
         let (_, state) = client.state(session).await?;
         client.close().await;
         return output::raw(results::servers(&state.mcp_servers).as_bytes());
@@ -85,12 +85,12 @@ pub(super) async fn act(context: &Context, verb: Verb) -> Outcome {
     Ok(())
 }
 
-/// Asks something of a session and waits until it is done.
+/// Sends a command to a session and waits for its result.
 pub(super) async fn carry_out(client: &mut Client, session: SessionId, action: Action) -> Outcome<Receipt> {
     let receipt = match client.carry_out(session, action.clone()).await {
         Err(Error::Unsettled { receipt, seconds }) => {
             let message = format!(
-                "entry {} is not settled after {seconds} s; `portolan show {session}` tells how far it is",
+                "entry {} has no result after {seconds} s; `portolan show {session}` shows its progress",
                 receipt.seq
             );
             return Err(Failure { exit: Exit::Uncertain, message });
@@ -102,19 +102,19 @@ pub(super) async fn carry_out(client: &mut Client, session: SessionId, action: A
         Stage::Uncertain { reason } => {
             let way_out = match &action {
                 Action::Prompt { .. } | Action::SendAgain { .. } => {
-                    format!("`portolan resend {session} {}` sends it again", receipt.seq)
+                    format!("`portolan resend {session} {}` sends the command again", receipt.seq)
                 }
-                _ => format!("`portolan show {session}` tells how things stand"),
+                _ => format!("`portolan show {session}` shows the state of the session"),
             };
-            let message = format!("nobody knows whether it reached the agent ({reason}); {way_out}");
+            let message = format!("nobody knows whether the command reached the agent ({reason}); {way_out}");
             Err(Failure { exit: Exit::Uncertain, message })
         }
         Stage::Consumed { .. } | Stage::Accepted | Stage::Sending | Stage::Delivered => Ok(receipt),
     }
 }
 
-/// A value of a setting that is not taken is a command line that makes no sense, whoever finds that out: the daemon
-/// knows an agent's modes, but only the agent itself its models.
+/// A setting with a refused value is a wrong command line, whether the daemon or the agent refuses the value: the
+/// daemon knows the modes of an agent, but only the agent knows its models.
 fn refused(action: &Action, refusal: Refusal) -> Failure {
     let is_setting = matches!(
         action,
@@ -129,41 +129,43 @@ fn refused(action: &Action, refusal: Refusal) -> Failure {
     refusal.into()
 }
 
-/// What was done, for people, where the agent says nothing to it.
+/// The result of an action for people, if the agent reports nothing about it.
 fn done(action: &Action) -> Option<String> {
     let default = |value: Option<String>| value.unwrap_or_else(|| "the agent's default".into());
     Some(match action {
-        Action::Interrupt => "the turn was told to stop".into(),
-        Action::Stop => "the agent has ended; `portolan resume` starts it again".into(),
+        Action::Interrupt => "the turn was asked to stop".into(),
+        Action::Stop => "the agent has ended; `portolan resume` starts the agent again".into(),
         Action::Resume => "the agent was started".into(),
-        Action::Rename { title } => format!("the session is called `{}` now", clean::line(title)),
-        Action::Archive { archived: true } => "the session is in the archive; `--undo` takes it out".into(),
+        Action::Rename { title } => format!("the session is now named `{}`", clean::line(title)),
+        Action::Archive { archived: true } => {
+            "the session is archived; `--undo` takes it out of the archive".into()
+        }
         Action::Archive { archived: false } => "the session is out of the archive".into(),
         Action::SetModel { model } => {
             format!(
-                "the model is {} now",
+                "the model is now {}",
                 default(model.as_ref().map(|model| format!("`{}`", clean::line(model))))
             )
         }
-        Action::SetMode { mode } => format!("the mode is `{}` now", clean::line(mode)),
+        Action::SetMode { mode } => format!("the mode is now `{}`", clean::line(mode)),
         Action::SetThinking { tokens } => {
-            format!("the thinking budget is {} now", default(tokens.map(|tokens| format!("{tokens} tokens"))))
+            format!("the thinking budget is now {}", default(tokens.map(|tokens| format!("{tokens} tokens"))))
         }
         Action::SetEnvironment { variables } => {
             let names: Vec<String> = variables.keys().map(|name| clean::line(name)).collect();
-            format!("what the agent starts from now on gets {}", names.join(", "))
+            format!("programs that the agent starts from now on get {}", names.join(", "))
         }
-        Action::McpReconnect { server } => format!("`{}` was connected again", clean::line(server)),
+        Action::McpReconnect { server } => format!("`{}` was reconnected", clean::line(server)),
         Action::McpToggle { server, enabled } => {
-            format!("`{}` is {} now", clean::line(server), if *enabled { "on" } else { "off" })
+            format!("`{}` is now {}", clean::line(server), if *enabled { "on" } else { "off" })
         }
-        Action::McpSet { servers, .. } => format!("the session has {} servers of its own now", servers.len()),
-        Action::StopTask { task } => format!("the task `{}` was told to stop", clean::line(task)),
-        Action::Withdraw { prompt } => format!("the prompt {prompt} was taken back"),
-        Action::Steer { prompt } => format!("the prompt {prompt} is on its way into the running turn"),
+        Action::McpSet { servers, .. } => format!("the session now has {} servers of its own", servers.len()),
+        Action::StopTask { task } => format!("the task `{}` was asked to stop", clean::line(task)),
+        Action::Withdraw { prompt } => format!("the prompt {prompt} was removed from the queue"),
+        Action::Steer { prompt } => format!("the prompt {prompt} moves into the running turn"),
         Action::SendAgain { command } => format!("the command {command} was sent again"),
-        Action::RemoveRule { tool_name } => format!("`{}` is asked for again", clean::line(tool_name)),
-        // These are asked for what they tell; where they tell nothing, there is nothing to say.
+        Action::RemoveRule { tool_name } => format!("`{}` needs permission again", clean::line(tool_name)),
+        // The result of these actions is their report; without a report there is nothing to print.
         Action::Prompt { .. }
         | Action::Answer { .. }
         | Action::Rewind { .. }
@@ -174,7 +176,7 @@ fn done(action: &Action) -> Option<String> {
     })
 }
 
-/// What came of a command.
+/// Prints the result of a command.
 pub(super) fn show(context: &Context, session: portolan_core::SessionId, receipt: &Receipt) -> Outcome {
     let result = match &receipt.stage {
         Stage::Consumed { result } => result.as_ref(),

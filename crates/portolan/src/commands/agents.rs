@@ -1,4 +1,4 @@
-//! agents: which there are.
+//! agents: lists the agents.
 
 use portolan_client::Probe;
 
@@ -28,7 +28,7 @@ pub(super) async fn agents(context: &Context, probe: bool) -> Outcome {
                 },
                 clean::line(&found.message),
             ),
-            None => ("-".into(), "not looked at", String::new()),
+            None => ("-".into(), "not checked", String::new()),
         };
         rows.push(vec![clean::line(&agent.kind), version, state.into(), message]);
     }

@@ -1,4 +1,4 @@
-//! approve, deny, answer: what the agent waits for.
+//! approve, deny, answer: answer a request.
 
 use indexmap::IndexMap;
 use portolan_client::Client;
@@ -50,7 +50,7 @@ pub(super) async fn answer(context: &Context, mut given: arguments::Answer) -> O
     let session = client.resolve(&given.id).await?;
     let mut named = given.request;
     if named.is_none() && given.choices.len() > 1 {
-        // `answer ID REQUEST CHOICE…`: a leading number that names an open request picks it.
+        // `answer ID REQUEST CHOICE…`: a leading number that names an open request selects that request.
         let leading = given.choices.first().and_then(|first| first.parse().ok());
         let (_, state) = client.state(session).await?;
         if leading.is_some_and(|number| state.requests.iter().any(|request| request.request.0 == number)) {
@@ -67,7 +67,7 @@ pub(super) async fn answer(context: &Context, mut given: arguments::Answer) -> O
     give(context, client, session, request, answer).await
 }
 
-/// The answer to questions from what was given on the command line.
+/// The answer to questions, from the command line.
 fn choices(request: &Request, given: &[String], by_question: &[String]) -> Outcome<Answer> {
     let Ask::Question { questions } = &request.ask else {
         let way = match &request.ask {
@@ -92,7 +92,7 @@ fn choices(request: &Request, given: &[String], by_question: &[String]) -> Outco
     }
     match (given, questions.as_slice()) {
         ([], _) if answers.is_empty() => {
-            return Err(Failure::usage("say what to answer: choices by label or number, or own words"));
+            return Err(Failure::usage("give an answer: choices by label or number, or your own text"));
         }
         ([], _) => {}
         (given, [only]) if only.multiple => {
@@ -102,7 +102,7 @@ fn choices(request: &Request, given: &[String], by_question: &[String]) -> Outco
                 .extend(given.iter().map(|one| label(only, one)));
         }
         (given, [only]) => {
-            // Several words are one answer in own words, unless each is a choice of its own.
+            // Several words are one free text, unless each word is a choice.
             answers.insert(only.question.clone(), vec![label(only, &given.join(" "))]);
         }
         (given, several) if given.len() == several.len() => {
@@ -134,7 +134,7 @@ fn named<'a>(questions: &'a [Question], name: &str) -> Outcome<&'a Question> {
         .ok_or_else(|| Failure::not_found(format!("there is no question `{name}`")))
 }
 
-/// A choice by its number or its label in any case; else own words.
+/// A choice by its number, or by its label in upper or lower case; otherwise the text itself.
 fn label(question: &Question, given: &str) -> String {
     let by_number =
         given.parse::<usize>().ok().and_then(|number| question.choices.get(number.checked_sub(1)?));
@@ -142,7 +142,7 @@ fn label(question: &Question, given: &str) -> String {
     by_number.or_else(by_label).map_or_else(|| given.to_owned(), |choice| choice.label.clone())
 }
 
-/// Sends the answer with the digest of what was asked, so that it answers this and nothing else.
+/// Sends the answer with the digest of the request, so that the answer counts for this request only.
 async fn give(
     context: &Context,
     mut client: Client,
@@ -161,7 +161,7 @@ async fn give(
     let receipt = act::carry_out(&mut client, session, action).await?;
     client.close().await;
     if context.format() == Format::Plain {
-        // The request need not be named, so that it must be said which one it was.
+        // The user may leave out the number of the request, so print which request was answered.
         output::note(format!("{told}: {}", clean::line(&clean::visible(&request.ask.title()))));
     }
     act::show(context, session, &receipt)
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn several_questions_take_an_answer_each_or_by_name() {
+    fn several_questions_take_one_answer_each_or_answers_by_name() {
         let two = asks(vec![question("A?", false), question("B?", false)]);
         let expected = vec![("A?".to_owned(), given(&["Red"])), ("B?".to_owned(), given(&["Blue"]))];
         assert_eq!(answered(&two, &["1", "2"], &[]), expected);

@@ -1,5 +1,5 @@
-//! audit list, verify: what does the daemon's log say, and is it as it was written? Reads the database itself, so it needs
-//! no daemon and trusts none.
+//! audit list, verify: shows the daemon's log, and checks that nobody changed it. Reads the database directly, so it
+//! needs no daemon and trusts none.
 
 use std::path::PathBuf;
 
@@ -17,9 +17,9 @@ use crate::{
     terminal::clean,
 };
 
-/// What a chain cannot show by itself.
-const LIMITS: &str = "A chain alone shows neither a cut end nor a log that was rewritten as a whole by someone who can \
-                      write the database. Keep the head somewhere else: with --head it shows both.";
+/// What the seals cannot show alone.
+const LIMITS: &str = "The seals alone do not show whether the end was cut off, or whether someone with write \
+                      access to the database rewrote the whole log. Keep the head on another machine: --head finds both.";
 
 pub(super) fn run(context: &Context, verb: Audit) -> Outcome {
     match verb {
@@ -28,11 +28,11 @@ pub(super) fn run(context: &Context, verb: Audit) -> Outcome {
     }
 }
 
-/// The database that is looked into.
+/// The database to read.
 fn database(context: &Context) -> Outcome<PathBuf> {
     let target = Target::find(&context.global, Start::Never)?;
     let Some(home) = target.home() else {
-        return Err(Failure::usage("the log of a daemon elsewhere is read on its own machine"));
+        return Err(Failure::usage("the daemon is on another machine; run this verb there"));
     };
     let path = home.database();
     if !path.exists() {
@@ -51,7 +51,7 @@ fn list(context: &Context, limit: u32) -> Outcome {
     output::raw(output::table(&rows).as_bytes())
 }
 
-/// Number, time, what happened, by whom, and the rest of it as it stands there.
+/// Number, time, event, actor, and the other fields as JSON.
 fn row(frame: &str) -> Vec<String> {
     let Ok(mut entry) = serde_json::from_str::<Value>(frame) else {
         return vec!["?".into(), String::new(), "cannot be read".into()];
@@ -62,7 +62,7 @@ fn row(frame: &str) -> Vec<String> {
     if let Some(fields) = event.as_object_mut() {
         fields.remove("type");
     }
-    // A session's summary is long, and `ls` and `show` tell it.
+    // The summary of a session is long, and `ls` and `show` show it.
     if let Some(session) = event.get("summary").map(|summary| summary["session"].clone()) {
         event = json!({"session": session});
     }
@@ -111,18 +111,23 @@ fn as_json(found: &Verified, noted: Option<Head>) -> serde_json::Value {
 
 fn as_text(found: &Verified, noted: Option<Head>) -> String {
     let mut lines = vec![match found.broken {
-        None => format!("{} entries of the daemon's log are as they were sealed.", found.entries),
-        Some(_) => format!("{} entries of the daemon's log are as they were sealed, then:", found.entries),
+        None => format!("{} entries of the daemon's log match their seals.", found.entries),
+        Some(_) => format!("{} entries of the daemon's log match their seals, then:", found.entries),
     }];
-    lines.extend(found.trimmed.map(|seq| format!("Those up to {seq} were trimmed away.")));
+    lines.extend(found.trimmed.map(|seq| format!("Entries up to {seq} were trimmed.")));
     lines.extend(found.sealed_later.map(|seq| {
-        format!("Those up to {seq} are older than the chain: they were sealed when the database was brought up to date.")
+        format!(
+            "Entries up to {seq} are older than the seals: they were sealed when the database was migrated."
+        )
     }));
     if found.broken.is_none() {
         lines.extend(found.head.map(|head| format!("head {head}")));
         lines.push(match noted {
             Some(noted) => {
-                format!("The head noted at entry {} is in it: nothing before it was changed.", noted.seq)
+                format!(
+                    "The log contains the given head, entry {}: no entry before the head was changed.",
+                    noted.seq
+                )
             }
             None => LIMITS.to_owned(),
         });
@@ -133,19 +138,19 @@ fn as_text(found: &Verified, noted: Option<Head>) -> String {
 fn meaning(broken: Broken) -> String {
     match broken {
         Broken::Changed { seq } => format!(
-            "entry {seq} does not fit its seal: it was changed after it was written, or an entry right before it was \
-             added or removed; trust nothing from there on"
+            "entry {seq} does not match its seal: the entry was changed after it was written, or an entry directly \
+             before it was added or removed; trust no entry from there on"
         ),
         Broken::Missing { seq } => {
-            format!("entry {seq} was removed: its seal is there, but it is not; trust nothing from there on")
+            format!("entry {seq} was removed: only its seal is there; trust no entry from there on")
         }
         Broken::Unsealed { seq } => format!(
-            "entry {seq} has no seal: it was added by another program, or its seal was removed; trust nothing from \
+            "entry {seq} has no seal: another program added the entry, or the seal was removed; trust no entry from \
              there on"
         ),
         Broken::NotTheNoted { seq } => format!(
-            "the log fits together, but it is not the one whose head was noted at entry {seq}: its end was cut off, or \
-             all of it was written anew"
+            "the log matches its seals, but it does not contain the given head at entry {seq}: the end of the log was \
+             cut off, or the whole log was rewritten"
         ),
     }
 }
@@ -157,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_log_tells_its_head_and_what_a_chain_cannot_show() {
+    fn the_report_of_an_unchanged_log_has_the_head_and_the_limits_of_the_seals() {
         let head: Head = format!("7:{}", "ab".repeat(32)).parse().unwrap();
         let found =
             Verified { entries: 7, head: Some(head), sealed_later: Some(Seq(3)), ..Verified::default() };
@@ -165,17 +170,17 @@ mod tests {
         assert_eq!(
             text,
             format!(
-                "7 entries of the daemon's log are as they were sealed.\nThose up to 3 are older than the chain: they \
-                 were sealed when the database was brought up to date.\nhead {head}\n{LIMITS}\n"
+                "7 entries of the daemon's log match their seals.\nEntries up to 3 are older than the seals: they were \
+                 sealed when the database was migrated.\nhead {head}\n{LIMITS}\n"
             )
         );
-        assert!(as_text(&found, Some(head)).ends_with("nothing before it was changed.\n"));
+        assert!(as_text(&found, Some(head)).ends_with("no entry before the head was changed.\n"));
         let json = as_json(&found, None);
         assert_eq!((&json["whole"], &json["head"]), (&json!(true), &json!(head.to_string())));
     }
 
     #[test]
-    fn a_broken_log_tells_the_first_broken_entry_and_what_that_means() {
+    fn the_report_of_a_changed_log_has_the_first_wrong_entry_and_its_meaning() {
         let cases = [
             (Broken::Changed { seq: Seq(5) }, json!({"how": "changed", "seq": 5})),
             (Broken::Missing { seq: Seq(5) }, json!({"how": "missing", "seq": 5})),
@@ -186,10 +191,7 @@ mod tests {
             let found = Verified { entries: 4, broken: Some(broken), ..Verified::default() };
             assert_eq!(as_json(&found, None)["broken"], expected);
             assert!(meaning(broken).contains("entry 5"), "{broken:?}");
-            assert_eq!(
-                as_text(&found, None),
-                "4 entries of the daemon's log are as they were sealed, then:\n"
-            );
+            assert_eq!(as_text(&found, None), "4 entries of the daemon's log match their seals, then:\n");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Hands a one-time link to the user's browser.
+//! Passes a one-time link to the user's browser.
 //!
-//! What a program is started with can be read by every user of the machine, and whoever opens the link first is the owner. So
-//! the browser gets the name of a file that only this user can read, and the file leads on to the link.
+//! Every user of the machine can read the arguments of a program, and whoever opens the link first becomes the owner.
+//! So the browser gets the name of a file that only this user can read, and the file redirects to the link.
 
 use std::{
     fs,
@@ -16,11 +16,10 @@ use portolan_host::door::TICKET_MS;
 
 use crate::{home::Home, output};
 
-/// After this time the link in a file opens nothing, and the file goes.
+/// After this time the link in a file is invalid, and the file is removed.
 const USELESS: Duration = Duration::from_millis(TICKET_MS as u64);
 
-/// Opens a browser where there is a screen for one; `false` where there is none, or where the link cannot be handed over
-/// unseen by others.
+/// Opens a browser if there is a desktop. `false` if there is none, or if other users could see the link.
 pub(super) fn browse(home: &Home, link: &str) -> bool {
     let screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     if !screen || std::env::var_os("SSH_CONNECTION").is_some() || !output::is_terminal() {
@@ -30,36 +29,39 @@ pub(super) fn browse(home: &Home, link: &str) -> bool {
     let file = match write(&home.links(), link) {
         Ok(file) => file,
         Err(error) => {
-            output::note(format!("the link cannot be handed to a browser: {error}"));
+            output::note(format!("the link cannot be passed to a browser: {error}"));
             return false;
         }
     };
     let mut opener = std::process::Command::new(program);
     opener.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Before this process may end, which is soon.
-    #[expect(clippy::disallowed_methods, reason = "a browser of the user, not an agent: it outlives us")]
+    // Start the browser before this process ends, which is soon.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the user's browser, not an agent: it outlives this process"
+    )]
     let Ok(mut opener) = opener.spawn() else { return false };
     // Some browsers keep `xdg-open` waiting until they are closed.
     std::thread::spawn(move || drop(opener.wait()));
     true
 }
 
-/// Removes files whose links open nothing any more. A browser may take its time to read one that does.
+/// Removes files with invalid links. A file with a valid link stays, because a browser may read it later.
 pub(crate) fn sweep(home: &Home) {
     let Ok(files) = fs::read_dir(home.links()) else { return };
     for file in files.flatten() {
         let age = file.metadata().and_then(|found| found.modified()).map(|at| {
-            // One from the future was made before the clock was set back.
+            // A file from the future was created before the clock was set back.
             SystemTime::now().duration_since(at).unwrap_or(USELESS)
         });
         if age.is_ok_and(|age| age >= USELESS) {
-            // Gone already is as good.
+            // The file may be gone already.
             let _ = fs::remove_file(file.path());
         }
     }
 }
 
-/// Writes a page that leads to `link` into `folder`, for this user alone.
+/// Writes a page that redirects to `link` into `folder`, for this user alone.
 fn write(folder: &Path, link: &str) -> io::Result<PathBuf> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let path = folder.join(format!("{}.html", uuid::Uuid::new_v4().simple()));
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_lies_in_a_file_of_this_user_alone_until_it_is_useless() {
+    fn only_this_user_can_read_the_file_of_a_link_and_it_is_removed_with_the_link() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         let file = write(&home.links(), "http://127.0.0.1:7420/#ticket=ptt_1").unwrap();
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_cannot_leave_its_place_in_the_page() {
+    fn a_link_cannot_inject_html_into_the_page() {
         let page = page("http://a/?\"><script>&x");
         assert!(
             !page.contains("<script>") && page.contains("url=http://a/?&quot;>&lt;script>&amp;x\""),

@@ -1,4 +1,4 @@
-//! config: the values in force, and where they come from.
+//! config: shows the values in use, and their origins.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context, verb: Option<Config>) -> Outcome {
             match context.format() {
                 Format::Json => output::json(&json!({"ok": true, "warnings": loaded.warnings})),
                 Format::Plain => {
-                    output::note("the configuration makes sense");
+                    output::note("the configuration is valid");
                     Ok(())
                 }
             }
@@ -64,7 +64,7 @@ struct Row {
     origin: Origin,
 }
 
-/// Every key with its value and where it came from. Variables of agents are shown by name only.
+/// Every key with its value and its origin. Environment variables of agents are shown by name only.
 fn effective(loaded: &Loaded) -> Vec<Row> {
     let values = serde_json::to_value(&loaded.settings).unwrap_or_default();
     let mut rows = Vec::new();
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_shown_with_their_origin_and_secrets_are_not() {
+    fn values_are_shown_with_their_origin_and_secrets_are_hidden() {
         let text = "[log]\nlevel = \"debug\"\n[agents.claude]\nenv = { KEY = \"hidden\" }\n";
         let loaded = load::assemble(text, [], &[]).unwrap();
         let rows: Vec<(String, String, String)> = effective(&loaded)

@@ -25,7 +25,7 @@ pub(super) async fn new(context: &Context, new: New) -> Outcome {
     create(context, client, spec, join).await
 }
 
-/// What a fork is made of.
+/// Arguments of a fork.
 pub(super) struct Fork {
     pub(super) id: String,
     pub(super) at: Option<u64>,
@@ -38,7 +38,7 @@ pub(super) async fn fork(context: &Context, fork: Fork) -> Outcome {
     let mut client = context.client().await?;
     let session = client.resolve(&fork.id).await?;
     let (_, state) = client.state(session).await?;
-    // The copy goes on as the original would: same agent, same folder, same settings.
+    // The copy continues like the original: same agent, same folder, same settings.
     let spec = SessionSpec {
         agent: state.summary.agent,
         cwd: state.summary.cwd,
@@ -70,7 +70,7 @@ pub(super) fn created(context: &Context, summary: &Summary) -> Outcome {
         Format::Json => output::json(summary),
         Format::Plain => {
             output::line(summary.session.to_string())?;
-            output::note(format!("`portolan attach {}` joins it", summary.session));
+            output::note(format!("`portolan attach {}` joins the session", summary.session));
             Ok(())
         }
     }
@@ -79,7 +79,8 @@ pub(super) fn created(context: &Context, summary: &Summary) -> Outcome {
 fn spec(new: New) -> Outcome<SessionSpec> {
     let cwd = match new.cwd {
         Some(folder) => folder,
-        None => std::env::current_dir().map_err(|error| Failure::new(format!("this folder: {error}")))?,
+        None => std::env::current_dir()
+            .map_err(|error| Failure::new(format!("the current folder cannot be read: {error}")))?,
     };
     let cwd = cwd.canonicalize().map_err(|error| Failure::usage(format!("`{}`: {error}", cwd.display())))?;
     let extra_dirs = new

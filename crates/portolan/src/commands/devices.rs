@@ -1,4 +1,4 @@
-//! devices list, approve, revoke: who may come in by the handheld's listener.
+//! devices list, approve, revoke: which devices may connect to the handheld's listener.
 
 use http::Method;
 use portolan_frontends::handheld::{DeviceInfo, DeviceState};
@@ -45,7 +45,7 @@ fn word(state: DeviceState) -> &'static str {
     match state {
         DeviceState::Approved => "approved",
         DeviceState::Allowed => "allowed by portolan.toml",
-        DeviceState::Held => "held at the door",
+        DeviceState::Held => "waits for approval",
         DeviceState::Revoked => "revoked",
     }
 }

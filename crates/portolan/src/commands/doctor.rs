@@ -1,8 +1,8 @@
-//! doctor: is each agent here, how will it be spoken to, is it logged in, does it begin in a mode in which it asks; and,
-//! with `--deep`, does it do what it should.
+//! doctor: checks each agent: is it installed and logged in, how does Portolan talk to it, does it begin in a mode that
+//! asks; with `--deep`, does it work as it should.
 //!
-//! Needs no daemon. Trying runs the installed program against the scripted model, in an empty
-//! home and with a key that opens nothing: offline, free, and without touching anything of the user's.
+//! Needs no daemon. A test runs the installed program against the scripted model, in an empty home and with an invalid
+//! key: offline, free, and without touching the user's files.
 
 use std::{
     sync::Arc,
@@ -27,55 +27,55 @@ use crate::{
     way_out,
 };
 
-/// Scenarios at once: they mostly wait, and a small machine has two cores.
+/// How many scenarios run at once: they mostly wait, and a small machine has two cores.
 const AT_ONCE: usize = 3;
 
-/// How long a tried agent may take to end by itself: nothing of it is worth waiting for.
+/// How long an agent under test may take to end by itself; its end is not worth a longer wait.
 const RUNG: Duration = Duration::from_millis(500);
 
-/// How an agent is.
+/// The state of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Health {
-    /// Here; not tried.
+    /// Installed; not tested.
     Ready,
-    /// Tried, and does everything it should.
+    /// Tested: everything works.
     Works,
     /// Not installed.
     Missing,
-    /// Here, but not logged in.
+    /// Installed, but not logged in.
     LoggedOut,
-    /// Here, but too old, or another program.
+    /// Installed, but too old, or another program.
     Unusable,
-    /// Tried: something does not work.
+    /// Tested: something does not work.
     Degraded,
-    /// Tried: one cannot work with it.
+    /// Tested: the agent is unusable.
     Broken,
 }
 
-/// What was found of one agent.
+/// The report on one agent.
 #[derive(Debug, Serialize)]
 struct Report {
     agent: String,
     title: String,
     health: Health,
-    /// The ways in which it can be logged in through Portolan.
+    /// The ways to log the agent in through Portolan.
     #[serde(skip)]
     logins: Vec<LoginWay>,
     probe: Probe,
-    /// Whether a session that names no mode begins in one in which the agent asks.
+    /// Whether a session without a given mode begins in a mode that asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_mode: Option<Tried>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<Trial>,
 }
 
-/// What came of trying it.
+/// The result of the deep test.
 #[derive(Debug, Serialize)]
 struct Trial {
     seconds: f64,
     scenarios: Vec<Tried>,
-    /// What it said that this version of Portolan does not know.
+    /// Messages of the agent that this version of Portolan does not know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unknown: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub(super) async fn doctor(context: &Context, asked: Doctor) -> Outcome {
     let home = Home::find()?;
     let settings = configuration::settings(&home)?;
     let dial_in = listen(&settings).await?;
-    // Where no daemon ever ran, a key of this look's own.
+    // If no daemon ever ran here, use a new key for this check.
     let key =
         Identity::read(&home).map_or_else(|| uuid::Uuid::new_v4().simple().to_string(), |home| home.key);
     let agents = assembly::agents(&settings, &key, &dial_in)?;
@@ -106,7 +106,7 @@ pub(super) async fn doctor(context: &Context, asked: Doctor) -> Outcome {
     for agent in chosen {
         let probe = agent.probe().await;
         let (mut first_mode, mut deep) = (None, None);
-        // An agent that another one stands in for is tried under that one's own name.
+        // An agent that runs through another agent's ACP adapter is tested under the name of the adapter.
         let stands_in = probe.road.as_ref().is_some_and(|road| road.name.starts_with("acp, by "));
         let tries = probe.available && (asked.deep || !stands_in);
         if let Some(profile) = Profile::of(agent.kind()).filter(|_| tries) {
@@ -127,24 +127,27 @@ pub(super) async fn doctor(context: &Context, asked: Doctor) -> Outcome {
     }
     match worst(&reports, asked.agent.as_deref()) {
         None => Ok(()),
-        // Everything was said above.
+        // The reports above say everything.
         Some(exit) => Err(Failure { exit, message: String::new() }),
     }
 }
 
-/// The agents to look at: the one that was named, or all.
+/// The agents to check: the named agent, or all.
 fn chosen(agents: Vec<Arc<dyn Agent>>, name: Option<&str>) -> Outcome<Vec<Arc<dyn Agent>>> {
     let Some(name) = name else { return Ok(agents) };
     let known: Vec<String> = agents.iter().map(|agent| agent.kind().to_owned()).collect();
     let found: Vec<_> = agents.into_iter().filter(|agent| agent.kind() == name).collect();
     if found.is_empty() {
-        return Err(Failure::not_found(format!("unknown agent `{name}`; there is {}", known.join(", "))));
+        return Err(Failure::not_found(format!(
+            "there is no agent `{name}`; the agents are {}",
+            known.join(", ")
+        )));
     }
     Ok(found)
 }
 
-/// Where an old agent dials in while it is tried. Nowhere, where the daemon would have no such place: one that listens
-/// with a certificate only.
+/// The endpoint where an old agent dials in during a test. There is none if the daemon has none either, because it
+/// listens only with a certificate.
 async fn listen(settings: &Settings) -> Outcome<DialIn> {
     let dial_in = DialIn::new();
     if settings.listen.self_signed || settings.listen.tls_cert.is_some() {
@@ -154,7 +157,7 @@ async fn listen(settings: &Settings) -> Outcome<DialIn> {
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(unusable)?;
     dial_in.listens_at(format!("ws://{}", listener.local_addr().map_err(unusable)?));
     let routes = dial_in::routes(dial_in.clone());
-    // Ends with the program.
+    // This task ends with the program.
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(dial_in)
 }
@@ -176,7 +179,7 @@ impl Report {
     }
 }
 
-/// What is tried.
+/// The subject of a test.
 fn subject(profile: &Profile, settings: Settings, dial_in: DialIn) -> Arc<Subject> {
     let profile = *profile;
     let make = move |place: &Place| made(&profile, &settings, &dial_in, place);
@@ -192,7 +195,7 @@ fn subject(profile: &Profile, settings: Settings, dial_in: DialIn) -> Arc<Subjec
     })
 }
 
-/// Tries the core of the contract. The first scenario alone decides whether there is any use in the others.
+/// Tests the core of the contract. The first scenario decides whether the others are worth running.
 async fn trial(subject: &Arc<Subject>) -> Trial {
     let (profile, began) = (subject.profile, Instant::now());
     let tell = |finding: &Finding| {
@@ -217,8 +220,8 @@ async fn trial(subject: &Arc<Subject>) -> Trial {
     let failed = findings.iter().any(|finding| matches!(finding.verdict, Verdict::Fails { .. }));
     let way_out = failed.then(|| {
         format!(
-            "install a version that is known to work (`{}`), and report this with what `portolan doctor --deep \
-             --json {}` prints",
+            "install a version that is known to work (`{}`), and report this problem with the output of `portolan \
+             doctor --deep --json {}`",
             profile.install, profile.agent
         )
     });
@@ -235,12 +238,12 @@ fn tried(finding: Finding) -> Tried {
     Tried { scenario: scenario.name, says: scenario.says, verdict, seconds: seconds(took), transcript }
 }
 
-/// To a tenth.
+/// Seconds, rounded to a tenth.
 fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 10.0).round() / 10.0
 }
 
-/// The agent as it is configured, but in a place where nothing of the user's is: no variables of his table either.
+/// The agent as configured, but in a place without the user's files, and without the variables of the agent's table.
 fn made(
     profile: &Profile,
     settings: &Settings,
@@ -257,7 +260,7 @@ fn made(
     found.ok_or_else(|| format!("there is no agent `{}`", profile.agent))
 }
 
-/// The verdict on scenarios by what came of each.
+/// The overall verdict, from the verdicts of the scenarios.
 fn judged<'a>(mut verdicts: impl Iterator<Item = &'a Verdict>) -> Health {
     let fails = |verdict: &Verdict| matches!(verdict, Verdict::Fails { .. });
     if verdicts.next().is_none_or(fails) {
@@ -266,7 +269,7 @@ fn judged<'a>(mut verdicts: impl Iterator<Item = &'a Verdict>) -> Health {
     if verdicts.any(fails) { Health::Degraded } else { Health::Works }
 }
 
-/// How to end. An agent that is not there matters only to who asked for it by name.
+/// The exit code. A missing agent counts only if the user named it.
 fn worst(reports: &[Report], name: Option<&str>) -> Option<Exit> {
     let health = reports.iter().map(|report| report.health);
     match health.filter(|health| name.is_some() || *health != Health::Missing).max()? {
@@ -295,7 +298,7 @@ fn told(report: &Report) -> String {
     match (&probe.program, &probe.road) {
         (Some(program), Some(road)) => {
             lines.push(format!("  program  {}", clean::line(program)));
-            lines.push(format!("  road     {} ({})", clean::line(&road.name), clean::line(&road.why)));
+            lines.push(format!("  via      {} ({})", clean::line(&road.name), clean::line(&road.why)));
         }
         _ => lines.push(format!("  {}", clean::line(&probe.message))),
     }
@@ -308,11 +311,11 @@ fn told(report: &Report) -> String {
     }
     match (report.first_mode.as_ref().map(|tried| &tried.verdict), Profile::of(agent)) {
         (Some(Verdict::Works), Some(Profile { modes: Some((asking, _)), .. })) => {
-            lines.push(format!("  mode     {asking}, in which it asks"));
+            lines.push(format!("  mode     {asking}, asks before it acts"));
         }
         (Some(Verdict::Fails { why }), _) => {
             lines.push(format!(
-                "  mode     it does not begin in a mode in which it asks: {}",
+                "  mode     the agent does not begin in a mode that asks: {}",
                 clean::line(why)
             ));
         }
@@ -345,7 +348,7 @@ fn trial_told(trial: &Trial) -> Vec<String> {
     }
     if !trial.unknown.is_empty() {
         let unknown: Vec<String> = trial.unknown.iter().map(|kind| clean::line(kind)).collect();
-        lines.push(format!("  new      it says what Portolan does not know yet: {}", unknown.join(", ")));
+        lines.push(format!("  new      messages that Portolan does not know: {}", unknown.join(", ")));
     }
     if let Some(way_out) = &trial.way_out {
         lines.push(format!("  way out  {way_out}"));
@@ -386,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_is_broken_without_a_turn_and_degraded_without_something_else() {
+    fn the_verdict_is_broken_if_no_turn_works_and_degraded_if_another_scenario_fails() {
         let health = |verdicts: &[Verdict]| judged(verdicts.iter());
         let lacks = Verdict::NotOffered { why: "questions".into() };
         assert_eq!(health(&[Verdict::Works, lacks, Verdict::Works]), Health::Works);
@@ -396,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_follows_from_the_worst_that_matters() {
+    fn the_exit_code_follows_from_the_worst_report_that_counts() {
         let exit = |all: &[Health], name| worst(&all.iter().map(|it| report(*it)).collect::<Vec<_>>(), name);
         assert_eq!(exit(&[Health::Missing, Health::Ready], None), None);
         assert_eq!(exit(&[Health::Missing], Some("claude")), Some(Exit::Failed));
@@ -407,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_says_what_was_found_what_fails_and_the_way_out() {
+    fn a_report_shows_what_was_found_what_fails_and_the_way_out() {
         let probe = Probe {
             available: true,
             version: Some("2.1.325".into()),
@@ -423,12 +426,12 @@ mod tests {
             told(&report),
             "claude 2.1.325: degraded\n  \
              program  /bin/claude\n  \
-             road     stdio (it is new)\n  \
+             via      stdio (it is new)\n  \
              login    no: log in\n  \
              works    text (in 1.5 s)\n  \
              lacks    permission-allow\n  \
              fails    permission-deny: it stopped\n  \
-             new      it says what Portolan does not know yet: brand_new\n  \
+             new      messages that Portolan does not know: brand_new\n  \
              way out  install another\n"
         );
         let mode = |verdict| {
@@ -436,9 +439,9 @@ mod tests {
                 Tried { scenario: "first-mode", says: "", verdict, seconds: 0.5, transcript: Vec::new() };
             told(&Report { first_mode: Some(first_mode), ..self::report(Health::Broken) })
         };
-        assert_eq!(mode(Verdict::Works), "claude: broken\n  \n  mode     default, in which it asks\n");
+        assert_eq!(mode(Verdict::Works), "claude: broken\n  \n  mode     default, asks before it acts\n");
         let unasked = mode(Verdict::Fails { why: "it begins in `auto`".into() });
-        assert!(unasked.ends_with("begin in a mode in which it asks: it begins in `auto`\n"), "{unasked}");
+        assert!(unasked.ends_with("begin in a mode that asks: it begins in `auto`\n"), "{unasked}");
         let missing = Probe { message: "not found; install it".into(), ..Probe::default() };
         let report = Report { probe: missing, ..self::report(Health::Missing) };
         assert_eq!(told(&report), "claude: missing\n  not found; install it\n");

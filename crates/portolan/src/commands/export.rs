@@ -66,7 +66,7 @@ pub(super) async fn export(
     Ok(())
 }
 
-/// What becomes of a file that is there already.
+/// What to do with a file that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Existing {
     Keep,
@@ -75,12 +75,12 @@ pub(super) enum Existing {
 
 fn already_there(file: &Path) -> Failure {
     Failure::usage(format!(
-        "`{}` is there already; name another file, or replace it with --force",
+        "`{}` exists; name another file, or replace the file with --force",
         file.display()
     ))
 }
 
-/// Where the history goes: a file that appears only when it is complete, or stdout.
+/// The output of the export: a file that appears only when it is complete, or stdout.
 enum Sink {
     Stdout,
     File(tempfile::NamedTempFile, PathBuf, Existing),
@@ -91,7 +91,7 @@ impl Sink {
         let Some(path) = file else { return Ok(Self::Stdout) };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let beside = tempfile::NamedTempFile::new_in(folder)
-            // Its own words name a file that nobody asked for.
+            // The error itself names a temporary file that the user does not know.
             .map_err(|error| {
                 Failure::new(format!("cannot write in `{}`: {}", folder.display(), error.kind()))
             })?;
@@ -107,7 +107,7 @@ impl Sink {
 
     fn write(&mut self, text: &str) -> Outcome {
         match self {
-            // A file keeps what was said; a terminal would act on it.
+            // A file keeps the text unchanged; a terminal would act on escape sequences.
             Self::Stdout if output::is_terminal() => output::raw(clean::text(text).as_bytes()),
             Self::Stdout => output::raw(text.as_bytes()),
             Self::File(file, path, _) => file
@@ -125,7 +125,7 @@ impl Sink {
                     Existing::Replace => file.persist(&path),
                 };
                 placed.map(|_| ()).map_err(|error| match error.error.kind() {
-                    // It came while this was written.
+                    // The file appeared while the export was written.
                     std::io::ErrorKind::AlreadyExists => already_there(&path),
                     _ => Failure::new(format!("`{}`: {}", path.display(), error.error)),
                 })
@@ -134,13 +134,13 @@ impl Sink {
     }
 }
 
-/// What stands above it all: the name the session has now.
+/// The heading: the current name of the session.
 fn heading(name: &str) -> String {
     let name = clean::line(name);
     format!("# {}\n\n", if name.trim().is_empty() { "Session" } else { &name })
 }
 
-/// One entry of the conversation; `None` for what is no part of it.
+/// One entry of the conversation; `None` for an entry that is not part of it.
 fn markdown(entry: &Decoded<Event>) -> Option<String> {
     let by = entry.by.as_ref().map(|by| clean::line(&by.to_string()));
     Some(match &entry.event {
@@ -200,7 +200,7 @@ fn pieces(content: &[Content]) -> String {
                 quoted.join("\n")
             }
             Content::RedactedThinking => "> (thinking that is not shown)".into(),
-            Content::Image { media_type, .. } => format!("*(picture, {})*", clean::line(media_type)),
+            Content::Image { media_type, .. } => format!("*(image, {})*", clean::line(media_type)),
             Content::Resource { uri, .. } => format!("<{}>", clean::visible(uri)),
             Content::Data { data: body } | Content::Other { body } => {
                 fenced("json", &clean::visible(&serde_json::to_string_pretty(body).unwrap_or_default()))
@@ -210,7 +210,7 @@ fn pieces(content: &[Content]) -> String {
     all.join("\n\n")
 }
 
-/// A block of code whose fence is longer than any within.
+/// A block of code whose fence is longer than any fence in the text.
 fn fenced(language: &str, text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_the_markdown_reaches_the_terminal_as_an_escape() {
+    fn the_markdown_contains_no_escape_sequences() {
         let evil = "\u{1b}[31m\u{9b}2J\u{202e}x";
         let spec = portolan_core::SessionSpec {
             agent: evil.into(),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_without_a_name_has_a_heading_too() {
+    fn a_session_without_a_name_also_has_a_heading() {
         assert_eq!([heading("Tour\u{1b}[1m"), heading(" ")], ["# Tour\n\n", "# Session\n\n"]);
     }
 

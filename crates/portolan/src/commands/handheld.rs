@@ -35,7 +35,7 @@ pub(super) async fn run(context: &Context, verb: Handheld) -> Outcome {
     }
 }
 
-/// Asks the daemon, and says so where it has no handheld.
+/// Asks the daemon, and fails with an error if the daemon has no handheld.
 pub(super) async fn ask<T: DeserializeOwned>(
     context: &Context,
     method: Method,
@@ -47,7 +47,7 @@ pub(super) async fn ask<T: DeserializeOwned>(
     let answer = answer.ok_or_else(|| {
         Failure::new(
             "this daemon serves no handheld; set `listen` under [handheld] in portolan.toml, such as \
-             \"0.0.0.0:3333\", and restart it",
+             \"0.0.0.0:3333\", and restart the daemon",
         )
     })?;
     Ok(serde_json::from_value(answer)?)

@@ -1,4 +1,4 @@
-//! What comes with a command line: texts, files, stdin, JSON, pictures, variables.
+//! The inputs of a command line: texts, files, stdin, JSON, images, variables.
 
 use std::{
     io::Read as _,
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, Outcome};
 
-/// The largest text read from a file or stdin: what fits into one frame to the daemon.
+/// The largest text from a file or stdin: as much as one frame to the daemon can hold.
 const LARGEST: u64 = 8 * 1024 * 1024;
 
 /// All of stdin.
@@ -50,10 +50,10 @@ pub(super) fn json<T: DeserializeOwned>(given: &str, what: &str) -> Outcome<T> {
     let text = text(given)?;
     let mut reader = serde_json::Deserializer::from_str(&text);
     serde_path_to_error::deserialize(&mut reader)
-        .map_err(|error| Failure::usage(format!("cannot read {what}: {error}; give JSON, or @FILE with it")))
+        .map_err(|error| Failure::usage(format!("cannot read {what}: {error}; give JSON or @FILE")))
 }
 
-/// A prompt: words, or stdin with `-`, and pictures.
+/// A prompt: words, or stdin with `-`, and images.
 pub(super) fn prompt(words: &[String], images: &[PathBuf]) -> Outcome<Vec<Content>> {
     let text = match words {
         [only] if only == "-" => stdin()?.trim_end().to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn prompt(words: &[String], images: &[PathBuf]) -> Outcome<Vec<Conten
     Ok(content)
 }
 
-/// The kinds of pictures that agents take, by how their files begin.
+/// The image types that agents accept, by the first bytes of their files.
 const PICTURES: [(&[u8], &str); 4] = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -78,7 +78,7 @@ const PICTURES: [(&[u8], &str); 4] = [
 ];
 
 fn image(path: &Path) -> Outcome<Content> {
-    let wrong = |why: String| Failure::usage(format!("the picture `{}`: {why}", path.display()));
+    let wrong = |why: String| Failure::usage(format!("the image `{}`: {why}", path.display()));
     let size = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
     if size > LARGEST / 2 {
         return Err(wrong(format!("larger than {} MiB", LARGEST / 2 / 1024 / 1024)));
@@ -88,7 +88,7 @@ fn image(path: &Path) -> Outcome<Content> {
         .iter()
         .find(|(start, _)| bytes.starts_with(start))
         .map(|(_, media_type)| *media_type)
-        .ok_or_else(|| wrong("none of PNG, JPEG, GIF, WebP".into()))?;
+        .ok_or_else(|| wrong("not a PNG, JPEG, GIF or WebP file".into()))?;
     Ok(Content::Image { media_type: media_type.into(), data: base64(&bytes) })
 }
 
@@ -109,7 +109,7 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Variables: `NAME=VALUE`, or `NAME` with the value it has here.
+/// Variables: `NAME=VALUE`, or `NAME` with its value in this environment.
 pub(super) fn variables(given: &[String]) -> Outcome<IndexMap<String, String>> {
     given
         .iter()
@@ -125,9 +125,11 @@ pub(super) fn variables(given: &[String]) -> Outcome<IndexMap<String, String>> {
         .collect()
 }
 
-/// A time such as `90s`, `15m`, `12h` or `30d`, in seconds.
+/// A duration such as `90s`, `15m`, `12h` or `30d`, in seconds.
 pub(super) fn seconds(given: &str) -> Outcome<u64> {
-    let wrong = || Failure::usage(format!("`{given}` is no time; use one such as 90s, 15m, 12h or 30d"));
+    let wrong = || {
+        Failure::usage(format!("`{given}` is not a duration; use a duration such as 90s, 15m, 12h or 30d"))
+    };
     let unit = given.chars().last().ok_or_else(wrong)?;
     let factor = match unit {
         's' => 1,
@@ -141,7 +143,7 @@ pub(super) fn seconds(given: &str) -> Outcome<u64> {
     number.checked_mul(factor).filter(|seconds| *seconds > 0).ok_or_else(wrong)
 }
 
-/// Asks a question whose answer is yes or no; no where nobody can be asked.
+/// Asks a yes-or-no question. The answer is no if there is no terminal to ask.
 pub(super) fn confirm(question: &str) -> bool {
     use std::io::IsTerminal as _;
     if !std::io::stdin().is_terminal() {
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_has_a_number_and_a_unit() {
+    fn a_duration_has_a_number_and_a_unit() {
         assert_eq!(seconds("90s").unwrap(), 90);
         assert_eq!(seconds("30d").unwrap(), 2_592_000);
         for wrong in ["", "5", "h", "0h", "5w", "-1s", "5é", "99999999999999999999d"] {
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_known_by_its_first_bytes() {
+    fn an_image_type_is_known_by_the_first_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, b"\x89PNG\r\n\x1a\n").unwrap();
@@ -184,18 +186,18 @@ mod tests {
             Content::Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() }
         );
         std::fs::write(&path, "text").unwrap();
-        assert!(image(&path).unwrap_err().message.contains("none of PNG"));
+        assert!(image(&path).unwrap_err().message.contains("not a PNG"));
     }
 
     #[test]
-    fn a_variable_without_a_value_must_be_set_here() {
+    fn a_variable_without_a_value_must_be_set_in_the_environment() {
         let given = ["A=1=2".to_owned()];
         assert_eq!(variables(&given).unwrap()["A"], "1=2");
         assert!(variables(&["SURELY_NOT_SET_ANYWHERE".to_owned()]).is_err());
     }
 
     #[test]
-    fn json_that_does_not_fit_is_told_with_its_place() {
+    fn wrong_json_is_reported_with_the_path_of_the_error() {
         let error = json::<IndexMap<String, u32>>(r#"{"a":"x"}"#, "--input").unwrap_err();
         assert!(error.message.starts_with("cannot read --input: a: invalid type"), "{error}");
     }

@@ -29,10 +29,10 @@ use crate::{
 /// How long `status` waits for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// A daemon in which no turn runs has stopped by then; for one that takes longer it is said what `down` waits for.
+/// A daemon without a running turn has stopped by then; if the daemon takes longer, `down` prints what it waits for.
 const AT_ONCE: Duration = Duration::from_millis(300);
 
-/// How long `down` waits beyond the grace time: the stop ladder and the closing of everything.
+/// How long `down` waits after the grace time, for the stop ladder and for closing everything.
 const STOPPING: Duration = Duration::from_secs(40);
 
 pub(super) async fn up(context: &Context, up: Up) -> Outcome {
@@ -50,14 +50,14 @@ pub(super) async fn up(context: &Context, up: Up) -> Outcome {
     home.make()?;
     let to = if up.log_file { Where::File } else { Where::Foreground };
     if to == Where::File {
-        // A session of its own: closing the terminal that started it does not end the daemon.
+        // A new process session: closing the terminal does not end the daemon.
         let _ = rustix::process::setsid();
     }
     logging::start(&settings.log, &home, to)?;
     let format = context.format();
     let browser = (!up.no_open && !up.log_file).then(|| home.clone());
     let ended = run::run(settings, home, move |ready| announce(&ready, format, browser.as_ref())).await;
-    // In the foreground the same words are on the terminal in a moment.
+    // In the foreground the terminal shows the same message a moment later.
     if let (Err(failure), Where::File) = (&ended, to) {
         tracing::error!("{failure}");
     }
@@ -66,7 +66,7 @@ pub(super) async fn up(context: &Context, up: Up) -> Outcome {
 
 async fn up_detached(context: &Context, home: &Home, up: &Up) -> Outcome {
     if Lock::holder(home).is_some() {
-        // The same words as in the foreground.
+        // The same output as in the foreground.
         Lock::take_or_explain(home).map(drop)?;
     }
     let mut arguments = Vec::new();
@@ -86,7 +86,7 @@ async fn up_detached(context: &Context, home: &Home, up: &Up) -> Outcome {
     Ok(())
 }
 
-/// What the command line sets.
+/// The values that the command line sets.
 fn overrides(up: &Up) -> Outcome<Vec<Override>> {
     let mut all = Vec::new();
     for set in &up.set {
@@ -101,8 +101,8 @@ fn overrides(up: &Up) -> Outcome<Vec<Override>> {
     Ok(all)
 }
 
-/// Where it listens, how to get in, what it found. Output that cannot be written must not end the daemon. A browser is
-/// opened by way of `browser`, where there is one.
+/// Prints the address of the daemon, a link for a browser, and the agents. Output that cannot be written must not end
+/// the daemon. Opens a browser with `browser`, if given.
 fn announce(ready: &Ready, format: Format, browser: Option<&Home>) {
     let link = ready.ticket.as_ref().map(|ticket| format!("{}/#ticket={}", ready.url, ticket.reveal()));
     if format == Format::Json {
@@ -112,13 +112,13 @@ fn announce(ready: &Ready, format: Format, browser: Option<&Home>) {
     }
     let mut text = format!("Portolan {VERSION} listens at {}\n", ready.url);
     match &link {
-        // A link that works once is for the person at this terminal, not for a file that others read later.
+        // A one-time link is for the person at this terminal, not for a file that others read later.
         Some(link) if output::is_terminal() => {
             text = format!(
-                "{text}open   {link}\n       (works once, for a minute; `portolan open` makes another)\n"
+                "{text}open   {link}\n       (works once, for a minute; `portolan open` creates another)\n"
             );
         }
-        _ => text.push_str("open   `portolan open` makes a link for a browser\n"),
+        _ => text.push_str("open   `portolan open` creates a link for a browser\n"),
     }
     let mut missing = Vec::new();
     for agent in &ready.agents {
@@ -134,8 +134,8 @@ fn announce(ready: &Ready, format: Format, browser: Option<&Home>) {
         text = format!("{text}agent  {kind}{}\n", clean::text(&version));
     }
     if !missing.is_empty() {
-        // There are many agents, and nobody has them all.
-        text = format!("{text}other  {} (`portolan agents` tells how to get them)\n", missing.join(", "));
+        // Few users have installed every agent.
+        text = format!("{text}other  {} (`portolan agents` shows how to install them)\n", missing.join(", "));
     }
     text.push_str("try    portolan new demo \"show me everything\"\n");
     output::offer(&text);
@@ -162,7 +162,7 @@ pub(super) async fn open(context: &Context, print: bool) -> Outcome {
             output::note(if print {
                 "works once, for a minute"
             } else if opened {
-                "opened in your browser; if no page comes up there, open the link yourself: it works once, for a minute"
+                "opened in your browser; if no page appears, open the link yourself: it works once, for a minute"
             } else {
                 "no browser was opened: there is no desktop here; open the link yourself, it works once, for a minute"
             });
@@ -174,7 +174,7 @@ pub(super) async fn open(context: &Context, print: bool) -> Outcome {
 fn local_only(context: &Context, verb: &str) -> Outcome {
     match context.global.url.as_deref() {
         Some(url) if !url.is_empty() => {
-            Err(Failure::usage(format!("`{verb}` works on this machine only, not at `{url}`")))
+            Err(Failure::usage(format!("`{verb}` works on this machine only, not for `{url}`")))
         }
         _ => Ok(()),
     }
@@ -199,12 +199,12 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
     let pid = holder.pid.or_else(|| Record::read(&home).map(|record| record.pid));
     let Some(process) = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw)
     else {
-        return Err(Failure::new("a daemon runs, but has not said which process it is; try again"));
+        return Err(Failure::new("a daemon runs, but its pid is not known yet; try again"));
     };
     let signal = || match rustix::process::kill_process(process, rustix::process::Signal::TERM) {
-        // It has ended meanwhile, which is what was wanted.
+        // The daemon has ended meanwhile, as wanted.
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        Err(error) => Err(Failure::new(format!("the daemon (pid {process:?}) cannot be told: {error}"))),
+        Err(error) => Err(Failure::new(format!("the daemon (pid {process:?}) cannot be signalled: {error}"))),
     };
     signal()?;
     let mut second = down.now;
@@ -217,7 +217,7 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
         if !told && begun.elapsed() > AT_ONCE {
             told = true;
             output::note(format!(
-                "turns that run get up to {} s to end; `portolan down --now` ends them at once",
+                "running turns get up to {} s to end; `portolan down --now` ends them at once",
                 grace.as_secs()
             ));
         }
@@ -243,7 +243,7 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
     }
 }
 
-/// A daemon that hangs must not make those hang who ask how it is.
+/// A daemon that hangs must not make `status` hang.
 async fn in_time(connecting: impl Future<Output = Outcome<Client>>) -> Outcome<Client> {
     tokio::time::timeout(ANSWER, connecting)
         .await
@@ -296,11 +296,11 @@ pub(super) async fn status(context: &Context) -> Outcome {
                 (Some(record), None) if held => {
                     row(
                         "daemon",
-                        format!("does not answer (pid {}); `portolan logs` may tell why", record.pid),
+                        format!("does not answer (pid {}); `portolan logs` may show why", record.pid),
                     );
                 }
                 (Some(record), _) if !is_alive(record.pid) => {
-                    row("daemon", format!("does not run; pid {} ended without a word", record.pid));
+                    row("daemon", format!("does not run; pid {} crashed or was killed", record.pid));
                 }
                 (_, Some(_)) => {
                     row("daemon", format!("answers at {}", context.global.url.clone().unwrap_or_default()));
@@ -321,7 +321,7 @@ pub(super) async fn status(context: &Context) -> Outcome {
     Err(Failure { exit: Exit::Unreachable, message: String::new() })
 }
 
-/// `demo-agent` is handled before anything else; see `main`.
+/// `main` handles `demo-agent` before every other verb.
 pub(super) fn demo_agent() -> Outcome {
-    Err(Failure::usage("the demo agent is started by the daemon"))
+    Err(Failure::usage("the daemon starts the demo agent; use `portolan new demo`"))
 }

@@ -1,4 +1,4 @@
-//! logs: what the daemon says about itself, or what a session's agent wrote beside the conversation.
+//! logs: the daemon's log, or what the agent of a session wrote outside of the conversation.
 
 use std::{io::SeekFrom, path::Path, time::Duration};
 
@@ -16,10 +16,10 @@ use crate::{
     terminal::clean,
 };
 
-/// Between two looks at a growing file.
+/// Time between two checks of a growing file.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Whether to go on as the log grows.
+/// Whether to print new lines as they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follow {
     Yes,
@@ -42,7 +42,7 @@ pub(super) async fn logs(context: &Context, id: Option<String>, follow: Follow, 
 async fn of_daemon(context: &Context, follow: Follow, lines: usize) -> Outcome {
     let target = Target::find(&context.global, Start::Never)?;
     let Some(home) = target.home() else {
-        return Err(Failure::usage("the log of a daemon elsewhere lies on its own machine"));
+        return Err(Failure::usage("the daemon is on another machine; run this verb there"));
     };
     let path = home.daemon_log();
     match logging::tail(&path, lines) {
@@ -81,7 +81,7 @@ async fn follow_file(context: &Context, path: &Path) -> Outcome {
         let Ok(mut file) = tokio::fs::File::open(path).await else { continue };
         let size = file.metadata().await?.len();
         if size < at {
-            // It was put aside; a new one has begun.
+            // The log was rotated; a new file has begun.
             at = 0;
         }
         if size == at {
@@ -159,7 +159,7 @@ fn show(format: Format, line: &str) -> Outcome {
     }
 }
 
-/// What belongs to a session's log: the life of its process, notices, what was not understood.
+/// The log lines of a session: starts and ends of its process, notices, unknown messages.
 fn remarks(format: Format, entry: &Decoded<Event>, frame: &str) -> Vec<String> {
     let texts: Vec<String> = match &entry.event {
         Event::AgentStarting { generation, .. } => vec![format!("start {generation}")],
@@ -177,11 +177,11 @@ fn remarks(format: Format, entry: &Decoded<Event>, frame: &str) -> Vec<String> {
             all
         }
         Event::LinkLost { reason } => vec![format!("connection lost: {}", clean::line(reason))],
-        Event::LinkRestored => vec!["connection back".into()],
+        Event::LinkRestored => vec!["connection restored".into()],
         Event::Notice { text, .. } => vec![clean::line(text)],
         Event::Failure { error, .. } => vec![format!("error: {}", clean::line(&error.message))],
         Event::Retry { attempt, error, .. } => {
-            vec![format!("try {attempt} failed: {}", clean::line(&error.message))]
+            vec![format!("attempt {attempt} failed: {}", clean::line(&error.message))]
         }
         Event::Unknown { source, kind } => {
             vec![format!(

@@ -1,7 +1,8 @@
-//! Which request an answer is meant for, where its number may be left out.
+//! Finds the request that an answer is for, if the number may be left out.
 //!
-//! Without a number the only open request is meant, and it is shown before it is answered. One that has opened only now is
-//! not: nobody can have read it, and the command is then the second press of an answer to the one before it.
+//! Without a number, the answer is for the only open request, which is shown before it is answered. A request that
+//! opened just now is excluded: nobody can have read it, and the command is then a repeated answer to the request
+//! before it.
 
 use std::io::IsTerminal as _;
 
@@ -15,11 +16,11 @@ use crate::{
     terminal::{clean, requests, style::Colours},
 };
 
-/// How long a request must have been open before it can be meant without its number: longer than the pause between two
-/// presses of somebody in a hurry.
+/// How long a request must be open before it can be answered without its number: longer than the pause between two key
+/// presses of a person in a hurry.
 const READ: i64 = 2_000;
 
-/// How the answer is given, for the hint that names the request.
+/// The verb of the answer, for the hint that names the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verb {
     Approve,
@@ -28,7 +29,7 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    /// The command that answers this request and no other.
+    /// The command that answers only this request.
     fn naming(self, session: SessionId, request: &Request) -> String {
         let number = request.request;
         match self {
@@ -39,7 +40,7 @@ impl Verb {
     }
 }
 
-/// The request meant: the one named, else the only one that waits and could have been read.
+/// The named request, otherwise the only open request that somebody can have read.
 pub(super) async fn request(
     context: &Context,
     client: &mut Client,
@@ -62,21 +63,21 @@ pub(super) async fn request(
     Ok(request)
 }
 
-/// Refuses a request that nobody can have read.
+/// Refuses to answer a request that nobody can have read.
 fn read(session: SessionId, request: &Request, now: Millis, verb: Verb) -> Outcome {
     let open_for = now.0.saturating_sub(request.opened_at.0);
     if open_for >= READ {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "nothing was answered: request {} has opened only now, and could not be read before; `{}` answers it\n{}",
+        "nothing was answered: request {} opened just now, nobody can have read it; `{}` answers it\n{}",
         request.request,
         verb.naming(session, request),
         shown(request)
     )))
 }
 
-/// Everything of a request, for stderr.
+/// A request in full, for stderr.
 fn shown(request: &Request) -> String {
     let colours = Colours::when(output::colours_on_stderr());
     let lines = requests::in_full(request);
@@ -90,7 +91,7 @@ fn list(waiting: &[Request]) -> String {
     waiting.iter().map(line).collect::<Vec<_>>().concat()
 }
 
-/// Asks which of several is meant; `None` where nobody can be asked.
+/// Asks which of several requests to answer; `None` if there is no terminal to ask.
 fn ask_which(waiting: &[Request]) -> Option<u64> {
     if !std::io::stdin().is_terminal() {
         return None;
@@ -101,27 +102,26 @@ fn ask_which(waiting: &[Request]) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// The one named, else the only one that waits. With several, they are listed.
+/// The named request, otherwise the only open request. An error lists several open requests.
 fn pick(mut waiting: Vec<Request>, named: Option<u64>) -> Outcome<Request> {
     match named {
         Some(id) => match waiting.iter().position(|request| request.request.0 == id) {
             Some(found) => Ok(waiting.swap_remove(found)),
             None if waiting.is_empty() => Err(Refusal::new(
                 RefusalCode::NotFound,
-                format!("request {id} does not wait for an answer, nor does any other"),
+                format!("request {id} is not open; this session has no open request"),
             )
             .into()),
             None => Err(Failure::not_found(format!(
-                "request {id} does not wait for an answer; these do:{}",
+                "request {id} is not open; the open requests are:{}",
                 list(&waiting)
             ))),
         },
-        None if waiting.len() > 1 => {
-            Err(Failure::usage(format!("several requests wait; say which by its number:{}", list(&waiting))))
-        }
-        None => {
-            waiting.pop().ok_or_else(|| Failure::not_found("nothing waits for an answer in this session"))
-        }
+        None if waiting.len() > 1 => Err(Failure::usage(format!(
+            "several requests are open; give the number of one:{}",
+            list(&waiting)
+        ))),
+        None => waiting.pop().ok_or_else(|| Failure::not_found("this session has no open request")),
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_request_needs_no_name() {
+    fn the_only_open_request_needs_no_number() {
         assert_eq!(pick(vec![request(3, "Bash")], None).unwrap().request, RequestId(3));
         assert_eq!(
             pick(vec![request(3, "Bash"), request(5, "Edit")], Some(5)).unwrap().request,
@@ -165,29 +165,29 @@ mod tests {
     }
 
     #[test]
-    fn several_requests_without_a_name_are_listed() {
+    fn several_open_requests_are_listed_if_no_number_is_given() {
         let error = pick(vec![request(3, "Bash"), request(5, "Edit")], None).unwrap_err();
         assert_eq!(
             error.message,
-            "several requests wait; say which by its number:\n  3  Bash: ls\n  5  Edit: ls"
+            "several requests are open; give the number of one:\n  3  Bash: ls\n  5  Edit: ls"
         );
         assert_eq!(error.exit, Exit::Usage);
         let error = pick(vec![request(3, "Bash")], Some(4)).unwrap_err();
-        assert_eq!(error.message, "request 4 does not wait for an answer; these do:\n  3  Bash: ls");
+        assert_eq!(error.message, "request 4 is not open; the open requests are:\n  3  Bash: ls");
         assert_eq!(pick(vec![], None).unwrap_err().exit, Exit::NotFound);
     }
 
     #[test]
-    fn a_request_that_has_opened_only_now_must_be_named() {
+    fn a_request_that_opened_just_now_needs_its_number() {
         let session = SessionId::from_u128(7);
         let fresh = |now, verb| read(session, &request(3, "Bash"), Millis(now), verb);
         for verb in [Verb::Approve, Verb::Deny, Verb::Answer] {
             assert!(fresh(12_000, verb).is_ok());
-            // A clock that was set back says nothing about how long it was there to be read.
+            // A clock that was set back does not show how long the request was open.
             for now in [11_999, 10_000, 0] {
                 let refused = fresh(now, verb).unwrap_err();
                 assert_eq!(refused.exit, Exit::Failed);
-                assert!(refused.message.contains("command: ls"), "what waits is shown: {}", refused.message);
+                assert!(refused.message.contains("command: ls"), "the request is shown: {}", refused.message);
             }
         }
         let named = |verb| fresh(10_000, verb).unwrap_err().message;

@@ -1,4 +1,4 @@
-//! What each verb does: one file per group of verbs. [`ACTIONS`] says which verb carries which action of core.
+//! Carries out the verbs: one file per group of verbs. [`ACTIONS`] lists the verb for each action of core.
 
 mod account;
 mod act;
@@ -38,26 +38,26 @@ use crate::{
     target::{Start, Target},
 };
 
-/// What every command is told.
+/// The arguments that every command gets.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) global: Global,
 }
 
 impl Context {
-    /// How to show what was found.
+    /// The format of the output.
     pub(crate) fn format(&self) -> Format {
         if self.global.json { Format::Json } else { Format::Plain }
     }
 
-    /// A connection; the daemon is started where none runs.
+    /// A connection. Starts the daemon if none runs.
     pub(crate) async fn client(&self) -> Outcome<Client> {
         Target::find(&self.global, Start::IfNeeded)?.connect().await
     }
 }
 
-/// Every action of core and of the daemon, with a command line that carries it out. docs/cli.md shows it; a test
-/// fails when an action has none.
+/// Every action of core and of the daemon, with a command line for it. docs/cli.md shows this table; a test fails when
+/// an action has no command line.
 pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("prompt", "send ID hello"),
     ("answer", "approve ID"),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_of_the_table_makes_the_action_it_stands_for() {
+    fn every_command_line_of_the_table_makes_its_action() {
         for (action, line) in ACTIONS {
             let verb = parse(line);
             let other;

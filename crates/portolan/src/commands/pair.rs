@@ -1,6 +1,6 @@
-//! pair: another device comes in by a QR code, and gets a token of its own.
+//! pair: gives another device access with a QR code. The device gets its own token.
 //!
-//! The ticket stands in the fragment of the link, which no browser sends to a server and no log holds.
+//! The ticket is in the fragment of the link, which no browser sends to a server and no log contains.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ use crate::{
 pub(super) async fn pair(context: &Context, asked: Pair) -> Outcome {
     let target = Target::find(&context.global, Start::IfNeeded)?;
     let mut client = target.connect().await?;
-    // Before the ticket: one for an address that nobody reaches would be of no use.
+    // Before the ticket, because a ticket for an unreachable address is useless.
     let place = place(&asked, target.home(), context.global.url.as_deref())?;
     let mut bound = BTreeSet::new();
     for id in &asked.sessions {
@@ -54,13 +54,13 @@ pub(super) async fn pair(context: &Context, asked: Pair) -> Outcome {
             "note": place.note(),
         }));
     }
-    // The picture is for a camera in front of a screen; a file or a pipe gets the link alone.
+    // The QR code is for a camera in front of a screen; a file or a pipe gets the link alone.
     if output::is_terminal() {
         output::raw(picture(&link)?.as_bytes())?;
     }
     output::line(&link)?;
     output::note(format!(
-        "works once, for 5 minutes; the device becomes `{}`, {}, and `portolan token revoke` puts it out",
+        "works once, for 5 minutes; the device gets the token `{}`, role {}; `portolan token revoke` ends its access",
         clean::line(&name),
         asked.role
     ));
@@ -70,11 +70,11 @@ pub(super) async fn pair(context: &Context, asked: Pair) -> Outcome {
     Ok(())
 }
 
-/// Where a device reaches the daemon.
+/// The address at which a device reaches the daemon.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     url: String,
-    /// The certificate is one that the daemon has made for itself.
+    /// The daemon created the certificate itself.
     self_signed: bool,
 }
 
@@ -83,46 +83,47 @@ impl Place {
         self.url.starts_with("https://")
     }
 
-    /// What someone should know who uses it.
+    /// A warning for the user of this address.
     fn note(&self) -> Option<&'static str> {
         match (self.is_secure(), self.self_signed) {
             (true, false) => None,
             (true, true) => Some(
-                "the certificate is the daemon's own: the device warns about it once, and installs no app; a certificate that \
-                 the device trusts (`tls_cert` and `tls_key` under [listen]) does away with both",
+                "the certificate is the daemon's own: the device shows a warning once and cannot install the app; a \
+                 certificate that the device trusts (`tls_cert` and `tls_key` under [listen]) avoids both",
             ),
             (false, _) => Some(
-                "this is plain HTTP: whoever shares the network with the device can read everything, this login too, and act \
-                 as the device; it also gets no notifications and installs no app. For TLS set `self_signed = true`, or \
-                 `tls_cert` and `tls_key`, under [listen], or put a TLS proxy in front (`behind_proxy = true`)",
+                "this is plain HTTP: anyone on the device's network can read everything, this login too, and act as the \
+                 device; the device also gets no notifications and cannot install the app; for TLS set `self_signed = true`, \
+                 or `tls_cert` and `tls_key`, under [listen], or put a TLS proxy in front (`behind_proxy = true`)",
             ),
         }
     }
 }
 
-/// Finds where: what was said, else the remote daemon's own address, else what the local one listens on.
+/// Finds the address: the given address, otherwise the address of the remote daemon, otherwise the address that the
+/// local daemon listens on.
 fn place(asked: &Pair, home: Option<&Home>, remote: Option<&str>) -> Outcome<Place> {
     if let Some(url) = asked.at.as_deref().or(remote.filter(|url| !url.is_empty())) {
         let url = url.trim().trim_end_matches('/');
         let plain = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
         if plain.is_none_or(|rest| rest.is_empty() || rest.contains(['/', '#', '?', '@'])) {
             return Err(Failure::usage(format!(
-                "`{url}` is no address of a daemon; use https://HOST:PORT, without a path"
+                "`{url}` is not the address of a daemon; use https://HOST:PORT, without a path"
             )));
         }
         return Ok(Place { url: url.to_owned(), self_signed: false });
     }
     let home =
-        home.ok_or_else(|| Failure::usage("where does the device reach the daemon? say so with --at URL"))?;
-    let record =
-        Record::read(home).ok_or_else(|| Failure::unreachable("the daemon has not said where it listens"))?;
+        home.ok_or_else(|| Failure::usage("the address of the daemon is not known; give it with --at URL"))?;
+    let record = Record::read(home)
+        .ok_or_else(|| Failure::unreachable("the address of the daemon is not known yet; try again"))?;
     let settings = configuration::settings(home).unwrap_or_default();
     from_record(&record, &settings, own_address())
 }
 
 fn from_record(record: &Record, settings: &Settings, own: Option<IpAddr>) -> Outcome<Place> {
     let listen = &settings.listen;
-    // A proxy stands in front: its name is the one that devices use.
+    // Behind a proxy, devices use the name of the proxy.
     if listen.behind_proxy
         && let Some(name) = listen.hosts.first()
     {
@@ -136,9 +137,9 @@ fn from_record(record: &Record, settings: &Settings, own: Option<IpAddr>) -> Out
     };
     let Some(address) = address else {
         return Err(Failure::new(format!(
-            "the daemon listens at {}, where no other device reaches it. Either set under [listen] in portolan.toml \
-             `address = \"0.0.0.0:7420\"` and `self_signed = true` (or `tls_cert` and `tls_key`), and restart it; or put a proxy \
-             with TLS in front and give its address: `portolan pair --at https://HOST`",
+            "no other device can reach the daemon at {}; set `address = \"0.0.0.0:7420\"` and `self_signed = true` (or \
+             `tls_cert` and `tls_key`) under [listen] in portolan.toml and restart the daemon, or put a TLS proxy in \
+             front and give its address: `portolan pair --at https://HOST`",
             record.url
         )));
     };
@@ -151,7 +152,8 @@ fn from_record(record: &Record, settings: &Settings, own: Option<IpAddr>) -> Out
     Ok(Place { url: format!("{scheme}://{host}"), self_signed: listen.self_signed })
 }
 
-/// The address by which others on the network reach this machine. Asks the kernel which one it would send from; nothing is sent.
+/// The address at which other machines on the network reach this machine. Asks the kernel which address it would send
+/// from; nothing is sent.
 fn own_address() -> Option<IpAddr> {
     let from = |here: SocketAddr, there: SocketAddr| {
         let socket = UdpSocket::bind(here).ok()?;
@@ -159,13 +161,13 @@ fn own_address() -> Option<IpAddr> {
         let address = socket.local_addr().ok()?.ip();
         (!address.is_loopback() && !address.is_unspecified()).then_some(address)
     };
-    // Addresses that are reserved for documentation: any that is not on this machine does.
+    // Addresses that are reserved for documentation: any address of another machine works.
     from((Ipv4Addr::UNSPECIFIED, 0).into(), (Ipv4Addr::new(192, 0, 2, 1), 9).into()).or_else(|| {
         from((Ipv6Addr::UNSPECIFIED, 0).into(), (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 9).into())
     })
 }
 
-/// `phone`, or the first of `phone 2`, `phone 3` and so on that no token has.
+/// `phone`, or the first unused name of `phone 2`, `phone 3` and so on.
 fn free_name(tokens: &[TokenInfo]) -> String {
     let mut name = "phone".to_owned();
     for number in 2_u32.. {
@@ -177,11 +179,11 @@ fn free_name(tokens: &[TokenInfo]) -> String {
     name
 }
 
-/// The link as a picture of half blocks, with the quiet margin that cameras need. Dark on light whatever the terminal's colours
-/// are: many cameras read no inverted code.
+/// The link as a QR code of half blocks, with the margin that cameras need. Dark on light whatever the terminal's
+/// colours are: many cameras cannot read an inverted code.
 fn picture(link: &str) -> Outcome<String> {
     let code = QrCode::with_error_correction_level(link, EcLevel::L)
-        .map_err(|error| Failure::new(format!("the link does not fit into a code: {error}")))?;
+        .map_err(|error| Failure::new(format!("the link does not fit into a QR code: {error}")))?;
     let image = code.render::<Dense1x2>().quiet_zone(true).build();
     let lines = image.lines().map(|line| format!("\u{1b}[30;107m{line}\u{1b}[0m\n"));
     Ok(lines.collect())
@@ -209,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_on_loopback_is_reached_by_no_device_and_the_way_out_is_told() {
+    fn no_device_reaches_a_daemon_on_loopback_and_the_error_has_the_way_out() {
         let failure = found("http://127.0.0.1:7420", "127.0.0.1:7420", |_| {}).unwrap_err();
         assert!(failure.message.contains("self_signed = true"), "{}", failure.message);
         assert!(failure.message.contains("--at https://HOST"), "{}", failure.message);
     }
 
     #[test]
-    fn an_address_that_means_all_becomes_the_one_that_others_use() {
+    fn an_unspecified_address_becomes_the_address_of_this_machine() {
         let place =
             found("https://127.0.0.1:7420", "0.0.0.0:7420", |settings| settings.listen.self_signed = true)
                 .unwrap();
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_configuration_goes_before_an_address() {
+    fn a_configured_host_name_is_used_instead_of_an_address() {
         let named = |settings: &mut Settings| settings.listen.hosts = vec!["desk.example".into()];
         let place = found("https://127.0.0.1:7420", "[::]:7420", named).unwrap();
         assert_eq!(place.url, "https://desk.example:7420");
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_http_says_what_that_means_and_how_to_get_tls() {
+    fn the_warning_for_plain_http_names_the_risk_and_the_way_to_tls() {
         let place = Place { url: "http://192.168.1.5:7420".into(), self_signed: false };
         let note = place.note().unwrap();
         assert!(note.contains("can read everything") && note.contains("self_signed = true"), "{note}");
@@ -259,11 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_dark_on_light_with_a_margin() {
+    fn a_qr_code_is_dark_on_light_with_a_margin() {
         let picture = picture("https://192.168.1.5:7420/#ticket=abc").unwrap();
         let lines: Vec<&str> = picture.lines().collect();
         assert!(lines.len() > 10 && lines.iter().all(|line| line.starts_with("\u{1b}[30;107m")));
-        // Two of the margin's four rows are one line, and hold nothing.
+        // Two of the four rows of the margin are one empty line.
         let inside = lines[0].trim_start_matches("\u{1b}[30;107m").trim_end_matches("\u{1b}[0m");
         assert!(inside.chars().all(|mark| mark == inside.chars().next().unwrap()));
     }

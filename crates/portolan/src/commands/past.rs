@@ -1,4 +1,4 @@
-//! past: conversations that agents have kept by themselves, listed and taken up.
+//! past: lists, imports and archives past conversations of agents.
 
 use std::path::Path;
 
@@ -51,8 +51,8 @@ async fn list(context: &Context, asked: Past) -> Outcome {
         Format::Json => output::json(&past),
         Format::Plain if past.is_empty() => {
             output::note(match place {
-                PastPlace::Listed => "no agent has kept a conversation",
-                PastPlace::Archived => "no agent has put a conversation away",
+                PastPlace::Listed => "no past conversations",
+                PastPlace::Archived => "no archived conversations",
             });
             Ok(())
         }
@@ -84,7 +84,7 @@ fn table(past: &[PastDescription], now: Millis, home: Option<&Path>) -> String {
     output::table(&rows)
 }
 
-/// A folder as people write it.
+/// A folder with `~` for the home folder.
 fn shown(folder: &Path, home: Option<&Path>) -> String {
     let below = home.filter(|home| home.is_absolute()).and_then(|home| folder.strip_prefix(home).ok());
     clean::line(&match below {
@@ -105,8 +105,8 @@ async fn put(context: &Context, asked: registry::PastMove) -> Outcome {
             for one in &moved {
                 let title = clean::line(&one.past.title);
                 output::note(match place {
-                    PastPlace::Archived => format!("put away: {title}"),
-                    PastPlace::Listed => format!("taken out again: {title}"),
+                    PastPlace::Archived => format!("archived: {title}"),
+                    PastPlace::Listed => format!("taken out of the archive: {title}"),
                 });
             }
             Ok(())
@@ -128,9 +128,7 @@ async fn resume(context: &Context, asked: TakeUp) -> Outcome {
     let taken = client.take_up(registry::TakeUp { past: asked.id, copy: asked.fork, spec }).await?;
     let session = taken.session.session;
     if taken.already {
-        output::note(format!(
-            "this conversation lives here already, as session {session}; `--fork` goes on in a copy"
-        ));
+        output::note(format!("this conversation is already session {session}; `--fork` continues in a copy"));
         if !prompt.is_empty() {
             client.submit(session, CommandId::random(), Action::Prompt { content: prompt }).await?;
         }
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verb_lists_or_takes_up() {
+    fn the_verb_lists_imports_or_archives() {
         let listed = parse("past claude --limit 5 -C /tmp");
         assert_eq!((listed.agent.as_deref(), listed.limit), (Some("claude"), 5));
         assert!(listed.verb.is_none());

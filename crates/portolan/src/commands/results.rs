@@ -1,5 +1,5 @@
-//! What came of a command, for people: whatever an agent answers, as lines and tables instead of JSON. Knows no
-//! agent's fields; programs ask with `--json`.
+//! Results of commands for people: any answer of an agent, as lines and tables instead of JSON. Does not know the
+//! fields of any agent; programs use `--json`.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{output::table, terminal::clean};
 
-/// How deep it is followed; what lies deeper is told as JSON.
+/// How deep nested values are laid out; deeper values are shown as JSON.
 const DEEPEST: usize = 6;
 
 /// MCP servers in a table.
@@ -50,7 +50,7 @@ fn one(value: &Value, depth: usize) -> String {
     }
 }
 
-/// What has one value stands first, in a column; what has more follows under its name.
+/// Fields with one value come first, in a column; fields with more values follow under their names.
 fn fields(map: &Map<String, Value>, depth: usize) -> String {
     let (plain, nested): (Vec<_>, Vec<_>) = map.iter().partition(|(_, value)| is_scalar(value));
     let rows: Vec<Vec<String>> =
@@ -65,7 +65,7 @@ fn fields(map: &Map<String, Value>, depth: usize) -> String {
     out
 }
 
-/// Things of one kind as a table of what they have in single values; others one by one.
+/// Items of one kind as a table of their single values; other items one by one.
 fn list(all: &[Value], depth: usize) -> String {
     let objects: Vec<&Map<String, Value>> = all.iter().filter_map(Value::as_object).collect();
     if objects.len() != all.len() {
@@ -115,7 +115,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// A field's name as words: `totalTokens` and `total_tokens` are "total tokens".
+/// The name of a field as words: `totalTokens` and `total_tokens` are "total tokens".
 fn label(name: &str) -> String {
     let mut out = String::new();
     let mut small = false;
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_lines_and_tables_whatever_is_in_it() {
+    fn any_answer_becomes_lines_and_tables() {
         let value = json!({
             "totalTokens": 42, "model": "large\u{1b}[2J", "none": null,
             "categories": [{"name": "tools", "tokens": 2, "more": {"x": 1}}, {"name": "a long one", "tokens": 40}],
@@ -170,11 +170,11 @@ skills
     }
 
     #[test]
-    fn nothing_deep_is_followed_without_end() {
+    fn deeply_nested_values_are_cut_off_as_json() {
         let mut value = json!("x");
         for _ in 0..100 {
             value = json!([value]);
         }
-        assert!(answer(&value).contains("[["), "told as JSON");
+        assert!(answer(&value).contains("[["), "shown as JSON");
     }
 }

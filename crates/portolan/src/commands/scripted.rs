@@ -1,6 +1,6 @@
-//! scripted: a model API on loopback that plays a script, for trying an agent by hand and for the browser's tests.
+//! scripted: a model API on loopback that plays a script, for manual tests of an agent and for the browser tests.
 //!
-//! The first line is the address; each further line is a request that came.
+//! The first line is the address; each further line is a request.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -15,7 +15,7 @@ use crate::{
     output,
 };
 
-/// How long one wait for the next request takes; then the next wait begins.
+/// The timeout of one wait for the next request; then the next wait begins.
 const WAIT: Duration = Duration::from_hours(1);
 
 pub(super) async fn scripted(asked: Scripted) -> Outcome {
@@ -57,7 +57,7 @@ fn why(error: &ScriptError) -> String {
     }
 }
 
-/// A request in one line: what was asked, and what it was answered with.
+/// A request in one line: the request and its answer.
 fn told(request: &Recorded) -> String {
     let query = request.query.as_deref().map(|query| format!("?{query}")).unwrap_or_default();
     let asked = request.asked.as_ref();

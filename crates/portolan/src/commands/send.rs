@@ -1,4 +1,4 @@
-//! send: say something to the agent, and where wanted, see it through.
+//! send: sends a prompt to the agent and, if wanted, waits for the end of its turn.
 
 use portolan_client::{Client, frames::Inbound};
 use portolan_core::{
@@ -21,7 +21,7 @@ use crate::{
 pub(super) async fn send(context: &Context, send: Send) -> Outcome {
     let content = inputs::prompt(&send.text, &send.images)?;
     if content.is_empty() {
-        return Err(Failure::usage("say what to send, or `-` to read it from stdin"));
+        return Err(Failure::usage("give a prompt, or `-` to read it from stdin"));
     }
     let mut client = context.client().await?;
     let session = client.resolve(&send.id).await?;
@@ -62,7 +62,7 @@ async fn see_through(context: &Context, mut client: Client, session: SessionId, 
             }
             Ok(Inbound::Snapshot { seq, state, .. }) => (transcript.snapshot(seq, &state), None, None),
             Ok(Inbound::Ended { .. }) => {
-                return Err(Failure::new("the session is gone, or the daemon stops"));
+                return Err(Failure::new("the session was deleted, or the daemon is stopping"));
             }
             Ok(_) => continue,
             Err(_) => {
@@ -87,14 +87,14 @@ async fn see_through(context: &Context, mut client: Client, session: SessionId, 
     }
 }
 
-/// Waits for the end of the turn that takes up one prompt.
+/// Waits for the end of the turn of one prompt.
 struct Watch {
     command: Seq,
     taken_up: bool,
 }
 
 impl Watch {
-    /// What came of the prompt, once that is known.
+    /// The result of the prompt, when it is known.
     fn entry(&mut self, entry: &Decoded<Event>) -> Option<Outcome> {
         match &entry.event {
             Event::Prompt { command, .. } if *command == self.command => {
@@ -113,10 +113,11 @@ impl Watch {
                 }
                 Stage::Accepted | Stage::Sending | Stage::Delivered => None,
             },
-            // It may be started again by itself, or by a person much later. The prompt waits for that; we do not.
+            // The agent may start again automatically, or a person may start it much later. The prompt waits for that;
+            // this command does not.
             Event::AgentExited { exit, .. } if exit.reason.is_error() && !self.taken_up => {
                 Some(Err(Failure::new(format!(
-                    "the agent ended before it took up the prompt: {}; the prompt waits until it runs again \
+                    "the agent ended before it began the prompt: {}; the prompt waits until the agent runs again \
                      (`portolan resume`)",
                     exit.message
                 ))))
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_an_earlier_turn_is_not_the_end_of_ours() {
+    fn the_end_of_an_earlier_turn_does_not_end_the_wait() {
         let mut watch = Watch { command: Seq(5), taken_up: false };
         assert!(watch.entry(&entry(ended(TurnOutcome::Completed))).is_none());
         assert!(watch.entry(&entry(Event::Prompt { command: Seq(5), content: vec![] })).is_none());
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_cannot_be_started_is_not_waited_for() {
+    fn an_agent_that_cannot_start_ends_the_wait() {
         let exited = |reason| Event::AgentExited {
             generation: Generation(1),
             exit: portolan_core::event::Exit {
@@ -178,14 +179,17 @@ mod tests {
             },
         };
         let mut watch = Watch { command: Seq(5), taken_up: false };
-        assert!(watch.entry(&entry(exited(ExitReason::Stopped))).is_none(), "the prompt starts it again");
+        assert!(
+            watch.entry(&entry(exited(ExitReason::Stopped))).is_none(),
+            "the prompt starts the agent again"
+        );
         let failure = watch.entry(&entry(exited(ExitReason::NotStarted))).unwrap().unwrap_err();
         assert_eq!(failure.exit, Exit::Failed);
         assert!(failure.message.contains("no program `x`"), "{failure}");
     }
 
     #[test]
-    fn the_exit_code_tells_how_the_turn_ended() {
+    fn the_exit_code_shows_how_the_turn_ended() {
         let code = |outcome| {
             let mut watch = Watch { command: Seq(5), taken_up: true };
             watch.entry(&entry(ended(outcome))).unwrap().map_err(|failure| failure.exit)

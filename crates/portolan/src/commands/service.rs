@@ -1,4 +1,4 @@
-//! service: lets systemd run the daemon for this user.
+//! service: makes systemd run the daemon for this user.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context, verb: Service) -> Outcome {
 fn install(context: &Context, print: bool, no_start: bool) -> Outcome {
     let home = Home::find()?;
     let program = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("this program cannot be found again: {error}")))?;
+        .map_err(|error| Failure::new(format!("the path of this program cannot be found: {error}")))?;
     let unit = unit(&program, &home)?;
     if print {
         return match context.format() {
@@ -45,7 +45,8 @@ fn install(context: &Context, print: bool, no_start: bool) -> Outcome {
         start().map_err(|why| {
             let path = path.display();
             Failure::new(format!(
-                "`{path}` is written, but systemd did not start it: {why}; `portolan up --detach` runs the daemon without it"
+                "`{path}` is written, but systemd did not start the daemon: {why}; `portolan up --detach` runs the daemon \
+                without systemd"
             ))
         })?;
     }
@@ -57,7 +58,7 @@ fn install(context: &Context, print: bool, no_start: bool) -> Outcome {
                 path.display(),
                 if no_start { "" } else { " and started" }
             ));
-            output::note("`loginctl enable-linger` lets it run while you are not logged in");
+            output::note("`loginctl enable-linger` lets the daemon run while you are not logged in");
             Ok(())
         }
     }
@@ -71,9 +72,9 @@ fn start() -> Outcome {
 fn uninstall(context: &Context) -> Outcome {
     let path = path()?;
     if !path.exists() {
-        return Err(Failure::not_found(format!("there is no `{}`", path.display())));
+        return Err(Failure::not_found(format!("`{}` does not exist", path.display())));
     }
-    // Where systemd does not answer, the file still goes.
+    // Remove the file even if systemd does not answer.
     let stopped = systemctl(&["disable", "--now", UNIT]);
     std::fs::remove_file(&path).map_err(|error| Failure::new(format!("`{}`: {error}", path.display())))?;
     if stopped.is_ok() {
@@ -108,8 +109,8 @@ fn status(context: &Context) -> Outcome {
 }
 
 fn path() -> Outcome<PathBuf> {
-    let folders = directories::BaseDirs::new()
-        .ok_or_else(|| Failure::new("there is no home folder for this user; set HOME"))?;
+    let folders =
+        directories::BaseDirs::new().ok_or_else(|| Failure::new("this user has no home folder; set HOME"))?;
     Ok(folders.config_dir().join("systemd/user").join(UNIT))
 }
 
@@ -126,8 +127,8 @@ fn systemctl(arguments: &[&str]) -> Outcome {
     Err(Failure::new(format!("systemctl {}: {}", arguments.join(" "), said.trim())))
 }
 
-/// The unit's text. Mixed killing: systemd tells the daemon, which ends its agents in order; what is left after
-/// the time is over is killed.
+/// The text of the unit. `KillMode=mixed`: systemd signals the daemon, which ends its agents in order; systemd kills
+/// every process that is left after the timeout.
 fn unit(program: &Path, home: &Home) -> Outcome<String> {
     Ok(format!(
         "[Unit]\n\
@@ -151,10 +152,10 @@ fn unit(program: &Path, home: &Home) -> Outcome<String> {
     ))
 }
 
-/// A word as systemd reads it: quoted, with its specials doubled.
+/// A word quoted for systemd, with special characters escaped.
 fn quoted(word: &str) -> Outcome<String> {
     if word.chars().any(char::is_control) {
-        return Err(Failure::usage(format!("`{}` cannot stand in a unit", word.escape_debug())));
+        return Err(Failure::usage(format!("`{}` cannot be written into a unit", word.escape_debug())));
     }
     let escaped = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
     Ok(format!("\"{escaped}\""))

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Of an id at least so many characters are shown: fewer would rarely stay unique.
+/// At least this many characters of an id are shown: fewer are rarely unique.
 const SHORTEST_ID: usize = 8;
 
 /// Names longer than this are cut in tables.
@@ -37,8 +37,8 @@ pub(super) async fn ls(context: &Context, archived: Option<bool>, limit: u32) ->
             output::note(match archived {
                 Some(true) => "no archived sessions",
                 Some(false) => {
-                    "no sessions; `portolan new demo \"show me everything\"` starts one, `portolan ls --all` shows \
-                     archived ones too"
+                    "no sessions; `portolan new demo \"show me everything\"` starts one, `portolan ls --all` also \
+                     lists archived sessions"
                 }
                 None => "no sessions; `portolan new demo \"show me everything\"` starts one",
             });
@@ -90,8 +90,8 @@ fn list(sessions: &[Summary], now: Millis) -> String {
     output::table(&rows)
 }
 
-/// The ends of these ids, as short as they stay unique: ids of sessions, and of many agents, begin with the time and so
-/// for days with the same characters. Those of agents may have any form, so characters are counted and not bytes.
+/// The ends of these ids, as short as possible but unique: ids of sessions, and of many agents, begin with the time and
+/// so have the same first characters for days. Ids of agents may have any form, so this counts characters, not bytes.
 pub(super) fn shortened(ids: &[String]) -> Vec<String> {
     let longest = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
     let ends = |length: usize| {
@@ -106,7 +106,7 @@ pub(super) fn shortened(ids: &[String]) -> Vec<String> {
     (SHORTEST_ID..longest).map(ends).find(|ends| unique(ends)).unwrap_or_else(|| ids.to_vec())
 }
 
-/// How long ago, in one unit.
+/// The age, in one unit.
 pub(super) fn age(ms: i64) -> String {
     let seconds = (ms / 1000).max(0);
     match seconds {
@@ -117,7 +117,7 @@ pub(super) fn age(ms: i64) -> String {
     }
 }
 
-/// What of a session is shown.
+/// The part of a session to show.
 pub(super) enum What {
     State,
     Environment,
@@ -156,16 +156,16 @@ pub(super) async fn show(context: &Context, id: &str, what: What) -> Outcome {
             match (context.format(), text) {
                 (Format::Json, text) => output::json(&json!({"seq": seq, "raw": text})),
                 (Format::Plain, Some(text)) => output::line(clean::visible(&text)),
-                (Format::Plain, None) => {
-                    Err(Failure::not_found(format!("nothing was kept of what the agent said at entry {seq}")))
-                }
+                (Format::Plain, None) => Err(Failure::not_found(format!(
+                    "there is no original message of the agent for entry {seq}"
+                ))),
             }
         }
         What::Entries(after) => entries(context, &mut client, session, Seq(after)).await,
     }
 }
 
-/// The history, page by page, so that its length costs no memory.
+/// The history, page by page, so that a long history needs no more memory.
 async fn entries(context: &Context, client: &mut Client, session: SessionId, mut after: Seq) -> Outcome {
     let colours = Colours::when(output::colours());
     let mut transcript = Transcript::new(Layout::Plain, usize::MAX);
@@ -249,7 +249,7 @@ fn describe(seq: Seq, state: &State) -> String {
     let mut out = output::table(&rows);
     for request in &state.requests {
         out.push('\n');
-        // Somebody asked to see it, and nothing scrolls by.
+        // The user asked for the details, so show requests in full.
         for line in requests::in_full(request) {
             out.push_str(&line.plain());
             out.push('\n');
@@ -289,9 +289,9 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_shown_by_their_ends_as_short_as_they_stay_unique() {
+    fn ids_are_shown_by_their_shortest_unique_ends() {
         let ids = |all: &[&str]| shortened(&all.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
-        // As sessions of one day are called.
+        // Ids of sessions of one day.
         let near = ["019a82b4-7d1e-7c3a-9a51-0f6f2f1c9d10", "019a82b4-7d1e-7c3a-8a51-1f6f2f1c9d11"];
         assert_eq!(ids(&near), ["2f1c9d10", "2f1c9d11"]);
         let alike = ["019a82b4-7d1e-7c3a-9a51-0f6f2f1c9d10", "019a82b4-7d1e-7c3a-9a52-0f6f2f1c9d10"];
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_an_agent_that_does_not_run_is_said_with_what_starts_it() {
+    fn prompts_that_wait_for_a_stopped_agent_are_shown_with_the_command_that_starts_it() {
         let mut ended = summary(1 << 100, "a");
         ended.status = Status::Terminated;
         let mut asleep = Summary { asleep: true, ..ended.clone() };

@@ -1,4 +1,4 @@
-//! token create, list, revoke, rotate: who may come in.
+//! token create, list, revoke, rotate: who has access.
 
 use std::{fs::File, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     terminal::clean,
 };
 
-/// How long a running daemon may take to notice that the owner's secret was taken away, on a busy machine.
+/// How long a running daemon may take to notice that the owner's secret was removed, on a busy machine.
 const TAKEN_OVER: Duration = Duration::from_secs(20);
 
 pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
@@ -36,7 +36,7 @@ pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
                 sessions: (!bound.is_empty()).then_some(bound),
                 expires_in_seconds: expires.as_deref().map(inputs::seconds).transpose()?,
             };
-            // Before the token: one whose secret has no place to go would be lost.
+            // Before the token, because a token whose secret cannot be written is lost.
             let place = file.map(Place::make).transpose()?;
             let (token, secret) = client.token_create(wanted).await?;
             client.close().await;
@@ -59,7 +59,7 @@ pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
                 Format::Json => output::json(&json!({"revoked": found.token})),
                 Format::Plain => {
                     output::note(format!(
-                        "the token `{}` opens nothing any more; its connections are closed",
+                        "the token `{}` is revoked; its connections are closed",
                         clean::line(&found.name)
                     ));
                     Ok(())
@@ -69,7 +69,7 @@ pub(super) async fn run(context: &Context, verb: Token) -> Outcome {
     }
 }
 
-/// Takes the owner's secret away; the daemon that runs, or the next one, makes another and forgets this one.
+/// Removes the owner's secret; the running daemon, or the next one, creates a new secret and forgets the old one.
 async fn rotate(context: &Context) -> Outcome {
     let home = Home::find()?;
     match std::fs::remove_file(home.token()) {
@@ -83,7 +83,7 @@ async fn rotate(context: &Context) -> Outcome {
         if tokio::time::Instant::now() >= deadline {
             return Err(Failure {
                 exit: Exit::Uncertain,
-                message: "the daemon has not made another secret yet; `portolan logs` may tell why".into(),
+                message: "the daemon has not created a new secret yet; `portolan logs` may show why".into(),
             });
         }
         tokio::time::sleep(watch::LOOK / 20).await;
@@ -92,16 +92,16 @@ async fn rotate(context: &Context) -> Outcome {
         Format::Json => output::json(&json!({"rotated": true, "daemon_ran": running})),
         Format::Plain => {
             output::note(if running {
-                "the owner's token has another secret; whoever came in by the old one was put out"
+                "the owner's token has a new secret; every client that used the old secret was disconnected"
             } else {
-                "the next start of the daemon makes another secret"
+                "the daemon creates a new secret at its next start"
             });
             Ok(())
         }
     }
 }
 
-/// A new file for a secret. It goes again where no secret came.
+/// A new file for a secret. The file is removed if it gets no secret.
 struct Place {
     path: PathBuf,
     file: File,
@@ -119,7 +119,7 @@ impl Place {
         self.file.write_all(format!("{secret}\n").as_bytes()).map_err(|error| {
             let (path, token) = (self.path.display(), &token.token);
             Failure::new(format!(
-                "`{path}`: {error}; the token is there, `portolan token revoke {token}` removes it"
+                "`{path}`: {error}; the token was created, `portolan token revoke {token}` revokes it"
             ))
         })?;
         self.filled = true;
@@ -130,7 +130,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if !self.filled {
-            // Nobody put anything there; where it cannot be removed, it is empty.
+            // The file is empty, so it does no harm if it cannot be removed.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -145,7 +145,7 @@ fn created(context: &Context, token: &TokenInfo, secret: &str, mut place: Option
         (Format::Json, None) => output::json(&json!({"token": token, "secret": secret})),
         (Format::Plain, Some(path)) => {
             output::note(format!(
-                "{} may come in with the token in `{}`",
+                "{} has access with the token in `{}`",
                 clean::line(&token.name),
                 path.display()
             ));
@@ -154,7 +154,7 @@ fn created(context: &Context, token: &TokenInfo, secret: &str, mut place: Option
         (Format::Plain, None) => {
             output::line(secret)?;
             output::note(
-                "this is shown once; keep it in a file of mode 0600 and name that with --token-file",
+                "this secret is shown once; keep it in a file of mode 0600 and name the file with --token-file",
             );
             Ok(())
         }
@@ -177,7 +177,7 @@ fn list(tokens: &[TokenInfo]) -> String {
     output::table(&rows)
 }
 
-/// The token meant: by id, by the beginning of its id, or by name.
+/// Finds a token by id, by the beginning of its id, or by name.
 fn pick<'a>(tokens: &'a [TokenInfo], given: &str) -> Outcome<&'a TokenInfo> {
     let exact: Vec<&TokenInfo> =
         tokens.iter().filter(|token| token.token.as_str() == given || token.name == given).collect();
@@ -188,9 +188,9 @@ fn pick<'a>(tokens: &'a [TokenInfo], given: &str) -> Outcome<&'a TokenInfo> {
     };
     match found.as_slice() {
         [only] => Ok(only),
-        [] => {
-            Err(Failure::not_found(format!("no token `{given}`; `portolan token list` shows what there is")))
-        }
-        _ => Err(Failure::usage(format!("several tokens are meant by `{given}`; give more of the id"))),
+        [] => Err(Failure::not_found(format!(
+            "there is no token `{given}`; `portolan token list` lists the tokens"
+        ))),
+        _ => Err(Failure::usage(format!("`{given}` matches several tokens; give more of the id"))),
     }
 }

@@ -1,5 +1,5 @@
-//! Every key of the configuration, as the settings' own types tell: what `config` shows, what unknown keys are compared with,
-//! and what docs/configuration.md is made of. A setting is written once, where it is used.
+//! Every key of the configuration, read from the types of the settings. `config` shows these keys, unknown keys are
+//! compared with them, and docs/configuration.md is made from them. A setting is declared once, where it is used.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Agent, Settings};
 
-/// What a value looks like.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Text.
@@ -17,16 +17,16 @@ pub(crate) enum Kind {
     Number,
     /// `true` or `false`.
     Switch,
-    /// Text, several; in the environment separated by commas.
+    /// A list of texts; in the environment separated by commas.
     List,
     /// Text by name.
     Table,
-    /// What models cost, by name.
+    /// Prices of models, by name.
     Prices,
 }
 
 impl Kind {
-    /// For people.
+    /// The name of the type, for people.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -44,24 +44,24 @@ impl Kind {
 pub(crate) struct Key {
     /// Its full name; `*` stands for any name.
     pub(crate) path: String,
-    /// What its value looks like.
+    /// The type of its value.
     pub(crate) kind: Kind,
-    /// What holds when nothing is said, as it would be written in the file; empty is nothing.
+    /// The default, as in the file; empty means that there is none.
     pub(crate) default: String,
-    /// What it is for.
+    /// What the key is for.
     pub(crate) doc: String,
 }
 
-/// Keys of an earlier version, and what they are called now.
+/// Keys of an earlier version, and their names now.
 pub(crate) const MOVED: &[(&str, &str)] = &[("insights.allow_bypass", "sessions.allow_bypass")];
 
-/// Every key there is, in the order of the settings.
+/// Every key, in the order of the settings.
 pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let inline = |settings: &mut SchemaSettings| settings.inline_subschemas = true;
     let schema = SchemaSettings::default().with(inline).into_generator().into_root_schema_for::<Settings>();
     let mut settings = Settings::default();
     settings.agents.insert(ANY.into(), Agent::default());
-    // Our own types serialise.
+    // Our own types always serialise.
     let defaults = serde_json::to_value(&settings).unwrap_or_default();
     let mut keys = Vec::new();
     collect("", schema.as_value(), &defaults, &mut keys);
@@ -71,7 +71,7 @@ pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
 /// Stands for any name.
 const ANY: &str = "*";
 
-/// Adds what a part of the settings holds: a value, or a table of more.
+/// Adds the keys of a part of the settings: one value, or a table of values.
 fn collect(path: &str, schema: &Value, default: &Value, keys: &mut Vec<Key>) {
     let inside = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     if let Some(fields) = schema["properties"].as_object() {
@@ -115,7 +115,7 @@ pub(crate) fn variable(path: &str) -> String {
 }
 
 impl Key {
-    /// The environment variable that sets it. Keys of agents have none: their names are not ours.
+    /// The environment variable that sets this key. Keys of agents have none, because users choose the agents' names.
     pub(crate) fn variable(&self) -> Option<String> {
         (!self.path.contains(ANY)).then(|| variable(&self.path))
     }
@@ -126,7 +126,7 @@ impl Key {
         own.len() == path.len() && own.iter().zip(path).all(|(own, given)| *own == ANY || own == given)
     }
 
-    /// Does this key lie somewhere under that path?
+    /// Is this key below that path?
     pub(crate) fn lies_under(&self, path: &[&str]) -> bool {
         let own: Vec<&str> = self.path.split('.').collect();
         own.len() > path.len() && own.iter().zip(path).all(|(own, given)| *own == ANY || own == given)
@@ -139,7 +139,7 @@ pub(crate) fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.matches(&path))
 }
 
-/// The names that may stand at the last place of `path`.
+/// The names that are valid as the last part of `path`.
 pub(crate) fn siblings(path: &[&str]) -> Vec<&'static str> {
     let Some((_, parents)) = path.split_last() else { return Vec::new() };
     let mut names: Vec<&'static str> = KEYS
@@ -152,9 +152,9 @@ pub(crate) fn siblings(path: &[&str]) -> Vec<&'static str> {
     names
 }
 
-/// The candidate that looks most like `given`, where one does.
+/// The candidate that is most similar to `given`, if one is similar enough.
 pub(crate) fn similar<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    /// Below this, two words only share letters.
+    /// Two words below this similarity only share letters.
     const ALIKE: f64 = 0.6;
     candidates
         .into_iter()
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_setting_has_a_name_a_kind_and_words() {
+    fn every_setting_has_a_name_a_type_and_a_description() {
         let of = |path: &str| find(path).unwrap_or_else(|| panic!("no `{path}`"));
         assert!(KEYS.len() >= 40, "{}", KEYS.len());
         for key in KEYS.iter() {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_that_are_told_are_the_defaults() {
+    fn the_defaults_that_are_shown_are_the_defaults() {
         let mut text = String::from("[agents.x]\n");
         let mut others = String::new();
         for key in KEYS.iter().filter(|key| !key.default.is_empty()) {

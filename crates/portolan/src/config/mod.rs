@@ -1,8 +1,8 @@
-//! Configuration: portolan.toml, over it the environment, over that the command line.
+//! Configuration: the environment overrides portolan.toml, the command line overrides both.
 //!
-//! [`Settings`] holds every value with its default; [`keys`] is the one table of what there is, from which
-//! docs/configuration.md is made; [`load`] puts the layers together and remembers where each value came from.
-//! A value that makes no sense stops the program with its line; nothing is ever guessed or ignored.
+//! [`Settings`] holds every value with its default; [`keys`] is the table of all keys, from which docs/configuration.md
+//! is made; [`load`] merges the layers and keeps the origin of each value. An invalid value stops the program with an
+//! error that names its line; Portolan never guesses or ignores a value.
 
 pub(crate) mod keys;
 pub(crate) mod load;
@@ -30,41 +30,41 @@ pub(crate) struct Settings {
     pub(crate) sessions: Sessions,
     pub(crate) requests: Requests,
     pub(crate) log: Log,
-    /// A table for each frontend, as the frontends' own catalogue lists them.
+    /// A table for each frontend in the frontends' catalogue.
     #[serde(flatten)]
     pub(crate) frontends: portolan_frontends::Settings,
     pub(crate) agents: BTreeMap<String, Agent>,
 }
 
-/// The one listener.
+/// The main listener.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Listen {
-    /// Where the daemon listens. Port 0 picks a free one; daemon.json tells which. An address that others can reach needs
-    /// TLS.
+    /// The address that the daemon listens on. Port 0 picks a free port, which daemon.json shows. An address that other
+    /// machines can reach needs TLS.
     #[serde(deserialize_with = "address")]
     pub(crate) address: SocketAddr,
     /// Certificate chain, a PEM file. Needs `tls_key`.
     pub(crate) tls_cert: Option<PathBuf>,
     /// The private key of `tls_cert`, a PEM file.
     pub(crate) tls_key: Option<PathBuf>,
-    /// Make a self-signed certificate in the home folder and use it.
+    /// Create a self-signed certificate in the home folder and use it.
     pub(crate) self_signed: bool,
-    /// Names under which browsers reach the daemon, beside the address itself. Compared exactly. `localhost` only where no
-    /// other user of the machine can listen on its other address.
+    /// Host names under which browsers reach the daemon, in addition to the address itself. Compared exactly. Use
+    /// `localhost` only if no other user of the machine can listen on the other address of `localhost`.
     pub(crate) hosts: Vec<String>,
-    /// Other pages that may use the daemon, such as `https://board.example`. Compared exactly.
+    /// Origins of other web pages that may use the daemon, such as `https://board.example`. Compared exactly.
     pub(crate) origins: Vec<String>,
-    /// A proxy that does TLS for the world stands before the daemon and connects from one of `proxies`. From there alone
-    /// are its `X-Forwarded-` headers believed.
+    /// Set this if a proxy does TLS for the daemon and connects from one of `proxies`. The daemon trusts `X-Forwarded-`
+    /// headers only from these addresses.
     pub(crate) behind_proxy: bool,
-    /// Addresses from which proxies connect, such as `127.0.0.1`; those on other machines by TLS. Every program that
-    /// connects from there is believed: where others use the machine, give the proxy an address of its own, such as
-    /// `127.0.0.2`.
+    /// Addresses from which proxies connect, such as `127.0.0.1`. A proxy on another machine must connect with TLS. The
+    /// daemon trusts every program that connects from these addresses: if other people use the machine, give the proxy
+    /// its own address, such as `127.0.0.2`.
     pub(crate) proxies: Vec<IpAddr>,
 }
 
-/// Where nothing else is said: loopback, so that nobody else can knock.
+/// The default is loopback, so that no other machine can connect.
 pub(crate) const DEFAULT_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7420);
 
@@ -87,8 +87,8 @@ impl Default for Listen {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Store {
-    /// `normal`: what was committed survives the death of the daemon at any moment. `full`: a power cut too, at about
-    /// fifteen times the cost of a commit.
+    /// `normal`: committed entries survive a crash of the daemon at any moment. `full`: they also survive a power cut,
+    /// but a commit costs about fifteen times as much.
     pub(crate) durability: Durability,
 }
 
@@ -96,45 +96,47 @@ pub(crate) struct Store {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Durability {
-    /// The daemon's death at any moment.
+    /// A crash of the daemon at any moment.
     #[default]
     Normal,
-    /// The machine's too.
+    /// A crash of the machine too.
     Full,
 }
 
-/// What is deleted by itself.
+/// Which sessions the daemon deletes automatically.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retention {
-    /// Delete sessions that ended longer ago than this. Never when absent.
+    /// Delete sessions that ended more than this many days ago. Default: never.
     pub(crate) age_days: Option<u32>,
-    /// Delete the oldest ended sessions while the database is larger than this. Never when absent.
+    /// Delete the oldest ended sessions while the database is larger than this. Default: never.
     pub(crate) max_size_mb: Option<u64>,
 }
 
-/// How long and how large things may get.
+/// Limits of times, sizes and numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
-    /// An agent that is not ready by then is ended.
+    /// An agent that is not ready after this time is ended.
     pub(crate) agent_ready_seconds: u32,
     /// How long an agent may take to answer a control request, such as a change of model.
     pub(crate) control_request_seconds: u32,
-    /// How long an agent has between being asked to end and being killed.
+    /// The time between the request to an agent to end (SIGTERM) and its kill.
     pub(crate) term_to_kill_seconds: u32,
-    /// How often the process of an agent is looked for, should its end ever have been missed. At least 1.
+    /// How often Portolan checks that the process of an agent still runs, in case the end of the process was missed. At
+    /// least 1.
     pub(crate) liveness_seconds: NonZeroU32,
-    /// The longest line an agent may print. A longer one is cut, and the session says so.
+    /// The longest line that an agent may print. A longer line is cut, and the session shows a notice.
     pub(crate) line_bytes: u32,
-    /// How long running turns may go on after the daemon was asked to stop.
+    /// How long running turns may continue after the daemon is asked to stop.
     pub(crate) shutdown_grace_seconds: u32,
-    /// An agent that has had nothing to do for so long is ended; its session stays, and the next prompt starts the agent
-    /// again where it left off. Whoever only reads does not keep it awake. Agents that may lose their conversation by that
-    /// are kept (capability `reliable_resume`). 0 keeps all of them.
+    /// An agent that had nothing to do for this time is ended. Its session stays, and the next prompt starts the agent
+    /// again where it left off. A client that only reads does not keep an agent running. An agent that may lose its
+    /// conversation that way keeps running (it lacks the capability `reliable_resume`). 0 never ends an idle agent.
     pub(crate) agent_idle_minutes: u32,
-    /// How many agents run at once. To start one more, the one that has had nothing to do for the longest time is ended;
-    /// where each has something to do, the new one is refused. An agent that waits takes some 300 MB. 0 is any number.
+    /// How many agents run at once. To start one more, Portolan ends the agent that had nothing to do for the longest
+    /// time; if every agent is busy, Portolan refuses to start the new agent. An idle agent takes about 300 MB. 0 is no
+    /// limit.
     pub(crate) agents_at_once: u32,
 }
 
@@ -154,18 +156,18 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How long running turns may go on after the first signal.
+    /// How long running turns may continue after the first signal.
     pub(crate) fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds.into())
     }
 
-    /// After how long an agent with nothing to do is ended, where it is at all.
+    /// After how long an idle agent is ended; `None` means never.
     pub(crate) fn agent_idle(&self) -> Option<Duration> {
         let minutes = u64::from(self.agent_idle_minutes);
         (minutes > 0).then(|| Duration::from_secs(minutes * 60))
     }
 
-    /// How many agents run at once, where that is limited.
+    /// How many agents run at once; `None` means no limit.
     pub(crate) fn agents_at_once(&self) -> Option<NonZeroUsize> {
         NonZeroUsize::new(usize::try_from(self.agents_at_once).unwrap_or(usize::MAX))
     }
@@ -175,32 +177,33 @@ impl Limits {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Sessions {
-    /// Folders that sessions may work in, with all below them; links are followed first. Empty allows any folder.
+    /// Folders that sessions may work in, including their subfolders. Symbolic links are resolved first. An empty list
+    /// allows every folder.
     pub(crate) roots: Vec<PathBuf>,
-    /// Let owners use modes in which an agent asks nobody before it acts, such as `bypassPermissions`, `full-access` or
-    /// `yolo`. Nobody else may, by whichever frontend.
+    /// Let owners use modes in which an agent acts without asking, such as `bypassPermissions`, `full-access` or
+    /// `yolo`. Other roles may never use these modes, through any frontend.
     pub(crate) allow_bypass: bool,
 }
 
-/// What an agent waits for.
+/// Requests: what an agent waits for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Requests {
-    /// A request that nobody answers for so long is denied. Never when absent.
+    /// A request that nobody answers for this time is denied. Default: never.
     pub(crate) deadline_seconds: Option<u32>,
 }
 
-/// What the daemon says about itself.
+/// The daemon's own log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Log {
-    /// How much the daemon says: `error`, `warn`, `info`, `debug` or `trace`.
+    /// How much the daemon logs: `error`, `warn`, `info`, `debug` or `trace`.
     pub(crate) level: Level,
-    /// `text` for people, `json` for programs.
+    /// Format of the log: `text` for people, `json` for programs.
     pub(crate) format: LogFormat,
 }
 
-/// How much it says.
+/// How much the daemon logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Level {
@@ -213,7 +216,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// As the subscriber knows it.
+    /// The level as the tracing subscriber's type.
     pub(crate) fn filter(self) -> tracing::level_filters::LevelFilter {
         use tracing::level_filters::LevelFilter as F;
         match self {
@@ -226,7 +229,7 @@ impl Level {
     }
 }
 
-/// In which form.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LogFormat {
@@ -239,29 +242,31 @@ pub(crate) enum LogFormat {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Agent {
-    /// Whether this agent is offered.
+    /// Whether clients can start this agent.
     pub(crate) enabled: bool,
-    /// How it is started: the program and its first arguments. Never a shell line. Its usual name when empty. An agent that
-    /// Portolan does not know needs nothing else: it then speaks ACP.
+    /// The program of the agent and its first arguments. Never a shell line. Default: the usual name of the program. A
+    /// `command` is all that Portolan needs for an agent that it does not know; Portolan then speaks ACP with the
+    /// agent.
     pub(crate) command: Vec<String>,
-    /// For Claude Code: `stdio`, or `websocket` for versions up to 2.1.120. By its version when absent.
+    /// For Claude Code: `stdio`, or `websocket` for versions up to 2.1.120. Default: chosen by the version.
     pub(crate) transport: Option<Transport>,
-    /// For agents over ACP: the way to log in that is taken before a session begins, by the agent's own name for it, such
-    /// as `gemini-api-key`. None when absent: the agent then uses what it is logged in with.
+    /// For agents over ACP: the login method that Portolan selects before a session begins, by the agent's own name,
+    /// such as `gemini-api-key`. Default: none, the agent uses its existing login.
     pub(crate) login: Option<String>,
-    /// For agents over ACP: read and write files for an agent that asks, inside the folders of its session.
+    /// For agents over ACP: Portolan reads and writes files for an agent that asks, inside the folders of the session.
     pub(crate) files: bool,
-    /// For agents over ACP: run commands for an agent that asks. They begin in a folder of its session; nothing confines
-    /// them.
+    /// For agents over ACP: Portolan runs commands for an agent that asks. The commands start in a folder of the
+    /// session; nothing confines them.
     pub(crate) terminals: bool,
-    /// Environment variables for every session of this agent, and for looking at it.
+    /// Environment variables for every session of this agent, and for checks of the agent.
     pub(crate) env: BTreeMap<String, String>,
-    /// What models cost where the agent does not tell; for Claude Code before the list prices. By the model's name or its
-    /// beginning: `{ input = 3, output = 15, cache_write = 3.75, cache_read = 0.3 }`, in US dollars for a million tokens.
+    /// Prices of models, for an agent that does not report costs. For Claude Code, these prices replace the list
+    /// prices. The key is the name of a model, or the beginning of the name: `{ input = 3, output = 15, cache_write =
+    /// 3.75, cache_read = 0.3 }`, in US dollars for a million tokens.
     pub(crate) prices: BTreeMap<String, Price>,
 }
 
-/// What a model costs, in US dollars for a million tokens.
+/// The price of a model, in US dollars for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Price {
@@ -275,16 +280,16 @@ pub(crate) struct Price {
     pub(crate) cache_read: f64,
 }
 
-/// An amount that can be paid; `3` is as good as `3.0`.
+/// An amount of money: finite and not negative. `3` and `3.0` are both valid.
 fn dollars<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let amount = f64::deserialize(from)?;
     if amount.is_finite() && amount >= 0.0 {
         return Ok(amount);
     }
-    Err(serde::de::Error::custom(format!("`{amount}` is no price; it is zero or more US dollars")))
+    Err(serde::de::Error::custom(format!("`{amount}` is not a price; give zero or more US dollars")))
 }
 
-/// How an agent with several roads is spoken to.
+/// The transport, for an agent with several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Transport {

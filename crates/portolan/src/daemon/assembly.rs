@@ -1,4 +1,4 @@
-//! What the daemon is made of, as the configuration wants it: store, agents, frontends, and the house they stand in.
+//! Builds the daemon from the configuration: store, agents, frontends and the host that runs them.
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ use crate::{
     target::VERSION,
 };
 
-/// The door as the configuration wants it.
+/// The settings of the door, from the configuration.
 pub(crate) fn door_settings(settings: &Settings, home: &Home, key: &str) -> Outcome<DoorSettings> {
     let listen = &settings.listen;
     let tls = match (&listen.tls_cert, &listen.tls_key) {
@@ -55,13 +55,13 @@ pub(crate) fn door_settings(settings: &Settings, home: &Home, key: &str) -> Outc
     })
 }
 
-/// Every frontend, and the place where agents dial in.
+/// Every frontend, and the endpoint where agents dial in.
 pub(crate) fn frontends(settings: &Settings, dial_in: &DialIn) -> Vec<Box<dyn Frontend>> {
     let frontends = portolan_frontends::catalogue(settings.frontends.clone());
     frontends.into_iter().chain([dial_in::frontend(dial_in.clone())]).collect()
 }
 
-/// Opens the store and puts everything on it.
+/// Opens the store and builds everything on it.
 pub(crate) async fn build(
     settings: &Settings,
     home: &Home,
@@ -87,7 +87,7 @@ pub(crate) async fn build(
     host.mount(frontends).await.map_err(cannot_open)
 }
 
-/// What sessions may do, as the configuration wants it.
+/// What sessions may do, from the configuration.
 fn policy(settings: &Settings) -> Policy {
     Policy {
         request_deadline: settings.requests.deadline_seconds.map(seconds),
@@ -116,13 +116,13 @@ async fn open_store(settings: &Settings, path: &Path) -> Outcome<Arc<dyn Store>>
         config::Durability::Full => portolan_store::Durability::Full,
     };
     let path = path.to_path_buf();
-    // Opening may copy a large database before it migrates it.
+    // Opening may copy a large database before a migration.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, durability)).await;
     let store = opened.map_err(|error| Failure::new(format!("the store cannot be opened: {error}")))?;
     Ok(Arc::new(store.map_err(|error| Failure::new(error.to_string()))?))
 }
 
-/// What holds for every agent's process, as the configuration wants it.
+/// How agent processes are supervised, from the configuration.
 pub(crate) fn supervision(
     settings: &Settings,
     home_key: String,
@@ -138,7 +138,7 @@ pub(crate) fn supervision(
     supervision
 }
 
-/// Every agent there is, with the program that the configuration gives it.
+/// Every agent, with its program from the configuration.
 pub(crate) fn catalogue(
     settings: &Settings,
     supervision: Supervision,
@@ -154,7 +154,7 @@ pub(crate) fn catalogue(
     }))
 }
 
-/// The agents that are offered, each with what the configuration gives its sessions.
+/// The enabled agents, each with the settings for its sessions.
 pub(crate) fn agents(settings: &Settings, home_key: &str, dial_in: &DialIn) -> Outcome<Vec<Arc<dyn Agent>>> {
     let supervision = supervision(settings, home_key.to_owned(), std::env::vars_os().collect());
     let catalogue = catalogue(settings, supervision, dial_in)?;
@@ -170,7 +170,7 @@ pub(crate) fn agents(settings: &Settings, home_key: &str, dial_in: &DialIn) -> O
         .collect())
 }
 
-/// How Claude Code is started and spoken to.
+/// How Claude Code is started, and its transport.
 fn claude(settings: &Settings) -> claude::Config {
     let Some(wanted) = settings.agents.get("claude") else { return claude::Config::default() };
     claude::Config {
@@ -194,7 +194,7 @@ fn codex(settings: &Settings) -> codex::Config {
     }
 }
 
-/// How every other agent is started: over ACP, whether the catalogue knows it or not.
+/// How every other agent is started: over ACP, whether or not the catalogue knows the agent.
 fn acp(settings: &Settings) -> Vec<acp::Config> {
     let has_its_own = |kind: &str| [claude::KIND, codex::KIND, "demo"].contains(&kind);
     let others = settings.agents.iter().filter(|(kind, _)| !has_its_own(kind));
@@ -220,11 +220,11 @@ fn demo_command(settings: &Settings) -> Outcome<Vec<OsString>> {
         return Ok(wanted.command.iter().map(OsString::from).collect());
     }
     let program = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("this program cannot be found again: {error}")))?;
+        .map_err(|error| Failure::new(format!("the path of this program cannot be found: {error}")))?;
     Ok(vec![program.into_os_string(), "demo-agent".into()])
 }
 
-/// An agent whose sessions all get the variables of its table in portolan.toml; the session's own win.
+/// An agent whose sessions get the variables of the agent's table in portolan.toml; the session's own variables win.
 #[derive(Debug)]
 struct Configured {
     agent: Arc<dyn Agent>,
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_agent_may_not_have_is_refused_with_configured_variables_too() {
+    fn forbidden_variables_are_refused_even_if_the_configuration_sets_variables() {
         let settings: Settings = toml::from_str("[agents.demo.env]\nHARBOUR = \"1\"\n").unwrap();
         let all = agents(&settings, "key", &DialIn::new()).unwrap();
         let demo = all.iter().find(|agent| agent.kind() == "demo").unwrap();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_says_how_long_agents_rest_and_how_many_run_at_once() {
+    fn the_configuration_sets_the_idle_time_and_the_number_of_agents() {
         let of = |text: &str| {
             let settings: Settings = toml::from_str(text).unwrap();
             let policy = policy(&settings);
@@ -316,7 +316,7 @@ mod tests {
 
     // covers: 002-067, 004-042
     #[tokio::test]
-    async fn no_agent_begins_in_a_mode_that_asks_nobody_unless_that_is_allowed() {
+    async fn an_agent_cannot_begin_in_a_mode_without_asking_unless_the_configuration_allows_it() {
         use portolan_core::{CommandId, RefusalCode, capabilities::Asks, registry::Registry};
 
         let folder = tempfile::tempdir().unwrap();
@@ -346,7 +346,7 @@ mod tests {
                     }
                 }
             }
-            // One that nobody has marked is for owners, where the agent may have it at all.
+            // A mode without a mark is for owners, if the agent accepts unknown modes at all.
             let unmarked = create(&operator, "unheard-of").await;
             let may_have_it = agent.capabilities().supported_permission_modes.is_none();
             assert_eq!(unmarked == Err(RefusalCode::Forbidden), may_have_it, "{kind}: {unmarked:?}");
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_catalogue_holds_every_kind_that_the_configuration_may_name() {
+    fn the_catalogue_has_every_agent_kind_that_the_configuration_may_name() {
         let supervision = supervision(&Settings::default(), "key".into(), Vec::new());
         let all = catalogue(&Settings::default(), supervision, &DialIn::new()).unwrap();
         let kinds: Vec<&str> = all.iter().map(|agent| agent.kind()).collect();
@@ -387,7 +387,7 @@ mod tests {
 
     // covers: 003-166
     #[test]
-    fn the_configuration_selects_the_agents_that_are_offered() {
+    fn the_configuration_selects_the_enabled_agents() {
         let kinds = |text: &str| {
             let settings: Settings = toml::from_str(text).unwrap();
             agents(&settings, "key", &DialIn::new())

@@ -1,9 +1,9 @@
-//! File descriptors: every connection and every pipe of an agent takes one. The system's first offer is small (often
-//! 1,024) and a process may raise it itself.
+//! File descriptors: every connection and every pipe of an agent takes one. The default limit of the system is small
+//! (often 1,024), and a process may raise it.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit as far as the system lets us, and tells how many there are.
+/// Raises the limit as far as the system allows, and returns the new limit.
 pub(crate) fn raise() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
@@ -14,12 +14,12 @@ pub(crate) fn raise() -> usize {
             limit.current
         }
     };
-    // None means that there is no limit.
+    // `None` means no limit.
     now.map_or(usize::MAX, |now| usize::try_from(now).unwrap_or(usize::MAX))
 }
 
-/// How many connections there may be, of `wanted`: half of the descriptors stay for the owner's socket, the store and
-/// the agents, whoever floods the port.
+/// How many of `wanted` connections are allowed: half of the descriptors stay for the owner's socket, the store and the
+/// agents, even if a client floods the port.
 pub(crate) fn connections(wanted: usize, descriptors: usize) -> usize {
     wanted.min(descriptors / 2).max(1)
 }
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_half_of_the_descriptors_to_others() {
+    fn connections_use_at_most_half_of_the_descriptors() {
         assert_eq!(connections(4096, usize::MAX), 4096);
         assert_eq!(connections(4096, 1024), 512);
         assert_eq!(connections(4096, 0), 1);

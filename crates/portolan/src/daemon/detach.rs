@@ -1,4 +1,4 @@
-//! Starts a daemon in the background and waits until it is ready, or tells why it is not.
+//! Starts a daemon in the background and waits until the daemon is ready; otherwise reports why it is not.
 
 use std::{
     io::Read as _,
@@ -19,36 +19,36 @@ use crate::{
     home::{Home, Record},
 };
 
-/// How long a daemon may take to be ready. It takes milliseconds, unless a migration has a large database to copy.
+/// How long a daemon may take to be ready. A start takes milliseconds, unless a migration copies a large database.
 const READY: Duration = Duration::from_secs(20);
 
-/// How long a daemon that is just ending may take to let go of its home: its grace time and the stop ladder.
+/// How long a daemon that is stopping may take to release its home: its grace time and the stop ladder.
 const ENDING: Duration = Duration::from_secs(30);
 
-/// How long one look waits for an answer.
+/// How long one check waits for an answer.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// Between two looks.
+/// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Lines of the log that are shown when it did not start.
+/// How many lines of the log are shown when the daemon did not start.
 const TAIL: usize = 15;
 
-/// Starts a daemon where none runs. Returns once it takes connections.
+/// Starts a daemon if none runs. Returns when the daemon accepts connections.
 pub(crate) async fn start(home: &Home) -> Outcome {
     start_with(home, &[], Ends::AsUnreachable).await
 }
 
-/// How a daemon that does not start is told.
+/// How to report that a daemon did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// With its own exit code: whoever asked, asked for it.
+    /// With the exit code of the daemon: the user asked for a start.
     AsItself,
-    /// As a daemon that is not there: whoever asked wanted something else.
+    /// As an unreachable daemon: the user asked for something else.
     AsUnreachable,
 }
 
-/// The same, with further arguments for `up`.
+/// The same, with more arguments for `up`.
 pub(crate) async fn start_with(home: &Home, arguments: &[String], ends: Ends) -> Outcome {
     home.make()?;
     if wait_for_the_last(home).await {
@@ -57,7 +57,7 @@ pub(crate) async fn start_with(home: &Home, arguments: &[String], ends: Ends) ->
     let mut child = spawn(home, arguments)?;
     let deadline = Instant::now() + READY;
     loop {
-        // Someone else's is as good: two clients may start one at the same moment.
+        // A daemon that another client started is fine: two clients may start one at the same moment.
         if answers(home).await {
             return Ok(());
         }
@@ -74,7 +74,7 @@ pub(crate) async fn start_with(home: &Home, arguments: &[String], ends: Ends) ->
         }
         if Instant::now() >= deadline {
             return Err(Failure::unreachable(format!(
-                "the daemon (pid {}) is not ready after {} s; `portolan logs` tells what it does",
+                "the daemon (pid {}) is not ready after {} s; `portolan logs` shows what it does",
                 child.id(),
                 READY.as_secs()
             )));
@@ -83,7 +83,7 @@ pub(crate) async fn start_with(home: &Home, arguments: &[String], ends: Ends) ->
     }
 }
 
-/// A daemon that is just ending still holds its home. `true` when one answers after all.
+/// A daemon that is stopping still holds its home. `true` if a daemon answers after all.
 async fn wait_for_the_last(home: &Home) -> bool {
     let deadline = Instant::now() + ENDING;
     while Lock::holder(home).is_some() && Instant::now() < deadline {
@@ -95,8 +95,8 @@ async fn wait_for_the_last(home: &Home) -> bool {
     false
 }
 
-/// Does it answer a request? To take a connection is not enough: the door is bound before the store is open, so that
-/// nobody else gets the port, and a store that cannot be opened ends the daemon.
+/// Does the daemon answer a request? Accepting a connection is not enough: the daemon binds its port before it opens
+/// the store, so that no other program gets the port, and it ends if the store cannot be opened.
 async fn answers(home: &Home) -> bool {
     Record::read(home).is_some() && timeout(ANSWER, asks(home)).await.is_ok_and(|answer| answer.is_ok())
 }
@@ -111,10 +111,10 @@ async fn asks(home: &Home) -> std::io::Result<()> {
     if answer == GOOD { Ok(()) } else { Err(std::io::ErrorKind::InvalidData.into()) }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the daemon is no agent: it is meant to outlive this process")]
+#[expect(clippy::disallowed_methods, reason = "the daemon is not an agent: it must outlive this process")]
 fn spawn(home: &Home, arguments: &[String]) -> Outcome<Child> {
     let program = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("this program cannot be found again: {error}")))?;
+        .map_err(|error| Failure::new(format!("the path of this program cannot be found: {error}")))?;
     let mut command = Command::new(program);
     command
         .args(["up", "--no-open", "--log-file"])
@@ -124,14 +124,14 @@ fn spawn(home: &Home, arguments: &[String]) -> Outcome<Child> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    // What is meant for this client is none of the daemon's business.
+    // These variables are for this client, not for the daemon.
     for variable in ["PORTOLAN_URL", "PORTOLAN_TOKEN", "PORTOLAN_TOKEN_FILE", "PORTOLAN_CA_FILE"] {
         command.env_remove(variable);
     }
     command.spawn().map_err(|error| Failure::new(format!("the daemon cannot be started: {error}")))
 }
 
-/// Why a daemon ended before it was ready: its own words, else the end of its log.
+/// Why a daemon ended before it was ready: its error message, otherwise the end of its log.
 fn explain(home: &Home, child: &mut Child, exit: Exit) -> Failure {
     let mut said = String::new();
     if let Some(mut stderr) = child.stderr.take() {

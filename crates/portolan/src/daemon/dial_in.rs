@@ -1,7 +1,7 @@
-//! The place where an agent that dials in comes to: `/ws/cli/SESSION` on the daemon's own listener.
+//! The endpoint where agents dial in: `/ws/cli/SESSION` on the main listener.
 //!
-//! It opens to nobody but the agent that is expected for that session, by the secret of that very start, which is asked
-//! for before the upgrade. The door's checks of Host and Origin come before that, as everywhere. It only moves frames.
+//! Only the agent that is expected for the session may connect, with the secret of that start. The secret is checked
+//! before the upgrade. The door checks Host and Origin first, as for every request. The endpoint only forwards frames.
 
 use axum::{
     Router,
@@ -22,15 +22,15 @@ use portolan_host::{
 
 const PREFIX: &str = "/ws/cli/";
 
-/// The largest frame an agent may send: the largest line there is.
+/// The largest frame that an agent may send: the largest allowed line.
 const FRAME_BYTES: usize = portolan_wire::ndjson::MAX_LINE;
 
-/// Paths that ask for a secret of their own instead of a token.
+/// Paths that need their own secret instead of a token.
 pub(crate) fn is_open(path: &str) -> bool {
     path.strip_prefix(PREFIX).is_some_and(|session| session.parse::<SessionId>().is_ok())
 }
 
-/// The place where agents dial in, on the main listener.
+/// The endpoint where agents dial in, on the main listener.
 pub(crate) fn frontend(dial_in: DialIn) -> Box<dyn Frontend> {
     Box::new(DialInFrontend(dial_in))
 }
@@ -57,7 +57,8 @@ pub(crate) fn routes(dial_in: DialIn) -> Router {
     Router::new().route("/ws/cli/{session}", get(enter)).with_state(dial_in)
 }
 
-/// Tells agents where to dial in: an address of this machine that needs no certificate. Without one they cannot.
+/// Sets the address where agents dial in: an address of this machine that needs no certificate. Without such an
+/// address, agents cannot dial in.
 pub(crate) fn announce(dial_in: &DialIn, listening: &[Listening]) {
     let plain = listening.iter().filter_map(Listening::url).find_map(|url| {
         let rest = url.strip_prefix("http://")?;
@@ -92,7 +93,7 @@ async fn enter(
         .on_upgrade(|socket| pass(socket, admitted))
 }
 
-/// Moves frames both ways until either side is gone.
+/// Forwards frames both ways until either side is gone.
 async fn pass(mut socket: WebSocket, admitted: Admitted) {
     let Admitted { incoming, mut outgoing } = admitted;
     loop {
@@ -111,7 +112,7 @@ async fn pass(mut socket: WebSocket, admitted: Admitted) {
             frame = outgoing.frame() => {
                 let Some(frame) = frame else {
                     let close = CloseFrame { code: CLOSE_FOR_GOOD, reason: "the session has ended".into() };
-                    // It may be gone already.
+                    // The agent may be gone already.
                     let _ = socket.send(Message::Close(Some(close))).await;
                     return;
                 };
@@ -130,7 +131,7 @@ mod tests {
 
     // covers: 000-076, 004-002
     #[test]
-    fn only_the_place_of_a_session_asks_for_no_token() {
+    fn only_the_dial_in_path_of_a_session_needs_no_token() {
         assert!(is_open(&format!("/ws/cli/{}", SessionId::new())));
         for path in ["/ws", "/ws/cli", "/ws/cli/", "/ws/cli/1", "/ws/cli/../sessions", "/api/v1/sessions"] {
             assert!(!is_open(path), "{path}");

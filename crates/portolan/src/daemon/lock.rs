@@ -1,5 +1,5 @@
-//! The lock that lets only one daemon run per home. The system lets go of it however the process ends, so a lock
-//! that is held means a daemon that lives.
+//! The lock that lets only one daemon run per home. The system releases the lock however the process ends, so a held
+//! lock means that a daemon runs.
 
 use std::{
     fs::File,
@@ -15,10 +15,10 @@ use crate::{
     home::{Home, Record, unusable},
 };
 
-/// For how long a daemon that starts tries again: commands that only look hold the lock too, for a moment each.
+/// How long a starting daemon retries: commands that only check the lock also hold it for a moment.
 const PROBES: Duration = Duration::from_millis(200);
 
-/// Held by the one daemon of a home.
+/// The lock, held by the one daemon of a home.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
@@ -27,21 +27,21 @@ pub(crate) struct Lock {
 /// Who holds the lock.
 #[derive(Debug)]
 pub(crate) struct Holder {
-    /// Its process, where it has said so already.
+    /// Its pid, if the process has written it already.
     pub(crate) pid: Option<u32>,
 }
 
-/// What came of trying to take the lock.
+/// The result of an attempt to take the lock.
 #[derive(Debug)]
 pub(crate) enum Taken {
-    /// It is ours.
+    /// This process has the lock.
     Ours(Lock),
-    /// Someone holds it.
+    /// Another process has the lock.
     Held(Holder),
 }
 
 impl Lock {
-    /// Takes the lock, or tells who holds it.
+    /// Takes the lock, or returns who holds it.
     pub(crate) fn take(home: &Home) -> Outcome<Taken> {
         let path = home.lock();
         let opened =
@@ -61,7 +61,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock, or says which daemon is in the way.
+    /// Takes the lock, or fails with an error that names the running daemon.
     pub(crate) fn take_or_explain(home: &Home) -> Outcome<Self> {
         let deadline = Instant::now() + PROBES;
         let holder = loop {
@@ -82,7 +82,7 @@ impl Lock {
         )))
     }
 
-    /// Is the lock that lies in this home still the one we hold? Not where the home was removed or replaced.
+    /// Is the lock file in this home still the one that this process holds? Not if the home was removed or replaced.
     pub(crate) fn is_of(&self, home: &Home) -> bool {
         let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
         let ours = self.file.metadata().map(identity);
@@ -90,18 +90,18 @@ impl Lock {
         matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
     }
 
-    /// Who holds the lock of this home; `None` where nobody does. Looks by sharing the lock for a moment.
+    /// Who holds the lock of this home; `None` if nobody does. Checks by sharing the lock for a moment.
     pub(crate) fn holder(home: &Home) -> Option<Holder> {
         let mut file = File::open(home.lock()).ok()?;
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Err(rustix::io::Errno::WOULDBLOCK) => Some(Holder { pid: pid_in(&mut file) }),
-            // Closing the file lets go of it.
+            // Closing the file releases the lock.
             Ok(()) | Err(_) => None,
         }
     }
 }
 
-/// The pid that the holder wrote; half a number is no number.
+/// The pid that the holder wrote; an incomplete number is ignored.
 fn pid_in(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;
@@ -110,7 +110,7 @@ fn pid_in(file: &mut File) -> Option<u32> {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file does it too; this only says so.
+        // Closing the file also unlocks; this makes it explicit.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
@@ -121,7 +121,7 @@ mod tests {
 
     // covers: 003-151
     #[test]
-    fn only_one_holds_the_lock_and_the_next_is_told_who() {
+    fn only_one_process_holds_the_lock_and_the_error_names_it() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         assert!(Lock::holder(&home).is_none());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_the_lock_keeps_no_daemon_from_starting() {
+    fn checking_the_lock_does_not_prevent_a_daemon_from_starting() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         drop(Lock::take_or_explain(&home).unwrap());

@@ -1,4 +1,4 @@
-//! What the daemon says about itself: to stderr in the foreground, to a file that stays small in the background.
+//! The daemon's log: on stderr in the foreground, in a file of limited size in the background.
 
 use std::{
     fs::{File, OpenOptions},
@@ -16,10 +16,10 @@ use crate::{
     home::Home,
 };
 
-/// A log file larger than this is put aside: a day of a busy daemon at `info`.
+/// A log file larger than this is rotated: about a day of a busy daemon at `info`.
 const LARGEST: u64 = 8 * 1024 * 1024;
 
-/// So many files are kept beside the current one.
+/// How many rotated files are kept.
 const KEPT: u32 = 3;
 
 /// Where the log goes.
@@ -31,9 +31,9 @@ pub(crate) enum Where {
     File,
 }
 
-/// Starts the log. From here on a panic is a line in it too.
+/// Starts the log. From then on, a panic is a line in the log too.
 pub(crate) fn start(log: &Log, home: &Home, to: Where) -> Outcome {
-    // rmcp tells of every message; what matters of it is in our own lines.
+    // rmcp logs every message; our own lines contain what matters.
     let level = format!("{},rmcp=off", log.level.filter());
     let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(level)).with_target(false);
     let started = match to {
@@ -65,7 +65,7 @@ pub(crate) fn start(log: &Log, home: &Home, to: Where) -> Outcome {
     Ok(())
 }
 
-/// A file that is put aside when it gets too large.
+/// A file that is rotated when it gets too large.
 #[derive(Clone, Debug)]
 struct Rotating(Arc<Mutex<Current>>);
 
@@ -97,7 +97,7 @@ impl Current {
     fn put_aside(&mut self) -> io::Result<()> {
         let numbered = |number: u32| self.path.with_extension(format!("log.{number}"));
         for number in (1..KEPT).rev() {
-            // Those that are not there yet need no new name.
+            // Files that do not exist yet need no new name.
             let _ = std::fs::rename(numbered(number), numbered(number + 1));
         }
         std::fs::rename(&self.path, numbered(1))?;
@@ -111,7 +111,7 @@ impl Write for Rotating {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if current.size > 0 && current.size + bytes.len() as u64 > current.largest {
-            // Where that fails, a large log is better than none.
+            // If the rotation fails, a large log is better than none.
             let _ = current.put_aside();
         }
         let written = current.file.write(bytes)?;
@@ -134,7 +134,7 @@ impl<'a> MakeWriter<'a> for Rotating {
 /// The last lines of a file, read from its end, at most `most` bytes of it.
 pub(crate) fn tail(path: &Path, lines: usize) -> io::Result<String> {
     use std::io::{Read as _, Seek as _, SeekFrom};
-    /// More than anyone reads at once.
+    /// More than a person reads at once.
     const MOST: u64 = 4 * 1024 * 1024;
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_gets_too_large_is_put_aside_and_few_are_kept() {
+    fn a_log_that_gets_too_large_is_rotated_and_few_files_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("daemon.log");
         let mut log = Rotating::open_with(&path, 10).unwrap();

@@ -1,8 +1,8 @@
 //! The daemon from its first lock to its last flush.
 //!
-//! Order of the start: lock, bind, daemon.json; then the store, the sweep of what an earlier daemon left behind,
-//! the registry, and the door opens; agents are looked at after that. SIGTERM, SIGINT and SIGHUP end it in order;
-//! a second one ends it at once.
+//! Order of the start: lock, bind, daemon.json; then the store, the end of processes that an earlier daemon left
+//! behind, the registry, and the door opens; then the daemon checks its agents. SIGTERM, SIGINT and SIGHUP stop the
+//! daemon in order; a second signal ends it at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,33 +29,33 @@ use crate::{
     way_out,
 };
 
-/// How often daemon.json says that the daemon lives.
+/// How often the daemon writes its sign of life to daemon.json.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// How often old sessions are looked for.
+/// How often the daemon looks for old sessions to delete.
 const PRUNING: Duration = Duration::from_hours(1);
 
-/// How long everything may take after the second signal.
+/// How long the end may take after the second signal.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// What the daemon found once it was up.
+/// What the daemon knows when it is ready.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    /// Where it listens.
+    /// The URL of the daemon.
     pub(crate) url: String,
     /// A ticket for a browser.
     pub(crate) ticket: Option<Secret>,
-    /// The agents, looked at.
+    /// The agents, checked.
     pub(crate) agents: Vec<AgentDescription>,
 }
 
-/// Runs the daemon until it is told to stop. `ready` is called once it is up and has looked at its agents.
+/// Runs the daemon until a signal stops it. Calls `ready` when the daemon is up and has checked its agents.
 pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready)) -> Outcome {
     home.make()?;
     let lock = Arc::new(Lock::take_or_explain(&home)?);
     if let Some(old) = Record::read(&home) {
-        // Nobody holds the lock, so whoever wrote this ended without a word.
-        tracing::info!(pid = old.pid, "an earlier daemon ended without a word; its file is replaced");
+        // Nobody holds the lock, so the daemon that wrote this file crashed or was killed.
+        tracing::info!(pid = old.pid, "an earlier daemon crashed or was killed; its file is replaced");
     }
     let mut signals = Signals::listen()?;
     let Established { mut identity, former_key } = Identity::establish(&home)?;
@@ -74,7 +74,7 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     let cleanup = Cleanup { home: home.clone(), lock: Arc::clone(&lock) };
     record.write(&home)?;
 
-    // Nothing may start an agent before what an earlier daemon left behind is gone: it holds the same folders.
+    // No agent may start before the processes of an earlier daemon are gone: they use the same folders.
     let left_by: Vec<_> = former_key.into_iter().chain([key.clone()]).collect();
     let sweep = tokio::task::spawn_blocking(move || {
         left_by.iter().flat_map(|key| portolan_agents::sweep(key)).collect::<Vec<_>>()
@@ -105,13 +105,13 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
             false
         }
         name = signals.next() => {
-            tracing::info!(signal = name, "stopping before the agents were looked at");
+            tracing::info!(signal = name, "stopping before the agents were checked");
             true
         }
     };
     if !stopped_early {
         tokio::select! {
-            name = signals.next() => tracing::info!(signal = name, "stopping; once more ends everything at once"),
+            name = signals.next() => tracing::info!(signal = name, "stopping; a second signal ends everything at once"),
             () = lost.cancelled() => {}
         }
     }
@@ -122,9 +122,9 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     if lost.is_cancelled() { Err(watch::lost_home(&home)) } else { ended }
 }
 
-/// Everything in order, or at once when the second signal comes.
+/// Stops everything in order, or at once when the second signal comes.
 async fn end(house: &House, open: Open, grace: Duration, signals: &mut Signals, key: &str) -> Outcome {
-    // No new connections; those there are hear of the end when their sessions have ended.
+    // Accept no new connections; open connections close when their sessions have ended.
     house.close();
     let shutdown = house.end_sessions(grace);
     tokio::pin!(shutdown);
@@ -151,7 +151,7 @@ async fn heartbeat(mut record: Record, home: Home, lock: Arc<Lock>) {
     loop {
         beat.tick().await;
         if !lock.is_of(&home) {
-            // Whose home this is now, its own daemon says.
+            // The home belongs to another daemon now, which writes its own file.
             return;
         }
         record.heartbeat_at = rfc3339(Millis::now());
@@ -179,7 +179,7 @@ async fn prune(settings: Settings, registry: Registry) {
 }
 
 impl Record {
-    /// A daemon that starts now in this process.
+    /// The record of a daemon that starts now in this process.
     fn now(url: &str, listen: &str) -> Self {
         let now = rfc3339(Millis::now());
         Self {
@@ -193,7 +193,7 @@ impl Record {
     }
 }
 
-/// Removes what only a running daemon has, however the daemon's function ends.
+/// Removes the files that only a running daemon has, however the daemon's function ends.
 struct Cleanup {
     home: Home,
     lock: Arc<Lock>,
@@ -201,7 +201,7 @@ struct Cleanup {
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
-        // The socket goes with the door.
+        // The door removes the socket.
         if self.lock.is_of(&self.home) {
             home::remove(&self.home.record());
         }
@@ -226,7 +226,7 @@ impl Signals {
         })
     }
 
-    /// The next one, by name.
+    /// The name of the next signal.
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

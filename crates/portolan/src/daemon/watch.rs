@@ -1,8 +1,8 @@
-//! A daemon's look at its own home while it runs: is it still the daemon of this folder, and does the owner's token
-//! still have the secret that lies there?
+//! Checks the home while the daemon runs: does the folder still belong to this daemon, and does the owner's token still
+//! have the secret in the file?
 //!
-//! A home that was removed or replaced under a daemon belongs to nobody, or to a newer daemon. This one then touches
-//! nothing in it any more and ends.
+//! A home that was removed or replaced while a daemon runs belongs to nobody, or to a newer daemon. The running daemon
+//! then touches nothing in it and ends.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use super::lock::Lock;
 use crate::{commands::browse, failure::Failure, home::Home};
 
-/// Between two looks: soon enough for someone who waits, seldom enough to cost nothing.
+/// Time between two checks: short enough for a person who waits, long enough to cost nothing.
 pub(crate) const LOOK: Duration = Duration::from_secs(2);
 
-/// Looks until the home is lost, and says so.
+/// Checks until the home is lost, then logs an error.
 pub(super) async fn watch(
     home: Home,
     lock: Arc<Lock>,
@@ -39,20 +39,20 @@ pub(super) async fn watch(
     }
 }
 
-/// What the run of a daemon whose home is lost comes to.
+/// The failure of a daemon whose home is lost.
 pub(super) fn lost_home(home: &Home) -> Failure {
     Failure::new(format!(
-        "`{}` was removed or replaced while the daemon ran; it has ended and touched nothing there",
+        "`{}` was removed or replaced while the daemon ran; the daemon ended and touched nothing there",
         home.path().display()
     ))
 }
 
-/// The file is the truth: another secret in it, or none, is a new secret for the owner.
+/// The file decides: if its secret changed or is missing, the owner gets a new secret.
 async fn follow_owner_token(home: &Home, tokens: &Tokens, registry: &Registry) {
     let since = |tokens: &Tokens| tokens.standing(&Tokens::owner_id()).map(|standing| standing.since);
     let before = since(tokens);
     if let Err(error) = tokens.owner_secret_file(&home.token()).await {
-        // Said once per look only where someone looks: the old secret goes on working meanwhile.
+        // Logged at every check, so only at `debug`; the old secret keeps working meanwhile.
         tracing::debug!(%error, "the owner's token cannot be read");
         return;
     }

@@ -1,11 +1,12 @@
-//! Who a home is: `identity.json` holds a key that marks the processes of this home's agents, and an incarnation, which is
-//! another one after the home's history was replaced. A path would not do: a home is moved, copied and restored.
+//! The identity of a home: `identity.json` holds a key that marks the processes of this home's agents, and an
+//! incarnation, which changes when the home's history is replaced. A path cannot identify a home, because homes are
+//! moved, copied and restored.
 //!
 //! | what happened | key | incarnation |
 //! |---|---|---|
 //! | the folder was moved on its disk | stays | stays |
-//! | the folder was copied, and the original is still there | new | new |
-//! | the folder was moved to another disk | new; the old one is swept once more | new |
+//! | the folder was copied, and the original still exists | new | new |
+//! | the folder was moved to another disk | new; processes with the old key are ended once more | new |
 //! | the database was replaced, as by a backup | stays | new |
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::PathBuf};
@@ -15,22 +16,22 @@ use serde::{Deserialize, Serialize};
 use super::{Home, replace, unusable};
 use crate::failure::Outcome;
 
-/// What identity.json says.
+/// The content of identity.json.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     /// Marks the processes of this home's agents.
     pub(crate) key: String,
-    /// Another one means another history: numbers of entries from before it mean nothing.
+    /// A new incarnation means a new history: entry numbers from an earlier incarnation mean nothing.
     pub(crate) incarnation: String,
-    /// Where the home was, so that a copy can look for its original.
+    /// The path of the home, so that a copy can look for its original.
     path: PathBuf,
     folder: FileId,
-    /// Absent until the database was opened for the first time.
+    /// Absent until the database is opened for the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     database: Option<FileId>,
 }
 
-/// Which file this is, whatever it is called.
+/// Identifies a file whatever its name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FileId {
     device: u64,
@@ -43,22 +44,22 @@ impl FileId {
     }
 }
 
-/// Who the home is, and whom it may have been.
+/// The identity of the home, and the key that it had before.
 #[derive(Debug)]
 pub(crate) struct Established {
-    /// Who it is from now on.
+    /// The identity from now on.
     pub(crate) identity: Identity,
-    /// The key of before, whose processes nobody else can end any more.
+    /// The earlier key. Only this home can still end the processes with that key.
     pub(crate) former_key: Option<String>,
 }
 
 impl Identity {
-    /// What the file says; `None` where there is none that can be read.
+    /// Reads the file; `None` if the file is missing or cannot be read.
     pub(crate) fn read(home: &Home) -> Option<Self> {
         serde_json::from_slice(&fs::read(home.identity()).ok()?).ok()
     }
 
-    /// Finds out who the home is and writes it down. Only for who holds the home's lock.
+    /// Determines the identity of the home and writes it to the file. The caller must hold the home's lock.
     pub(crate) fn establish(home: &Home) -> Outcome<Established> {
         let path = home.path().canonicalize().map_err(|error| unusable(home.path(), &error))?;
         let folder = FileId::of(&path)
@@ -79,7 +80,7 @@ impl Identity {
         if known.as_ref().is_some_and(|known| known.incarnation != identity.incarnation) {
             tracing::warn!(
                 incarnation = identity.incarnation,
-                "this home was copied or restored; clients start from what is there now"
+                "this home was copied or restored; clients start again from its current state"
             );
         }
         if known.as_ref() != Some(&identity) {
@@ -88,7 +89,7 @@ impl Identity {
         Ok(Established { identity, former_key })
     }
 
-    /// The database is open, and so it is there.
+    /// Records the database file; call this when the database is open.
     pub(crate) fn keep_database(&mut self, home: &Home) -> Outcome {
         let database = FileId::of(&home.database());
         if self.database == database {
@@ -120,7 +121,7 @@ mod tests {
         Home::at(path)
     }
 
-    /// A start of the daemon: who it is, and the key of before.
+    /// A start of the daemon: its identity, and the earlier key.
     fn start(home: &Home) -> (Identity, Option<String>) {
         let Established { mut identity, former_key } = Identity::establish(home).unwrap();
         if !home.database().exists() {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_keeps_who_it_is_from_start_to_start_and_when_it_is_moved() {
+    fn a_home_keeps_its_identity_across_starts_and_moves() {
         let folder = tempfile::tempdir().unwrap();
         let first = home(&folder.path().join("first"));
         let (identity, _) = start(&first);
@@ -152,19 +153,19 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_somebody_else_and_leaves_the_processes_of_its_original_alone() {
+    fn a_copy_gets_a_new_identity_and_does_not_end_the_processes_of_its_original() {
         let folder = tempfile::tempdir().unwrap();
         let original = home(&folder.path().join("original"));
         let (identity, _) = start(&original);
         let copied = copy(&original, &folder.path().join("copy"));
         let (other, former) = start(&copied);
         assert!(other.key != identity.key && other.incarnation != identity.incarnation);
-        assert_eq!(former, None, "the original is there, and ends its own");
+        assert_eq!(former, None, "the original exists, and ends its own processes");
         assert_eq!(start(&original).0, identity);
     }
 
     #[test]
-    fn a_home_that_went_to_another_disk_ends_what_it_left_behind() {
+    fn a_home_that_moved_to_another_disk_ends_its_old_processes() {
         let folder = tempfile::tempdir().unwrap();
         let original = home(&folder.path().join("original"));
         let (identity, _) = start(&original);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_was_put_back_is_another_history() {
+    fn a_restored_database_is_a_new_history() {
         let folder = tempfile::tempdir().unwrap();
         let home = home(folder.path());
         let (identity, _) = start(&home);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_replaced() {
+    fn an_identity_file_that_cannot_be_read_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let home = home(folder.path());
         fs::write(home.identity(), "{").unwrap();

@@ -1,4 +1,4 @@
-//! What of a call's input its diffs do not show. A diff is what people read, but what they allow is the input: a
+//! The fields of a call's input that its diffs do not show. People read the diff, but they allow the input: a
 //! `replace_all`, a cell of a notebook, a text that was too large, a field that is newer than this program.
 
 use std::collections::HashSet;
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use portolan_core::event::FileChange;
 use serde_json::Value;
 
-/// The fields that neither the diffs nor the texts in `shown` hold, by name.
+/// The fields that neither the diffs nor the texts in `shown` contain, by name.
 pub(crate) fn beyond<'a>(
     input: &'a Value,
     changes: &[FileChange],
@@ -22,7 +22,7 @@ pub(crate) fn beyond<'a>(
 }
 
 struct Told<'a> {
-    /// Paths, and texts that stand beside the diffs.
+    /// Paths, and texts that are shown beside the diffs.
     texts: HashSet<&'a str>,
     lines: HashSet<&'a str>,
     has_changes: Changes,
@@ -38,7 +38,7 @@ impl<'a> Told<'a> {
     fn of(changes: &'a [FileChange], shown: &[Option<&'a str>]) -> Self {
         let paths = changes.iter().flat_map(|change| [Some(change.path.as_str()), change.from.as_deref()]);
         let diffs = changes.iter().filter_map(|change| change.diff.as_deref());
-        // Behind the sign. What is no character of one byte is no sign.
+        // The text after the `+`, `-` or space. A character of several bytes is none of these.
         let lines = diffs.flat_map(str::lines).filter_map(|line| line.get(1..)).collect();
         Self {
             texts: paths.chain(shown.iter().copied()).flatten().collect(),
@@ -58,7 +58,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Inside of lists a flag that is not set says nothing.
+    /// A flag that is not set inside a list needs no line.
     fn holds_within(&self, value: &Value) -> bool {
         match value {
             Value::Null | Value::Bool(false) => true,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_is_shown_by_the_diff_or_by_itself() {
+    fn every_field_is_shown_in_the_diff_or_separately() {
         let change = FileChange::new("/a", ChangeKind::Modify, "@@ -1,2 +1,2 @@\n one\n-two\n+2\n");
         let names = |input: &Value, changes: &[FileChange]| -> Vec<String> {
             beyond(input, changes, &[Some("told")]).into_iter().map(|(name, _)| name.to_owned()).collect()

@@ -1,13 +1,13 @@
-//! Makes text from agents safe to print. Whatever an agent says may come from a web page or a file that wants to
-//! move the cursor, write to the clipboard, fake a prompt or turn letters around.
+//! Makes text from agents safe to print. An agent's text may come from a web page or a file that tries to move the
+//! cursor, write to the clipboard, fake a prompt or reverse text.
 //!
-//! Two ways: [`Cleaner`] drops colours and other escape sequences from running text, [`visible`] hides nothing
-//! at all and is for what someone is about to approve. Neither lets a control character through.
+//! [`Cleaner`] drops colours and other escape sequences from running text; [`visible`] hides nothing and is for text
+//! that somebody is about to approve. Neither lets a control character through.
 
 use std::fmt::Write as _;
 
-/// The longest escape string (OSC, DCS, …) that is dropped unseen. A longer one is no title or link but an
-/// attempt to make text disappear, and is shown.
+/// The longest escape string (OSC, DCS, …) that is dropped. A longer string is not a title or a link but an attempt to
+/// hide text, so it is shown.
 const LONGEST_STRING: usize = 4096;
 
 /// Removes escape sequences from text that arrives in pieces. Keeps line ends; tabs become spaces.
@@ -29,7 +29,7 @@ enum State {
 }
 
 impl Cleaner {
-    /// The next piece, cleaned. A sequence that is cut is finished with the next piece.
+    /// Cleans the next piece. A sequence that is cut at its end continues in the next piece.
     pub(crate) fn clean(&mut self, piece: &str) -> String {
         let mut out = String::with_capacity(piece.len());
         for character in piece.chars() {
@@ -42,7 +42,7 @@ impl Cleaner {
         match self.state {
             State::Text => self.text(character, out),
             State::CarriageReturn => {
-                // A lone carriage return would let what follows overwrite what came before.
+                // After a lone carriage return, new text would overwrite earlier text.
                 self.state = State::Text;
                 out.push('\n');
                 if character != '\n' {
@@ -99,7 +99,7 @@ impl Cleaner {
         }
     }
 
-    /// A string that no end came for was no string: it is shown.
+    /// An escape string without an end is shown as text.
     fn reveal(&mut self, end: char, out: &mut String) {
         self.state = State::Text;
         out.push('\u{241b}');
@@ -122,7 +122,7 @@ impl Cleaner {
     }
 }
 
-/// Running text, all of it at once.
+/// Cleans a whole running text.
 pub(crate) fn text(all: &str) -> String {
     Cleaner::default().clean(all)
 }
@@ -139,8 +139,8 @@ pub(crate) fn line(all: &str) -> String {
     out
 }
 
-/// Text with nothing hidden: control characters, escape sequences and invisible letters are shown as what they
-/// are. Line ends stay.
+/// Text with nothing hidden: control characters, escape sequences and invisible characters become visible. Line ends
+/// stay.
 pub(crate) fn visible(all: &str) -> String {
     let mut out = String::with_capacity(all.len());
     for character in all.chars() {
@@ -154,10 +154,10 @@ pub(crate) fn visible(all: &str) -> String {
     out
 }
 
-/// Pushes a character, or its name where it could not be seen for what it is.
+/// Pushes a character, or its code if the character is not visible.
 fn push_visible(character: char, out: &mut String) {
     match character {
-        // The pictures that Unicode has for control characters.
+        // The symbols that Unicode has for control characters.
         '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}')),
         '\u{7f}' => out.push('\u{2421}'),
         _ if is_hidden(character) => push_named(character, out),
@@ -170,14 +170,14 @@ fn push_named(character: char, out: &mut String) {
     let _ = write!(out, "<U+{:04X}>", character as u32);
 }
 
-/// Characters without a shape that languages and emoji need. In what is to be decided they could hide something.
+/// Invisible characters that languages and emoji need. In text that somebody must approve, they could hide something.
 fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{200c}' | '\u{200d}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
         | '\u{ffa0}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Characters that are not seen but change what is: C1 controls, text direction, zero width, line separators, tags.
+/// Invisible characters that change the visible text: C1 controls, text direction, zero width, line separators, tags.
 pub(crate) fn is_hidden(character: char) -> bool {
     matches!(character,
         '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}'
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_that_is_cut_in_two_is_dropped_all_the_same() {
+    fn a_sequence_that_is_cut_in_two_is_also_dropped() {
         let whole = "a\u{1b}[31mb\u{1b}]8;;u\u{1b}\\c\r\nd\u{202e}";
         let expected = text(whole);
         assert_eq!(expected, "abc\nd<U+202E>");
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn a_string_without_an_end_hides_nothing() {
+    fn an_escape_string_without_an_end_hides_nothing() {
         assert_eq!(text("\u{1b}]0;rm -rf /\nnext"), "\u{241b}0;rm -rf /\nnext");
         let long = format!("\u{1b}]0;{}seen", "x".repeat(LONGEST_STRING));
         assert!(text(&long).ends_with("seen"));
     }
 
     #[test]
-    fn no_control_character_ever_comes_through() {
+    fn no_control_character_passes() {
         for code in (0..0x300).chain(0x2000..0x2070).chain(0xfe00..0xff00).chain(0xe0000..0xe0080) {
             let Some(character) = char::from_u32(code) else { continue };
             for cleaned in [text(&format!("a{character}b")), visible(&format!("a{character}b"))] {
@@ -230,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_approved_is_shown_with_everything_in_it() {
+    fn text_to_approve_shows_its_invisible_characters() {
         assert_eq!(visible("ls \u{1b}[8mrm\u{1b}[0m\r# \u{202e}x"), "ls ␛[8mrm␛[0m␍# <U+202E>x");
         assert_eq!(visible("r\u{200d}m \u{3164}x\u{e0101}"), "r<U+200D>m <U+3164>x<U+E0101>");
         assert_eq!(text("e\u{200d}m"), "e\u{200d}m", "running text may need them");
     }
 
     #[test]
-    fn a_carriage_return_cannot_overwrite_what_stands_before_it() {
+    fn a_carriage_return_cannot_overwrite_earlier_text() {
         assert_eq!(text("good\rbad"), "good\nbad");
         assert_eq!(text("one\r\ntwo\r"), "one\ntwo");
     }

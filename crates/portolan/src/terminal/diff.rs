@@ -44,7 +44,7 @@ fn one(change: &FileChange, most: usize) -> Vec<Line> {
     out
 }
 
-/// How many lines come and go; nothing where the lines do not tell.
+/// The number of added and removed lines; nothing if the diff has no such lines.
 fn counted(diff: &str) -> String {
     match counts(diff) {
         (0, 0) => String::new(),
@@ -52,13 +52,13 @@ fn counted(diff: &str) -> String {
     }
 }
 
-/// What is told in place of a diff that is too large.
+/// The line in place of a diff that is too large.
 fn left_out(left_out: &LeftOut) -> String {
     let LeftOut { added, removed, bytes } = left_out;
     format!("too large to be shown as a diff: {added} lines added, {removed} removed, {}", size(*bytes))
 }
 
-/// Bytes, for people.
+/// A number of bytes, for people.
 pub(super) fn size(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
     match bytes {
@@ -67,10 +67,10 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// The diff without its headers. Those stand before the first hunk only: within one, `--- x` is the line `-- x` that
-/// goes, and hiding it would hide a change from whoever is to allow it.
+/// The diff without its headers. Headers come only before the first hunk: within a hunk, `--- x` removes the line `--
+/// x`, and hiding it would hide a change from the person who allows it.
 fn body(diff: &str) -> impl Iterator<Item = &str> {
-    // Not `str::lines`: where a line ends in a carriage return, that may be what changes.
+    // Not `str::lines`: the change may be a carriage return at the end of a line.
     let lines = || diff.strip_suffix('\n').unwrap_or(diff).split('\n').filter(|_| !diff.is_empty());
     let headers = lines().position(|line| line.starts_with("@@")).unwrap_or(0);
     lines().enumerate().filter(move |(at, line)| *at >= headers || !is_header(line)).map(|(_, line)| line)

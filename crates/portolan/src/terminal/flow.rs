@@ -1,4 +1,4 @@
-//! Running text in lines: takes pieces as they arrive, gives whole lines, keeps the unfinished one.
+//! Running text in lines: takes pieces as they arrive, returns whole lines, keeps the unfinished line.
 //!
 //! Wraps at words so that prose stays readable, and knows just enough Markdown to show headings and code.
 
@@ -9,7 +9,7 @@ use super::{
     style::{Line, Style},
 };
 
-/// Text on its way to the screen.
+/// Text that becomes lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     cleaner: Cleaner,
@@ -17,19 +17,19 @@ pub(crate) struct Flow {
     columns: usize,
     indent: usize,
     unfinished: String,
-    /// The unfinished line goes on one that was wrapped.
+    /// The unfinished line continues a wrapped line.
     continued: Option<Style>,
     in_code: bool,
     /// How many columns the unfinished line takes.
     used: usize,
     /// How many characters it has: some take no column.
     characters: usize,
-    /// Where the word begins that is being written, as far as the line can be broken there.
+    /// The start of the current word, if the line can be broken there.
     word: Option<usize>,
 }
 
-/// How many characters a line may have for each of its columns. Only characters without a width fill a line beyond its
-/// columns, and no writing needs so many of them.
+/// How many characters a line may have for each of its columns. Only characters without a width exceed the columns, and
+/// no script needs so many of them.
 const CHARACTERS_PER_COLUMN: usize = 16;
 
 impl Flow {
@@ -49,8 +49,8 @@ impl Flow {
         }
     }
 
-    /// The next piece: the lines it finishes. Each character is looked at once, however long a line is and however many
-    /// pieces it comes in.
+    /// Takes the next piece and returns the finished lines. Reads each character once, however long a line is and
+    /// however many pieces it comes in.
     pub(crate) fn push(&mut self, piece: &str) -> Vec<Line> {
         let cleaned = self.cleaner.clean(piece);
         let mut lines = Vec::new();
@@ -70,7 +70,7 @@ impl Flow {
         }
         let begins_again = self.continued.is_some() && self.unfinished.is_empty();
         if character == ' ' && begins_again && !self.in_code {
-            // The space at which a line was broken belongs to neither half.
+            // The space at a line break belongs to neither half.
             return;
         }
         self.unfinished.push(character);
@@ -86,7 +86,7 @@ impl Flow {
             && self.characters < self.columns.saturating_mul(CHARACTERS_PER_COLUMN)
     }
 
-    /// Ends the line before the word that does not fit, or where the room ends.
+    /// Ends the line before the word that does not fit, or at the last column.
     fn break_line(&mut self) -> Line {
         let style = self.line_style(&self.unfinished);
         let at = self.word.take().unwrap_or(self.unfinished.len());
@@ -98,7 +98,7 @@ impl Flow {
         Line::new(style, text.trim_end()).indented(self.indent)
     }
 
-    /// The unfinished line, where there is one.
+    /// The unfinished line, if there is one.
     pub(crate) fn unfinished(&self) -> Option<Line> {
         if self.unfinished.is_empty() {
             return None;
@@ -106,7 +106,7 @@ impl Flow {
         Some(Line::new(self.line_style(&self.unfinished), self.unfinished.clone()).indented(self.indent))
     }
 
-    /// Nothing more comes: the unfinished line, where there is one.
+    /// Ends the text: returns the unfinished line, if there is one.
     pub(crate) fn end(&mut self) -> Option<Line> {
         (!self.unfinished.is_empty()).then(|| self.finish_line())
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn any_cut_of_the_text_gives_the_same_lines() {
+    fn the_text_gives_the_same_lines_wherever_it_is_cut() {
         let text = "# Title\nsome words that are wrapped 日本語日本語\n```rust\nfn main() {}\n```\nend";
         let whole = all(&[text], 12);
         for cut in (0..text.len()).filter(|cut| text.is_char_boundary(*cut)) {
@@ -188,17 +188,17 @@ mod tests {
     }
 
     #[test]
-    fn characters_without_a_width_do_not_make_a_line_without_end() {
+    fn characters_without_a_width_do_not_make_an_endless_line() {
         let lines = all(&["\u{301}".repeat(1000).as_str()], 10);
         assert!(lines.iter().all(|line| line.chars().count() <= 10 * CHARACTERS_PER_COLUMN));
         assert_eq!(lines.concat().chars().count(), 1000);
     }
 
-    /// Characters of one line that each counted round adds to it.
+    /// How many characters each counted round adds to a line.
     const ADDED: u64 = 20;
 
-    /// What a character of a line may cost, in instructions of an unoptimised build. A look at the whole line for each
-    /// new one costs many times as much.
+    /// The highest cost of a character, in instructions of an unoptimised build. Reading the whole line for each new
+    /// character costs many times as much.
     const MOST: u64 = 4_000;
 
     fn one_long_line() -> String {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_costs_as_much_per_character_however_long_it_is() {
+    fn the_cost_per_character_does_not_grow_with_the_line() {
         let whole = per_round("terminal::flow::tests::counted_a_line_that_comes_whole") / ADDED;
         assert!(whole < MOST, "{whole} instructions per character of a line of 40,000");
         let streamed = per_round("terminal::flow::tests::counted_a_line_that_streams_into_a_pipe") / ADDED;

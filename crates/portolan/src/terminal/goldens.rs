@@ -1,5 +1,5 @@
-//! What entries look like, line by line. Each golden is a short history and the lines it gives, for a terminal of
-//! 60 columns and for a pipe.
+//! How entries look, line by line. Each golden is a short history and its lines, for a terminal of 60 columns and for a
+//! pipe.
 
 use portolan_core::{
     Actor, Event, Generation, Millis, RequestId, Seq, SessionId, SessionSpec, TokenId,
@@ -26,7 +26,7 @@ fn ada() -> Actor {
     Actor::Person { token: "t1".parse::<TokenId>().unwrap(), name: "ada".into(), via: "page".into() }
 }
 
-/// A history: numbered from 1, each entry by the agent or by ada.
+/// A history: entries are numbered from 1, each by the agent or by ada.
 fn history(events: Vec<Event>) -> Vec<Decoded<Event>> {
     events
         .into_iter()
@@ -202,7 +202,7 @@ fn a_turn_with_text_thinking_a_tool_and_its_permission() {
 }
 
 #[test]
-fn a_change_is_shown_once_whether_it_was_asked_for_or_not() {
+fn a_change_is_shown_once_with_or_without_a_request() {
     let edit = |tool: &str| call(tool, None, "Edit", ToolKind::Edit, json!({"file_path": "a.txt"}));
     let entries = history(vec![
         edit("t1"),
@@ -236,7 +236,7 @@ fn a_change_is_shown_once_whether_it_was_asked_for_or_not() {
 }
 
 #[test]
-fn subagents_that_write_at_the_same_time_do_not_mix_their_words() {
+fn texts_of_parallel_subagents_do_not_mix() {
     let subagent = |name: &str, kind: &str| Event::SubagentStarted {
         subagent: name.into(),
         parent: None,
@@ -288,7 +288,7 @@ fn subagents_that_write_at_the_same_time_do_not_mix_their_words() {
 }
 
 #[test]
-fn whatever_else_happens_is_a_line() {
+fn every_other_event_is_a_line() {
     let error = ErrorInfo {
         kind: ErrorKind::RateLimit,
         message: "too many\nrequests".into(),
@@ -318,7 +318,7 @@ fn whatever_else_happens_is_a_line() {
         Event::TurnEnded { turn: 1, result: Box::new(failed) },
     ]);
     insta::assert_snapshot!(shown(Layout::Live, 60, &entries), @r"
-    ! try 1 of 3 failed: too many requests, again in 0.5 s
+    ! attempt 1 of 3 failed: too many requests, next attempt in 0.5 s
     ✗ too many requests · wait a minute
     · fine
     ! the connection to the agent was lost: socket
@@ -328,14 +328,14 @@ fn whatever_else_happens_is_a_line() {
     ▶ do in_progress
     · Bash needs no permission from now on
     ! nobody knows whether entry 7 reached the agent (the daemon was killed); `portolan resend` sends it again
-    · claude said something new: brand_new
+    · claude sent an unknown message: brand_new
     ✗ too many requests
       wait a minute
     ── failed
     ");
 }
 
-/// What a reader is sent when it comes back: the durable entries it missed, then the state.
+/// The frames for a reader that reconnects: the durable entries that it missed, then the state.
 fn come_back(transcript: &mut Transcript, entries: &[Decoded<Event>], state: &State) -> Vec<Line> {
     let seen = transcript.seen();
     let durable = |entry: &&Decoded<Event>| {
@@ -350,7 +350,7 @@ fn come_back(transcript: &mut Transcript, entries: &[Decoded<Event>], state: &St
 
 // covers: 003-006
 #[test]
-fn a_connection_lost_at_any_moment_loses_and_repeats_no_line() {
+fn a_lost_connection_neither_loses_nor_repeats_a_line() {
     let entries = history(vec![
         prompt("go"),
         started("i1", ItemKind::Text, None),
@@ -384,7 +384,7 @@ fn a_connection_lost_at_any_moment_loses_and_repeats_no_line() {
 }
 
 #[test]
-fn a_message_that_is_not_what_streamed_is_shown_as_it_is() {
+fn a_message_that_differs_from_its_stream_is_shown_in_full() {
     let entries = history(vec![
         started("i1", ItemKind::Text, None),
         delta("i1", "one thing\n"),
@@ -392,14 +392,14 @@ fn a_message_that_is_not_what_streamed_is_shown_as_it_is() {
     ]);
     insta::assert_snapshot!(shown(Layout::Plain, usize::MAX, &entries), @r"
     one thing
-    (the agent wrote this anew)
+    (the agent replaced the text above)
     another thing
     ");
 }
 
-// What is allowed is the input, and the diff does not show all of it.
+// People allow the input, and the diff does not show all of it.
 #[test]
-fn a_request_shows_the_fields_that_its_diff_does_not() {
+fn a_request_shows_the_fields_that_its_diff_does_not_show() {
     let Event::RequestOpened { mut request } = asked(5, "t1", vec![diff()]) else {
         unreachable!("just made")
     };
@@ -412,7 +412,7 @@ fn a_request_shows_the_fields_that_its_diff_does_not() {
 }
 
 #[test]
-fn the_status_line_says_what_waits_for_an_agent_that_does_not_run() {
+fn the_status_line_shows_prompts_that_wait_for_a_stopped_agent() {
     let mut state = State::new(SessionId::from_u128(1), SessionSpec::default(), Millis(0));
     state.summary.status = Status::Terminated;
     state.summary.queued = 1;
@@ -420,7 +420,7 @@ fn the_status_line_says_what_waits_for_an_agent_that_does_not_run() {
 }
 
 #[test]
-fn an_agent_that_begins_with_an_empty_conversation_says_why() {
+fn a_reset_conversation_is_shown_with_its_reason() {
     let told = |reason| {
         let entries = history(vec![Event::ConversationReset { agent_session: None, reason }]);
         shown(Layout::Plain, usize::MAX, &entries)
@@ -429,11 +429,11 @@ fn an_agent_that_begins_with_an_empty_conversation_says_why() {
         let told = told(Some(reason));
         assert!(told.contains(reason.words()), "{told}");
     }
-    assert!(told(None).contains("the agent forgot the conversation"), "where somebody asked for it");
+    assert!(told(None).contains("the agent forgot the conversation"), "a user asked for the reset");
 }
 
 #[test]
-fn the_status_line_tells_model_mode_context_and_cost() {
+fn the_status_line_shows_model_mode_context_and_cost() {
     let mut state = State::new(SessionId::from_u128(1), SessionSpec::default(), Millis(0));
     assert_eq!(status::line(&state, &[]).plain(), "starting");
     state.summary.model = Some("opus".into());
@@ -448,7 +448,7 @@ fn the_status_line_tells_model_mode_context_and_cost() {
 }
 
 #[test]
-fn the_last_call_can_be_unfolded() {
+fn the_last_call_can_be_shown_in_full() {
     let entries = history(vec![
         call("t1", None, "Bash", ToolKind::Execute, json!({"command": "ls\nls"})),
         result("t1", None, "one\ntwo", vec![]),

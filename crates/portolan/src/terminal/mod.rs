@@ -1,13 +1,13 @@
-//! What the terminal client shows and what its keys mean. Pure: entries and keys in, lines and wishes out; no
-//! terminal, no connection, no clock. `commands::attach` does the rest.
+//! What the terminal client shows and what its keys mean. Pure: takes entries and keys, returns lines and wishes; uses
+//! no terminal, no connection, no clock. `commands::attach` does the rest.
 //!
-//! - [`beyond`]: what of an input its diffs do not show
+//! - [`beyond`]: the fields of an input that its diffs do not show
 //! - [`clean`]: makes an agent's text safe to print
 //! - [`style`], [`flow`], [`diff`]: lines
 //! - [`transcript`]: entries to lines, each text printed once
-//! - [`remarks`]: entries that are a line of their own
-//! - [`requests`]: what waits for an answer, and how it was answered
-//! - [`status`]: the line below everything
+//! - [`remarks`]: entries that become one line
+//! - [`requests`]: open requests, and their outcomes
+//! - [`status`]: the status line
 //! - [`keys`]: what a key means now
 
 mod beyond;

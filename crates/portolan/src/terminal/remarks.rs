@@ -1,4 +1,4 @@
-//! Entries that are a line or two of their own: turns, plans, settings, notices, errors.
+//! Entries that become one or two lines: turns, plans, settings, notices, errors.
 
 use portolan_core::{
     Event,
@@ -64,9 +64,9 @@ pub(super) fn turn_ended(result: &TurnResult) -> Vec<Line> {
         TurnOutcome::Completed => "done",
         TurnOutcome::Interrupted => "interrupted",
         TurnOutcome::Failed => "failed",
-        TurnOutcome::MaxTurns => "stopped at the limit of steps",
-        TurnOutcome::MaxBudget => "stopped at the limit of money",
-        TurnOutcome::StructuredOutputFailed => "failed: no result fits the schema",
+        TurnOutcome::MaxTurns => "stopped at the step limit",
+        TurnOutcome::MaxBudget => "stopped at the cost limit",
+        TurnOutcome::StructuredOutputFailed => "failed: the result did not match its schema",
     };
     let mut parts = vec![word.to_owned()];
     parts.extend(result.duration_ms.map(|ms| format!("{:.1} s", ms as f64 / 1000.0)));
@@ -76,7 +76,7 @@ pub(super) fn turn_ended(result: &TurnResult) -> Vec<Line> {
     lines
 }
 
-/// One line for what is neither text nor tool nor request; `None` for what only changes the state.
+/// One line for an entry that is not a text, a tool call or a request; `None` if the entry only changes the state.
 pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
     let dim = |text: String| Some(Line::new(Style::Dim, format!("· {text}")));
     let warn = |text: String| Some(Line::new(Style::Warning, format!("! {text}")));
@@ -86,14 +86,14 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
             dim(format!("{} in {}", clean::line(&spec.agent), clean::line(&spec.cwd.display().to_string())))
         }
         Event::Imported { entries, left_out, copy, .. } => {
-            let copy = if *copy { "; the agent goes on in a copy" } else { "" };
+            let copy = if *copy { "; the agent continues in a copy" } else { "" };
             let lost = if *left_out == 0 { String::new() } else { format!(", {left_out} left out") };
-            dim(format!("everything above is from the past ({entries} entries{lost}), taken over{by}{copy}"))
+            dim(format!("everything above was imported{by} ({entries} entries{lost}){copy}"))
         }
         Event::SessionRenamed { name } => dim(format!("named {}{by}", clean::line(name))),
         Event::SessionArchived { archived: true } => dim(format!("archived{by}")),
         Event::SessionArchived { archived: false } => dim(format!("taken out of the archive{by}")),
-        Event::AgentStarting { resume: Some(_), .. } => dim("the agent starts where it left off".into()),
+        Event::AgentStarting { resume: Some(_), .. } => dim("the agent resumes where it left off".into()),
         Event::AgentStarting { resume: None, .. } => None,
         Event::AgentStarted { .. }
         | Event::AgentReady { .. }
@@ -102,7 +102,7 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
         Event::LinkLost { reason } => {
             warn(format!("the connection to the agent was lost: {}", clean::line(reason)))
         }
-        Event::LinkRestored => dim("the connection to the agent is back".into()),
+        Event::LinkRestored => dim("the connection to the agent is restored".into()),
         Event::AgentExited { exit, .. } if exit.reason.is_error() => {
             let tail = exit
                 .stderr
@@ -146,7 +146,7 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
             clean::line(reason)
         )),
         Event::Receipt { command, stage: Stage::Refused { refusal } } => {
-            warn(format!("entry {command} was not done: {}", clean::line(&crate::way_out::told(refusal))))
+            warn(format!("entry {command} was refused: {}", clean::line(&crate::way_out::told(refusal))))
         }
         Event::Receipt { .. } | Event::CommandAccepted { .. } => None,
         Event::SettingChanged { setting } => dim(match setting {
@@ -175,9 +175,10 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
         }
         Event::Retry { attempt, max, delay_ms, error } => {
             let of = max.map(|max| format!(" of {max}")).unwrap_or_default();
-            let wait =
-                delay_ms.map(|ms| format!(", again in {:.1} s", ms as f64 / 1000.0)).unwrap_or_default();
-            warn(format!("try {attempt}{of} failed: {}{wait}", clean::line(&error.message)))
+            let wait = delay_ms
+                .map(|ms| format!(", next attempt in {:.1} s", ms as f64 / 1000.0))
+                .unwrap_or_default();
+            warn(format!("attempt {attempt}{of} failed: {}{wait}", clean::line(&error.message)))
         }
         Event::Failure { error, .. } => {
             Some(Line::new(Style::Bad, format!("✗ {}", clean::line(&error.message))).and(
@@ -200,9 +201,9 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
             dim(format!("{} saved, {} not", tools::count(files.len(), "file"), failed.len()))
         }
         Event::Unknown { source, kind } => {
-            dim(format!("{} said something new: {}", clean::line(source), clean::line(kind)))
+            dim(format!("{} sent an unknown message: {}", clean::line(source), clean::line(kind)))
         }
-        // These have lines of their own.
+        // Other code makes the lines of these events.
         Event::ItemStarted { .. }
         | Event::ToolNamed { .. }
         | Event::Delta { .. }

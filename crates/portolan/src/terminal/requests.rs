@@ -1,4 +1,4 @@
-//! What waits for an answer, as a block that hides nothing, and how it was answered, as a line.
+//! An open request as a block that hides nothing, and its outcome as a line.
 
 use portolan_core::{
     Capabilities,
@@ -12,10 +12,10 @@ use super::{
     style::{Line, Style},
 };
 
-/// Lines of each diff shown in a block, which says how many more there are.
+/// How many lines of each diff a block shows; the block also shows how many more there are.
 const DIFF_LINES: usize = 60;
 
-/// How much of a long text is shown in a block: its beginning and its end, which could be meant to go unseen.
+/// How much of a long text a block shows: its beginning and its end, because an agent could hide something at the end.
 const TEXT_HEAD: usize = 4_000;
 const TEXT_TAIL: usize = 1_000;
 
@@ -26,17 +26,17 @@ enum Extent {
     Full,
 }
 
-/// Everything about a request that one must know to answer it. Of long texts and diffs a part is left out, and said to be;
-/// `whole` says how to see it.
+/// Everything that a person needs to answer a request. A part of long texts and diffs is left out, and the block says
+/// so; `whole` says how to see everything.
 pub(crate) fn block(request: &Request, whole: &str) -> Vec<Line> {
     let mut lines = shown(request, Extent::Block);
     if lines != shown(request, Extent::Full) {
-        lines.push(Line::new(Style::Warning, format!("not all of it is shown here: {whole}")).indented(2));
+        lines.push(Line::new(Style::Warning, format!("this request is shown in part; {whole}")).indented(2));
     }
     lines
 }
 
-/// The same with everything in it.
+/// The request in full.
 pub(crate) fn in_full(request: &Request) -> Vec<Line> {
     shown(request, Extent::Full)
 }
@@ -76,7 +76,7 @@ fn shown(request: &Request, extent: Extent) -> Vec<Line> {
         }
         Ask::Plan { plan, input } => {
             text(&mut body, Style::Plain, plan.as_deref());
-            // What else is allowed with the plan, or the plan itself where the agent tells it in another way.
+            // What else the plan allows, or the plan itself if the agent sends it in another form.
             fields(&mut body, &beyond(input, &[], &[plan.as_deref()]), extent);
         }
         Ask::Elicitation { message, schema, url, .. } => {
@@ -119,7 +119,7 @@ fn pretty(lines: &mut Vec<Line>, value: &Value) {
     text(lines, Style::Dim, Some(&serde_json::to_string_pretty(value).unwrap_or_default()));
 }
 
-/// Fields of an input, texts as they are.
+/// Fields of an input; texts are shown unquoted.
 fn fields(lines: &mut Vec<Line>, fields: &[(&str, &Value)], extent: Extent) {
     for (name, value) in fields {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -141,7 +141,7 @@ fn fields(lines: &mut Vec<Line>, fields: &[(&str, &Value)], extent: Extent) {
     }
 }
 
-/// The beginning of a long text, and then what is left out of it and its end.
+/// The beginning of a long text, then the size of the omitted part, then the end.
 fn parted(text: &str) -> (&str, Option<(&str, &str)>) {
     if text.len() <= 2 * (TEXT_HEAD + TEXT_TAIL) {
         return (text, None);
@@ -165,20 +165,20 @@ fn choices(lines: &mut Vec<Line>, question: &Question) {
     }
 }
 
-/// The keys that answer a request of an agent that can do this.
+/// The keys that answer a request, for an agent with these capabilities.
 pub(crate) fn keys(ask: &Ask, can: &Capabilities) -> &'static str {
     match ask {
         Ask::Permission { .. } if !can.edited_input => "y allow · a always · n deny · d deny with a reason",
         Ask::Permission { .. } => "y allow · a always · n deny · d deny with a reason · e edit the input",
-        Ask::Plan { .. } => "y carry it out · n do not · d say why not",
+        Ask::Plan { .. } => "y approve · n deny · d deny with a reason",
         Ask::Question { questions } => match questions.as_slice() {
-            [only] if only.choices.is_empty() => "t answer · n do not answer",
-            [only] if only.multiple => "1-9 choose · Enter answer · t own words · n do not answer",
-            [_] => "1-9 choose · t own words · n do not answer",
-            _ => "answered one by one: 1-9 choose · Enter next · t own words · n do not answer",
+            [only] if only.choices.is_empty() => "t type an answer · n do not answer",
+            [only] if only.multiple => "1-9 choose · Enter send · t type an answer · n do not answer",
+            [_] => "1-9 choose · t type an answer · n do not answer",
+            _ => "one by one: 1-9 choose · Enter next · t type an answer · n do not answer",
         },
-        Ask::Elicitation { .. } => "e fill in · n refuse",
-        Ask::Hook { .. } | Ask::Other { .. } => "e write the output · n refuse",
+        Ask::Elicitation { .. } => "e fill in · n deny",
+        Ask::Hook { .. } | Ask::Other { .. } => "e write the output · n deny",
     }
 }
 
@@ -194,11 +194,11 @@ pub(crate) fn outcome(ask: Option<&Ask>, outcome: &Outcome) -> Line {
             match answer {
                 Answer::Allow { scope, input, .. } => {
                     let always = if *scope == Scope::Session { ", always" } else { "" };
-                    let edited = if input.is_some() { ", with other input" } else { "" };
+                    let edited = if input.is_some() { ", with edited input" } else { "" };
                     line(Style::Good, "✓", format!("allowed by {by}{always}{edited}"))
                 }
                 Answer::Deny { message, interrupt, .. } => {
-                    let stopped = if *interrupt { ", and the turn stopped" } else { "" };
+                    let stopped = if *interrupt { ", turn stopped" } else { "" };
                     let why =
                         message.as_ref().map(|why| format!(": {}", clean::line(why))).unwrap_or_default();
                     line(Style::Bad, "✗", format!("denied by {by}{stopped}{why}"))
@@ -213,13 +213,15 @@ pub(crate) fn outcome(ask: Option<&Ask>, outcome: &Outcome) -> Line {
                 }
             }
         }
-        Outcome::Expired => line(Style::Warning, "✗", "expired, and so denied".into()),
+        Outcome::Expired => {
+            line(Style::Warning, "✗", "denied, because nobody answered before the deadline".into())
+        }
         Outcome::Interrupted { by } => {
             line(Style::Warning, "■", format!("closed by an interrupt from {}", clean::line(&by.to_string())))
         }
-        Outcome::Withdrawn => line(Style::Dim, "·", "the agent took it back".into()),
+        Outcome::Withdrawn => line(Style::Dim, "·", "the agent withdrew the request".into()),
         Outcome::AgentGone { reason } => {
-            line(Style::Warning, "■", format!("the agent that asked is gone: {}", clean::line(reason)))
+            line(Style::Warning, "■", format!("the agent that asked has ended: {}", clean::line(reason)))
         }
     }
 }

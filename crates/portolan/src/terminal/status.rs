@@ -1,4 +1,4 @@
-//! The line below everything: where the session stands.
+//! The status line: the state of the session.
 
 use portolan_core::{
     log::delivery::Presence,
@@ -10,7 +10,7 @@ use super::{
     style::{Line, Style},
 };
 
-/// A word for where a session stands.
+/// A word for the state of a session.
 pub(crate) fn word(summary: &Summary) -> &'static str {
     match summary.status {
         Status::Starting => "starting",
@@ -24,12 +24,12 @@ pub(crate) fn word(summary: &Summary) -> &'static str {
     }
 }
 
-/// What something cost.
+/// A cost in dollars.
 pub(crate) fn cost(usd: f64) -> String {
     if usd > 0.0 && usd < 0.01 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
-/// Model, mode, context, cost, and who else is there.
+/// Model, mode, context, cost, and who else reads the session.
 pub(crate) fn line(state: &State, present: &[Presence]) -> Line {
     let summary = &state.summary;
     let mut parts = vec![match &state.activity {
@@ -57,7 +57,7 @@ pub(crate) fn line(state: &State, present: &[Presence]) -> Line {
     line
 }
 
-/// Who reads a session.
+/// The readers of a session.
 pub(crate) fn names(present: &[Presence]) -> String {
     let names: Vec<String> = present
         .iter()

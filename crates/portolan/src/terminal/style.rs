@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// As it is.
+    /// No style.
     #[default]
     Plain,
     /// Thinking, remarks.
@@ -18,7 +18,7 @@ pub(crate) enum Style {
     Good,
     /// Removed lines, things that went wrong.
     Bad,
-    /// Things that want attention.
+    /// Warnings.
     Warning,
 }
 
@@ -39,14 +39,14 @@ impl Style {
 /// Whether lines are painted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colours {
-    /// They are.
+    /// With colours.
     On,
-    /// They are not.
+    /// Without colours.
     Off,
 }
 
 impl Colours {
-    /// On where `allowed`.
+    /// On if `allowed`.
     pub(crate) fn when(allowed: bool) -> Self {
         if allowed { Self::On } else { Self::Off }
     }
@@ -65,27 +65,27 @@ impl Line {
     pub(crate) fn empty() -> Self {
         Self::default()
     }
-    /// The same, with more behind it.
+    /// The same line with more text at its end.
     pub(crate) fn and(mut self, style: Style, text: impl Into<String>) -> Self {
         self.0.push((style, text.into()));
         self
     }
-    /// The same, moved to the right.
+    /// The same line, indented.
     pub(crate) fn indented(mut self, columns: usize) -> Self {
         if columns > 0 && !self.0.is_empty() {
             self.0.insert(0, (Style::Plain, " ".repeat(columns)));
         }
         self
     }
-    /// How many columns it takes.
+    /// The width of the line in columns.
     pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.width()).sum()
     }
-    /// Without styles.
+    /// The text without styles.
     pub(crate) fn plain(&self) -> String {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
-    /// As bytes for a terminal.
+    /// The text with escape sequences for a terminal.
     pub(crate) fn paint(&self, colours: Colours) -> String {
         if colours == Colours::Off {
             return self.plain();
@@ -103,7 +103,7 @@ impl Line {
         }
         out
     }
-    /// The same, cut to so many columns, with a mark where something was cut.
+    /// The line cut to this many columns, with a mark if something was cut.
     pub(crate) fn cut(self, columns: usize) -> Self {
         if self.width() <= columns {
             return self;
@@ -130,7 +130,7 @@ impl Line {
         }
         Self(out)
     }
-    /// The same over several lines of so many columns: nothing is cut off.
+    /// The line wrapped into lines of this many columns: nothing is cut off.
     pub(crate) fn wrapped(self, columns: usize) -> Vec<Self> {
         let columns = columns.max(1);
         if self.width() <= columns {

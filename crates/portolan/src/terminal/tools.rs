@@ -1,4 +1,4 @@
-//! Calls of tools in one line each.
+//! Tool calls in one line each.
 
 use portolan_core::event::{Content, FileChange, ToolOutcome};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{
     style::{Line, Style},
 };
 
-/// What is known of a call until its result comes.
+/// A call until its result comes.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) name: String,
@@ -17,15 +17,15 @@ pub(super) struct Call {
     pub(super) depth: usize,
 }
 
-/// The inputs that say most about a call, in the order of how much.
+/// The inputs that describe a call best, best first.
 const TELLING: [&str; 8] =
     ["command", "file_path", "path", "url", "query", "pattern", "description", "prompt"];
 
-/// The longest that is told of a call in its line. A running call is drawn again and again, so that this must not be long;
-/// unfolding shows all of it.
+/// The longest description of a call in its line. A running call is drawn again and again, so the description must be
+/// short; Ctrl-O shows all of it.
 const WHAT: usize = 1000;
 
-/// What a call is about, in a few words.
+/// A short description of a call.
 pub(super) fn what(title: Option<&str>, input: &Value) -> String {
     let told = title
         .map(str::to_owned)
@@ -42,12 +42,12 @@ pub(super) fn what(title: Option<&str>, input: &Value) -> String {
     }
 }
 
-/// A call that was just made.
+/// The line of a running call.
 pub(super) fn called(call: &Call) -> Line {
     Line::new(Style::Dim, "▸ ").and(Style::Accent, call.name.clone()).and(Style::Plain, spaced(&call.what))
 }
 
-/// A call that has ended, in one line.
+/// The line of a call that has ended.
 pub(super) fn ended(call: &Call, outcome: ToolOutcome, content: &[Content]) -> Line {
     let (mark, style) = match outcome {
         ToolOutcome::Done => ("✓ ", Style::Good),
@@ -87,11 +87,11 @@ fn summary(call: &Call, outcome: ToolOutcome, content: &[Content]) -> String {
     }
     let pictures = content.iter().filter(|piece| matches!(piece, Content::Image { .. })).count();
     if pictures > 0 {
-        parts.push(count(pictures, "picture"));
+        parts.push(count(pictures, "image"));
     }
     match text.lines().count() {
         0 => {}
-        // One line says more than its number.
+        // A single line is shown itself instead of the count `1 line`.
         1 => parts.push(clean::line(&text)),
         _ if outcome != ToolOutcome::Done => {
             parts.push(clean::line(text.lines().next().unwrap_or_default()));
@@ -106,7 +106,7 @@ pub(super) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// Everything a call gave, for who wants to see it.
+/// The whole input and output of a call.
 pub(super) fn unfolded(call: &Call, input: &Value, content: &[Content]) -> Vec<Line> {
     let mut lines = vec![called(call)];
     if let Value::Object(map) = input {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_one_line_with_what_came_of_it() {
+    fn a_call_is_one_line_with_its_result() {
         let shown = |outcome, text: &str| ended(&call(), outcome, &[Content::text(text)]).plain();
         assert_eq!(shown(ToolOutcome::Done, "a\nb\nc"), "✓ Bash ls -la · 3 lines");
         assert_eq!(shown(ToolOutcome::Done, "only"), "✓ Bash ls -la · only");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_is_about_is_found_in_its_input() {
+    fn the_description_of_a_call_comes_from_its_input() {
         assert_eq!(what(None, &serde_json::json!({"x": 1, "command": "make\n all"})), "make all");
         assert_eq!(what(Some("Read a"), &serde_json::json!({"command": "x"})), "Read a");
         assert_eq!(what(None, &serde_json::json!({"n": 1})), r#"{"n":1}"#);

@@ -1,8 +1,8 @@
-//! Dialects: how one model API is spoken. The seam between a script and its bytes.
+//! Dialects: the form of one model API. The seam between a script and its bytes.
 //!
 //! A dialect is pure. It reads a request into [`Asked`], and writes a [`Message`] or a [`Failure`] as the real API
-//! would; it knows nothing of sockets, of waiting, of rules. A further API is one more folder here and one more line
-//! in `all`.
+//! would; it knows nothing of sockets, waiting or rules. Another API is one more folder here and one more line in
+//! `all`.
 
 mod anthropic;
 mod chat;
@@ -21,7 +21,7 @@ use crate::{
     step::{Failure, Message},
 };
 
-/// The APIs that are spoken. The first also answers for paths that are none's.
+/// All dialects. The first one also answers paths that belong to none.
 pub(crate) fn all() -> &'static [&'static dyn Dialect] {
     &[&anthropic::Anthropic, &openai::Responses, &chat::ChatCompletions, &gemini::Gemini]
 }
@@ -33,28 +33,28 @@ pub enum Route {
     Reply,
     /// How many tokens a request has.
     Count,
-    /// Which models there are.
+    /// The list of models.
     Models,
 }
 
 /// Gives new ids that begin with the given prefix.
 pub type Mint<'a> = &'a mut dyn FnMut(&str) -> String;
 
-/// A piece of a stream, and what is waited before it.
+/// A piece of a stream, and the wait before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// Waited before.
+    /// The wait before it.
     pub wait: Duration,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-/// A streamed turn, in two parts: a stream that is to break off ends between them, inside its last block.
+/// A streamed turn, in two parts: a stream that is to be cut off ends between them, inside its last block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
     /// From the first byte to the last delta.
     pub opening: Vec<Beat>,
-    /// What brings it to its end.
+    /// The end of the stream.
     pub closing: Vec<Beat>,
 }
 
@@ -69,11 +69,11 @@ pub struct Refusal {
 
 /// One model API.
 pub trait Dialect: Send + Sync + fmt::Debug {
-    /// What this method and path are for, if they are this API's.
+    /// The purpose of this method and path, if they belong to this API.
     fn route(&self, method: &Method, path: &str) -> Option<Route>;
-    /// The key a request carries, and of which kind it is.
+    /// The key of a request, and its kind.
     fn credential<'a>(&self, headers: &'a HeaderMap) -> (Credential, Option<&'a str>);
-    /// What is asked, or why that cannot be read.
+    /// Reads a request, or returns why it cannot be read.
     fn read(&self, path: &str, headers: &HeaderMap, body: &Value) -> Result<Asked, String>;
     /// A turn as a stream.
     fn stream(&self, asked: &Asked, message: &Message, mint: Mint<'_>) -> Stream;
@@ -87,6 +87,6 @@ pub trait Dialect: Send + Sync + fmt::Debug {
     fn refusal(&self, failure: &Failure, request_id: &str) -> Refusal;
     /// An error inside a stream.
     fn broken(&self, failure: &Failure, request_id: &str) -> Bytes;
-    /// The header in which the API names a request, and what such a name begins with.
+    /// The header in which the API names a request, and the prefix of such a name.
     fn request_id(&self) -> (&'static str, &'static str);
 }

@@ -1,4 +1,4 @@
-//! A raw HTTP/1.1 client: the bytes as they came, and whether they came to their end.
+//! A raw HTTP/1.1 client: the bytes as they came, and whether the body is complete.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::{net::SocketAddr, time::Duration};
@@ -18,7 +18,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
-    /// Whether the body came to its end.
+    /// Whether the body is complete.
     pub(crate) whole: bool,
 }
 
@@ -42,7 +42,7 @@ impl Answer {
         self.body.split_terminator("\n\n").map(event).collect()
     }
 
-    /// The data of every event of an API that gives its events no names; what is no JSON comes as a string.
+    /// The data of every event of an API whose events have no names; data that is not JSON comes as a string.
     pub(crate) fn unnamed(&self) -> Vec<Value> {
         let data = |text: &str| {
             let data = text.strip_prefix("data: ").unwrap();
@@ -80,7 +80,7 @@ pub(crate) async fn ask(server: &Server, method: &str, path: &str, headers: &str
     finish(open(server.address(), method, path, headers, body).await).await
 }
 
-/// Reads to the end of the connection, whichever way it ends.
+/// Reads to the end of the connection, however it ends.
 pub(crate) async fn finish(mut stream: TcpStream) -> Answer {
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(SOON, async {
@@ -127,7 +127,7 @@ pub(crate) fn request(prompt: &str) -> Value {
     })
 }
 
-/// The next request of a tool loop: what the model said, and what its tools gave back.
+/// The next request of a tool loop: the model's turn, and the results of its tools.
 pub(crate) fn and_then(mut request: Value, calls: &[(&str, &str)], results: &[(&str, &str)]) -> Value {
     let calls: Vec<Value> = calls
         .iter()
@@ -153,7 +153,7 @@ pub(crate) async fn said(server: &Server, body: &Value) -> String {
     answer.events().iter().filter_map(|event| event["delta"]["text"].as_str()).collect()
 }
 
-/// Asks an API that is not the Messages API, as its clients do.
+/// Sends a request to an API other than the Messages API, as its clients do.
 pub(crate) async fn post(server: &Server, path: &str, body: &Value) -> Answer {
     let headers = "authorization: Bearer fake\r\nx-goog-api-key: fake\r\n";
     ask(server, "POST", path, headers, &body.to_string()).await

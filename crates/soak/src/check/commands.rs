@@ -1,4 +1,4 @@
-//! Commands: each is taken in at most once, done at most once, and comes to an end: consumed, refused or uncertain.
+//! Commands: each is accepted at most once, run at most once, and ends as consumed, refused or uncertain.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,31 +7,31 @@ use serde_json::Value;
 use super::Complaint;
 use crate::record::Entry;
 
-/// What came back for a command.
+/// The reply to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It is in the log under this number.
+    /// The command is in the log under this number.
     Taken(u64),
-    /// It is not, and this is why.
+    /// The command is not in the log, for this reason.
     Refused(String),
 }
 
-/// A command that a client sent, as often as it took to get a reply.
+/// A command that a client sent, again and again until it got a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Its id.
     pub id: String,
-    /// To which session.
+    /// Its session.
     pub session: String,
-    /// What it asks: `prompt`, `answer`, …
+    /// Its kind: `prompt`, `answer`, …
     pub action: String,
-    /// A word that stands in this prompt and nowhere else.
+    /// A word that occurs only in this prompt.
     pub marker: Option<String>,
-    /// What came back, in order.
+    /// The replies, in order.
     pub replies: Vec<Reply>,
 }
 
-/// What reached the agents, told by a witness between them and the daemon: the lines they were sent.
+/// The lines that reached the agents, recorded by a witness between the agents and the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// The lines.
@@ -44,7 +44,7 @@ impl Told {
     }
 }
 
-/// How far a command came, as its session's history tells.
+/// The progress of a command in the history of its session.
 #[derive(Debug, Default)]
 struct Life {
     accepted: Vec<u64>,
@@ -52,7 +52,7 @@ struct Life {
     prompts: usize,
 }
 
-/// Compares what clients sent with the histories of all sessions and with what the agents were told.
+/// Compares what clients sent with the histories of all sessions and with what reached the agents.
 pub fn commands(sent: &[Sent], histories: &BTreeMap<String, Vec<Entry>>, told: &Told) -> Vec<Complaint> {
     let lives = lives(histories);
     let mut complaints = Vec::new();

@@ -1,9 +1,9 @@
-//! Judges. Pure: a history, what clients saw, and what they sent go in; complaints come out.
+//! The checks. Pure: they take a history, what clients saw and what clients sent, and return complaints.
 //!
-//! What is *not* a fault, and has been taken for one before: numbers have gaps (they are reserved ahead, and streamed
-//! entries leave theirs behind); a reader that fell behind gets what streamed meanwhile merged into one delta under
-//! the newest number, which may be that of the durable entry before it; a prompt that was not yet on its way when the
-//! daemon was killed stays queued until the agent is started again.
+//! These are *not* faults, although they look like faults: numbers have gaps (numbers are reserved ahead, and streamed
+//! entries leave gaps); a slow reader gets the missed deltas merged into one delta under the newest number, which may
+//! be the number of the durable entry before it; a prompt that was not yet sent when the daemon was killed stays queued
+//! until the agent starts again.
 
 mod commands;
 mod numbers;
@@ -19,10 +19,10 @@ pub use self::{
     text::{Losses, text},
 };
 
-/// Something that must not be.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Complaint {
-    /// A durable entry of the history never came, although later ones did.
+    /// A durable entry of the history never came, although later entries did.
     Missing(u64),
     /// A durable entry came twice.
     Doubled(u64),
@@ -30,30 +30,30 @@ pub enum Complaint {
     Back {
         /// The number.
         seq: u64,
-        /// The one before it.
+        /// The number before it.
         after: u64,
     },
     /// A durable entry that was seen is not in the history.
     Gone(u64),
-    /// A durable entry is not what was seen.
+    /// A durable entry differs from what was seen.
     Changed(u64),
-    /// A number that had been shown before a kill was given out again.
+    /// A number that was shown before a kill was used again.
     Reused {
         /// The number.
         seq: u64,
-        /// The highest that was shown before the kill.
+        /// The highest number that was shown before the kill.
         shown: u64,
     },
-    /// An item's text is not what was seen of it.
+    /// The text of an item differs from what was seen.
     Text {
         /// Which.
         item: String,
-        /// What was seen.
+        /// The text that was seen.
         seen: String,
-        /// What there is.
+        /// The text in the history.
         kept: String,
     },
-    /// Text was lost by a kill that was older than may be lost.
+    /// A kill lost text that was older than allowed.
     TextLost {
         /// Of which item.
         item: String,
@@ -62,26 +62,26 @@ pub enum Complaint {
     },
     /// An item that streamed is gone although nothing was killed, or was never finished.
     ItemGone(String),
-    /// Text came for an item that nobody had announced.
+    /// Text came for an item that never started.
     Unannounced(String),
-    /// A command was taken in twice.
+    /// A command was accepted twice.
     TakenTwice(String),
-    /// A command was done twice.
+    /// A command ran twice.
     DoneTwice(String),
-    /// A command that was acknowledged is not in the history, or elsewhere than was told.
+    /// An acknowledged command is not in the history, or has another number than the acknowledgement said.
     CommandGone(String),
-    /// A command that was refused is in the history.
+    /// A refused command is in the history.
     RefusedButDone(String),
-    /// A command never came to an end.
+    /// A command never ended.
     Unsettled {
         /// Which.
         command: String,
         /// Its last stage.
         stage: String,
     },
-    /// A command that had come to an end went on.
+    /// A command changed after its end.
     EndedTwice(String),
-    /// A command is called done, but the agent never got it.
+    /// A command counts as done, but the agent never got it.
     NeverReached(String),
 }
 
@@ -92,9 +92,9 @@ impl fmt::Display for Complaint {
             Self::Doubled(seq) => write!(f, "entry {seq} came twice"),
             Self::Back { seq, after } => write!(f, "number {seq} came after {after}"),
             Self::Gone(seq) => write!(f, "entry {seq} was seen and is gone"),
-            Self::Changed(seq) => write!(f, "entry {seq} is not what was seen"),
+            Self::Changed(seq) => write!(f, "entry {seq} differs from what was seen"),
             Self::Reused { seq, shown } => {
-                write!(f, "number {seq} was given out again: {shown} had been shown before the kill")
+                write!(f, "number {seq} was used again: {shown} was shown before the kill")
             }
             Self::Text { item, seen, kept } => {
                 write!(f, "item {item}: seen {:?}, kept {:?}", shortened(seen), shortened(kept))
@@ -103,14 +103,14 @@ impl fmt::Display for Complaint {
                 write!(f, "item {item}: text shown {milliseconds} ms before the kill is lost")
             }
             Self::ItemGone(item) => write!(f, "item {item} was never finished"),
-            Self::Unannounced(item) => write!(f, "text for item {item}, which nobody announced"),
-            Self::TakenTwice(id) => write!(f, "command {id} was taken in twice"),
-            Self::DoneTwice(id) => write!(f, "command {id} was done twice"),
+            Self::Unannounced(item) => write!(f, "text for item {item}, which never started"),
+            Self::TakenTwice(id) => write!(f, "command {id} was accepted twice"),
+            Self::DoneTwice(id) => write!(f, "command {id} ran twice"),
             Self::CommandGone(id) => write!(f, "command {id} was acknowledged and is gone"),
             Self::RefusedButDone(id) => write!(f, "command {id} was refused and is in the log"),
             Self::Unsettled { command, stage } => write!(f, "command {command} was left at `{stage}`"),
-            Self::EndedTwice(id) => write!(f, "command {id} went on after its end"),
-            Self::NeverReached(id) => write!(f, "command {id} is called done but never reached the agent"),
+            Self::EndedTwice(id) => write!(f, "command {id} changed after its end"),
+            Self::NeverReached(id) => write!(f, "command {id} counts as done but never reached the agent"),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Numbers: none that was shown before a kill is given out again after it.
+//! Numbers: a number that was shown before a kill is never used again after the kill.
 
 use super::Complaint;
 use crate::record::{Entry, Recording, Seen};
 
-/// Looks at everything that all clients saw of one log. Each recording says where the kills were; an entry that was
-/// written after one must have a number above all that anybody had been shown before it.
+/// Checks everything that all clients saw of one log. Each recording has the kills; an entry that was written after a
+/// kill must have a number above all numbers that any client saw before the kill.
 pub fn numbers(history: &[Entry], recordings: &[&Recording]) -> Vec<Complaint> {
-    // By kill: when, and the highest number shown before.
+    // For each kill: its time, and the highest number shown before.
     let mut kills: Vec<(i64, u64)> = Vec::new();
     for recording in recordings {
         let (mut shown, mut kill) = (0, 0);
@@ -29,7 +29,7 @@ pub fn numbers(history: &[Entry], recordings: &[&Recording]) -> Vec<Complaint> {
     }
     let mut complaints = Vec::new();
     let mut judge = |seq: u64, at: i64| {
-        // The newest kill before it has the highest number.
+        // The newest kill before this entry has the highest number.
         let before = kills.iter().rev().find(|(dead, _)| *dead < at);
         if let Some((_, shown)) = before.filter(|(_, shown)| seq <= *shown) {
             complaints.push(Complaint::Reused { seq, shown: *shown });

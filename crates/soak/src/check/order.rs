@@ -1,11 +1,12 @@
-//! Order: every durable entry of the history exactly once and in order, whatever happened to the connection.
+//! Order: a client gets every durable entry of the history exactly once and in order, whatever happens to the
+//! connection.
 
 use std::collections::BTreeMap;
 
 use super::Complaint;
 use crate::record::{Entry, Recording, Seen};
 
-/// Compares what a client saw with the history, from where it first attached up to the last number it was shown.
+/// Compares what a client saw with the history, from its first attach up to the last number that it saw.
 pub fn order(history: &[Entry], recording: &Recording) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let (mut base, mut last, mut last_durable) = (None, 0, 0);
@@ -26,7 +27,7 @@ pub fn order(history: &[Entry], recording: &Recording) -> Vec<Complaint> {
                 last_durable = last_durable.max(*seq);
                 (*seq, back)
             }
-            // What was merged for a slow reader has the newest number, which may be the last one it saw.
+            // A merged delta for a slow reader has the newest number, which may be the last number that the reader saw.
             Seen::Streamed { seq, .. } | Seen::Snapshot { seq, .. } => (*seq, *seq < last),
         };
         if goes_back {

@@ -1,4 +1,5 @@
-//! Text: what streamed is what is kept. Nothing of it is lost but, by a kill, the newest of an unfinished item.
+//! Text: the kept text equals the streamed text. Only a kill may lose text, and only the newest text of an unfinished
+//! item.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use super::Complaint;
 use crate::record::{Entry, Recording, Seen};
 
-/// What kills cost.
+/// How much text the kills lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// How many items lost text that a client had seen.
@@ -20,7 +21,7 @@ pub struct Losses {
 #[derive(Debug)]
 struct Final {
     text: String,
-    /// JSON that was parsed and written anew: white space does not count.
+    /// JSON that was parsed and written again: white space does not count.
     json: bool,
 }
 
@@ -37,7 +38,7 @@ impl Open {
     }
 }
 
-/// Compares the text that a client saw streaming with what the history kept. Text that was shown more than
+/// Compares the text that a client saw streaming with the text in the history. Text that was shown more than
 /// `allowance` milliseconds before a kill must not be lost.
 pub fn text(history: &[Entry], recording: &Recording, allowance: i64) -> (Vec<Complaint>, Losses) {
     let mut judge = Judge { complaints: Vec::new(), losses: Losses::default(), allowance };
@@ -64,7 +65,7 @@ pub fn text(history: &[Entry], recording: &Recording, allowance: i64) -> (Vec<Co
             Seen::Snapshot { at, items, .. } => {
                 for (item, text) in items {
                     if let Some(known) = open.get(item) {
-                        // Here nothing may be missing: the item lives on, so its daemon did.
+                        // Nothing may be missing here: the item continues, so its daemon was not killed.
                         let end = Final { text: text.clone(), json: false };
                         judge.ended(item, &Open { killed: None, parts: known.parts.clone() }, &end);
                     }
@@ -79,8 +80,8 @@ pub fn text(history: &[Entry], recording: &Recording, allowance: i64) -> (Vec<Co
                     lives
                 });
             }
-            // What could not be written when it was shown is not the kill's fault. The first kill is the one that
-            // costs: what it left does not stream any more.
+            // Text that could not be written when it was shown was not lost by the kill. Only the first kill counts:
+            // after it, the item does not stream any more.
             Seen::Killed { at, unwritable, .. } => {
                 for known in open.values_mut() {
                     known.killed.get_or_insert(*at - *unwritable);
@@ -128,7 +129,7 @@ impl Judge {
         }
     }
 
-    /// Everything of it beyond the first `kept` bytes was lost by a kill.
+    /// A kill lost all text after the first `kept` bytes.
     fn lost(&mut self, item: &str, known: &Open, kept: usize) {
         let mut length = 0;
         let first_lost = known.parts.iter().find(|(_, text)| {
@@ -153,7 +154,7 @@ fn finals(history: &[Entry]) -> (HashMap<u64, Vec<String>>, HashMap<String, Fina
         let (item, end) = match entry.kind() {
             "message" => (&event["item"], Final { text: content_text(&event["content"]), json: false }),
             "tool_call" => (&event["item"], Final { text: event["input"].to_string(), json: true }),
-            // A tool's output streams under the tool's own name.
+            // The output of a tool streams under the name of the tool.
             "tool_result" => (&event["tool"], Final { text: content_text(&event["content"]), json: false }),
             _ => continue,
         };

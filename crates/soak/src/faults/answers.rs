@@ -1,7 +1,7 @@
-//! Fifty clients answer one request at the same moment: one answer reaches the agent, the others learn who won.
+//! Fifty clients answer one request at the same moment: one answer reaches the agent, the other clients learn who won.
 //!
-//! Each client has a token of its own, so that "who" means something. What reached the agent is told by a witness
-//! between it and the daemon.
+//! Each client has its own token, so that "who" means something. A witness between the agent and the daemon records
+//! what reached the agent.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,10 +16,10 @@ use crate::{
     place::Place,
 };
 
-/// So many clients.
+/// The number of clients.
 const CLIENTS: usize = 50;
 
-/// What one client got for its answer.
+/// The reply to the answer of one client.
 struct Got {
     name: String,
     answer: Value,
@@ -28,7 +28,7 @@ struct Got {
     body: Value,
 }
 
-/// Runs it.
+/// Runs the fault.
 pub async fn run(run: Run) -> Result<Tally> {
     let rounds = run.extent.of(100, 5);
     let mut chance = Chance::new(run.seed);
@@ -63,16 +63,12 @@ pub async fn run(run: Run) -> Result<Tally> {
         let told = place.told()?;
         let answers: Vec<_> =
             told.lines.iter().filter(|line| line.contains("\"answer\"")).skip(before).collect();
-        ensure!(
-            answers.len() == 1,
-            "round {round}: the agent was given {} answers: {answers:?}",
-            answers.len()
-        );
+        ensure!(answers.len() == 1, "round {round}: the agent got {} answers: {answers:?}", answers.len());
         let winner = got.iter().find(|got| got.won).context("nobody won")?;
         let given: Value = serde_json::from_str(answers[0])?;
         ensure!(
             given["answer"]["answer"]["kind"] == winner.answer["kind"],
-            "round {round}: {} answered {}, the agent was given {given}",
+            "round {round}: {} answered {}, the agent got {given}",
             winner.name,
             winner.answer
         );
@@ -93,7 +89,7 @@ fn opened(frame: &Frame, session: &str) -> Option<u64> {
     }
 }
 
-/// Everyone waits for everyone, then all answer. Gives the clients back, and what each got.
+/// All clients wait for each other, then all answer. Returns the clients and their replies.
 async fn race(
     clients: Vec<(String, Link)>,
     session: &str,
@@ -110,7 +106,7 @@ async fn race(
         };
         let (line, session) = (Arc::clone(&line), session.to_owned());
         racing.push(tokio::spawn(async move {
-            // Who answers must have seen what is asked.
+            // A client must see the request before it answers.
             link.until("the request", |frame| opened(frame, &session).filter(|seen| *seen == request))
                 .await?;
             let id = format!("{name}-{request}");
@@ -146,7 +142,7 @@ async fn race(
     Ok((back, got))
 }
 
-/// One has won; everyone else was refused and told who; everyone saw the same end.
+/// One client won; the refusal of every other client names the winner; every client saw the same end.
 fn judge(got: &[Got], request: u64) -> Result<()> {
     let winners: Vec<_> = got.iter().filter(|got| got.won).collect();
     ensure!(winners.len() == 1, "{} clients won", winners.len());
@@ -154,13 +150,13 @@ fn judge(got: &[Got], request: u64) -> Result<()> {
     for one in got {
         let (reply, closed) = (&one.body["reply"], &one.body["closed"]);
         ensure!(closed["request"] == request, "{}: {closed}", one.name);
-        ensure!(closed["outcome"]["by"]["name"] == winner.as_str(), "{} was told {closed}", one.name);
+        ensure!(closed["outcome"]["by"]["name"] == winner.as_str(), "{} got {closed}", one.name);
         if !one.won {
-            ensure!(reply["code"] == "already_closed", "{} was told {reply}", one.name);
-            ensure!(reply["outcome"]["by"]["name"] == winner.as_str(), "{} was told {reply}", one.name);
+            ensure!(reply["code"] == "already_closed", "{} got {reply}", one.name);
+            ensure!(reply["outcome"]["by"]["name"] == winner.as_str(), "{} got {reply}", one.name);
         }
     }
     let ends: BTreeSet<String> = got.iter().map(|got| got.body["closed"].to_string()).collect();
-    ensure!(ends.len() == 1, "not everyone saw the same end: {ends:?}");
+    ensure!(ends.len() == 1, "the clients saw different ends: {ends:?}");
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! The disk is full, the database is locked, the home is read-only: a clear error, no loss, no half state, and
-//! everything goes on once the cause is gone.
+//! everything works again when the cause is gone.
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     record::{Recording, Seen},
 };
 
-/// What a kill may cost, on a machine that is busy.
+/// How much text a kill may lose, on a busy machine.
 const MAY_BE_LOST: i64 = 250 + 1500;
 
-/// The disk, in MiB: room for the run, and soon full.
+/// The size of the disk in MiB: enough for the run, and soon full.
 const DISK: u32 = 24;
 
-/// No space left, again and again; every second time the daemon is killed there, and tried to start there.
+/// The disk gets full again and again; every second time the daemon is killed on the full disk, and a start is tried.
 pub async fn full(run: Run) -> Result<Tally> {
     let rounds = run.extent.of(20, 2);
     let mut chance = Chance::new(run.seed);
@@ -51,15 +51,15 @@ pub async fn full(run: Run) -> Result<Tally> {
             ledger.recording.seen.push(Seen::Killed { at, dead, unwritable: at - failing_since });
             check_database(&cell.path("portolan.db"))?;
             match cell.try_up()? {
-                // It may start and wait for room.
+                // The daemon may start and wait for space.
                 Ok(_) => _ = cell.kill(),
                 Err(ran) => {
                     refused_starts += 1;
-                    ensure!(ran.code != Some(0), "a start that failed ended well: {ran:?}");
+                    ensure!(ran.code != Some(0), "a failed start has exit code 0: {ran:?}");
                     let said = ran.said.to_lowercase();
                     ensure!(
                         said.contains("space") || said.contains("full"),
-                        "a start without room said {ran:?}"
+                        "a start on a full disk gave {ran:?}"
                     );
                     ensure!(!cell.path("daemon.json").exists(), "daemon.json was left behind");
                 }
@@ -86,7 +86,7 @@ pub async fn full(run: Run) -> Result<Tally> {
     Ok(Tally { count: format!("{rounds} times full"), found })
 }
 
-/// Another program holds the database's lock for a while.
+/// Another program holds the lock of the database for a while.
 pub async fn locked(run: Run) -> Result<Tally> {
     let rounds = run.extent.of(20, 2);
     let mut chance = Chance::new(run.seed);
@@ -149,7 +149,7 @@ pub async fn read_only(run: Run) -> Result<Tally> {
             let ran = cell.run(verb)?;
             ensure!(
                 ran.code.is_some_and(|code| code != 0),
-                "`{verb:?}` went well in a read-only home: {ran:?}"
+                "`{verb:?}` succeeded in a read-only home: {ran:?}"
             );
             let why =
                 ["cannot be written", "read-only", "Read-only"].iter().any(|words| ran.said.contains(words));
@@ -159,7 +159,7 @@ pub async fn read_only(run: Run) -> Result<Tally> {
         ensure!(made.code == Some(0), "the disk cannot be made writable: {made:?}");
         ensure!(self::files(&cell)? == files, "something was left behind");
         let door = cell.up()?;
-        ensure!(history(&door, &session).await? == before, "the history is not what it was");
+        ensure!(history(&door, &session).await? == before, "the history has changed");
         ledger.say_until_taken(&door).await?;
         ledger.settled(&door).await?;
         cell.down()?;
@@ -167,7 +167,7 @@ pub async fn read_only(run: Run) -> Result<Tally> {
     check_database(&cell.path("portolan.db"))?;
     Ok(Tally {
         count: format!("{rounds} times read-only"),
-        found: "refused with the reason; all was there after it".into(),
+        found: "refused with the reason; nothing was lost".into(),
     })
 }
 
@@ -177,7 +177,7 @@ fn files(cell: &Cell) -> Result<BTreeMap<String, u64>> {
     for file in fs::read_dir(cell.path(""))? {
         let file = file?;
         let name = file.file_name().to_string_lossy().into_owned();
-        // A log of its own refusals is no half state.
+        // The log of the refusals does not count.
         if !name.contains("log") {
             files.insert(name, file.metadata()?.len());
         }
@@ -185,21 +185,21 @@ fn files(cell: &Cell) -> Result<BTreeMap<String, u64>> {
     Ok(files)
 }
 
-/// One session, everything that was sent to it, and everything that one reader saw of it.
+/// One session, everything that was sent to the session, and everything that one reader saw of it.
 struct Ledger {
     recording: Recording,
     sent: Vec<Sent>,
 }
 
-/// A reader at work.
+/// A running reader.
 struct Reading {
     stop: watch::Sender<bool>,
-    /// How much it has seen.
+    /// How much the reader has seen.
     count: watch::Receiver<usize>,
     task: JoinHandle<Recording>,
 }
 
-/// Waits until the reader is shown nothing more: what cannot be written must not be shown for ever.
+/// Waits until the reader gets nothing more: entries that cannot be written must not be shown for ever.
 async fn quiet(mut reading: Reading) -> Result<Reading> {
     let deadline = Instant::now() + PATIENCE;
     while timeout(Duration::from_secs(2), reading.count.changed()).await.is_ok_and(|changed| changed.is_ok())
@@ -216,7 +216,7 @@ impl Ledger {
         Ok(Self { recording: Recording::new("reader", session), sent: Vec::new() })
     }
 
-    /// Reads on where it left off, until it is told to stop or the connection is gone.
+    /// Continues to read where it left off, until it is stopped or the connection is gone.
     fn read(&mut self, door: &Door) -> Reading {
         let (stop, mut stopped) = watch::channel(false);
         let (seen, count) = watch::channel(0);
@@ -253,7 +253,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Sends a prompt. Gives what came back; nothing where nothing did in time.
+    /// Sends a prompt. Returns the reply, or nothing if no reply came in time.
     async fn say(&mut self, door: &Door, text: &str) -> Result<Option<Reply>> {
         let marker = format!("mark{}x", self.sent.len());
         let id = format!("say-{}", self.sent.len());
@@ -278,7 +278,7 @@ impl Ledger {
             }
             _ => None,
         });
-        // What cannot be committed is not acknowledged: the sender waits, and so may never hear.
+        // A command that cannot be committed is not acknowledged: the sender waits, and may never get a reply.
         let reply = match timeout(Duration::from_secs(3), answered).await {
             Ok(reply) => Some(reply?),
             Err(_) => None,
@@ -295,7 +295,7 @@ impl Ledger {
             if let Some(Reply::Refused(words)) = self.say(door, "long 40").await? {
                 return Ok(words);
             }
-            ensure!(Instant::now() < deadline, "commands are taken in although nothing can be written");
+            ensure!(Instant::now() < deadline, "commands are accepted although nothing can be written");
         }
     }
 
@@ -304,13 +304,15 @@ impl Ledger {
         loop {
             match self.say(door, "say it works again").await? {
                 Some(Reply::Taken(_)) => return Ok(()),
-                _ if Instant::now() > deadline => bail!("it does not come back: {:?}", self.sent.last()),
+                _ if Instant::now() > deadline => {
+                    bail!("the daemon does not recover: {:?}", self.sent.last())
+                }
                 _ => sleep(Duration::from_millis(100)).await,
             }
         }
     }
 
-    /// Waits until everything has come to its end; what goes on for long is interrupted.
+    /// Waits until everything has ended; a long turn is interrupted.
     async fn settled(&self, door: &Door) -> Result<()> {
         let mut link = Link::open(door, "owner").await?;
         let deadline = Instant::now() + PATIENCE * 2;
@@ -320,7 +322,7 @@ impl Ledger {
             if state["turn"].is_null() && !state["commands"].as_array().into_iter().flatten().any(open) {
                 return Ok(());
             }
-            ensure!(Instant::now() < deadline, "it does not come to an end: {state}");
+            ensure!(Instant::now() < deadline, "the session does not settle: {state}");
             if !state["turn"].is_null() {
                 link.command(&self.recording.log, json!({ "name": "interrupt" })).await?;
             }

@@ -1,8 +1,8 @@
-//! A history of a million entries: opening it, attaching at its tail and seeking in it take as long, and as much
-//! memory, as with a thousand.
+//! A history of a million entries: opening, attaching at the tail and seeking take as much time and memory as with a
+//! thousand entries.
 //!
-//! The same is done in turn with a short and a long history, and the middle of each compared: a ratio says more than a
-//! time, on whatever machine.
+//! Runs the same steps in turn with a short and a long history, and compares the medians: a ratio is meaningful on
+//! every machine, a time is not.
 
 use std::{path::Path, time::Duration};
 
@@ -27,16 +27,16 @@ use crate::{
 /// The short history.
 const SHORT: u64 = 1000;
 
-/// So many entries in one write to the store.
+/// How many entries are in one write to the store.
 const BATCH: u64 = 1000;
 
-/// A killed daemon leaves up to so many entries behind its last checkpoint; opening reads them.
+/// A killed daemon leaves up to this many entries after its last checkpoint; opening reads them.
 const BEHIND_CHECKPOINT: u64 = 600;
 
-/// What is measured, in this order.
+/// The measured steps, in this order.
 const MEASURES: [&str; 3] = ["open", "attach at the tail", "seek"];
 
-/// A time below which a ratio says nothing: it is added to both sides.
+/// Below this time a ratio is meaningless, so this time is added to both sides.
 const NOISE: Duration = Duration::from_millis(2);
 
 /// A home with a history of this length.
@@ -48,7 +48,7 @@ struct Archive {
     memory: u64,
 }
 
-/// Runs it.
+/// Runs the fault.
 pub async fn run(run: Run) -> Result<Tally> {
     let long = run.extent.of(1_000_000, 100_000);
     let rounds = run.extent.of(20, 5);
@@ -62,7 +62,7 @@ pub async fn run(run: Run) -> Result<Tally> {
     let [short, long_one] = &mut archives;
     let most = match run.extent {
         Extent::Full => 2.0,
-        // A busy machine stops either of the two at any moment.
+        // A busy machine may pause either of the two at any moment.
         Extent::Share => 5.0,
     };
     let mut found = Vec::new();
@@ -97,7 +97,7 @@ async fn archive(length: u64) -> Result<Archive> {
     Ok(Archive { place, session, last, times: Default::default(), memory: 0 })
 }
 
-/// Writes so many messages to the end of a log, as a daemon that was then killed would have. Gives the last number.
+/// Writes this many messages to the end of a log, like a daemon that is then killed. Returns the last number.
 async fn prolong(database: &Path, session: SessionId, length: u64) -> Result<u64> {
     let store = SqliteStore::open(database, Durability::Normal)?;
     let log = LogId::Session(session);
@@ -168,7 +168,7 @@ impl Archive {
         }
         for _ in 0..20 {
             let after = self.last - SHORT + chance.between(0, SHORT / 2);
-            // Anywhere in it, but for the part that only one of the two has every second time.
+            // A random entry, except in the part that only one of the two histories has every second time.
             let after = if chance.percent(50) { after } else { chance.between(self.last / 8, after) };
             let began = Instant::now();
             let ask = json!({ "type": "history", "session": self.session, "after": after, "limit": 100 });

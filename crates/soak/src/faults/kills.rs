@@ -1,8 +1,9 @@
-//! kill -9 of the daemon in the middle of a busy run: several sessions, prompts under way, requests open, several
-//! clients that write down all they see.
+//! kill -9 of the daemon in the middle of a busy run: several sessions, running prompts, open requests, several clients
+//! that record everything they see.
 //!
-//! After each kill the database is checked as it lies there, and after each start every process of the killed daemon
-//! must be gone. In the end everything is settled, and all that anybody saw and sent is held against what is left.
+//! After each kill the database is checked as the kill left it, and after each start every process of the killed daemon
+//! must be gone. At the end everything is settled, and everything that the clients saw and sent is compared with the
+//! history.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -25,13 +26,13 @@ use crate::{
     record::DAEMON,
 };
 
-/// The newest Claude Code that is pinned anywhere in the tests.
+/// The newest pinned Claude Code of all tests.
 const CLAUDE: &str = "2.1.325";
 
-/// What a kill may cost: so many milliseconds of an unfinished item.
+/// How much a kill may lose: this many milliseconds of an unfinished item.
 const MAY_BE_LOST: i64 = 250;
 
-/// A machine that is busy with other tests gives a daemon its time late; that much of it is not the daemon's fault.
+/// On a machine that is busy with other tests, the daemon runs late; this much more is allowed.
 const BUSY_MACHINE: i64 = 1500;
 
 const DEMO: Repertoire = Repertoire {
@@ -111,7 +112,7 @@ pub async fn claude(run: Run) -> Result<Tally> {
     tally
 }
 
-/// Claude Code behind a witness: a script that writes down every line that the program is sent.
+/// Claude Code behind a witness: a script that records every line that is sent to the program.
 fn configure_claude(place: &Place, program: &Path, agent_home: &Path, model: &str) -> Result<()> {
     let script = place.work.path().join("claude");
     let (program, witness) = (quoted(program), quoted(&place.witness()));
@@ -143,12 +144,12 @@ struct Ordeal<'a> {
     sessions: usize,
     hands: usize,
     points: usize,
-    /// How long the run goes on before each kill, in milliseconds: from, to.
+    /// How long the run takes before each kill, in milliseconds: from, to.
     wait: (u64, u64),
     extent: Extent,
 }
 
-/// A session that was asked for just before a kill.
+/// A session that was requested just before a kill.
 struct Birth {
     frame: Value,
     session: Option<String>,
@@ -202,7 +203,7 @@ impl Ordeal<'_> {
         let all = list(&mut control).await?;
         ensure!(
             all.len() == sessions.len() + births.len(),
-            "{} sessions were asked for, there are {}",
+            "{} sessions were requested, there are {}",
             sessions.len() + births.len(),
             all.len()
         );
@@ -214,7 +215,7 @@ impl Ordeal<'_> {
         verdict
     }
 
-    /// Asks for a session and does not wait for the answer.
+    /// Requests a session and does not wait for the answer.
     async fn ask_for_session(&self, door: &Door, number: usize) -> Result<Birth> {
         let spec = json!({ "agent": "demo", "cwd": self.place.work.path() });
         let frame = json!({ "type": "create", "id": format!("birth-{number}"), "spec": spec });
@@ -223,7 +224,7 @@ impl Ordeal<'_> {
         Ok(Birth { frame, session: None })
     }
 
-    /// No process of these sessions runs. They have been killed already; only their last breath is waited for.
+    /// No process of these sessions runs. The processes are already killed; this only waits for their end.
     async fn nothing_left(&self, sessions: &[String]) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {
@@ -242,7 +243,7 @@ impl Ordeal<'_> {
         }
     }
 
-    /// Lets everything come to its end: what is queued is sent, what is asked is answered.
+    /// Settles everything: sends queued prompts, answers open requests.
     async fn settle(&self, door: &Door, hands: Vec<Hand>, sessions: &[String]) -> Result<Vec<Hand>> {
         let (mood, looks) = watch::channel(Mood::Settling);
         let working = start(hands, door, &looks);
@@ -263,7 +264,7 @@ impl Ordeal<'_> {
                 if settled {
                     break;
                 }
-                // What goes on for minutes need not be waited for.
+                // A turn of minutes is not worth the wait.
                 if state["items"].as_array().is_some_and(|items| !items.is_empty()) {
                     control.command(session, json!({ "name": "interrupt" })).await?;
                 }
@@ -275,7 +276,7 @@ impl Ordeal<'_> {
                 .until_state(session, "the stop", |state| state["summary"]["status"] == "terminated")
                 .await?;
         }
-        // Everything has been said; the hands read on until they have all of it.
+        // Everything is sent; the hands continue to read until they have all of it.
         sleep(Duration::from_millis(500)).await;
         mood.send_replace(Mood::Done);
         finish(working).await
@@ -304,7 +305,7 @@ impl Ordeal<'_> {
         let sent: Vec<_> = hands.iter().flat_map(|hand| hand.sent.iter().cloned()).collect();
         none("commands", &check::commands(&sent, &histories, &self.place.told()?))?;
         let prompts = sent.iter().filter(|command| command.action == "prompt").count();
-        ensure!(prompts > self.points, "only {prompts} prompts were sent: that was no busy run");
+        ensure!(prompts > self.points, "only {prompts} prompts were sent: the run was not busy");
         Ok(Tally {
             count: format!("{} kills", self.points),
             found: format!(
@@ -332,7 +333,7 @@ async fn finish(working: Working) -> Result<Vec<Hand>> {
     let mut hands = Vec::new();
     for hand in working {
         let (hand, ended) = timeout(PATIENCE, hand).await.context("a client does not notice the end")??;
-        // A kill may come before a hand was let in.
+        // A kill may come before a hand is connected.
         drop(ended);
         hands.push(hand);
     }

@@ -1,5 +1,5 @@
 //! Agents that die, hang, flood, talk garbage, cut characters in two, ignore SIGTERM and leave processes behind: the
-//! session says what happened, a session beside it does not notice, and nothing is left running.
+//! session shows what happened, another session is not affected, and no process is left running.
 
 use std::time::Duration;
 
@@ -19,24 +19,24 @@ use crate::{
     record::Entry,
 };
 
-/// The session beside gets a piece this often, in milliseconds.
+/// The other session gets a piece this often, in milliseconds.
 const BEAT: u64 = 20;
 
-/// Longer than this it may never have to wait for one. Generous: the machine may be busy with other tests.
+/// The longest time that the other session may wait for a piece. Generous: the machine may be busy with other tests.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// How long a flood may take: a million lines, in a build without optimisations, on a busy machine.
 const FLOOD: Duration = Duration::from_mins(3);
 
-/// What a misbehaving agent may cost the daemon at most while it misbehaves, in KiB.
+/// How much memory a misbehaving agent may cost the daemon, in KiB.
 const MEMORY: u64 = 64 * 1024;
 
-/// How the agent is to be ended in the end.
+/// How the agent ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
-    /// It ends by itself, and is started again by Portolan where it can resume.
+    /// The agent ends by itself, and Portolan starts it again if it can resume.
     Ends,
-    /// It goes on; it is stopped by `stop`.
+    /// The agent keeps running until `stop`.
     Stop,
 }
 
@@ -45,11 +45,11 @@ struct Scene {
     name: &'static str,
     prompt: String,
     then: Then,
-    /// Is this what the session must say?
+    /// Is this the entry that the session must show?
     says: fn(&Entry) -> bool,
 }
 
-/// Runs it.
+/// Runs the fault.
 pub async fn run(run: Run) -> Result<Tally> {
     let place = Place::new("[agents.demo.env]\nDEMO_PACE_MS = \"1\"\n")?;
     let (pid, door) = place.up()?;
@@ -65,13 +65,13 @@ pub async fn run(run: Run) -> Result<Tally> {
     killed_from_outside(&place, &door).await.context("killed from outside")?;
     stop.send_replace(true);
     let (pieces, longest) = beside.await??;
-    ensure!(longest < LONGEST_WAIT, "the session beside had to wait for {longest:?}");
+    ensure!(longest < LONGEST_WAIT, "the other session had to wait for {longest:?}");
     ensure!(most < MEMORY, "the daemon took {most} KiB more");
     place.down()?;
     Ok(Tally {
         count: format!("{} misbehaviours", scenes.len() + 1),
         found: format!(
-            "the session beside got {pieces} pieces and never waited more than {} ms; at most {most} KiB more memory",
+            "the other session got {pieces} pieces and never waited more than {} ms; at most {most} KiB more memory",
             longest.as_millis()
         ),
     })
@@ -110,7 +110,7 @@ fn scenes(extent: Extent) -> Vec<Scene> {
         }),
         scene("garbage", "garbage", Then::Stop, |entry| said(entry, "Still here.")),
         scene("a character cut in two", "garbage", Then::Stop, |entry| said(entry, "one \u{20ac}")),
-        scene("SIGTERM ignored", "ignore-term", Then::Stop, |entry| said(entry, "SIGTERM means nothing")),
+        scene("SIGTERM ignored", "ignore-term", Then::Stop, |entry| said(entry, "I ignore SIGTERM")),
         scene("processes left behind", "orphans", Then::Stop, |entry| said(entry, "I left a process behind")),
     ]
 }
@@ -121,17 +121,17 @@ fn said(entry: &Entry, words: &str) -> bool {
         && pieces.filter_map(|piece| piece["text"].as_str()).any(|text| text.contains(words))
 }
 
-/// Lets one agent misbehave in a session of its own. Gives the most memory that the daemon held meanwhile.
+/// Lets one agent misbehave in its own session. Returns the most memory that the daemon used meanwhile.
 async fn play(place: &Place, pid: u32, door: &Door, scene: &Scene) -> Result<u64> {
     let mut link = Link::open(door, "victim").await?;
     let session = link.create("demo", place.work.path()).await?;
     let start = json!({ "after": 0 });
-    // Finished items only: a million tiny lines are read by nobody here.
+    // Only finished items: this test does not read a million tiny lines.
     link.call(json!({ "type": "attach", "session": session, "start": start, "items_only": true })).await?;
     link.prompt(&session, &scene.prompt).await?;
     let watching = tokio::spawn(watch_memory(pid));
     let told = link
-        .until_within(FLOOD, "what the session must say", |frame| match frame {
+        .until_within(FLOOD, "the entry that the session must show", |frame| match frame {
             Frame::Entry { entry, .. } => (scene.says)(entry).then_some(()),
             _ => None,
         })
@@ -142,7 +142,7 @@ async fn play(place: &Place, pid: u32, door: &Door, scene: &Scene) -> Result<u64
         bail!("{error:#}; the session is {}", link.state(&session).await?["summary"]);
     }
     if scene.then == Then::Ends {
-        // A turn that was under way has an end too.
+        // A turn that was running must end too.
         link.until_state(&session, "the end of the turn", |state| state["turn"].is_null()).await?;
     }
     if scene.prompt == "orphans" {
@@ -169,7 +169,7 @@ async fn watch_memory(pid: u32) {
     }
 }
 
-/// Nothing of the session runs any more.
+/// No process of the session runs any more.
 async fn gone(home: &Home, session: &str) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
@@ -182,7 +182,7 @@ async fn gone(home: &Home, session: &str) -> Result<()> {
     }
 }
 
-/// Somebody kills the agent: the session says so, and goes on with a new start.
+/// Somebody kills the agent: the session shows it, and continues with a new start.
 async fn killed_from_outside(place: &Place, door: &Door) -> Result<()> {
     let mut link = Link::open(door, "victim").await?;
     let session = link.create("demo", place.work.path()).await?;
@@ -197,7 +197,7 @@ async fn killed_from_outside(place: &Place, door: &Door) -> Result<()> {
             _ => None,
         })
         .await?;
-    ensure!(exit["signal"] == 9 && exit["reason"] == "failed", "it said {exit}");
+    ensure!(exit["signal"] == 9 && exit["reason"] == "failed", "the session shows {exit}");
     link.until("the next start", |frame| match frame {
         Frame::Entry { entry, .. } if entry.kind() == "agent_ready" => Some(()),
         _ => None,
@@ -208,7 +208,7 @@ async fn killed_from_outside(place: &Place, door: &Door) -> Result<()> {
     gone(&place.home, &session).await
 }
 
-/// A session that only streams, and how long its reader ever had to wait for the next piece.
+/// A session that only streams, and the longest time that its reader waited for the next piece.
 async fn neighbour(
     door: Door,
     folder: std::path::PathBuf,
@@ -222,7 +222,7 @@ async fn neighbour(
     loop {
         tokio::select! {
             frame = link.next() => if let Frame::Entry { entry, .. } = frame? {
-                ensure!(entry.kind() != "agent_exited" && entry.kind() != "turn_ended", "it ended: {entry:?}");
+                ensure!(entry.kind() != "agent_exited" && entry.kind() != "turn_ended", "the stream ended: {entry:?}");
                 if entry.kind() == "delta" {
                     let now = Instant::now();
                     longest = longest.max(last.map_or(Duration::ZERO, |last| now - last));
@@ -232,7 +232,7 @@ async fn neighbour(
             },
             () = sleep(LONGEST_WAIT) => bail!("nothing came for {LONGEST_WAIT:?}"),
             _ = stopped.changed() => {
-                ensure!(pieces > 10, "it got {pieces} pieces only");
+                ensure!(pieces > 10, "the reader got only {pieces} pieces");
                 return Ok((pieces, longest));
             }
         }

@@ -1,4 +1,4 @@
-//! The faults, a room each. Every one starts the real program, does its damage, and gives a tally or says what broke.
+//! The faults, one file each. Each fault starts the real program, does its damage, and returns a tally or an error.
 
 pub mod answers;
 pub mod disk;
@@ -25,7 +25,7 @@ pub enum Extent {
 }
 
 impl Extent {
-    /// This much of something.
+    /// The count for this scale.
     pub fn of<T>(self, full: T, share: T) -> T {
         match self {
             Self::Full => full,
@@ -37,32 +37,32 @@ impl Extent {
 /// One run of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What the dice are seeded with.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// How much is done.
     pub extent: Extent,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// How often the fault was injected, in words: `200 kills`.
+    /// How often the fault was injected, as text: `200 kills`.
     pub count: String,
     /// What else was measured.
     pub found: String,
 }
 
-/// What running a fault gives, later.
+/// The future result of a fault.
 pub type Running = Pin<Box<dyn Future<Output = Result<Tally>> + Send>>;
 
 /// A fault.
 #[derive(Clone, Copy)]
 pub struct Fault {
-    /// What `--only` calls it.
+    /// Its name for `--only`.
     pub name: &'static str,
-    /// What is done, in a few words.
+    /// A short description.
     pub what: &'static str,
-    /// Does it.
+    /// The function that runs the fault.
     pub run: fn(Run) -> Running,
 }
 
@@ -76,7 +76,7 @@ fn boxed(run: impl Future<Output = Result<Tally>> + Send + 'static) -> Running {
     Box::pin(run)
 }
 
-/// All of them.
+/// All faults.
 pub const ALL: &[Fault] = &[
     Fault {
         name: "answers",
@@ -115,7 +115,7 @@ pub const ALL: &[Fault] = &[
     Fault { name: "history", what: "a history of a million entries", run: |run| boxed(history::run(run)) },
 ];
 
-/// Fails with these complaints, where there are any. `about` says whose they are.
+/// Fails if there are complaints. `about` says what they are about.
 pub(crate) fn none(about: &str, complaints: &[Complaint]) -> Result<()> {
     if complaints.is_empty() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! A port that is taken, and a second daemon for the same home: each is told why in clear words, nothing is left
-//! behind, and a daemon that runs already is not disturbed.
+//! A taken port, and a second daemon for the same home: each gets a clear error, nothing is left behind, and a running
+//! daemon is not disturbed.
 
 use anyhow::{Context as _, Result, ensure};
 use portolan_testkit::daemon::CommandResult;
@@ -10,7 +10,7 @@ use crate::{
     place::Place,
 };
 
-/// Runs it.
+/// Runs the fault.
 pub async fn run(run: Run) -> Result<Tally> {
     let times = run.extent.of(50, 3);
     let place = Place::new("[agents.demo.env]\nDEMO_PACE_MS = \"2\"\n")?;
@@ -26,10 +26,13 @@ pub async fn run(run: Run) -> Result<Tally> {
         ensure!(ran.code != 0 && ran.stderr.contains(&taken), "a port that is taken: {ran:?}");
         ensure!(
             ran.stderr.contains("--listen") || ran.stderr.contains("listen"),
-            "no way out is told: {ran:?}"
+            "the error has no way out: {ran:?}"
         );
         ensure!(place.home.record().is_none(), "a daemon that did not start left daemon.json behind");
-        ensure!(!place.home.path().join("daemon.sock").exists(), "it left its socket behind");
+        ensure!(
+            !place.home.path().join("daemon.sock").exists(),
+            "a daemon that did not start left its socket behind"
+        );
     }
 
     let (first, door) = place.up()?;
@@ -47,16 +50,16 @@ pub async fn run(run: Run) -> Result<Tally> {
         ensure!(second.code != 0, "a second daemon started: {second:?}");
         ensure!(
             second.stderr.contains(&format!("pid {first}")),
-            "it does not say which is the first: {second:?}"
+            "the error does not name the first daemon: {second:?}"
         );
         let record = place.home.record().context("the first lost its file")?;
-        ensure!(record["pid"] == first, "the first lost its file to the second: {record}");
+        ensure!(record["pid"] == first, "the second overwrote the file of the first: {record}");
         link.until("the stream, undisturbed", delta).await?;
     }
     place.down()?;
     Ok(Tally {
         count: format!("{times} of each"),
-        found: "refused with the reason; the first goes on".into(),
+        found: "refused with the reason; the first keeps running".into(),
     })
 }
 

@@ -1,5 +1,5 @@
-//! A client that hangs up and comes back at random moments while a session streams: every durable entry exactly once
-//! and in order, and no text lost or doubled.
+//! A client that disconnects and reconnects at random moments while a session streams: it gets every durable entry
+//! exactly once and in order, and no text is lost or doubled.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
     record::{Recording, Seen},
 };
 
-/// What the session is kept busy with: streams, bursts of finished messages, tools, thinking.
+/// The prompts that keep the session busy: streams, bursts of finished messages, tools, thinking.
 const PROMPTS: &[&str] = &[
     "repeat 150 30 600",
     "long 60",
@@ -29,14 +29,14 @@ const PROMPTS: &[&str] = &[
     "todo steps",
 ];
 
-/// Runs it.
+/// Runs the fault.
 pub async fn run(run: Run) -> Result<Tally> {
     let times = run.extent.of(1000, 120);
     let mut chance = Chance::new(run.seed);
     let place = Place::new("[agents.demo.env]\nDEMO_PACE_MS = \"3\"\n[sessions]\nallow_bypass = true\n")?;
     let (_, door) = place.up()?;
     let mut owner = Link::open(&door, "owner").await?;
-    // Nobody is to be asked: the stream never waits.
+    // No requests: the stream never waits.
     let spec = serde_json::json!({ "agent": "demo", "cwd": place.work.path(), "mode": "bypassPermissions" });
     let made = owner.call(serde_json::json!({ "type": "create", "spec": spec })).await?;
     let session = made["session"]["session"].as_str().context("a session without an id")?.to_owned();
@@ -50,7 +50,7 @@ pub async fn run(run: Run) -> Result<Tally> {
         came_back += visit(&door, &session, &mut recording, &mut chance, Stay::AtRandom).await?;
     }
     stop.send_replace(true);
-    feeding.await?.context("the session did not go on")?;
+    feeding.await?.context("the session did not continue")?;
     // One last time, to the end.
     visit(&door, &session, &mut recording, &mut chance, Stay::ToTheEnd).await?;
 
@@ -58,8 +58,8 @@ pub async fn run(run: Run) -> Result<Tally> {
     none("order", &check::order(&told, &recording))?;
     none("text", &check::text(&told, &recording, 0).0)?;
     let last = told.last().map_or(0, |entry| entry.seq);
-    ensure!(recording.last() >= last, "it ended at {}, the history at {last}", recording.last());
-    ensure!(told.len() > times, "only {} entries: that was no stream", told.len());
+    ensure!(recording.last() >= last, "the client ended at {}, the history at {last}", recording.last());
+    ensure!(told.len() > times, "only {} entries: the session did not stream", told.len());
     place.down()?;
     let found = format!(
         "{} durable entries, {} things seen, {came_back} during a turn",
@@ -76,7 +76,7 @@ enum Stay {
     ToTheEnd,
 }
 
-/// Comes, reads for a while, and is gone. Gives 1 where a turn ran.
+/// Connects, reads for a while, and disconnects. Returns 1 if a turn ran.
 async fn visit(
     door: &Door,
     session: &str,
@@ -118,7 +118,7 @@ async fn visit(
     Ok(active)
 }
 
-/// Keeps the session busy until it is told to stop, then waits for the last turn.
+/// Keeps the session busy until it is stopped, then waits for the last turn.
 async fn feed(door: Door, session: String, mut chance: Chance, stopped: watch::Receiver<bool>) -> Result<()> {
     let mut link = Link::open(&door, "feeder").await?;
     link.attach(&session, 0).await?;

@@ -1,8 +1,8 @@
-//! A client that stops reading: the others do not slow down, the daemon's memory stays flat, and the client catches up
-//! without loss when it returns.
+//! A client that stops reading: the other clients do not slow down, the daemon's memory does not grow, and the client
+//! catches up without loss when it returns.
 //!
-//! The same stream runs twice: once with readers that all read, once beside one that does not. What the readers got and
-//! what the daemon took are compared.
+//! The same stream runs twice: once with readers that all read, once together with one that does not. The test compares
+//! the latency of the readers and the memory of the daemon.
 
 use std::time::Duration;
 
@@ -21,39 +21,38 @@ use crate::{
     record::{Recording, Seen},
 };
 
-/// Readers that read.
+/// The number of readers that read.
 const READERS: usize = 3;
 
 /// Pieces a second, and their size: enough to fill every buffer between daemon and client within a few seconds.
 const RATE: u64 = 600;
 const SIZE: u64 = 2000;
 
-/// The kernel keeps no more for the client that does not read.
+/// The size of the kernel's buffer for the client that does not read.
 const SMALL: u32 = 16 * 1024;
 
-/// After so long without a word it looks whether that was all.
+/// After this time without a frame, the client checks whether it has everything.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// What one phase came to.
+/// The result of one phase.
 #[derive(Debug)]
 struct Phase {
-    /// From entry to reader, in milliseconds, over all readers: the middle one, and the slowest but for one in a
-    /// hundred.
+    /// The latency from entry to reader, in milliseconds, over all readers: the median, and the 99th percentile.
     middle: i64,
     slow: i64,
-    /// The most memory that the daemon held, in KiB.
+    /// The most memory that the daemon used, in KiB.
     memory: u64,
     entries: usize,
 }
 
-/// Runs it.
+/// Runs the fault.
 pub async fn run(run: Run) -> Result<Tally> {
     let seconds = run.extent.of(60, 16);
     let place = Place::new("")?;
     let (pid, door) = place.up()?;
     let mut owner = Link::open(&door, "owner").await?;
     let session = owner.create("demo", place.work.path()).await?;
-    // Once around, so that neither phase pays for what is only made once.
+    // A first run, so that neither phase pays for one-time setup.
     phase(&place, pid, &door, &session, 2).await?;
     let alone = phase(&place, pid, &door, &session, seconds).await?;
 
@@ -65,14 +64,17 @@ pub async fn run(run: Run) -> Result<Tally> {
     let beside = phase(&place, pid, &door, &session, seconds).await?;
     let recording = stalled.await??;
     let told = history(&door, &session).await?;
-    none("the one that stalled: order", &check::order(&told, &recording))?;
-    none("the one that stalled: text", &check::text(&told, &recording, 0).0)?;
+    none("the stalled client: order", &check::order(&told, &recording))?;
+    none("the stalled client: text", &check::text(&told, &recording, 0).0)?;
     let last = told.last().map_or(0, |entry| entry.seq);
-    ensure!(recording.last() >= last, "it caught up to {} of {last}", recording.last());
+    ensure!(recording.last() >= last, "the client caught up to {} of {last}", recording.last());
     let visits = recording.seen.iter().filter(|seen| matches!(seen, Seen::Attached { .. })).count();
     // A slow machine may not fill the buffers in the share's short time.
-    ensure!(visits > 1 || run.extent == Extent::Share, "it was never too slow: the stall was none");
-    // The machine may have become slower meanwhile, for reasons of its own.
+    ensure!(
+        visits > 1 || run.extent == Extent::Share,
+        "the client was never too slow: the stall had no effect"
+    );
+    // The machine may have become slower meanwhile for another reason.
     let after = match run.extent {
         Extent::Full => Some(phase(&place, pid, &door, &session, seconds).await?),
         Extent::Share => None,
@@ -81,18 +83,21 @@ pub async fn run(run: Run) -> Result<Tally> {
     let slow = alone.slow.max(after.as_ref().map_or(0, |after| after.slow));
     place.down()?;
 
-    // A busy machine is slow by itself; a queue that grows is slower by the length of the stall.
+    // A busy machine is slow anyway; a growing queue adds the whole length of the stall.
     let slack = match run.extent {
         Extent::Full => 5,
         Extent::Share => 250,
     };
     ensure!(
         beside.middle <= middle * 2 + slack && beside.slow <= slow * 2 + 4 * slack,
-        "the others slowed down: {alone:?} before, {beside:?} beside it, {after:?} after it"
+        "the other clients slowed down: {alone:?} before, {beside:?} during the stall, {after:?} after it"
     );
     let more = beside.memory.saturating_sub(alone.memory);
     ensure!(more <= run.extent.of(1024, 4096), "the daemon took {more} KiB more: {alone:?}, then {beside:?}");
-    ensure!(beside.entries * 10 > alone.entries * 9, "the others got less: {alone:?}, then {beside:?}");
+    ensure!(
+        beside.entries * 10 > alone.entries * 9,
+        "the other clients got less: {alone:?}, then {beside:?}"
+    );
     Ok(Tally {
         count: format!("{seconds} s stalled"),
         found: format!(
@@ -102,7 +107,7 @@ pub async fn run(run: Run) -> Result<Tally> {
     })
 }
 
-/// Streams for so long to readers that read.
+/// Streams for this time to readers that read.
 async fn phase(place: &Place, pid: u32, door: &Door, session: &str, seconds: u64) -> Result<Phase> {
     let (stop, stopped) = watch::channel(false);
     let mut reading = Vec::new();
@@ -150,7 +155,7 @@ async fn read(mut link: Link, mut stopped: watch::Receiver<bool>) -> Result<Vec<
     }
 }
 
-/// Attaches, stops reading for so long, then reads what there is and comes back until it has all.
+/// Attaches, stops reading for this time, then reads and reconnects until it has everything.
 async fn stall(door: Door, session: String, after: u64, turns: u64, length: Duration) -> Result<Recording> {
     let mut recording = Recording::new("stalled", session.clone());
     let mut asking = Link::open(&door, "asking").await?;
@@ -172,7 +177,7 @@ async fn stall(door: Door, session: String, after: u64, turns: u64, length: Dura
                 Ok(Ok(Frame::Entry { entry, .. })) => recording.entry(&entry),
                 Ok(Ok(Frame::Snapshot { seq, state, .. })) => recording.snapshot(seq, now(), &state),
                 Ok(Ok(_)) => {}
-                // Hung up on, as it should be.
+                // The daemon closed the connection, as expected.
                 Ok(Err(_)) => break,
                 Err(_) => {
                     let state = asking.call(json!({ "type": "state", "session": session })).await?;
@@ -184,7 +189,7 @@ async fn stall(door: Door, session: String, after: u64, turns: u64, length: Dura
                     }
                 }
             }
-            ensure!(Instant::now() < deadline, "it never caught up");
+            ensure!(Instant::now() < deadline, "the client never caught up");
         }
         recording.seen.push(Seen::Lost);
     }

@@ -1,4 +1,5 @@
-//! What every engine must do, as tests. A new engine implements [`Home`] and adds a line at the end of this file.
+//! The requirements for every engine, as tests. A new engine implements [`Home`] and adds a line at the end of this
+//! file.
 
 mod property;
 mod suite;
@@ -61,18 +62,18 @@ pub(crate) const fn session(n: u128) -> SessionId {
     SessionId::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0000 + n)
 }
 
-/// Its log.
+/// The session's log.
 pub(crate) const fn log(n: u128) -> LogId {
     LogId::Session(session(n))
 }
 
-/// An entry as core makes them.
+/// An entry as core makes it.
 pub(crate) fn entry(log: LogId, seq: u64, text: &str) -> Stored {
     let entry = Entry::new(log, Seq(seq), Millis(1000), None, json!({ "type": "test", "text": text }));
     Stored { seq: Seq(seq), frame: entry.frame().clone() }
 }
 
-/// Adds it, with what the agent really said.
+/// Adds the entry, with the agent's original text.
 pub(crate) fn append(log: LogId, seq: u64, text: &str) -> Op {
     let raw = Some(Bytes::from(format!("raw {text}")));
     Op::Append { seq: Seq(seq), at: Millis(1000), frame: entry(log, seq, text).frame, raw }
@@ -115,7 +116,7 @@ pub(crate) fn summary(n: u128, status: Status) -> Summary {
     }
 }
 
-/// Writes and waits for the commit; an error where the write was refused.
+/// Writes and waits for the commit; an error if the write was refused.
 pub(crate) async fn commit(
     store: &dyn Store,
     log: LogId,
@@ -133,12 +134,12 @@ pub(crate) async fn fill(store: &dyn Store, log: LogId, numbers: impl IntoIterat
     commit(store, log, ops).await.unwrap();
 }
 
-/// All of a log.
+/// All entries of a log.
 pub(crate) async fn everything(store: &dyn Store, log: LogId) -> Vec<Stored> {
     store.read(log, Seq::ZERO, Seq(u64::MAX), ALL).await.unwrap()
 }
 
-/// Every entry there is, over all logs: its position, its log and its number.
+/// Every entry of all logs: its position, its log and its number.
 pub(crate) async fn placed(store: &dyn Store) -> Vec<(u64, LogId, u64)> {
     let placed = store.since(Position::ZERO, ALL).await.unwrap();
     placed.into_iter().map(|placed| (placed.position.0, placed.log, placed.entry.seq.0)).collect()
@@ -149,7 +150,7 @@ pub(crate) fn numbers(entries: &[Stored]) -> Vec<u64> {
     entries.iter().map(|entry| entry.seq.0).collect()
 }
 
-/// Notes what happens, in order.
+/// Records what happens, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes<T>(Arc<Mutex<Vec<T>>>);
 

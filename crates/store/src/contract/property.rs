@@ -62,7 +62,7 @@ fn any_write() -> impl Strategy<Value = (LogId, Vec<Op>)> {
     any_log().prop_flat_map(|log| (Just(log), prop::collection::vec(any_op(log), 1..4)))
 }
 
-/// Everything that a store tells.
+/// Everything that a store returns.
 async fn contents(store: &dyn Store) -> String {
     let mut told = String::new();
     for log in logs() {

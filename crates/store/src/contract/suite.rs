@@ -1,4 +1,4 @@
-//! The sentences of the contract. Each gets an empty store.
+//! The clauses of the contract. Each gets an empty store.
 
 use std::sync::Arc;
 
@@ -184,7 +184,7 @@ pub(super) async fn a_log_tells_its_last_and_its_reserved_number(store: Engine) 
     assert_eq!(store.load(log(1)).await.unwrap(), head(5, 100));
     commit(&*store, log(1), vec![Op::Reserve { upto: Seq(50) }]).await.unwrap();
     assert_eq!(store.load(log(1)).await.unwrap(), head(5, 100));
-    // An entry that stands in the log was given out, reserved or not.
+    // The number of an entry in the log is used, reserved or not.
     fill(&*store, log(1), [120]).await;
     assert_eq!(store.load(log(1)).await.unwrap(), head(120, 120));
 }
@@ -486,7 +486,7 @@ pub(super) async fn a_write_that_can_never_succeed_fails_alone_and_whole(store: 
 
     assert!(commit(&*store, log(1), vec![append(log(1), 8, "a number twice")]).await.is_err());
     let reason = format!(
-        "a write to log {} was refused: entry 8 does not lie above the last one, 8; please report this",
+        "a write to log {} was refused: entry 8 is not above the last entry, 8; please report this",
         log(1)
     );
     let mut health = store.health();
@@ -512,7 +512,7 @@ pub(super) async fn many_logs_are_written_at_once(store: Engine) {
                 let ops = vec![append(log(n), seq, "x"), Op::Summary(Box::new(summary(n, Status::Active)))];
                 if done {
                     commit(&*store, log(n), ops).await.unwrap();
-                    // Whatever is committed can be read.
+                    // Every committed entry can be read.
                     assert_eq!(store.tail(log(n), END, 0).await.unwrap(), Seq(seq));
                 } else {
                     store.write(Write { log: log(n), ops, done: None }).await.unwrap();

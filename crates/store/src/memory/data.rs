@@ -1,4 +1,4 @@
-//! What the memory holds, and how each change changes it.
+//! The data in memory, and the effect of each change.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -16,7 +16,7 @@ pub(super) struct Data {
     pub(super) logs: BTreeMap<LogId, Log>,
     pub(super) sessions: BTreeMap<SessionId, Summary>,
     pub(super) records: BTreeMap<(&'static str, String), Bytes>,
-    /// Every durable entry there was, by its position. Those that are gone are not found in their logs.
+    /// Every durable entry ever written, by its position. Deleted entries are not found in their logs.
     pub(super) positions: Vec<(LogId, Seq)>,
     pub(super) bytes: u64,
 }
@@ -31,11 +31,11 @@ pub(super) struct Log {
     pub(super) commands: BTreeMap<(TokenId, CommandId), (Seq, Bytes)>,
 }
 
-/// The log of entries that are gone with theirs.
+/// The log of deleted entries.
 const GONE: LogId = LogId::Session(SessionId::from_u128(0));
 
 impl Data {
-    /// All of a write or nothing of it: every rule is looked at before the first change.
+    /// All of a write or nothing: every rule is checked before the first change.
     pub(super) fn check(&self, write: &Write) -> Result<(), Refused> {
         let mut last = self.logs.get(&write.log).map_or(Seq::ZERO, |log| log.last);
         for op in &write.ops {
@@ -73,7 +73,7 @@ impl Data {
         entries.map(|(seq, (frame, _))| (*seq, (Bytes::from(copied_frame(log, frame)), None))).collect()
     }
 
-    /// Makes one change. It was checked before.
+    /// Makes one change, which was already checked.
     pub(super) fn apply(&mut self, log: LogId, op: Op) {
         self.bytes += weight(&op) as u64;
         match op {
@@ -119,7 +119,7 @@ impl Data {
             }
             Op::Delete => {
                 let gone = self.logs.remove(&log).map_or(0, |log| size_of_entries(log.entries.values()));
-                // The log may begin anew under the same numbers.
+                // The log may begin again with the same numbers.
                 for (place, _) in self.positions.iter_mut().filter(|(place, _)| *place == log) {
                     *place = GONE;
                 }

@@ -1,6 +1,7 @@
-//! An engine without a disk, for tests: same rules, same order, and hooks to hold writes back or have them fail.
+//! An engine without a disk, for tests: the same rules, the same order, and hooks to hold writes back or make them
+//! fail.
 //!
-//! Writes are committed within [`Store::write`], so a `done` may be called before that returns. It is not made
+//! Writes are committed within [`Store::write`], so `done` may be called before that returns. This engine is not made
 //! for speed or size.
 
 mod data;
@@ -39,7 +40,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Queue {
     held: bool,
-    /// So many more writes are committed before the rest is held.
+    /// This many more writes are committed before the rest is held.
     left: Option<usize>,
     waiting: VecDeque<Job>,
 }
@@ -77,13 +78,13 @@ impl MemoryStore {
         lock(&self.queue).held = true;
     }
 
-    /// From now on writes wait and the store says that it fails, as if the disk were full.
+    /// From now on writes wait and the store reports a failure, as if the disk were full.
     pub fn fail(&self, reason: &str) {
         self.hold();
         self.health.send_replace(StoreHealth::Failing { reason: reason.to_owned() });
     }
 
-    /// Commits what waits, in order, and everything after it at once again.
+    /// Commits the waiting writes, in order, and every later write at once.
     pub fn release(&self) {
         let mut queue = lock(&self.queue);
         queue.held = false;
@@ -91,19 +92,19 @@ impl MemoryStore {
         self.work(&mut queue);
     }
 
-    /// From now on so many writes are committed, and no more: as if the daemon were killed after the last of them.
+    /// From now on this many writes are committed, and no more: as if the daemon were killed after the last of them.
     pub fn hold_after(&self, writes: usize) {
         lock(&self.queue).left = Some(writes);
     }
 
-    /// What waits is gone, as after a kill. Everything after it is committed at once again.
+    /// Drops the waiting writes, as after a kill. Every later write is committed at once again.
     pub fn lose(&self) {
         let lost = {
             let mut queue = lock(&self.queue);
             (queue.held, queue.left) = (false, None);
             std::mem::take(&mut queue.waiting)
         };
-        // Outside of the lock: whoever is told that a write was lost may look at the store.
+        // Outside of the lock: a caller that learns of a lost write may read the store.
         drop(lost);
     }
 
@@ -132,7 +133,7 @@ impl MemoryStore {
             match job {
                 Job::Write(write, _room) => self.commit(write),
                 Job::Flush(waiting) => {
-                    // Nobody waits any more: fine.
+                    // It is fine if nobody waits any more.
                     let _ = waiting.send(());
                 }
             }

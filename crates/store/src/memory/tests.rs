@@ -1,4 +1,4 @@
-//! What the hooks of the engine do: writes that wait, writes that fail.
+//! The hooks of the engine: writes that wait, writes that fail.
 
 use super::*;
 use crate::contract::{Notes, append, everything, fill, log, numbers};
@@ -62,7 +62,7 @@ async fn a_full_queue_of_a_held_store_makes_writers_wait() {
     assert_eq!(everything(&store, log(1)).await.len(), QUEUE + 1);
 }
 
-/// One poll: what is not ready now gives nothing.
+/// One poll: a future that is not ready now gives nothing.
 async fn polled_once<T>(mut future: std::pin::Pin<&mut (dyn Future<Output = T> + Send + '_)>) -> Option<T> {
     std::future::poll_fn(|context| match future.as_mut().poll(context) {
         std::task::Poll::Ready(value) => std::task::Poll::Ready(Some(value)),

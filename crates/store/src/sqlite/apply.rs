@@ -22,7 +22,7 @@ use crate::rules::{HIGHEST, Refused, SEQ_BITS, copied_frame, may_append, may_cop
 /// The highest key a log may have, so that key and number fit into one integer: eight million logs at a time.
 const HIGHEST_KEY: i64 = (1 << (63 - SEQ_BITS)) - 1;
 
-/// Logs whose key and last number the writer remembers; with more at work at once it looks them up again.
+/// How many logs' keys and last numbers the writer remembers; with more active logs it looks them up again.
 const REMEMBERED: usize = 1024;
 
 /// A log by its name.
@@ -31,7 +31,7 @@ pub(super) const LOG: &str = "SELECT key, last, trimmed, reserved FROM logs WHER
 /// The newest entry of a range.
 pub(super) const NEWEST: &str = "SELECT id FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT 1";
 
-/// The highest position that was given; entries that had it may be gone.
+/// The highest used position; its entries may be gone.
 const HIGHEST_POSITION: &str =
     "SELECT max(given, coalesce((SELECT max(position) FROM entries), 0)) FROM positions";
 
@@ -50,7 +50,7 @@ fn stored(seq: Seq) -> i64 {
     seq.0.min(HIGHEST.0) as i64
 }
 
-/// Bytes that are text already: stored as text without another look at them.
+/// Bytes that are already text: stored as text without another check.
 pub(super) struct Text<'a>(pub(super) &'a [u8]);
 
 impl ToSql for Text<'_> {
@@ -66,13 +66,13 @@ struct Known {
     last: Seq,
 }
 
-/// What the writer remembers of the logs it writes to. Forgotten when a transaction is rolled back.
+/// What the writer remembers of its logs. Forgotten when a transaction is rolled back.
 #[derive(Debug, Default)]
 pub(super) struct Logs {
     known: HashMap<LogId, Known>,
     /// The newest seal of the chain.
     seal: Option<Seal>,
-    /// The highest position that was given.
+    /// The highest used position.
     position: Option<i64>,
 }
 
@@ -82,7 +82,7 @@ impl Logs {
         (self.seal, self.position) = (None, None);
     }
 
-    /// The highest position that was given.
+    /// The highest used position.
     fn position(&mut self, connection: &Connection) -> rusqlite::Result<i64> {
         if let Some(position) = self.position {
             return Ok(position);
@@ -106,7 +106,7 @@ impl Logs {
         self.known.insert(log, known);
     }
 
-    /// The log, where there is one.
+    /// The log, if it exists.
     fn find(&mut self, connection: &Connection, log: LogId) -> rusqlite::Result<Option<Known>> {
         if let Some(known) = self.known.get(&log) {
             return Ok(Some(*known));
@@ -117,7 +117,7 @@ impl Logs {
         Ok(Some(known))
     }
 
-    /// The log, made where there is none.
+    /// The log, created if it does not exist.
     fn open(&mut self, connection: &Connection, log: LogId) -> Result<Known, Fault> {
         if let Some(known) = self.find(connection, log)? {
             return Ok(known);
@@ -143,7 +143,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The last entry, also where it is trimmed.
+    /// The last entry, even if it is trimmed.
     pub(super) fn last(&self, connection: &Connection) -> rusqlite::Result<Seq> {
         let newest: Option<i64> = connection
             .prepare_cached(NEWEST)?
@@ -153,7 +153,7 @@ impl Head {
     }
 }
 
-/// Where a log stands.
+/// The row of a log.
 pub(super) fn find_log(connection: &Connection, log: LogId) -> rusqlite::Result<Option<Head>> {
     connection
         .prepare_cached(LOG)?
@@ -291,7 +291,7 @@ fn summarise(connection: &Connection, summary: &Summary) -> Result<(), Fault> {
         Refused(format!("the summary of session {} is not text: {error}", summary.session))
     })?;
     let (session, live) = (summary.session.to_string(), summary.is_live());
-    // Most summaries change nothing that queries look for; then no index is touched.
+    // Most summaries change nothing that queries search; then no index is touched.
     let changed = connection
         .prepare_cached(
             "UPDATE sessions SET summary = ?2 WHERE session = ?1 AND archived = ?3 AND live = ?4",
@@ -307,8 +307,8 @@ fn summarise(connection: &Connection, summary: &Summary) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Entry by entry, so that a long log takes no memory. Reading goes on while rows are added to the same table:
-/// they get another log's key, which the reading never comes to.
+/// Entry by entry, so that a long log takes no memory. Reading continues while rows are added to the same table: the
+/// new rows have another log's key, which the reading never reaches.
 fn copy(
     connection: &Connection,
     logs: &mut Logs,
@@ -339,7 +339,7 @@ fn copy(
     Ok(())
 }
 
-/// Everything is gone at once for readers. The entries, which may be a million, stay until they are swept.
+/// For readers everything is gone at once. The entries, which may be a million, stay until they are swept.
 fn delete(connection: &Connection, logs: &mut Logs, log: LogId) -> rusqlite::Result<()> {
     if let LogId::Session(session) = log {
         connection
@@ -355,7 +355,7 @@ fn delete(connection: &Connection, logs: &mut Logs, log: LogId) -> rusqlite::Res
     sweep_later(connection, known.key, HIGHEST)
 }
 
-/// The newest entries may be about to go; their positions are not given again.
+/// The newest entries may be about to be deleted; their positions are not used again.
 fn keep_position(connection: &Connection, logs: &mut Logs) -> rusqlite::Result<()> {
     let position = logs.position(connection)?;
     connection.prepare_cached("UPDATE positions SET given = max(given, ?1)")?.execute([position])?;

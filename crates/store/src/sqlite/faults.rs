@@ -1,4 +1,4 @@
-//! What SQLite's errors mean for us, in plain words with the way out.
+//! SQLite's errors, in plain words with the way out.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ impl From<Error> for Fault {
                     | ErrorCode::ParameterOutOfRange
             ),
             Error::ToSqlConversionFailure(_) => true,
-            // Anything else (a missing table, say) concerns every write: to refuse them one by one would lose all.
+            // Any other error (a missing table, say) concerns every write: refusing them one by one would lose all.
             _ => false,
         };
         if own_fault { Self::Refused(error.to_string()) } else { Self::Database(error) }
@@ -51,7 +51,7 @@ pub(super) fn in_plain_words(path: &Path, error: &Error) -> String {
             format!("no space left for the database `{file}`; free some space on that disk")
         }
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
-            format!("the database `{file}` is locked by another program; close whatever else has it open")
+            format!("the database `{file}` is locked by another program; close that program")
         }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {
             let folder = path.parent().unwrap_or(path).display();
@@ -75,7 +75,7 @@ pub(super) fn in_plain_words(path: &Path, error: &Error) -> String {
         }
         ErrorCode::DatabaseCorrupt => {
             format!(
-                "the database `{file}` is damaged; put a backup in its place, or move it away to start anew"
+                "the database `{file}` is damaged; restore a backup, or move the file away to start empty"
             )
         }
         ErrorCode::OutOfMemory => format!("no memory left for the database `{file}`; close some programs"),

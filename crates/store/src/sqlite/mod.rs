@@ -1,7 +1,7 @@
 //! The default engine: one SQLite file, in WAL mode, with one thread that writes and a few connections that read.
 //!
-//! Owns `portolan.db` and what SQLite puts beside it. That only one daemon uses a home is the daemon's concern;
-//! a stranger who locks the database is waited for.
+//! Owns `portolan.db` and the files that SQLite puts beside it. The daemon ensures that only one daemon uses a home; if
+//! another program locks the database, the store waits.
 
 mod apply;
 pub mod chain;
@@ -46,8 +46,8 @@ use self::{
 };
 use crate::rules::QUEUE;
 
-/// How long a write waits inside SQLite for a lock before the store counts as failing. Longer than another
-/// program's short look, shorter than people notice.
+/// How long a write waits inside SQLite for a lock before the store counts as failing. Longer than another program's
+/// short read, shorter than people notice.
 const WRITE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The writer's page cache, in KiB: enough for the last page of some dozens of busy logs.
@@ -56,7 +56,7 @@ const WRITER_CACHE: i64 = 1024;
 /// The write-ahead log is cut back to this after a long transaction, in bytes.
 const WAL_KEPT: i64 = 8 * 1024 * 1024;
 
-/// Prepared statements that are kept: more than there are.
+/// How many prepared statements are kept: more than there are.
 const STATEMENTS: usize = 64;
 
 /// What a commit survives.
@@ -70,15 +70,15 @@ pub enum Durability {
     Full,
 }
 
-/// The log in one SQLite file. Dropping it writes what waits and blocks until that is done.
+/// The log in one SQLite file. Dropping the store writes the waiting writes and blocks until that is done.
 pub struct SqliteStore {
     path: PathBuf,
     readers: Arc<Readers>,
     health: watch::Receiver<StoreHealth>,
     closing: Arc<AtomicBool>,
-    /// These are there until the store closes.
+    /// These exist until the store closes.
     desk: Option<Desk>,
-    /// A commit does not wait for the disk, so that whoever brings a write may make it.
+    /// A commit does not wait for the disk, so that the caller of a write may make it.
     quick: bool,
     jobs: Option<mpsc::Sender<Job>>,
     writer: Option<thread::JoinHandle<Lost>>,
@@ -96,7 +96,7 @@ impl fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database, made where there is none and brought up to date where it is older.
+    /// Opens the database, creates it if it does not exist, and upgrades it if it is older.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
         Self::open_with(path, durability, schema::STEPS)
     }
@@ -148,8 +148,8 @@ impl SqliteStore {
         })
     }
 
-    /// Writes what waits and closes the database. Blocks until that is done; a store that cannot write gives up
-    /// after a few seconds and says how much is lost. Dropping the store does the same, without a word.
+    /// Writes the waiting writes and closes the database. Blocks until that is done; a store that cannot write gives up
+    /// after a few seconds and reports how much is lost. Dropping the store does the same, without a report.
     pub fn close(mut self) -> Result<(), StoreError> {
         match self.finish() {
             Some(Ok(Lost(0))) | None => Ok(()),
@@ -166,7 +166,7 @@ impl SqliteStore {
     }
 
     fn finish(&mut self) -> Option<thread::Result<Lost>> {
-        // First, so that the writer's connection is the last and can clear up behind itself.
+        // First, so that the writer's connection is the last and can clean up.
         self.readers.close();
         self.closing.store(true, Ordering::Release);
         self.jobs = None;
@@ -176,14 +176,14 @@ impl SqliteStore {
         Some(writer.join())
     }
 
-    /// Commits at once where that is quick, and leaves it to the thread otherwise.
+    /// Commits at once if that is quick, and otherwise leaves the write to the thread.
     async fn commit(&self, mut write: Write) -> Result<(), StoreError> {
         let (Some(desk), Some(jobs)) = (&self.desk, &self.jobs) else { return Err(StoreError::Closed) };
         if self.quick {
             match desk.commit_now(write) {
                 Tried::Committed(leaves) => {
                     if leaves == Leaves::Rubbish {
-                        // Where the queue is full, the thread is awake.
+                        // If the queue is full, the thread is awake.
                         let _ = jobs.try_send(Job::Sweep);
                     }
                     return Ok(());
@@ -205,7 +205,7 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // What is lost is in the log already.
+        // The loss is already in the text log.
         let _ = self.finish();
     }
 }

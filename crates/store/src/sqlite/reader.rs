@@ -29,7 +29,7 @@ use crate::rules::HIGHEST;
 /// Read-only connections: two keep a long page from holding up a short one; each costs some 100 KiB.
 const READERS: usize = 2;
 
-/// The page cache of each, in KiB. The operating system caches the file better than we can.
+/// The page cache of each connection, in KiB. The operating system caches the file better than we can.
 const READER_CACHE: i64 = 256;
 
 /// How long a read waits for a lock; readers need one only while a database is opened or recovered.
@@ -38,14 +38,14 @@ pub(super) const READ_PATIENCE: Duration = Duration::from_secs(2);
 /// Entries of a range, in order.
 pub(super) const ENTRIES: &str = "SELECT id, frame FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id";
 
-/// Entries of all logs by position, but for those that are only waiting to be swept.
+/// Entries of all logs by position, except those that only wait to be swept.
 pub(super) const SINCE: &str = "
     SELECT entries.position, logs.name, entries.id, entries.frame
     FROM entries INDEXED BY entries_by_position JOIN logs ON logs.key = entries.id >> 40
     WHERE entries.position > ?1 AND logs.name IS NOT NULL AND entries.id & 0xffffffffff > logs.trimmed
     ORDER BY entries.position";
 
-/// The entry so many before the newest of a range.
+/// The entry this many before the newest of a range.
 pub(super) const TAIL: &str =
     "SELECT id FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3";
 
@@ -57,12 +57,12 @@ pub(super) const SESSIONS: &str = "
     SELECT summary FROM sessions WHERE (?1 IS NULL OR archived = ?1) AND session < ?2
     ORDER BY session DESC LIMIT ?3";
 
-/// The same of those whose agent may run; a text of its own, so that they come from their own small index.
+/// The same for sessions whose agent may run; a separate statement, so that it uses its own small index.
 pub(super) const LIVE_SESSIONS: &str = "
     SELECT summary FROM sessions WHERE live = 1 AND (?1 IS NULL OR archived = ?1) AND session < ?2
     ORDER BY session DESC LIMIT ?3";
 
-/// Ids by their first characters. A range and no pattern: what a user types has no special characters then.
+/// Ids by their first characters. A range and not a pattern: so a user's text has no special characters.
 pub(super) const MATCHING: &str = "
     SELECT session FROM sessions WHERE session >= ?1 AND session < ?1 || char(0x10FFFF)
     UNION SELECT session FROM sessions WHERE substr(session, -length(?1)) = ?1
@@ -81,7 +81,7 @@ impl Readers {
         Arc::new(Self { path, turns: Arc::new(Semaphore::new(READERS)), idle: Mutex::default() })
     }
 
-    /// Runs `work` with a connection of its own, in a read transaction: it sees one state of the database.
+    /// Runs `work` with its own connection, in a read transaction: it sees one state of the database.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -89,7 +89,7 @@ impl Readers {
         let turn = self.turns.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let readers = self.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            // Held until the end, even where nobody waits for the result any more.
+            // Held until the end, even if nobody waits for the result any more.
             let _turn = turn;
             readers.read(work).map_err(|error| failed(&readers.path, &error))
         });
@@ -117,14 +117,14 @@ impl Readers {
         Ok(connection)
     }
 
-    /// Closes what is idle.
+    /// Closes the idle connections.
     pub(super) fn close(&self) {
         self.turns.close();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// A page of entries; stops reading in the middle of the rows once the page is full.
+/// A page of entries; stops reading in the middle of the rows when the page is full.
 pub(super) fn entries(
     connection: &Connection,
     log: LogId,
@@ -137,7 +137,7 @@ pub(super) fn entries(
     let low = entry_id(head.key, after.max(head.trimmed));
     let mut rows = statement.query([low, entry_id(head.key, upto)])?;
     let mut found = Vec::new();
-    // One piece of memory for the whole page: its frames are sent and dropped together.
+    // One allocation for the whole page: its frames are sent and dropped together.
     let mut bytes = Vec::new();
     while let Some(row) = rows.next()? {
         let frame = row.get_ref(1)?.as_bytes()?;
@@ -161,7 +161,7 @@ pub(super) fn since(connection: &Connection, after: Position, page: Page) -> rus
     let mut rows = statement.query([i64::try_from(after.0).unwrap_or(i64::MAX)])?;
     let (mut found, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        // A name that we cannot read is none that we gave.
+        // We never wrote an unreadable name.
         let Ok(log) = row.get_ref(1)?.as_str()?.parse() else { continue };
         let frame = row.get_ref(3)?.as_bytes()?;
         bytes += frame.len();
@@ -189,7 +189,7 @@ pub(super) fn tail(connection: &Connection, log: LogId, upto: Seq, count: u32) -
     Ok(before.unwrap_or_default())
 }
 
-/// What the agent really said at an entry.
+/// The agent's original text of an entry.
 pub(super) fn raw(connection: &Connection, log: LogId, seq: Seq) -> rusqlite::Result<Option<Bytes>> {
     let Some(head) = find_log(connection, log)?.filter(|head| seq > head.trimmed && seq <= HIGHEST) else {
         return Ok(None);
@@ -201,7 +201,7 @@ pub(super) fn raw(connection: &Connection, log: LogId, seq: Seq) -> rusqlite::Re
     Ok(raw.flatten().map(Bytes::from))
 }
 
-/// Where a log stands.
+/// The end of a log.
 pub(super) fn head(connection: &Connection, log: LogId) -> rusqlite::Result<Option<LogHead>> {
     let Some(head) = find_log(connection, log)? else { return Ok(None) };
     let checkpoint = connection
@@ -239,7 +239,7 @@ fn open_items(connection: &Connection, key: i64) -> rusqlite::Result<Vec<OpenIte
     Ok(items)
 }
 
-/// What is known of a command.
+/// The stored progress of a command.
 pub(super) fn command(
     connection: &Connection,
     log: LogId,
@@ -258,7 +258,7 @@ pub(super) fn command(
 /// Sessions, newest first.
 pub(super) fn sessions(connection: &Connection, query: &SessionQuery) -> rusqlite::Result<Vec<Summary>> {
     let sql = if query.live { LIVE_SESSIONS } else { SESSIONS };
-    // No id lies above this: they are hexadecimal.
+    // No id is above this: ids are hexadecimal.
     let before = query.before.map_or_else(|| "~".to_owned(), |session| session.to_string());
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![query.archived, before, query.limit], summary)?;

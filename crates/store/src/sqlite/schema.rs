@@ -1,7 +1,7 @@
-//! The tables, and how an older database becomes today's.
+//! The tables, and the upgrade of an older database.
 //!
-//! The version stands in `PRAGMA user_version`. A newer one is refused; an older one is copied to
-//! `portolan.db.v<N>.bak` beside it, then taken up step by step, each step in a transaction of its own.
+//! The version is in `PRAGMA user_version`. A newer version is refused. An older database is copied to
+//! `portolan.db.v<N>.bak` beside it, then upgraded step by step, each step in its own transaction.
 
 use std::{fs, io, path::Path};
 
@@ -15,10 +15,10 @@ use tracing::info;
 
 use super::{chain, faults::failed};
 
-/// "Port": tells our databases from those of other programs.
+/// "Port": distinguishes our databases from those of other programs.
 const APPLICATION_ID: i32 = 0x506f_7274;
 
-/// What makes one version of the one before it.
+/// One upgrade step to the next version.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     sql: &'static str,
@@ -33,7 +33,7 @@ impl Step {
     }
 }
 
-/// Step `n` makes version `n + 1` of version `n`. Steps that were released are never changed.
+/// Step `n` makes version `n + 1` from version `n`. Released steps are never changed.
 pub(super) const STEPS: &[Step] =
     &[Step::sql(FIRST), Step { sql: SEALS, then: chain::seal_what_is_there }, Step::sql(POSITIONS)];
 
@@ -99,7 +99,7 @@ const FIRST: &str = "
     ) STRICT;
 ";
 
-/// The chain of the daemon's log. A table of its own: sessions' entries pay nothing for it.
+/// The chain of the daemon's log. A separate table: sessions' entries pay nothing for it.
 const SEALS: &str = "
     CREATE TABLE seals (
         entry INTEGER PRIMARY KEY,            -- the id of an entry
@@ -108,8 +108,8 @@ const SEALS: &str = "
     ALTER TABLE logs ADD COLUMN sealed_later INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// Every entry's place in the order of all of them. Behind `raw`, so that reading frames stays as it is: who reads by position
-/// has it from the index. Entries that were there are put in order by their time, which in one log never goes back here,
+/// Every entry's position in the order of all entries. After `raw`, so that reading frames stays the same: reading by
+/// position uses the index. Existing entries are ordered by their time, which never goes back here within one log,
 /// whatever the clock did.
 const POSITIONS: &str = "
     ALTER TABLE entries ADD COLUMN position INTEGER;
@@ -125,7 +125,7 @@ const POSITIONS: &str = "
     INSERT INTO positions VALUES (0);
 ";
 
-/// Brings the database to the newest version, from whichever it has.
+/// Upgrades the database to the newest version, from any older one.
 pub(super) fn bring_up_to_date(
     connection: &mut Connection,
     path: &Path,
@@ -155,7 +155,7 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Makes an empty database ours; one with somebody else's tables stays untouched.
+/// Makes an empty database ours; a database with another program's tables stays unchanged.
 fn claim(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
@@ -166,7 +166,7 @@ fn claim(connection: &Connection, path: &Path) -> Result<(), StoreError> {
             path.display()
         )));
     }
-    // Only possible before the first page is written; what is deleted then gives its room back.
+    // Only possible before the first page is written; deleted data then releases its room.
     connection
         .pragma_update(None, "auto_vacuum", "INCREMENTAL")
         .and_then(|()| connection.pragma_update(None, "journal_mode", "WAL"))
@@ -182,7 +182,7 @@ fn apply(connection: &mut Connection, step: Step, version: u32) -> rusqlite::Res
     transaction.commit()
 }
 
-/// Copies the database beside itself. The copy gets its name only once it is whole.
+/// Copies the database beside itself. The copy gets its name only when it is complete.
 fn back_up(connection: &Connection, path: &Path, version: u32) -> Result<(), StoreError> {
     let backup = beside(path, &format!(".v{version}.bak"));
     let unfinished = beside(path, &format!(".v{version}.bak.unfinished"));
@@ -217,16 +217,17 @@ fn beside(path: &Path, suffix: &str) -> std::path::PathBuf {
     name.into()
 }
 
-/// What becomes of a file that is there already.
+/// What happens to an existing file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// It stays.
+    /// The content stays.
     Kept,
-    /// It is emptied.
+    /// The file is emptied.
     Emptied,
 }
 
-/// Creates a file that only its owner can read; one that is there becomes so. It holds what agents said.
+/// Creates a file that only its owner can read; an existing file gets the same mode. The file holds the agents'
+/// messages.
 pub(super) fn create_private(path: &Path, contents: Contents) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(contents == Contents::Emptied);

@@ -1,8 +1,8 @@
-//! Clearing away what was deleted, a little at a time, so that no write waits long for it.
+//! Removing deleted entries, a few at a time, so that no write waits long for it.
 //!
-//! A deleted log, or the trimmed part of one, is invisible from the commit that deleted it. Its entries are
-//! removed in steps while the writer has nothing better to do, and the room is given back to the disk. A kill in
-//! between costs nothing: what is left to sweep stands in the database.
+//! A deleted log, or the trimmed part of one, is invisible from the commit that deleted it. Its entries are removed in
+//! steps while the writer is idle, and the room is released to the disk. A kill in between costs nothing: the database
+//! records what is left to sweep.
 
 use portolan_core::Seq;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -12,13 +12,13 @@ use super::{
     writer::{in_transaction, run_all},
 };
 
-/// Entries removed in one step: a few milliseconds, which is what a write may have to wait for it.
+/// Entries removed in one step: a few milliseconds, which a write may have to wait.
 const STEP_ENTRIES: i64 = 1000;
 
-/// Pages given back to the disk in one step.
+/// Pages released to the disk in one step.
 const STEP_PAGES: u32 = 256;
 
-/// Free pages that are kept for what is written next.
+/// Free pages that are kept for the next writes.
 const KEPT_PAGES: i64 = 256;
 
 /// Whether there is more to do.
@@ -28,7 +28,7 @@ pub(super) enum Progress {
     Done,
 }
 
-/// Whether a run before this one left something.
+/// Whether an earlier run left something.
 pub(super) fn is_due(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT EXISTS (SELECT 1 FROM sweeps)", [], |row| row.get(0))
 }
@@ -49,7 +49,7 @@ pub(super) fn step(connection: &Connection) -> rusqlite::Result<Progress> {
         run_all(connection, &format!("PRAGMA incremental_vacuum({pages})"))?;
         return Ok(Progress::More);
     }
-    // The file itself gets shorter only now. A reader in the way is no matter: a later commit does it.
+    // The file itself gets shorter only now. A reader in the way does not matter: a later commit does it.
     run_all(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?;
     Ok(Progress::Done)
 }

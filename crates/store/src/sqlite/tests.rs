@@ -20,7 +20,7 @@ use crate::contract::{
     Home as _, Notes, OnDisk, append, chunk, commit, entry, everything, fill, log, numbers, placed, summary,
 };
 
-/// Waits until the store says that it fails, and gives the reason.
+/// Waits until the store reports a failure, and returns the reason.
 async fn failing(store: &SqliteStore) -> String {
     let mut health = store.health();
     let now = health.wait_for(|now| *now != StoreHealth::Good).await.unwrap();
@@ -47,7 +47,7 @@ async fn everything_is_there_after_closing_and_opening_again() {
     let ops =
         vec![append(log(1), 3, "a"), Op::Reserve { upto: Seq(1000) }, chunk("i", 4, Some("{i}"), "open")];
     commit(&store, log(1), ops).await.unwrap();
-    // Not waited for: closing does.
+    // No wait here: closing waits.
     store.write(Write { log: log(1), ops: vec![append(log(1), 5, "b")], done: None }).await.unwrap();
     let before = store.load(log(1)).await.unwrap().map(|head| (head.reserved, head.open_items));
     store.close().unwrap();
@@ -62,7 +62,7 @@ async fn everything_is_there_after_closing_and_opening_again() {
 }
 
 #[tokio::test]
-async fn only_the_owner_can_read_the_database_and_what_lies_beside_it() {
+async fn only_the_owner_can_read_the_database_and_the_files_beside_it() {
     let home = OnDisk::new();
     std::fs::write(home.path(), "").unwrap();
     std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -105,7 +105,7 @@ async fn a_panic_in_done_does_not_stop_the_writing() {
     assert_eq!(numbers(&everything(&store, log(1)).await), [1, 2]);
 }
 
-/// Not a test by itself: the process that the next one kills. It writes without end and says what is done.
+/// Not a test by itself: the process that the next test kills. It writes without end and reports each commit.
 #[tokio::test]
 async fn child_that_writes_until_it_is_killed() {
     let Some(path) = std::env::var_os("PORTOLAN_TEST_DATABASE") else { return };
@@ -113,7 +113,7 @@ async fn child_that_writes_until_it_is_killed() {
     let first = store.load(log(1)).await.unwrap().map_or(1, |head| head.last.0 + 1);
     for seq in first.. {
         let done: Box<dyn FnOnce() + Send> = Box::new(move || {
-            // One write each, so that a line is there whole or not at all.
+            // One write each, so that a line is complete or missing.
             std::io::stdout().write_all(format!("\ndone {seq}\n").as_bytes()).unwrap();
             std::io::stdout().flush().unwrap();
         });
@@ -124,7 +124,7 @@ async fn child_that_writes_until_it_is_killed() {
 
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "the test's own child, killed and waited for right here")]
-async fn whatever_was_done_survives_kill_9() {
+async fn every_committed_write_survives_kill_9() {
     let home = OnDisk::new();
     for lines in [1, 40, 333, 1000, 77] {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -138,14 +138,14 @@ async fn whatever_was_done_survives_kill_9() {
         let seen = output.by_ref().filter_map(done).nth(lines).expect("the child writes until it is killed");
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it said before it died counts as well.
+        // Its reports before its death count as well.
         let last = output.filter_map(done).last().unwrap_or(seen);
 
         let store = home.store();
         let found = numbers(&everything(&store, log(1)).await);
         assert!(found.len() as u64 >= last, "{} entries, but {last} were done", found.len());
         assert_eq!(found, (1..=found.len() as u64).collect::<Vec<_>>(), "a prefix, without gaps");
-        // A write is there whole or not at all.
+        // A write is complete or missing.
         let head = store.load(log(1)).await.unwrap().unwrap();
         assert_eq!(head.open_items[0].text.len(), found.len());
         let positions: Vec<_> =
@@ -183,12 +183,9 @@ async fn a_locked_database_is_waited_for_and_nothing_is_lost() {
     let path = home.path();
     assert_eq!(
         reason,
-        format!(
-            "the database `{}` is locked by another program; close whatever else has it open",
-            path.display()
-        )
+        format!("the database `{}` is locked by another program; close that program", path.display())
     );
-    assert_eq!(notes.all(), [0; 0], "nothing is told before it is committed");
+    assert_eq!(notes.all(), [0; 0], "nothing is reported before its commit");
     assert_eq!(
         numbers(&everything(&store, log(1)).await),
         [1],
@@ -245,7 +242,7 @@ async fn a_full_queue_makes_writers_wait() {
         }
     });
     failing(&store).await;
-    // The writer took at most one batch from the queue, and the queue holds no more than its bound.
+    // The writer took at most one batch from the queue, and the queue holds no more than its limit.
     assert!(!writing.is_finished());
     stranger.execute_batch("ROLLBACK").unwrap();
     writing.await.unwrap();
@@ -299,7 +296,7 @@ fn a_missing_folder_is_named() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_left_alone() {
+fn a_file_that_is_not_a_database_stays_unchanged() {
     let home = OnDisk::new();
     let text = "just some notes ".repeat(100);
     std::fs::write(home.path(), &text).unwrap();
@@ -312,7 +309,7 @@ fn a_file_that_is_no_database_is_left_alone() {
 }
 
 #[test]
-fn the_database_of_another_program_is_left_alone() {
+fn the_database_of_another_program_stays_unchanged() {
     let home = OnDisk::new();
     Connection::open(home.path()).unwrap().execute_batch("CREATE TABLE bookmarks (url)").unwrap();
     let path = home.path();
@@ -334,7 +331,7 @@ fn a_damaged_database_gives_an_error_and_no_panic() {
         *byte = 0xa5;
     }
     std::fs::write(home.path(), bytes).unwrap();
-    assert!(open_error(&home.path()).contains("is damaged; put a backup in its place"));
+    assert!(open_error(&home.path()).contains("is damaged; restore a backup"));
 }
 
 // -------------------------------------------------------------------------------------- versions
@@ -356,7 +353,7 @@ fn a_newer_database_is_refused_untouched() {
 }
 
 #[tokio::test]
-async fn an_older_database_is_backed_up_and_brought_up_to_date() {
+async fn an_older_database_is_backed_up_and_upgraded() {
     let home = OnDisk::new();
     let store = home.store();
     fill(&store, log(1), [1, 2]).await;
@@ -393,7 +390,7 @@ async fn entries_from_before_there_were_positions_get_theirs_in_the_order_of_tim
     super::create_private(&home.path(), schema::Contents::Kept).unwrap();
     drop(super::connect(&home.path(), Durability::Normal, &schema::STEPS[..2]).unwrap());
     let connection = Connection::open(home.path()).unwrap();
-    // The clock of the first log went back once; its entries stay in their order.
+    // The clock of the first log went back once; its entries keep their order.
     let rows = [(1_i64, 1_i64, 100_i64), (1, 2, 300), (1, 3, 50), (2, 1, 200), (2, 2, 400)];
     for key in [1_i64, 2] {
         let name = log(key as u128).to_string();
@@ -417,7 +414,7 @@ async fn entries_from_before_there_were_positions_get_theirs_in_the_order_of_tim
 }
 
 #[tokio::test]
-async fn the_position_of_a_newest_entry_that_is_gone_is_not_given_again_after_a_start() {
+async fn the_position_of_a_deleted_newest_entry_is_not_used_again_after_a_restart() {
     let home = OnDisk::new();
     let store = home.store();
     fill(&store, log(1), 1..=3).await;
@@ -455,13 +452,13 @@ async fn a_backup_that_cannot_be_written_stops_the_migration() {
 // ------------------------------------------------------------------------------- size and speed
 
 #[tokio::test]
-async fn sweeping_goes_on_where_a_kill_left_it() {
+async fn sweeping_continues_where_a_kill_left_it() {
     let home = OnDisk::new();
     let store = home.store();
     fill(&store, log(1), 1..=2500).await;
     fill(&store, log(2), 1..=5).await;
     store.close().unwrap();
-    // As a kill right after the commit of the deletion leaves it.
+    // The state after a kill right after the commit of the deletion.
     let connection = super::connect(&home.path(), Durability::Normal, schema::STEPS).unwrap();
     let delete = Write { log: log(1), ops: vec![Op::Delete], done: None };
     super::apply::apply(&connection, &mut super::Logs::default(), &delete).unwrap();
@@ -530,7 +527,7 @@ async fn seeking_reads_by_key_however_long_the_log_is() {
     assert_eq!(plan(super::reader::CHUNKS).len(), 2, "by index, then in order of writing");
     assert_eq!(plan(super::reader::SESSIONS), ["SEARCH sessions USING PRIMARY KEY (session<?)"]);
     assert_eq!(plan(super::reader::LIVE_SESSIONS), ["SEARCH sessions USING INDEX live_sessions (session<?)"]);
-    // There is no index of ends: one look through the ids, for a command that somebody types.
+    // There is no index of ends: one scan of the ids, for a command that a person types.
     let matching = plan(super::reader::MATCHING);
     assert!(
         matching.contains(&"SEARCH sessions USING PRIMARY KEY (session>? AND session<?)".to_owned()),
@@ -547,7 +544,7 @@ async fn a_page_reads_no_more_than_it_gives() {
         commit(&store, log(1), vec![append(log(1), seq, &text)]).await.unwrap();
     }
     store.close().unwrap();
-    // The pages of the file that hold later entries are unreadable; a page of one entry never comes to them.
+    // The pages of the file that hold later entries are unreadable; a page of one entry never reaches them.
     let mut bytes = std::fs::read(home.path()).unwrap();
     let from = bytes.len() / 2;
     let needle = entry(log(1), 40, &text).frame;

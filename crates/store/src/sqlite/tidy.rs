@@ -1,7 +1,7 @@
-//! Tidying: the write-ahead log is taken into the database by a thread and a connection of their own.
+//! Tidying: the write-ahead log is merged into the database by its own thread and connection.
 //!
-//! That waits for the disk, sometimes for a second where others use it too, and SQLite would else do it in the middle of a
-//! commit, while everybody waits. A commit that goes on meanwhile is not held up by it.
+//! Merging waits for the disk, sometimes for a second if others use the disk too. Otherwise SQLite would do it in the
+//! middle of a commit, while everybody waits. It does not delay commits that happen meanwhile.
 
 use std::{
     path::Path,
@@ -15,18 +15,18 @@ use tracing::debug;
 
 use super::writer::run_all;
 
-/// How much is written between two tidyings, in bytes: few enough that each is short, enough that most pages that are
-/// written again and again are taken over once.
+/// How many bytes are written between two merges: few enough that each is short, enough that most pages that are
+/// written repeatedly are merged once.
 const EVERY: usize = 1024 * 1024;
 
 /// A commit counts for at least this much: it writes whole pages.
 const LEAST: usize = 16 * 1024;
 
-/// A log of so many pages (16 MiB) is taken in by who commits after all: who writes without a pause would else keep the
-/// thread from ever reaching the log's end, and it would grow for as long.
+/// A log of this many pages (16 MiB) is merged by a commit after all: a writer without a pause would otherwise keep the
+/// thread from ever reaching the log's end, and the log would keep growing.
 pub(super) const TOO_LONG: i64 = 4096;
 
-/// Counts what is written, and wakes the thread when there is enough.
+/// Counts the written bytes, and wakes the thread when there are enough.
 #[derive(Debug)]
 pub(super) struct Ledger {
     wake: Option<SyncSender<()>>,
@@ -34,12 +34,12 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// So many bytes were committed.
+    /// This many bytes were committed.
     pub(super) fn committed(&mut self, bytes: usize) {
         self.written += bytes.max(LEAST);
         if self.written >= EVERY {
             self.written = 0;
-            // It is awake already: then it will see this, too.
+            // A thread that is already awake will see this too.
             let _ = self.wake.as_ref().map(|wake| wake.try_send(()));
         }
     }
@@ -58,7 +58,7 @@ pub(super) fn start(path: &Path) -> Result<(Ledger, JoinHandle<()>), StoreError>
     let (wake, woken) = sync_channel(1);
     let work = move || {
         for () in woken {
-            // Somebody reads what would be overwritten, or the disk is full: the next one does it.
+            // A reader needs the pages, or the disk is full: the next merge does it.
             if let Err(problem) = run_all(&connection, "PRAGMA wal_checkpoint(PASSIVE)") {
                 debug!(error = %problem, "the write-ahead log stays as it is for now");
             }

@@ -1,12 +1,12 @@
-//! How it is written: a thread commits whatever waits, then what waited meanwhile. No timer.
+//! Writing: a thread commits all waiting writes, then those that arrived meanwhile. No timer.
 //!
-//! Where nothing waits, a small write is committed at once by whoever brings it: to wake the thread and to be woken by it
-//! takes many times longer than the commit. There is one [`Pen`], so there is one writer at any time, and who finds it
-//! taken for long, or would overtake what waits, leaves the write to the thread.
+//! If nothing waits, the caller commits a small write at once: waking the thread and waiting for it takes many times
+//! longer than the commit. There is one [`Pen`], so there is one writer at any time. A caller that cannot get the pen
+//! soon, or would overtake a waiting write, leaves the write to the thread.
 //!
-//! What cannot be written now is tried again until it works or the store is closed; nothing is dropped or
-//! overtaken. A write that can never succeed (see `rules`) fails alone: the batch is rolled back and tried again
-//! without it, so that the good case pays for no savepoints.
+//! A write that fails now is tried again until it works or the store is closed; nothing is dropped or overtaken. A
+//! write that can never succeed (see `rules`) fails alone: the batch is rolled back and tried again without it, so that
+//! the good case needs no savepoints.
 
 #[cfg(test)]
 mod tests;
@@ -38,40 +38,41 @@ use super::{
 };
 use crate::rules::weight;
 
-/// Changes in one transaction, at most (but for a single larger write): it takes a few milliseconds, and those
-/// behind it wait no longer.
+/// The largest number of changes in one transaction (except for a single larger write): it takes a few milliseconds,
+/// and later writes wait no longer.
 const BATCH_OPS: usize = 1024;
 
-/// Bytes in one transaction, at most (but for a single larger write): so much memory it takes beside the queue.
+/// The largest number of bytes in one transaction (except for a single larger write): its memory in addition to the
+/// queue.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// The first wait after a failure: a lock is often held just for a moment.
+/// The first wait after a failure: a lock often lasts only a moment.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
 /// The longest wait after a failure: how late we may notice that the disk has room again.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// How long a closing store goes on trying to write what waits.
+/// How long a closing store tries to write the waiting writes.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
 
-/// A larger write is not committed by who brings it, in bytes: others wait for that thread.
+/// The caller does not commit a write larger than this, in bytes: others wait for its thread.
 const SMALL: usize = 16 * 1024;
 
-/// So long who brings a small write waits until another one is committed: less than it takes to wake the thread and to be
-/// woken by it, and nothing beside a disk that stalls.
+/// How long the caller of a small write waits for another commit: less than waking the thread and waiting for it takes,
+/// and little compared with a stalled disk.
 const PEN_PATIENCE: Duration = Duration::from_micros(200);
 
-/// Something for the writer to do.
+/// Work for the writer.
 pub(super) enum Job {
     /// Write this.
     Write(Write),
-    /// A write that was committed at once left something to clear away.
+    /// A write that was committed at once left something to sweep.
     Sweep,
-    /// Tell when everything before is committed, and what was deleted is cleared away.
+    /// Answer when everything before is committed and deleted entries are swept.
     Flush(oneshot::Sender<()>),
 }
 
-/// What it takes to write. Whoever holds it writes.
+/// The tools for writing. Only its holder writes.
 pub(super) struct Pen {
     pub(super) connection: Connection,
     pub(super) path: PathBuf,
@@ -79,12 +80,12 @@ pub(super) struct Pen {
     pub(super) sweeping: Progress,
     pub(super) logs: Logs,
     pub(super) ledger: Ledger,
-    /// How many pages the database may have: a stand-in for a full disk.
+    /// How many pages the database may have: simulates a full disk.
     #[cfg(test)]
     pub(super) page_limit: Arc<std::sync::atomic::AtomicU32>,
 }
 
-/// The pen, shared by the thread and those who bring writes.
+/// The pen, shared by the thread and the callers of writes.
 #[derive(Clone)]
 pub(super) struct Desk {
     pen: Arc<Mutex<Pen>>,
@@ -92,11 +93,11 @@ pub(super) struct Desk {
     waiting: Arc<AtomicUsize>,
 }
 
-/// What became of a write that was to be committed at once.
+/// The result of committing a write at once.
 pub(super) enum Tried {
-    /// It is committed, and who waited for that has been told.
+    /// The write is committed, and its waiter was informed.
     Committed(Leaves),
-    /// Nothing has happened: it is for the thread.
+    /// Nothing has happened: the write is for the thread.
     NotNow(Write),
 }
 
@@ -110,7 +111,7 @@ impl Desk {
         self.pen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The pen, where it is free or about to be.
+    /// The pen, if it is free now or soon.
     fn pen_soon(&self) -> Option<MutexGuard<'_, Pen>> {
         let mut began = None;
         loop {
@@ -132,7 +133,7 @@ impl Desk {
         self.waiting.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Commits the write at once, where that is quick and overtakes nothing.
+    /// Commits the write at once, if that is quick and overtakes nothing.
     pub(super) fn commit_now(&self, write: Write) -> Tried {
         let bytes: usize = write.ops.iter().map(weight).sum();
         if bytes > SMALL {
@@ -143,7 +144,7 @@ impl Desk {
             return Tried::NotNow(write);
         }
         let batch = vec![(write, None)];
-        // A lock that somebody else holds is for the thread to wait for.
+        // The thread waits for a lock that another program holds.
         let patient = pen.connection.busy_timeout(Duration::ZERO).is_ok();
         let attempt = pen.attempt(&batch);
         let restored = pen.connection.busy_timeout(super::WRITE_PATIENCE).is_ok();
@@ -159,14 +160,14 @@ impl Desk {
     }
 }
 
-/// The writing thread's own.
+/// The state of the writing thread.
 pub(super) struct Writer {
     pub(super) desk: Desk,
     pub(super) path: PathBuf,
     pub(super) jobs: mpsc::Receiver<Job>,
     /// Set when the store is dropped.
     pub(super) closing: Arc<AtomicBool>,
-    /// Those who wait for a flush whose writes are committed.
+    /// Waiters of a flush whose writes are committed.
     pub(super) flushes: Vec<oneshot::Sender<()>>,
     /// Ends when the pen's ledger is closed.
     pub(super) tidying: thread::JoinHandle<()>,
@@ -176,10 +177,10 @@ pub(super) struct Writer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lost(pub(super) usize);
 
-/// Writes for one transaction, each with the reason why it was refused, where it was.
+/// Writes for one transaction, each with the reason if it was refused.
 type Batch = Vec<(Write, Option<String>)>;
 
-/// What came of trying a batch.
+/// The result of trying a batch.
 enum Attempt {
     Committed(Leaves),
     Refused { index: usize, reason: String },
@@ -207,17 +208,17 @@ impl Writer {
         if self.tidying.join().is_err() {
             error!("the tidying thread panicked");
         }
-        // Another connection in the way is no matter: the next start does it.
+        // Another connection in the way does not matter: the next start does it.
         if let Err(problem) = run_all(&pen.connection, "PRAGMA wal_checkpoint(TRUNCATE)") {
             debug!(error = %problem, "the write-ahead log stays as it is");
         }
         lost
     }
 
-    /// The next job; what was deleted is cleared away while there is none.
+    /// The next job; while there is none, deleted entries are swept.
     fn next(&mut self) -> Option<Job> {
         if !self.flushes.is_empty() {
-            // Somebody waits for the sweeping: it goes on even if the queue is never empty.
+            // Somebody waits for the sweep: it continues even if the queue is never empty.
             self.sweep();
         }
         while self.desk.pen().sweeping == Progress::More {
@@ -231,7 +232,7 @@ impl Writer {
         self.jobs.blocking_recv()
     }
 
-    /// Everything that waits, as far as it fits into one transaction.
+    /// All waiting writes, as far as they fit into one transaction.
     fn take_waiting(&mut self, first: Job) -> Batch {
         let mut batch = Batch::new();
         let (mut ops, mut bytes) = (0, 0);
@@ -239,7 +240,7 @@ impl Writer {
         while let Some(job) = next {
             match job {
                 Job::Flush(waiting) => self.flushes.push(waiting),
-                // It was to wake us: what is to be cleared away is found when nothing waits.
+                // It only woke the thread: sweeping happens when nothing waits.
                 Job::Sweep => {}
                 Job::Write(write) => {
                     ops += write.ops.len();
@@ -263,7 +264,7 @@ impl Writer {
                 Attempt::Committed(leaves) => {
                     let count = batch.len();
                     pen.committed(leaves, batch);
-                    // Only now may others go on where this ended.
+                    // Only now may callers commit again.
                     self.desk.waiting.fetch_sub(count, Ordering::AcqRel);
                     return Ok(());
                 }
@@ -290,7 +291,7 @@ impl Writer {
         }
     }
 
-    /// Counts what is left: once one write is lost, those behind it must not be written either.
+    /// Counts the rest: after one lost write, the writes behind it must not be written either.
     fn give_up(&mut self, batch: &Batch) -> Lost {
         let mut lost = batch.len();
         self.jobs.close();
@@ -307,7 +308,7 @@ impl Writer {
 
     fn answer_flushes(&mut self) {
         for waiting in self.flushes.drain(..) {
-            // Nobody waits any more: fine.
+            // It is fine if nobody waits any more.
             let _ = waiting.send(());
         }
     }
@@ -355,7 +356,7 @@ impl Pen {
         self.announce(batch);
     }
 
-    /// Tells those who wait, in order, and how the store is now.
+    /// Informs the waiters, in order, and updates the store's health.
     fn announce(&self, batch: Batch) {
         let mut health = StoreHealth::Good;
         for (write, refused) in batch {
@@ -366,9 +367,9 @@ impl Pen {
                 continue;
             }
             let Some(done) = write.done else { continue };
-            // Somebody else's code: its panic must not stop the writing for all.
+            // A callback of other code: its panic must not stop the writing for all.
             if catch_unwind(AssertUnwindSafe(done)).is_err() {
-                error!(log = %write.log, "what was to be called after a commit panicked");
+                error!(log = %write.log, "a callback after a commit panicked");
             }
         }
         self.health.send_if_modified(|now| {
@@ -393,7 +394,7 @@ impl Pen {
             return;
         }
         self.sweeping = sweep::step(&self.connection).unwrap_or_else(|problem| {
-            warn!(error = %problem, "what was deleted still takes room; the next deletion or start clears it away");
+            warn!(error = %problem, "deleted entries still take room; the next deletion or start removes them");
             Progress::Done
         });
     }
@@ -418,7 +419,7 @@ pub(super) fn in_transaction<T, E: From<rusqlite::Error>>(
         run("COMMIT")?;
         Ok(done)
     });
-    // Some failures have rolled back by themselves.
+    // Some failures have already rolled back.
     if result.is_err() && !connection.is_autocommit() {
         run("ROLLBACK")?;
     }

@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::{Strings, moves::exit};
 
-/// What came of a scene: the turn's result, or what cut it short.
+/// The result of a scene: the turn's result, or what cut it short.
 pub type Played = Result<TurnResult, Cut>;
 
 /// What cuts a scene short.
 #[derive(Debug)]
 pub enum Cut {
-    /// Somebody interrupted it.
+    /// Somebody interrupted the turn.
     Interrupted,
     /// The turn fails with these words.
     Failed(String),
@@ -27,13 +27,13 @@ pub enum Cut {
 /// How an actor settles an instruction that its scene does not wait for.
 #[derive(Debug)]
 pub enum Settled {
-    /// It is done, with this result.
+    /// The instruction is done, with this result.
     Done(Option<Value>),
-    /// This event is reported, and it is done.
+    /// This event is reported, and the instruction is done.
     With(Box<Event>),
-    /// The agent will not.
+    /// The agent refuses.
     Refused(String),
-    /// Nobody ever hears of it.
+    /// The instruction is never settled.
     Never,
 }
 
@@ -76,7 +76,7 @@ impl Strings {
         None
     }
 
-    /// The answer to this: asks, and waits.
+    /// Asks this, and waits for the answer.
     pub async fn answer_to(
         &mut self,
         ask: Ask,
@@ -91,7 +91,7 @@ impl Strings {
         answer
     }
 
-    /// Asks this once the turn is over, as what runs in the background may, and waits for nothing.
+    /// Asks this when the turn is over, as a background task may, and waits for nothing.
     pub fn linger(&mut self, ask: Ask) {
         self.lingering.push(ask);
     }

@@ -1,8 +1,7 @@
 //! Agents for tests: what an agent is to core, without a process behind it.
 //!
-//! Every one of them is a [`Puppet`]: what it says about itself is data that a test sets. What it does is decided by whoever
-//! has its [`Strings`]: the test itself, a scene that reads each prompt (`actor.rs`), or a recorded conversation
-//! (`recorded.rs`).
+//! Every one of them is a [`Puppet`]: a test sets what it says about itself. Its [`Strings`] decide what it does; their
+//! holder is the test itself, a scene that reads each prompt (`actor.rs`), or a recorded conversation (`recorded.rs`).
 
 mod actor;
 mod moves;

@@ -1,4 +1,4 @@
-//! Moves: the things that agents of tests do most, each in one line.
+//! Moves: the most frequent actions of test agents, each in one line.
 
 use portolan_core::{
     Event,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Strings;
 
-/// What a puppet really says when it asks something.
+/// A puppet's original text of its requests.
 pub const OWN_WORDS: &str = "the agent's own words";
 
 /// An end without a process behind it.
@@ -31,7 +31,7 @@ pub fn message(item: impl Into<String>, content: Content) -> Event {
     }
 }
 
-/// A finished text that the agent has an id of its own for, `m-ITEM`.
+/// A finished text with the agent's own id, `m-ITEM`.
 pub fn finished(item: &str, text: &str) -> Event {
     Event::Message {
         item: item.into(),
@@ -44,7 +44,7 @@ pub fn finished(item: &str, text: &str) -> Event {
     }
 }
 
-/// Asks leave to use a tool.
+/// Asks for permission to use a tool.
 pub fn permission(tool_name: &str, input: Value) -> Ask {
     Ask::Permission {
         tool_name: tool_name.into(),
@@ -71,13 +71,13 @@ impl Strings {
         self.say(Report::Started { pid, version, protocol, capabilities }).await;
     }
 
-    /// Runs, says that its conversation is `agent-session`, and takes instructions.
+    /// Runs, reports `agent-session` as its conversation, and takes instructions.
     pub async fn ready(&self) {
         self.ready_as(AgentInfo { agent_session: Some("agent-session".into()), ..AgentInfo::default() })
             .await;
     }
 
-    /// Runs, says this about itself, and takes instructions.
+    /// Runs, reports this about itself, and takes instructions.
     pub async fn ready_as(&self, info: AgentInfo) {
         self.started().await;
         self.event(Event::AgentInfo { info: Box::new(info) }).await;
@@ -104,34 +104,34 @@ impl Strings {
         self.say(Report::TurnEnded { result: Box::new(result), raw: None }).await;
     }
 
-    /// Ends the turn well.
+    /// Ends the turn successfully.
     pub async fn end_turn(&self) {
         self.end_turn_with(TurnResult::bare(TurnOutcome::Completed)).await;
     }
 
-    /// Begins a text that streams.
+    /// Begins a streamed text.
     pub async fn begin_item(&self, item: &str) {
         let (kind, message, parent) = (ItemKind::Text, None, None);
         self.event(Event::ItemStarted { item: item.into(), kind, message, parent }).await;
     }
 
-    /// Goes on with it.
+    /// Adds to the text.
     pub async fn delta(&self, item: &str, text: &str) {
         self.event(Event::Delta { item: item.into(), text: text.into() }).await;
     }
 
-    /// Ends it.
+    /// Ends the text.
     pub async fn finish_item(&self, item: &str, text: &str) {
         self.event(finished(item, text)).await;
     }
 
-    /// Says this whole, under a new name.
+    /// Sends this whole text, under a new name.
     pub async fn speak(&mut self, text: &str) {
         let item = self.name();
         self.event(message(item, Content::text(text))).await;
     }
 
-    /// Streams these pieces, then says the whole, under a new name.
+    /// Streams these pieces, then sends the whole text, under a new name.
     pub async fn stream(&mut self, pieces: impl IntoIterator<Item = &str>) {
         let (item, mut whole) = (self.name(), String::new());
         self.begin_item(&item).await;
@@ -150,12 +150,12 @@ impl Strings {
         self.say(Report::RequestOpened { key, ask, parent, tool, raw }).await;
     }
 
-    /// Asks leave to run a command, under this key.
+    /// Asks for permission to run a command, under this key.
     pub async fn ask(&self, key: &str) {
         self.open_request(key, permission("Bash", json!({ "command": "ls" })), None, None).await;
     }
 
-    /// Ends.
+    /// Ends the agent.
     pub async fn exit(&self, reason: ExitReason) {
         self.say(Report::Exited(Exit { code: Some(0), ..exit(reason, "it ended") })).await;
     }

@@ -1,7 +1,7 @@
-//! A puppet: an agent that does only what somebody else has it do.
+//! A puppet: an agent that does only what others make it do.
 //!
-//! Owns what an agent says without running: its name, its capabilities, its past, its account. Each start makes [`Strings`],
-//! which are handed to the test ([`Puppet::held`]) or played by a function ([`Puppet::playing`]).
+//! Owns what an agent reports without running: its name, its capabilities, its past, its account. Each start makes
+//! [`Strings`], which the test gets ([`Puppet::held`]) or a function plays ([`Puppet::playing`]).
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on has failed")]
 
@@ -49,16 +49,16 @@ pub struct Puppet {
 
 /// What a start does.
 enum Life {
-    /// A start is a fault of the test.
+    /// The test must not start this agent.
     None,
-    /// The test is given the strings.
+    /// The test gets the strings.
     Held(mpsc::Sender<Strings>),
-    /// This function is.
+    /// This function gets the strings.
     Plays(Play),
 }
 
 impl Puppet {
-    /// A puppet of this name that is installed, can do nothing and is never started.
+    /// A puppet of this name that is installed, supports nothing and is never started.
     pub fn new(kind: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
@@ -74,43 +74,43 @@ impl Puppet {
         }
     }
 
-    /// It can do this.
+    /// Sets what it supports.
     pub fn with_capabilities(self, capabilities: Capabilities) -> Self {
         Self { capabilities, ..self }
     }
 
-    /// A look at it finds this.
+    /// Sets the result of its check.
     pub fn with_probe(self, probe: Probe) -> Self {
         Self { probe, ..self }
     }
 
-    /// It starts with this environment, or not at all.
+    /// Sets its environment, or the reason why it does not start.
     pub fn with_environment(self, environment: Environment) -> Self {
         Self { environment, ..self }
     }
 
-    /// This makes it ask nobody.
+    /// Sets what makes it ask nobody.
     pub fn with_asks_nothing(self, asks_nothing: fn(Means<'_>) -> Option<String>) -> Self {
         Self { asks_nothing, ..self }
     }
 
-    /// It has kept these conversations.
+    /// Sets its past conversations.
     pub fn with_past(self, past: Arc<dyn Past>) -> Self {
         Self { past: Some(past), ..self }
     }
 
-    /// It has this account.
+    /// Sets its account.
     pub fn with_account(self, account: Arc<dyn Account>) -> Self {
         Self { account: Some(account), ..self }
     }
 
-    /// Each start hands its strings to the test.
+    /// Each start gives its strings to the test.
     pub fn held(self) -> (Self, Starts) {
         let (starts, started) = mpsc::channel(STARTS);
         (Self { life: Life::Held(starts), ..self }, started)
     }
 
-    /// Each start plays this; what it returns is how the agent has ended.
+    /// Each start plays this function; its result says how the agent ended.
     pub fn playing(
         self,
         play: impl for<'s> Fn(&'s mut Strings) -> Boxed<'s, Exit> + Send + Sync + 'static,
@@ -118,12 +118,12 @@ impl Puppet {
         Self { life: Life::Plays(Arc::new(play)), ..self }
     }
 
-    /// What each start was given, oldest first.
+    /// The launch of each start, oldest first.
     pub fn launches(&self) -> Vec<Launch> {
         self.launches.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Every order that it has read, over all starts.
+    /// Every order that it has read, in all starts.
     pub fn told(&self) -> Told {
         Arc::clone(&self.told)
     }
@@ -193,11 +193,12 @@ fn stopped() -> Exit {
     Exit { code: Some(0), ..exit(ExitReason::Stopped, "it ended") }
 }
 
-/// Ends an agent that a test holds when its session wants that. A test that has let go of the strings has ended it already.
+/// Ends an agent that a test holds when its session asks for that. A test that has dropped the strings has already
+/// ended it.
 async fn last_word(reports: mpsc::WeakSender<Report>, stop: CancellationToken) {
     stop.cancelled().await;
     if let Some(reports) = reports.upgrade() {
-        // A session that is gone hears nothing.
+        // A session that is gone gets nothing.
         let _ = reports.send(Report::Exited(stopped())).await;
     }
 }

@@ -1,8 +1,8 @@
-//! Recorded conversations: what a real agent said, as its translator reports it, and what people said to it.
+//! Recorded conversations: a real agent's messages, as its translator reports them, and people's messages to it.
 //!
-//! The goldens of the agents' translators are the source: each line under a heading is what the translator reports for a
-//! recorded line of the agent. A [`Recording`] is played by a puppet to a real session ([`Recording::play_back`]), or to
-//! core's machine alone ([`crate::replay`]).
+//! The goldens of the agents' translators are the source: each line under a heading is the translator's report for a
+//! recorded line of the agent. A puppet plays a [`Recording`] to a real session ([`Recording::play_back`]), or it is
+//! played to core's machine alone ([`crate::replay`]).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -24,13 +24,13 @@ use serde_json::{Value, json};
 use super::{Puppet, Strings};
 use crate::sessions::{PATIENCE, principal, registry};
 
-/// How the notices begin that the player puts between the lines; they are in no recording.
+/// The beginning of the notices that the player puts between the lines; they are in no recording.
 pub const MARK: &str = "the player waits for ";
 
 /// A recorded conversation.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// What happened, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -39,11 +39,11 @@ pub struct Recording {
 pub enum Step {
     /// The agent reports this.
     Report(Box<Report>),
-    /// The agent took up this instruction, or said why not.
+    /// The agent accepted this instruction, or said why not.
     Settled(u64, Result<(), String>),
-    /// Somebody says something; beside it what was written to the agent, null where nothing was.
+    /// Somebody sends a prompt, with the text that was written to the agent; null if nothing was written.
     Prompt(u64, Value),
-    /// Somebody answers a request; beside it what was written to the agent, null where nothing was.
+    /// Somebody answers a request, with the text that was written to the agent; null if nothing was written.
     Answer(u64, Value),
     /// Somebody interrupts.
     Interrupt(u64),
@@ -66,7 +66,7 @@ pub fn of_claude() -> Vec<(String, Recording)> {
 }
 
 impl Recording {
-    /// Reads what the translator's golden says.
+    /// Reads the translator's golden.
     pub fn read(text: &str) -> Self {
         let mut steps: Vec<Step> = Vec::new();
         for line in text.lines().skip_while(|line| !line.starts_with("> ")) {
@@ -77,7 +77,7 @@ impl Recording {
                     "prompt" => Some(Step::Prompt(number, Value::Null)),
                     "answer" => Some(Step::Answer(number, Value::Null)),
                     "interrupt" => Some(Step::Interrupt(number)),
-                    // No client of a test asks for these; what comes of them is played all the same.
+                    // No client of a test asks for these; their results are played anyway.
                     _ => None,
                 });
             } else if let Some(line) = line.strip_prefix("    -> ") {
@@ -93,11 +93,11 @@ impl Recording {
         Self { steps }
     }
 
-    /// What a session can be given of it: core refuses an answer that comes too late, and keeps a prompt to an agent that never
-    /// becomes ready.
+    /// The steps that a session can take: core refuses an answer that comes too late, and keeps a prompt to an agent
+    /// that never becomes ready.
     fn for_a_session(&self) -> Vec<Step> {
         let late = |step: &Step| match step {
-            Step::Settled(number, Err(why)) if why.contains("does not wait for this") => Some(*number),
+            Step::Settled(number, Err(why)) if why.contains("no longer waits for this") => Some(*number),
             _ => None,
         };
         let late: Vec<u64> = self.steps.iter().filter_map(late).collect();
@@ -111,7 +111,7 @@ impl Recording {
         self.steps.iter().filter(is_played).cloned().collect()
     }
 
-    /// Plays it to a session of its own; `taken` is given all that a reader of the session gets.
+    /// Plays the recording to its own session; `taken` gets every delivery to a reader of the session.
     pub async fn play_back(&self, mode: Mode, taken: Taken<'_>) -> SessionId {
         let steps = self.for_a_session();
         let registry = registry(vec![Arc::new(recorded(steps.clone()))]).await;
@@ -137,10 +137,10 @@ impl Recording {
     }
 }
 
-/// Is given all that a session delivers.
+/// Gets every delivery of a session.
 pub type Taken<'t> = &'t mut (dyn FnMut(SessionId, &Delivery<Event, State>) + Send);
 
-/// What somebody did at this step; the oldest request is the one that is answered.
+/// A person's action at this step; it answers the oldest request.
 fn action(step: &Step, state: &State) -> Action {
     match step {
         Step::Prompt(_, written) => Action::Prompt { content: vec![Content::text(words(written))] },
@@ -154,7 +154,7 @@ fn action(step: &Step, state: &State) -> Action {
     }
 }
 
-/// The words of a prompt, from what was written to the agent.
+/// The text of a prompt, from what was written to the agent.
 pub fn words(written: &Value) -> String {
     match &written["message"]["content"] {
         Value::String(text) => text.clone(),
@@ -181,7 +181,7 @@ pub fn answer(ask: &Ask, response: &Value) -> Answer {
     }
 }
 
-/// What a line of the golden reports.
+/// The report of a line of the golden.
 fn reported(line: &str) -> Option<Step> {
     let report = |report| Some(Step::Report(Box::new(report)));
     let number = |line: &str| line.split("Ticket(").nth(1)?.split(')').next()?.parse::<u64>().ok();
@@ -224,7 +224,7 @@ fn reported(line: &str) -> Option<Step> {
     }
 }
 
-/// The agent that plays these steps. It waits where somebody does something.
+/// The agent that plays these steps. It waits where a person acts.
 fn recorded(steps: Vec<Step>) -> Puppet {
     let capabilities = Capabilities {
         interrupt: true,
@@ -266,7 +266,7 @@ async fn perform(steps: Vec<Step>, strings: &mut Strings) -> Exit {
         mark(waits_for, strings).await;
         let Some(Instruction { ticket, order }) = strings.next().await else { break };
         if matches!(order, Order::Answer { .. }) {
-            // The translator takes answers by writing them; its golden does not say so again.
+            // The translator settles answers by writing them; its golden does not repeat that.
             strings.say(Report::Consumed { ticket, result: None }).await;
         }
         tickets.insert(number, ticket);
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_in_a_recording_is_read_from_its_golden() {
+    fn the_prompts_of_a_recording_are_read_from_its_golden() {
         let all = of_claude();
         let (_, recording) =
             all.iter().find(|(name, _)| name == "2.1.325-stdio.b1-permission-allow").unwrap();

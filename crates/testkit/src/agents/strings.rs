@@ -1,4 +1,4 @@
-//! Strings: the inner end of a running puppet. Whoever has them sends reports and reads instructions.
+//! Strings: the inner end of a running puppet. Their holder sends reports and reads instructions.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on has failed")]
 
@@ -15,42 +15,42 @@ use tokio_util::sync::CancellationToken;
 
 use super::actor::Settled;
 
-/// How long a test waits for what its agent is told.
+/// How long a test waits for an instruction to its agent.
 const SOON: Duration = Duration::from_secs(5);
 
 /// Every order that a puppet has read.
 pub type Told = Arc<watch::Sender<Vec<Order>>>;
 
-/// Who has the strings.
+/// The holder of the strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
-    /// A test: what it says is heard, or the test has failed.
+    /// A test: its reports arrive, or the test has failed.
     Test,
-    /// A function on its own: its session may go at any moment.
+    /// A function: its session may end at any moment.
     Play,
 }
 
 /// The inner end of a running puppet.
 #[derive(Debug)]
 pub struct Strings {
-    /// What the start was given.
+    /// The launch of this start.
     pub launch: Launch,
-    /// What the puppet can do.
+    /// What the puppet supports.
     pub capabilities: Capabilities,
     /// Where its reports go.
     pub reports: mpsc::Sender<Report>,
-    /// What it is told, unread.
+    /// Its unread instructions.
     pub instructions: mpsc::Receiver<Instruction>,
-    /// Cancelled once the session wants its end.
+    /// Cancelled when the session wants its end.
     pub stop: CancellationToken,
-    /// How it settles what is neither a prompt, nor an answer, nor an interrupt that is waited for.
+    /// How it settles everything except prompts, answers, and interrupts that a scene waits for.
     pub aside: fn(&Order) -> Settled,
     told: Told,
     holder: Holder,
     names: u32,
-    /// Requests that it waits for.
+    /// The requests that it waits for.
     pub(super) asked: Vec<String>,
-    /// What it asks once the turn is over.
+    /// What it asks when the turn is over.
     pub(super) lingering: Vec<Ask>,
     /// Prompts that came while a turn ran.
     pub(super) queued: VecDeque<(Ticket, Vec<Content>)>,
@@ -96,10 +96,10 @@ impl Strings {
     /// The next instruction, which a test expects.
     pub async fn told(&mut self) -> Instruction {
         let next = tokio::time::timeout(SOON, self.read()).await;
-        next.expect("the agent is told something").expect("the session lives")
+        next.expect("the agent gets an instruction").expect("the session lives")
     }
 
-    /// The next instruction, as written to the agent in full; none once the session is gone.
+    /// The next instruction, reported as delivered; `None` when the session is gone.
     pub async fn next(&mut self) -> Option<Instruction> {
         let instruction = self.read().await?;
         self.say(Report::Delivered(instruction.ticket)).await;
@@ -112,7 +112,7 @@ impl Strings {
         Some(instruction)
     }
 
-    /// Takes back everything it waits for, as real agents do before they end.
+    /// Withdraws all its requests, as real agents do before they end.
     pub(super) async fn withdraw(&mut self) {
         for key in std::mem::take(&mut self.asked) {
             self.say(Report::RequestWithdrawn { key }).await;

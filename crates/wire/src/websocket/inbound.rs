@@ -1,7 +1,7 @@
 //! Bytes from a WebSocket client into messages (RFC 6455, the server's side). Pure: no I/O, no clock.
 //!
-//! Every length is checked before anything is kept for it, so that a client cannot make the server hold more than
-//! one message of the allowed size. What breaks the framing is a [`Violation`]; nothing readable follows it.
+//! Every length is checked before anything is kept, so that a client cannot make the server hold more than one message
+//! of the allowed size. Invalid framing is a [`Violation`]; nothing readable follows it.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
@@ -11,13 +11,13 @@ const CONTROL_BYTES: usize = 125;
 /// What a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A whole message. Text and binary are taken alike: both must be JSON.
+    /// A whole message. Text and binary are equal: both must be JSON.
     Message(Bytes),
-    /// Are you there? The same bytes go back in a pong.
+    /// A ping. The same bytes go back in a pong.
     Ping(Bytes),
-    /// Here I am.
+    /// A pong.
     Pong,
-    /// The client closes, with this code where it gave one.
+    /// The client closes, with this code if it gave one.
     Close(Option<u16>),
 }
 
@@ -25,7 +25,7 @@ pub enum Received {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A message above the limit.
-    #[error("a message is larger than this server takes")]
+    #[error("a message is larger than this server accepts")]
     TooLarge,
     /// A frame that RFC 6455 does not allow.
     #[error("{0}")]
@@ -33,7 +33,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// The WebSocket close code for it.
+    /// The WebSocket close code for the violation.
     pub fn code(self) -> u16 {
         match self {
             Self::TooLarge => 1009,
@@ -56,7 +56,7 @@ struct Head {
     opcode: u8,
     mask: [u8; 4],
     length: usize,
-    /// How long the head itself is.
+    /// The length of the head itself.
     size: usize,
 }
 
@@ -71,12 +71,12 @@ impl Inbound {
         self.limit = limit;
     }
 
-    /// More bytes of the client.
+    /// Adds bytes from the client.
     pub fn extend(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next message, where it is complete.
+    /// The next message, if it is complete.
     pub fn received(&mut self) -> Result<Option<Received>, Violation> {
         loop {
             let Some(head) = self.head()? else { return Ok(None) };
@@ -87,7 +87,7 @@ impl Inbound {
             let mut payload = self.buffer.split_to(head.length);
             unmask(&mut payload, head.mask);
             if self.buffer.is_empty() {
-                // An idle client costs nothing: what it sent keeps its own memory, the next bytes get new.
+                // An idle client costs nothing: a returned message owns its memory, and the next bytes get new memory.
                 self.buffer = BytesMut::new();
             }
             let received = match head.opcode {
@@ -103,7 +103,7 @@ impl Inbound {
         }
     }
 
-    /// A message where this frame is the last of it; else the fragment is kept.
+    /// A message if this frame is its last one; otherwise the fragment is kept.
     fn data(&mut self, head: &Head, payload: BytesMut) -> Option<Bytes> {
         let whole = match self.fragments.take() {
             None => payload,
@@ -175,7 +175,7 @@ fn close_code(payload: &[u8]) -> Result<Option<u16>, Violation> {
         [] => Ok(None),
         [_] => Err(Violation::Framing("a close code has two bytes")),
         [high, low, ..] => match u16::from_be_bytes([*high, *low]) {
-            // The others are never sent: we would send them back.
+            // Other codes are never sent: we would have to send them back.
             code @ (1000..=1003 | 1007..=1014 | 3000..=4999) => Ok(Some(code)),
             _ => Err(Violation::Framing("a close code that is never sent")),
         },
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rfc_forbids_is_a_violation() {
+    fn a_frame_that_the_rfc_forbids_is_a_violation() {
         let unmasked = vec![0x81, 0x01, b'x'];
         let bad = [
             unmasked,

@@ -1,8 +1,8 @@
 //! The server's end of a WebSocket, over any byte stream: whole messages in, ready-made frames out.
 //!
-//! It is our own because the stream of entries is our hot path: frames are shared bytes that are written as they
-//! are, a batch is one write, what is unsent is known to the byte, and an idle connection keeps no buffers.
-//! It agrees on no extensions and owns no timer: whoever uses it decides when waiting is over.
+//! It is our own because the stream of entries is our hot path: frames are shared bytes that are written unchanged, a
+//! batch is one write, the number of unsent bytes is known exactly, and an idle connection keeps no buffers. It
+//! negotiates no extensions and owns no timer: its user decides when waiting is over.
 
 mod inbound;
 mod outbound;
@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub use inbound::{Inbound, Received, Violation};
 pub use outbound::Outbound;
 
-/// Bytes read at once. Commands are small; a large one takes a few more turns.
+/// Bytes read at once. Commands are small; a large one takes a few more reads.
 const READ_BYTES: usize = 4 * 1024;
 
 /// A WebSocket's server end.
@@ -30,7 +30,7 @@ pub struct Socket<S> {
     io: S,
     inbound: Inbound,
     outbound: Outbound,
-    /// Bytes the network has taken so far; a stalled client is one for whom it does not grow.
+    /// The number of bytes that the network has taken; for a stalled client it does not grow.
     sent: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Socket<S> {
 pub enum Lost {
     /// The client is gone.
     Gone,
-    /// It broke the framing.
+    /// The client broke the framing.
     Violation(Violation),
 }
 
@@ -54,12 +54,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.inbound.take_up_to(limit);
     }
 
-    /// What is written next, for whoever adds text frames and nothing else.
+    /// The frames to write next, for callers that only add text frames.
     pub fn outbound(&mut self) -> &mut Outbound {
         &mut self.outbound
     }
 
-    /// Adds a text frame to what is written next.
+    /// Adds a text frame to the frames to write next.
     pub fn feed(&mut self, frame: &Bytes) {
         self.outbound.text(frame);
     }
@@ -84,17 +84,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.outbound.unsent()
     }
 
-    /// Bytes that it has.
+    /// Bytes that the network has taken.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Gives back memory that a burst took; for when the connection waits.
+    /// Frees the memory that a burst took, while the connection waits.
     pub fn rest(&mut self) {
         self.outbound.rest();
     }
 
-    /// Writes what was fed.
+    /// Writes the added frames.
     pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let before = self.outbound.unsent();
         let result = self.outbound.poll_write_out(&mut self.io, context);
@@ -117,7 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }
     }
 
-    /// Writes what was fed, to the end.
+    /// Writes all added frames.
     pub async fn flush(&mut self) -> io::Result<()> {
         poll_fn(|context| self.poll_flush(context)).await
     }

@@ -1,7 +1,7 @@
-//! Frames for a WebSocket client into bytes, and the bytes that the network has not taken yet.
+//! Frames for a WebSocket client as bytes, and the bytes that the network has not taken yet.
 //!
-//! Small frames are put together in one buffer, so that a batch is one write; large ones are shared with every
-//! other reader and never copied. How much may wait here is the caller's to bound: it asks [`Outbound::unsent`].
+//! Small frames are collected in one buffer, so that a batch is one write; large frames are shared with every other
+//! reader and never copied. The caller limits how much may wait here: see [`Outbound::unsent`].
 
 use std::{
     collections::VecDeque,
@@ -13,30 +13,30 @@ use std::{
 use bytes::{Buf as _, Bytes};
 use tokio::io::AsyncWrite;
 
-/// Payloads from this size on are shared instead of copied: below it, one copy costs less than one more slice
-/// for the kernel to walk.
+/// Payloads from this size on are shared instead of copied: below it, one copy costs less than one more slice for the
+/// kernel.
 const SHARE_FROM: usize = 8 * 1024;
 
-/// What an idle connection may keep of its buffer; a session with its reader may cost 64 KiB in all.
+/// How much of its buffer an idle connection may keep; a session with its reader may cost 64 KiB in all.
 const KEPT_WHEN_IDLE: usize = 4 * 1024;
 
-/// Slices given to the kernel at once; more gain nothing.
+/// How many slices the kernel gets at once; more gain nothing.
 const SLICES: usize = 16;
 
-/// What waits to be written.
+/// The bytes to write.
 #[derive(Debug, Default)]
 pub struct Outbound {
-    /// Goes first.
+    /// Written first.
     sealed: VecDeque<Bytes>,
-    /// Goes after it; the first `written` bytes are gone already.
+    /// Written next; the first `written` bytes are already gone.
     open: Vec<u8>,
     written: usize,
     unsent: usize,
 }
 
 impl Outbound {
-    /// Adds a text frame; a large one is shared with whoever else sends it. The payload must be UTF-8: everything we send
-    /// is JSON that we made.
+    /// Adds a text frame; a large one is shared with its other senders. The payload must be UTF-8: everything we send
+    /// is our own JSON.
     pub fn text(&mut self, payload: &Bytes) {
         self.frame(0x81, payload);
     }
@@ -87,7 +87,7 @@ impl Outbound {
         self.unsent
     }
 
-    /// Nothing will be added for a while: gives back memory that a burst took.
+    /// Nothing will be added for a while: frees the memory that a burst took.
     pub(super) fn rest(&mut self) {
         if self.unsent == 0 && self.open.capacity() > KEPT_WHEN_IDLE {
             self.open = Vec::new();
@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes at most so many bytes per write.
+    /// Takes at most this many bytes per write.
     struct Narrow {
         width: usize,
         taken: Vec<u8>,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_connection_gives_back_what_a_burst_took() {
+    fn an_idle_connection_frees_the_memory_of_a_burst() {
         let mut outbound = Outbound::default();
         for _ in 0..1000 {
             outbound.text(&Bytes::from_static(&[b'x'; 1000]));

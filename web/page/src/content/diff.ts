@@ -1,4 +1,4 @@
-/** A unified diff as lines and as pairs for two columns; read by the `diff` package, plain text where it cannot. */
+/** A unified diff as lines and as pairs for two columns. The `diff` package parses; what it cannot parse stays text. */
 
 import type { FileChange, JsonValue, LeftOut } from "@portolan/client";
 import { parsePatch } from "diff";
@@ -31,10 +31,10 @@ export function readDiff(text: string): Read | null {
   } catch {
     return null;
   }
-  // A header without numbers is read as a hunk all the same: that is no diff.
+  // The package also takes a header without numbers as a hunk, but that is not a diff.
   if (hunks.length === 0 || hunks.some(({ oldStart, newStart }) => !Number.isFinite(oldStart + newStart))) return null;
   const lines: Line[] = [];
-  // What stands behind the numbers says what the lines cannot, such as that every occurrence is replaced.
+  // The text after the numbers says what the lines cannot, such as that every occurrence is replaced.
   const headings = text.split("\n").flatMap((line) => HEADING.exec(line)?.slice(1) ?? []);
   for (const [index, hunk] of hunks.entries()) {
     let old = hunk.oldStart;
@@ -54,7 +54,7 @@ export function readDiff(text: string): Read | null {
   return { lines, added: count("+"), removed: count("-") };
 }
 
-/** Removed and added lines side by side, as they follow each other. */
+/** Removed and added lines side by side, in their order. */
 export function pairs(lines: Line[]): Pair[] {
   const result: Pair[] = [];
   let removed: Line[] = [];
@@ -74,15 +74,15 @@ export function pairs(lines: Line[]): Pair[] {
   return result;
 }
 
-/** What is told in place of a diff that is too large. */
+/** The text in place of a diff that is too large. */
 export function leftOut({ added, removed, bytes }: LeftOut): string {
   const size = bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
   return `Too large to be shown as a diff: ${added.toLocaleString("en")} lines added, ${removed.toLocaleString("en")} removed, ${size}.`;
 }
 
 /**
- * The fields of an input that the diffs do not show: what is allowed is more than a diff where there is a `replace_all`, a
- * cell of a notebook, a text that was too large, or something newer than this page.
+ * The fields of an input that the diffs do not show. An approval covers more than the diff if the input has a
+ * `replace_all`, a cell of a notebook, a text that was too large, or a field that is newer than this page.
  */
 export function beyond(input: JsonValue, changes: FileChange[], shown: (string | undefined)[] = []): [string, JsonValue][] {
   if (input === null) return [];
@@ -90,7 +90,7 @@ export function beyond(input: JsonValue, changes: FileChange[], shown: (string |
   const paths = new Set(changes.flatMap(({ path, from }) => (from === undefined ? [path] : [path, from])));
   const lines = new Set(changes.flatMap(({ diff = "" }) => diff.split("\n").map((line) => line.slice(1))));
   const isShown = (text: string) => shown.includes(text) || (changes.length > 0 && (paths.has(text) || text.split("\n").every((line) => line === "" || lines.has(line))));
-  // Inside of lists a flag that is not set says nothing.
+  // Inside lists, a flag that is not set means nothing.
   const within = (value: JsonValue | undefined): boolean =>
     typeof value === "string" ? isShown(value) : value === null || value === undefined || value === false || (typeof value === "object" && Object.values(value).every(within));
   return Object.entries(input).flatMap(([name, value]) => {

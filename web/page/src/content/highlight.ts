@@ -1,4 +1,4 @@
-/** Colours for code. The highlighter and each language are loaded when the first such code is seen. */
+/** Colours for code. The highlighter and each language are loaded when they are first needed. */
 
 import type { LanguageFn } from "highlight.js";
 import type { RootContent } from "hast";
@@ -57,7 +57,7 @@ export function languageOfPath(path: string): string | null {
   return languageOf(name.includes(".") ? (name.split(".").at(-1) ?? "") : name);
 }
 
-/** The code as a tree of spans, or null where it stays plain. */
+/** The code as a tree of spans, or null if the code stays plain. */
 export async function highlight(text: string, language: string): Promise<RootContent[] | null> {
   const load = LANGUAGES[language];
   if (!load || text.length > LONGEST) return null;
@@ -67,7 +67,7 @@ export async function highlight(text: string, language: string): Promise<RootCon
   return lowlight.highlight(language, text).children;
 }
 
-/** Elements of such a tree: only spans with classes, only text inside. */
+/** Draws such a tree: only spans with classes, only text inside. */
 export function draw(nodes: RootContent[], into: Node): void {
   for (const node of nodes) {
     if (node.type === "text") into.appendChild(document.createTextNode(node.value));

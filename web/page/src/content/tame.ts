@@ -1,29 +1,29 @@
 /**
- * Which parts of a text may be read as markdown in a moment, and which are shown as they are.
+ * Decides which parts of a text can be parsed as markdown quickly, and which parts are shown as they are.
  *
- * The lexer of `marked` takes seconds, or runs out of stack, on a few kilobytes that were made for it: long runs of
- * marks, quotes in quotes, tables without end. Every cost of it is bounded here, in one pass over the text, without
- * running it. Ordinary writing stays far below all of these.
+ * A few kilobytes of hostile text (long runs of marks, quotes in quotes, tables without end) cost the lexer of `marked`
+ * seconds, or all of its stack. One pass over the text bounds each of these costs here, without running the lexer.
+ * Ordinary text stays far below all bounds.
  */
 
 export interface Part {
   text: string;
-  /** It can be read as markdown. */
+  /** The part can be parsed as markdown. */
   tame: boolean;
 }
 
-/** A stretch without an empty line that is longer than this is shown by its beginning and its end. */
+/** Of a longer stretch without an empty line, only the beginning and the end are shown. */
 export const LONGEST_STRETCH = 50_000;
-/** What the lexer is given at once: a list of a megabyte would be read anew with every word. */
+/** The most text for the lexer at once: otherwise every word would parse a list of a megabyte again. */
 const LONGEST_PART = 24_000;
-/** Marks of emphasis in one stretch: finding the partner of each looks at all the others. */
+/** Marks of emphasis in one stretch: to find the partner of one mark, the lexer looks at all others. */
 const MOST_MARKS = 1_000;
-/** The same mark again and again, or the same space: each is tried as a beginning. */
+/** A run of the same mark, or of spaces: the lexer tries each as a beginning. */
 const LONGEST_RUN = 80;
 const LONGEST_SPACE = 400;
-/** Quotes and lists inside each other: each is a lexer of its own. */
+/** The depth of quotes and lists: each level starts a new lexer. */
 const DEEPEST = 24;
-/** Cells of a table, those that a short row is filled up with included. */
+/** Cells of a table, including those that fill up a short row. */
 const MOST_CELLS = 8_000;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
@@ -47,7 +47,7 @@ export function cut(text: string): Part[] {
     const line = text.slice(from, next);
     const mark = FENCE.exec(line)?.[1];
     if (fence) {
-      // What stands between fences is only copied.
+      // Text between fences is only copied.
       if (mark?.startsWith(fence) && line.trim() === mark) fence = "";
     } else if (mark) fence = mark;
     else if (line.trim() === "") {
@@ -61,7 +61,7 @@ export function cut(text: string): Part[] {
   return parts;
 }
 
-/** Lines that follow each other without an empty one between them. */
+/** Lines without an empty line between them. */
 class Stretch {
   #length = 0;
   #lines = 0;
@@ -93,6 +93,6 @@ class Stretch {
 function depth(line: string): number {
   const opened = OPENERS.exec(line)?.[0] ?? "";
   const marks = opened.replace(/[ \t]|\d/g, "").length;
-  // A list inside a list is told by how far it stands to the right.
+  // The indentation shows the depth of a list inside a list.
   return Math.max(marks, marks > 0 ? opened.replaceAll("\t", "    ").length / 4 : 0);
 }

@@ -1,4 +1,4 @@
-/** One answer on its way: sent once, and what came of it. */
+/** One answer that is sent once, and its result. */
 
 import { Refused, freshId, type Answer } from "@portolan/client";
 import type { Waiting } from "../state/daemon.svelte.ts";
@@ -6,7 +6,7 @@ import { link, said } from "../state/link.svelte.ts";
 
 export class Answering {
   sending = $state(false);
-  /** Why it was not taken. */
+  /** Why the answer was refused. */
   problem = $state("");
 
   async send({ session, request }: Waiting, answer: Answer): Promise<void> {
@@ -14,11 +14,11 @@ export class Answering {
     this.sending = true;
     this.problem = "";
     try {
-      // The id makes a second try after a lost connection the same answer.
+      // A second try after a lost connection has the same id, and so counts as the same answer.
       await link.now.command(session, { name: "answer", request: request.request, digest: request.digest, answer }, freshId());
     } catch (error) {
       this.sending = false;
-      // Someone was faster: the request closes here by itself, and says who it was.
+      // Someone else answered first: the card closes by itself and shows who answered.
       if (error instanceof Refused && error.code === "already_closed") return;
       this.problem = said(error);
     }

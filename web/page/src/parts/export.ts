@@ -1,4 +1,4 @@
-/** A session as a file: every durable entry, or what was said as Markdown. Read page by page, whatever its size. */
+/** A session as a file: every durable entry, or the conversation as Markdown. The history is read page by page. */
 
 import type { Content, EntryFrame } from "@portolan/client";
 import { link } from "../state/link.svelte.ts";
@@ -37,7 +37,7 @@ export async function exportMarkdown(session: string, name: string): Promise<voi
 }
 
 const words = (content: Content[]) => content.map((piece) => (piece.type === "text" ? piece.text : piece.type === "image" ? "(a picture)" : "")).filter(Boolean).join("\n\n");
-/** A fence longer than any inside. */
+/** A fence that is longer than any run of backticks in the text. */
 const fence = (text: string) => "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length + 1)));
 
 function told(event: EntryFrame["event"]): string {

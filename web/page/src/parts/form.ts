@@ -1,4 +1,4 @@
-/** A JSON Schema as a form, where it is simple enough: an object of texts, numbers, choices and yes or no. */
+/** A form for a simple JSON Schema: an object of texts, numbers, choices and flags. */
 
 import type { JsonValue } from "@portolan/client";
 
@@ -16,7 +16,7 @@ const isObject = (value: JsonValue | undefined): value is Fields =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 const words = (value: JsonValue | undefined): string => (typeof value === "string" ? value : "");
 
-/** The fields, or null where only JSON will do. */
+/** The fields, or null if the answer must be written as JSON. */
 export function fieldsOf(schema: JsonValue | undefined): Field[] | null {
   if (!isObject(schema) || !isObject(schema["properties"])) return null;
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
@@ -36,7 +36,7 @@ export function fieldsOf(schema: JsonValue | undefined): Field[] | null {
   return fields.length ? fields : null;
 }
 
-/** What was filled in, in the schema's types; empty fields are left out. */
+/** The values of the form in the schema's types, without empty fields. */
 export function contentOf(fields: Field[], values: Record<string, string | boolean>): Fields {
   const content: Fields = {};
   for (const { name, kind } of fields) {

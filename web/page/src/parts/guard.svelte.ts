@@ -1,29 +1,30 @@
 /**
- * A key or a press answers only what somebody can have read.
+ * A key or a press answers only a request that somebody can have read.
  *
- * A request that comes up under somebody's fingers, or that moves up when the one before it was answered, takes no keys
- * until it has been in sight, and the one that keys go to, for `GUARD_MS`. A key that comes earlier starts the time anew:
- * who hammers on a key, or goes on typing words that were meant for another place, is not reading. For a press of a mouse or finger the request must have stood in its place for as long.
+ * A request may appear under somebody's fingers, or move up when the request before it is answered. So a request takes
+ * no keys until it has been visible, and the target of keys, for `GUARD_MS`. An earlier key starts this time again:
+ * somebody who presses a key again and again, or who still types text that was meant for another field, is not reading.
+ * A press of a mouse or finger counts only after the request has stood in its place for `GUARD_MS`.
  */
 
-/** Longer than the pause between two presses of someone in a hurry, shorter than reading one line. */
+/** Longer than the pause between two quick presses, shorter than the time to read one line. */
 export const GUARD_MS = 700;
 
-/** When somebody typed last: into a field, or keys that mean nothing here. */
+/** When somebody typed last: into a field, or a key that has no meaning here. */
 let typedAt = -Infinity;
 
-/** Somebody types. A field that closes under their hands leaves the rest of their words to the keys of the page. */
+/** Notes that somebody types. When a field closes during typing, the rest of the text reaches the keys of the page. */
 export function typed(event: { timeStamp: number }): void {
   typedAt = event.timeStamp;
 }
 
 export class Guard {
-  /** The time is over: the card shows that keys act on it now. */
+  /** The time is over: the card shows that keys act now. */
   armed = $state(false);
   #since: number | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Whether it is in sight and the one that keys go to; the time runs from the moment both are so. */
+  /** `seen`: the request is visible and the target of keys. The time runs from then on. */
   watch(seen: boolean): void {
     clearTimeout(this.#timer);
     this.armed = false;
@@ -31,7 +32,7 @@ export class Guard {
     if (seen) this.#timer = setTimeout(() => (this.armed = true), GUARD_MS);
   }
 
-  /** Whether a key that was pressed then may act. What waited behind other work counts from when it was pressed. */
+  /** Whether a key may act. The time of the press counts, even if the event waited behind other work. */
   lets(event: { timeStamp: number; key?: string }): boolean {
     if (this.#since === null) return false;
     const since = "key" in event ? Math.max(this.#since, typedAt) : this.#since;
@@ -41,7 +42,7 @@ export class Guard {
   }
 }
 
-/** Tells whether an element is in sight: half of it, or as much as fills half of the window, on a page that is shown. */
+/** Reports whether an element is visible: half of the element, or half of the window full of it, on a visible page. */
 export function inSight(element: HTMLElement, tell: (seen: boolean) => void): () => void {
   let within = false;
   const say = () => tell(within && document.visibilityState === "visible");
@@ -62,17 +63,17 @@ export function inSight(element: HTMLElement, tell: (seen: boolean) => void): ()
   };
 }
 
-/** Smaller moves are those of a font or a scroll bar that comes. */
+/** Smaller moves come from a font or a scroll bar that appears. */
 const MOVE_PX = 4;
 
-/** Where a request stands: what slides under a finger takes no press before it has stood there for the guard's time. */
+/** The place of a request: a request that moves takes no press until it has stood still for the guard's time. */
 export class Footing {
   readonly #guard = new Guard();
   #element: HTMLElement | null = null;
   #place: Place | null = null;
   #seen = false;
 
-  /** It has stood in its place long enough: its buttons act. */
+  /** The request has stood in its place long enough: its buttons act. */
   get firm(): boolean {
     return this.#guard.armed;
   }
@@ -84,7 +85,7 @@ export class Footing {
       this.#begin();
     });
     intersections.observe(element);
-    // Whatever moves it makes something around it larger or smaller.
+    // A request moves only when something around it changes its size.
     const sizes = new ResizeObserver(() => this.#look());
     for (const each of [element, element.closest("[data-cards]")]) if (each) sizes.observe(each);
     const shown = () => this.#begin();
@@ -98,13 +99,13 @@ export class Footing {
     };
   }
 
-  /** Whether a press that came then may act. */
+  /** Whether a press may act. */
   lets(event: { timeStamp: number }): boolean {
     this.#look();
     return this.#guard.lets(event);
   }
 
-  /** What a button does when it is pressed, if the press may act. */
+  /** The handler of a button: acts if the press may act. */
   press(act: () => void): (event: MouseEvent) => void {
     return (event) => void (this.lets(event) && act());
   }
@@ -123,7 +124,7 @@ export class Footing {
 
 type Place = [left: number, top: number, height: number];
 
-/** Where an element stands; scrolling is the reader's own doing, and does not move it. */
+/** The place of an element. Scrolling does not count as a move, because the reader does it. */
 function placeOf(element: HTMLElement): Place {
   const { left, top, height } = element.getBoundingClientRect();
   let scrolled = 0;

@@ -1,6 +1,6 @@
 /**
- * Keyboard shortcuts of one key, or of two such as `g i`. They can be switched off (WCAG 2.1.4), and never act while
- * someone writes, or together with a modifier. A key that is held acts once, but for those that only move.
+ * Keyboard shortcuts of one key, or of two keys such as `g i`. They can be switched off (WCAG 2.1.4), and never act
+ * while someone writes, or together with a modifier. A held key acts once, except for keys that only move.
  */
 
 import { settings } from "../state/settings.svelte.ts";
@@ -9,9 +9,9 @@ import { typed } from "./guard.svelte.ts";
 type Act = (event: KeyboardEvent) => unknown;
 
 const stack: Record<string, Act>[] = [];
-/** How long a first key waits for its second. */
+/** How long a first key waits for the second key. */
 const PAIR_MS = 1_500;
-/** Keys that may be held: they go from one thing to the next and do nothing to it. */
+/** Keys that may be held: they only move. */
 const HELD = new Set(["j", "k", "ArrowDown", "ArrowUp"]);
 let first = "";
 let firstAt = 0;
@@ -22,7 +22,7 @@ export function writing(target: EventTarget | null): boolean {
   return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 }
 
-/** Listens for these keys until the function it gives is called; who came last is asked first. */
+/** Listens for these keys until the returned function is called. The last listener goes first. */
 export function keys(acts: Record<string, Act>): () => void {
   stack.push(acts);
   return () => {

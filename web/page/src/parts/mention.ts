@@ -1,9 +1,9 @@
-/** Where in a text a file is being named by `@`, and the text once it is. */
+/** Finds where a text names a file with `@`, and completes the path. */
 
 export interface Mention {
-  /** Where the `@` stands. */
+  /** The position of the `@`. */
   at: number;
-  /** What was typed of the path. */
+  /** The typed part of the path. */
   query: string;
 }
 
@@ -14,7 +14,7 @@ export function mentionAt(text: string, cursor: number): Mention | null {
   return found ? { at: cursor - (found[1] ?? "").length - 1, query: found[1] ?? "" } : null;
 }
 
-/** The text with the path in place of what was typed, and where the cursor then is. A folder invites to go on. */
+/** The text with the completed path, and the new cursor. After a folder the user can type on. */
 export function complete(text: string, cursor: number, { at }: Mention, path: string): { text: string; cursor: number } {
   const written = `@${path}${path.endsWith("/") ? "" : " "}`;
   return { text: text.slice(0, at) + written + text.slice(cursor), cursor: at + written.length };

@@ -1,9 +1,9 @@
-/** How the page asks for attention when nobody looks at it: its title, its badge, a notification. All of it local. */
+/** How the page draws attention when nobody looks at it: title, badge, notification. All of these are local. */
 
 import { daemon, type Waiting } from "./daemon.svelte.ts";
 import { settings } from "./settings.svelte.ts";
 
-/** Follows the inbox; called once, inside an effect. */
+/** Shows the number of open requests; called once, inside an effect. */
 export function showCount(): void {
   const count = daemon.open.length;
   document.title = count ? `(${count}) Portolan` : "Portolan";
@@ -24,15 +24,15 @@ async function notify({ key, session, request }: Waiting): Promise<void> {
   const body =
     ask.kind === "permission" ? `May I use ${ask.tool_name}?`
     : ask.kind === "question" ? (ask.questions[0]?.question ?? "A question")
-    : ask.kind === "plan" ? "A plan waits for your word."
-    : "An answer is needed.";
+    : ask.kind === "plan" ? "A plan waits for approval."
+    : "A request waits for an answer.";
   const worker = await navigator.serviceWorker?.getRegistration();
   const options = { body, tag: key, icon: "/icon-192.png" };
   if (worker) await worker.showNotification(name, options);
   else new Notification(name, options);
 }
 
-/** Asks the browser; gives whether notifications will come. */
+/** Asks the browser for permission; returns whether notifications are allowed. */
 export async function askToNotify(): Promise<boolean> {
   if (!("Notification" in window)) return false;
   return (await Notification.requestPermission()) === "granted";

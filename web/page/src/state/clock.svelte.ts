@@ -1,4 +1,4 @@
-/** The time as the page shows it: one timer for everything that says "2 min". */
+/** The current time: one timer for every text such as "2 min". */
 
 class Clock {
   now = $state(Date.now());

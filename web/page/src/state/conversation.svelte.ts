@@ -1,8 +1,9 @@
 /**
- * One open session: a window of its history, the live end of it, and its state.
+ * One open session: a window of its history, its live end, and its state.
  *
- * Holds at most `WINDOW` durable entries however long the session is. The window either touches the live end, or
- * lies somewhere in the past; then new entries only move the state, and `now` brings the reader back.
+ * Holds at most `WINDOW` durable entries, however long the session is. The window either touches the live end, or lies
+ * in the past. A window in the past does not change with new entries, which then only change the state; `now` brings
+ * the reader back to the live end.
  */
 
 import { Lost, Refused, STREAMED, type Action, type EntryFrame, type JsonValue, type Presence, type Seq, type SessionId, type SnapshotFrame, type State } from "@portolan/client";
@@ -13,11 +14,11 @@ import { type Row } from "./row.svelte.ts";
 
 /** Durable entries kept on the page. */
 const WINDOW = 3_000;
-/** How many the first look brings. */
+/** How many entries the first read brings. */
 const TAIL = 200;
-/** How many one step into the past brings. */
+/** How many entries one step into the past brings. */
 const STEP = 200;
-/** How wide the first look into the past is, in numbers; most numbers belong to deltas that are long gone. */
+/** How many numbers the first read into the past covers. Most numbers belong to deltas that are no longer stored. */
 const FIRST_WIDTH = 1_000;
 
 type Settled = Extract<EntryFrame["event"], { type: "receipt" }> & { stage: "consumed" | "refused" | "uncertain" };
@@ -32,9 +33,9 @@ export class Conversation {
   loading = $state<"older" | "newer" | "jump" | null>(null);
   /** Why there is nothing to see. */
   gone = $state<string | null>(null);
-  /** The highest number seen of this session, wherever the window lies. */
+  /** The highest number seen in this session, wherever the window lies. */
   newest = $state<Seq>(0);
-  /** Rows were put before the others: the list keeps its place from the end. */
+  /** Rows were added at the top: the list keeps its place from the end. */
   shifted = $state(false);
 
   #entries: EntryFrame[] = [];
@@ -43,9 +44,9 @@ export class Conversation {
   #dirty = false;
   #detach: () => void = () => {};
   #turn = 0;
-  /** Who waits for the end of a command, by its number. */
+  /** Who waits for the end of a command, by the number of the command. */
   #awaited = new Map<Seq, (end: Settled) => void>();
-  /** The last few ends: one may come before anybody waits for it. */
+  /** The last few ends: an end may come before anybody waits for it. */
   #settled = new Map<Seq, Settled>();
 
   constructor(readonly session: SessionId) {
@@ -67,8 +68,8 @@ export class Conversation {
   }
 
   /**
-   * Does something and waits for what comes of it: the receipt that settles it arrives as an entry. Fails with `Refused`, or with
-   * `Lost` where nobody knows.
+   * Sends a command and waits for its result: the receipt that settles the command arrives as an entry. Fails with
+   * `Refused`, or with `Lost` if the command is uncertain.
    */
   async act(action: Action): Promise<JsonValue | undefined> {
     const { seq } = await link.now.command(this.session, action);
@@ -114,7 +115,7 @@ export class Conversation {
       const { entries } = await link.now.ask("history", { type: "history", session: this.session, after: last.seq, limit: STEP });
       if (turn !== this.#turn) return;
       if (entries.length === 0) {
-        // The end: from here on it is live again, without a gap.
+        // The window has reached the end: it is live again, without a gap.
         this.#attach({ after: last.seq });
         return;
       }
@@ -170,7 +171,7 @@ export class Conversation {
     for (;;) {
       const after = Math.max(0, seq - 1 - width);
       const found: EntryFrame[] = [];
-      // A page also ends by its size, so the way to `upto` may take several.
+      // The size of a reply is bounded too, so the way to `upto` may take several replies.
       for (let from = after; ; ) {
         const { entries } = await link.now.ask("history", {
           type: "history", session: this.session, after: from, upto: seq - 1, limit: 1_000,
@@ -179,7 +180,7 @@ export class Conversation {
         const last = entries.at(-1);
         if (!last || last.seq >= seq - 1) break;
         from = last.seq;
-        // The nearest ones are wanted: what lies farther can be asked for again.
+        // Only the nearest entries are needed: the others can be read again later.
         if (found.length > 4 * STEP) found.splice(0, found.length - 2 * STEP);
       }
       if (found.length >= STEP / 4 || after === 0) {
@@ -225,7 +226,7 @@ export class Conversation {
     }
     if (!this.live) return;
     if (!STREAMED.has(frame.event.type)) {
-      // Numbers only grow; the same one twice is a merged delta's neighbour.
+      // Numbers only grow; the same number twice is a neighbour of a merged delta.
       this.#entries.push(frame);
       if (frame.event.type === "session_created" && frame.seq === 1) this.reachedStart = true;
     }

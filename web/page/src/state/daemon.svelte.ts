@@ -12,14 +12,14 @@ import type {
 import { SvelteMap } from "svelte/reactivity";
 import { link } from "./link.svelte.ts";
 
-/** How long an answered request stays to say who answered it. */
+/** How long an answered request stays on the page, to show who answered. */
 const FAREWELL_MS = 6_000;
 
 export interface Waiting {
   key: string;
   session: SessionId;
   request: Request;
-  /** Set once it is closed: it then says how, and goes. */
+  /** Set once the request is closed: the card shows the outcome, and then goes away. */
   outcome?: Outcome;
 }
 
@@ -31,10 +31,10 @@ class Daemon {
   agents = $state.raw<AgentDescription[]>([]);
   /** The first snapshot has come. */
   known = $state(false);
-  /** Told of each request that opens while the page is there. */
+  /** Called for each request that opens while the page is open. */
   onOpened: ((waiting: Waiting) => void) | null = null;
 
-  /** What waits now, oldest first, without what is already answered. */
+  /** The open requests, oldest first. */
   get open(): Waiting[] {
     return [...this.waiting.values()].filter((each) => !each.outcome);
   }
@@ -63,8 +63,8 @@ class Daemon {
   }
 
   /**
-   * What waits in a session that is open here, and how the last of it ended. `open` is what the session's own state says: the
-   * inbox has a large request in brief only.
+   * The requests of a session that this page shows, with those that just closed. `open` comes from the session's own
+   * state, because the inbox has only a shortened form of a large request.
    */
   requestsOf(session: SessionId, open: Request[]): Waiting[] {
     const whole = (each: Waiting) => open.find(({ request }) => request === each.request.request) ?? each.request;
@@ -74,7 +74,7 @@ class Daemon {
     return [...noted, ...unnoted.map((request) => ({ key: keyOf(session, request.request), session, request }))];
   }
 
-  /** All of the requests that the inbox has in brief, from their own session. */
+  /** Replaces shortened requests of the inbox with the whole requests from their session. */
   whole(session: SessionId, requests: Request[]): void {
     for (const request of requests) {
       const key = keyOf(session, request.request);

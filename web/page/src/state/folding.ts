@@ -1,8 +1,8 @@
 /**
- * The state of a session after one more entry, as the program itself folds it (crates/core/src/session/fold.rs).
+ * The state of a session after one more entry, folded as the program folds it (crates/core/src/session/fold.rs).
  *
- * The snapshot is the truth; this carries it from there to the next one. Only what the page shows is folded;
- * test/folds.test.ts names it, and holds it against what the program folds from the same entries.
+ * A snapshot is the truth; this fold carries the state from one snapshot to the next. Only the parts that the page
+ * shows are folded. test/folds.test.ts lists these parts, and compares them with the program's fold.
  */
 
 import type { Capabilities, EntryFrame, OpenCommand, State } from "@portolan/client";
@@ -118,7 +118,7 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
         seq,
         key,
         by: by ?? { kind: "daemon" },
-        // What is sent again is a prompt like any other from here on.
+        // A prompt that is sent again is from now on like any other prompt.
         name: action.name === "send_again" ? "prompt" : action.name,
         stage: { stage: "accepted" },
         ...(content === undefined ? {} : { content }),
@@ -167,7 +167,7 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
   }
 }
 
-/** The lists that an agent tells by themselves as well: new capabilities without them do not take them away. */
+/** Lists that an agent also reports separately: new capabilities without these lists do not remove them. */
 function lists({ supported_models, supported_permission_modes, supported_commands }: Capabilities): Partial<Capabilities> {
   return {
     ...(supported_models && { supported_models }),

@@ -1,7 +1,7 @@
 /**
- * The one connection of the page, and what it may say to people in passing.
+ * The one connection of the page, and the short messages to people.
  *
- * Frames are worked off once per animation frame: a thousand deltas a second cost sixty updates, not a thousand.
+ * Frames are handled once per animation frame: a thousand deltas a second cost sixty updates, not a thousand.
  */
 
 import { Connection, Lost, Refused, enter, logOut, takeTicket, type LinkState, type Role } from "@portolan/client";
@@ -10,9 +10,9 @@ import { refusalOf } from "../words.ts";
 const KEY = "portolan.key";
 /** The public name under which this browser is listed. */
 const BROWSER = "portolan.browser";
-/** Frames that wait longer than this are worked off even where nothing is painted: in a tab in the background. */
+/** Frames that wait longer than this are handled even if nothing is painted, as in a tab in the background. */
 const HIDDEN_MS = 200;
-/** How long a passing word stays. */
+/** How long a short message stays. */
 const NOTICE_MS = 8_000;
 
 export interface Notice {
@@ -23,7 +23,7 @@ export interface Notice {
 
 class Link {
   state = $state.raw<LinkState>({ is: "connecting" });
-  /** Was ever let in: what is shown then stays, marked as old, while the connection is away. */
+  /** The connection was welcomed once: without a connection, the shown state stays and is marked as old. */
   welcomed = $state(false);
   notices = $state.raw<Notice[]>([]);
   connection: Connection | null = null;
@@ -43,7 +43,7 @@ class Link {
   }
   #role = $state.raw<Role>("viewer");
   name = $state("");
-  /** The public name of the token by which we came in. */
+  /** The public name of the token that this browser uses. */
   token = $state("");
   version = $state("");
 
@@ -64,7 +64,7 @@ class Link {
           localStorage.setItem(BROWSER, entered.browser);
           break;
         case "in already":
-          this.tell("This browser is logged in already, and the link was not used. To come in by it, log out first.");
+          this.tell("This browser is already logged in, so the link was not used. To use the link, log out first.");
           break;
         case "out":
           localStorage.removeItem(KEY);
@@ -96,7 +96,7 @@ class Link {
       },
     });
     this.connection.connect();
-    // A phone that wakes up does not wait for the end of a pause.
+    // A phone that wakes up reconnects at once.
     const nudge = () => document.visibilityState === "visible" && this.connection?.nudge();
     document.addEventListener("visibilitychange", nudge);
     addEventListener("online", nudge);
@@ -108,7 +108,7 @@ class Link {
     try {
       if (key !== null) await logOut(location.origin, key);
     } catch {
-      this.tell("Portolan cannot be reached: this browser is forgotten here, but not yet there.", "bad");
+      this.tell("Portolan cannot be reached: this browser has dropped its login, but Portolan still knows the login.", "bad");
     }
     localStorage.removeItem(KEY);
     this.connection?.close();
@@ -116,12 +116,12 @@ class Link {
     this.state = { is: "ended", why: "Logged out." };
   }
 
-  /** The name under which this browser is listed; empty where it logged in before there were names. */
+  /** The name under which this browser is listed; empty if the browser logged in before there were names. */
   get browser(): string {
     return localStorage.getItem(BROWSER) ?? "";
   }
 
-  /** The connection, for those who need one now. */
+  /** The connection; throws `Lost` if there is none. */
   get now(): Connection {
     if (!this.connection) throw new Lost(false);
     return this.connection;
@@ -137,17 +137,17 @@ class Link {
     this.notices = this.notices.filter((notice) => notice.id !== id);
   }
 
-  /** Says what went wrong; for the end of every promise nobody else waits for. */
+  /** Shows an error; for every promise that nobody else waits for. */
   complain = (error: unknown): void => {
     this.tell(said(error), "bad");
   };
 
-  /** What one frame breaks must not cost the others. */
+  /** One bad frame must not stop the others. */
   #safely(work: () => void): void {
     try {
       work();
     } catch (error) {
-      console.warn("a frame could not be worked off", error);
+      console.warn("a frame could not be handled", error);
     }
   }
 
@@ -172,7 +172,7 @@ class Link {
 
 export const link = new Link();
 
-/** An error in words for people. */
+/** An error as text for people. */
 export function said(error: unknown): string {
   if (error instanceof Refused) return refusalOf(error.message, error.wayOut);
   if (error instanceof Lost) {

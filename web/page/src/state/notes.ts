@@ -1,4 +1,4 @@
-/** Lines about the session itself: what an event says in one sentence, where nothing else shows it. */
+/** Lines about the session itself: one sentence for each event that nothing else shows. */
 
 import type { ErrorInfo, Event, ResetReason } from "@portolan/client";
 import { wayOutOf } from "../words.ts";
@@ -13,7 +13,7 @@ export interface Note {
 const note = (text: string, tone: Note["tone"] = "plain", more: { wayOut?: string; detail?: string } = {}): Note => ({ text, tone, ...more });
 const trouble = (text: string, error: ErrorInfo, tone: Note["tone"]): Note => note(text, tone, error.way_out === undefined ? {} : { wayOut: error.way_out });
 
-/** The events that are rows of their own, or parts of one. */
+/** The events that are rows of their own, or parts of a row. */
 type Shown =
   | "prompt" | "item_started" | "delta" | "message" | "tool_call" | "tool_progress" | "tool_result" | "subagent_started"
   | "subagent_ended" | "request_opened" | "request_closed" | "turn_ended";
@@ -23,9 +23,9 @@ export type Remark = Exclude<Event, { type: Shown }>;
 function forgotten(reason: ResetReason | undefined): string {
   switch (reason) {
     case "cannot_resume":
-      return "The agent was started again and cannot take up a conversation: it knows nothing of what was said before this.";
+      return "The agent was started again and cannot resume a conversation: it knows nothing of what was said before this.";
     case "lost":
-      return "The agent has lost this conversation and begins anew: it knows nothing of what was said before this.";
+      return "The agent has lost this conversation and begins a new one: it knows nothing of what was said before this.";
     default:
       return "The agent has forgotten what was said before this.";
   }
@@ -57,17 +57,17 @@ export function noteOf(event: Remark): Note | null {
     case "rule_added":
       return note(`${event.tool_name} is always allowed in this session`);
     case "rule_removed":
-      return note(`${event.tool_name} asks again`);
+      return note(`${event.tool_name} needs permission again`);
     case "session_renamed":
       return note(`Renamed to “${event.name}”`);
     case "session_created":
       if (event.spec.fork) return note("Forked here.");
       return null;
     case "imported":
-      return note(`${event.entries} entries came from a past conversation${event.left_out ? `; ${event.left_out} were left out` : ""}.`);
+      return note(`${event.entries} entries were imported from a past conversation${event.left_out ? `; ${event.left_out} were left out` : ""}.`);
     case "compacted": {
       const size = event.tokens_before && event.tokens_after;
-      return note(`The conversation was made smaller${size ? `: ${event.tokens_before?.toLocaleString("en")} → ${event.tokens_after?.toLocaleString("en")} tokens` : ""}.`);
+      return note(`The conversation was compacted${size ? `: ${event.tokens_before?.toLocaleString("en")} → ${event.tokens_after?.toLocaleString("en")} tokens` : ""}.`);
     }
     case "conversation_reset":
       return note(forgotten(event.reason), "warn");
@@ -95,15 +95,15 @@ export function noteOf(event: Remark): Note | null {
         const wayOut = event.refusal.way_out && wayOutOf(event.refusal.way_out);
         return note(event.refusal.message, "bad", wayOut === undefined ? {} : { wayOut });
       }
-      if (event.stage === "uncertain") return note(`It is not certain that this arrived: ${event.reason}`, "warn");
+      if (event.stage === "uncertain") return note(`It is uncertain whether this command arrived: ${event.reason}`, "warn");
       return null;
     case "hook":
       if (event.status === "completed") return note(`Hook ${event.name} (${event.event})`);
       return null;
     case "files_persisted":
-      return note(`${event.files.length} files were kept.`);
+      return note(`${event.files.length} files were saved.`);
     case "unknown":
-      return note(`Something newer than this version knows: ${event.source} ${event.kind}`);
+      return note(`Portolan does not know this event of the agent: ${event.source} ${event.kind}`);
     case "agent_starting":
     case "agent_ready":
     case "agent_info":
@@ -117,7 +117,7 @@ export function noteOf(event: Remark): Note | null {
     case "tool_named":
       return null;
     default:
-      // A server newer than this page.
-      return note(`Something newer than this page knows: ${(event as { type: string }).type}`);
+      // The server is newer than this page.
+      return note(`This page does not know this event of a newer server: ${(event as { type: string }).type}`);
   }
 }

@@ -1,4 +1,4 @@
-/** Where the reader is, as the address tells it: `#/inbox`, `#/s/ID`. Back and forward work by themselves. */
+/** The place of the reader, from the address: `#/inbox`, `#/s/ID`. So the browser's back and forward work. */
 
 export type Place =
   | { at: "home" }

@@ -1,4 +1,4 @@
-/** The rows of a conversation: what a reader sees of it, one thing each. */
+/** The rows of a conversation, as a reader sees them. */
 
 import type { Actor, Content, FileChange, JsonValue, Outcome, Request, Seq, ToolKind, ToolOutcome, TurnResult, WorkDone } from "@portolan/client";
 
@@ -11,15 +11,15 @@ abstract class Base {
   ) {}
 }
 
-/** Someone said this to the agent. */
+/** A prompt. */
 export class PromptRow extends Base {
   readonly kind = "prompt";
-  /** The entry of the command that said it: what a rewind goes back to. */
+  /** The entry of the command with this prompt: a rewind goes back to it. */
   command: Seq = 0;
   content: Content[] = [];
 }
 
-/** The agent's words or thoughts; grows while `open`. */
+/** Text or thinking of the agent; grows while `open`. */
 export class WordsRow extends Base {
   readonly kind = "words";
   open = $state(false);
@@ -37,7 +37,7 @@ export interface Decision {
   outcome: Outcome;
 }
 
-/** A tool call with what came of it. */
+/** A tool call with its result. */
 export class ToolRow extends Base {
   readonly kind = "tool";
   tool = "";
@@ -70,7 +70,7 @@ export class SubagentRow extends Base {
   decision = $state.raw<Decision | null>(null);
 }
 
-/** A question, plan or other request that belongs to no tool call, after it was closed. */
+/** A closed question, plan or other request that belongs to no tool call. */
 export class AskedRow extends Base {
   readonly kind = "asked";
   decision: Decision | null = null;

@@ -1,15 +1,15 @@
 /**
- * Entries become rows, in order.
+ * Turns entries into rows, in order.
  *
- * Same entries, same rows: no clock, no connection. What a newer server sends and we do not know becomes a row that
- * says so, never an error.
+ * The same entries give the same rows: no clock, no connection. An event that only a newer server knows becomes a row
+ * that says so, never an error.
  */
 
 import type { Actor, EntryFrame, OpenItem, Outcome, Request, Seq } from "@portolan/client";
 import { noteOf, type Note } from "./notes.ts";
 import { AskedRow, NoteRow, PromptRow, SubagentRow, ToolRow, TurnRow, WordsRow, type Row } from "./row.svelte.ts";
 
-/** Live output of a tool kept on the page: its end is what people look at. */
+/** How much live output of a tool the page keeps: only the end, which people read. */
 const OUTPUT_CHARS = 200_000;
 
 export class Rows {
@@ -21,7 +21,7 @@ export class Rows {
   #touched = new Set<SubagentRow>();
   dirty = false;
 
-  /** Makes what was applied visible: lists of subagents are replaced once per batch. */
+  /** Shows the applied entries: the lists of subagents are replaced once per batch. */
   settle(): void {
     for (const row of this.#touched) row.rows = [...(this.#lists.get(row) ?? [])];
     this.#touched.clear();
@@ -34,7 +34,7 @@ export class Rows {
     } catch (error) {
       // One entry that cannot be read costs its own row, not the conversation.
       console.warn(`entry ${frame.seq} cannot be read`, error);
-      this.#note({ text: `Entry ${frame.seq} cannot be shown by this page.`, tone: "warn" }, frame);
+      this.#note({ text: `This page cannot show entry ${frame.seq}.`, tone: "warn" }, frame);
     }
   }
 
@@ -121,7 +121,7 @@ export class Rows {
     }
   }
 
-  /** The snapshot replaces what was thought to be open; finished rows stay. */
+  /** Replaces the open rows with those of a snapshot; finished rows stay. */
   open(items: OpenItem[], tools: Set<string>, subagents: Set<string>, seq: Seq): void {
     for (const [item, row] of [...this.#items]) if (row instanceof WordsRow) this.#remove(item);
     this.#items.clear();
@@ -135,7 +135,7 @@ export class Rows {
     this.dirty = true;
   }
 
-  /** Takes what streams from the rows it replaces: their texts are further than the last snapshot. */
+  /** Takes open texts from the replaced rows: these texts are newer than the last snapshot. */
   adopt(before: Rows, state: { tools: { tool: string }[]; subagents: { subagent: string }[] }): void {
     const tools = new Set([...before.#tools].filter(([, row]) => row.running).map(([tool]) => tool));
     for (const { tool } of state.tools) if (!before.#tools.has(tool)) tools.add(tool);
@@ -204,7 +204,7 @@ export class Rows {
     this.#items.delete(event.tool);
     let row = this.#tools.get(event.tool);
     if (!row) {
-      // Its call is older than what is loaded.
+      // The call is older than the loaded entries.
       row = new ToolRow(`t${event.tool}`, frame.seq, frame.at, frame.by);
       row.tool = event.tool;
       row.name = "Result of an earlier call";
@@ -213,7 +213,7 @@ export class Rows {
     }
     if (row instanceof SubagentRow) {
       row.summary ||= event.content.map((piece) => (piece.type === "text" ? piece.text : "")).join("\n");
-      // One in the background goes on after its call has returned.
+      // A subagent in the background keeps running after its call has returned.
       if (!row.background) row.running = false;
       row.outcome ??= row.background ? null : event.outcome;
       return;
@@ -233,7 +233,7 @@ export class Rows {
     row.running = true;
   }
 
-  /** The subagent's row; where its start is older than what is loaded, a row stands in for it. */
+  /** The row of a subagent; a new row if the start of the subagent is older than the loaded entries. */
   #subagent(subagent: string, { seq, at, by }: { seq: Seq; at: number; by: Actor | undefined } | EntryFrame, parent?: string): SubagentRow {
     const known = this.#tools.get(subagent);
     if (known instanceof SubagentRow) return known;
@@ -243,7 +243,7 @@ export class Rows {
     row.decision = known instanceof ToolRow ? known.decision : null;
     this.#lists.set(row, []);
     this.#tools.set(subagent, row);
-    // The call that started it is the same thing: the subagent takes its place.
+    // The subagent takes the place of the call that started it.
     const owner = parent === undefined ? undefined : this.#tools.get(parent);
     const list = owner instanceof SubagentRow ? this.#lists.get(owner) : this.list;
     const place = known && list ? list.indexOf(known) : -1;

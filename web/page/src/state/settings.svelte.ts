@@ -1,4 +1,4 @@
-/** What this browser prefers. Kept in its storage, never sent. */
+/** The settings of this browser. They stay in its storage and are never sent. */
 
 type Theme = "system" | "light" | "dark";
 
@@ -14,7 +14,7 @@ function write(name: string, value: string): void {
   try {
     localStorage.setItem(`portolan.${name}`, value);
   } catch {
-    // A browser that keeps nothing still works.
+    // The page also works in a browser without storage.
   }
 }
 
@@ -49,7 +49,7 @@ class Settings {
     write("notify", on ? "on" : "off");
   }
 
-  /** Diffs side by side where there is room. */
+  /** Diffs side by side if there is room. */
   get split(): boolean {
     return this.#split;
   }
@@ -68,7 +68,7 @@ export const settings = new Settings();
 
 /** The last folder someone started a session in. */
 export const lastFolder = { get: () => read("folder") ?? "", set: (folder: string) => write("folder", folder) };
-/** What was written and not sent, by session: a reload does not cost it. */
+/** Unsent text, by session; it survives a reload. */
 export const drafts = {
   get: (session: string) => sessionStorage.getItem(`portolan.draft.${session}`) ?? "",
   set: (session: string, text: string) =>

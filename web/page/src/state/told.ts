@@ -1,8 +1,8 @@
-/** Who did something, and how a request ended, in words. */
+/** Describes who did something, and how a request ended. */
 
 import type { Actor, Answer, Outcome } from "@portolan/client";
 
-/** Who did it, in words: `ada (cli)`. */
+/** The name of an actor: `ada (cli)`. */
 export function who(by: Actor | undefined): string {
   switch (by?.kind) {
     case "person":
@@ -14,14 +14,14 @@ export function who(by: Actor | undefined): string {
     case "daemon":
       return "Portolan";
     case "imported":
-      return "before Portolan";
+      return "the imported conversation";
     case "agent":
     case undefined:
       return "the agent";
   }
 }
 
-/** How a request ended, in words. */
+/** Describes how a request ended. */
 export function decided(outcome: Outcome): { text: string; good: boolean | null } {
   switch (outcome.how) {
     case "answered":

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 
 use super::{Rooms, failed, invalid, walk};
 
-/// The largest file that is read or written for an agent. It goes through memory, and over a line.
+/// The largest file that Portolan reads or writes for an agent. The file passes through memory, and as one line.
 pub(super) const LARGEST: u64 = 8 * 1024 * 1024;
 
 /// Which lines.
@@ -41,10 +41,10 @@ pub(super) fn read(rooms: &Rooms, path: &Path, window: Window) -> Result<String,
     Ok(text.split_inclusive('\n').skip(first).take(count).collect())
 }
 
-/// Makes a file hold this, and the folders above it where they are missing.
+/// Writes a file, and makes missing folders above it.
 pub(super) fn write(rooms: &Rooms, path: &Path, content: &str) -> Result<(), Error> {
     if content.len() as u64 > LARGEST {
-        return Err(invalid(format!("more than {} MiB are not written at once", LARGEST >> 20)));
+        return Err(invalid(format!("the text is larger than {} MiB and was not written", LARGEST >> 20)));
     }
     let file = match rooms.resolve(path) {
         Ok(real) => open(&real, path, OFlags::WRONLY)?,
@@ -54,7 +54,7 @@ pub(super) fn write(rooms: &Rooms, path: &Path, content: &str) -> Result<(), Err
     fill(file, content).map_err(|error| failed(path, &error))
 }
 
-/// Emptied only now that it is known to be a plain file.
+/// Truncates the file only after it is known to be a plain file.
 fn fill(mut file: File, content: &str) -> std::io::Result<()> {
     file.set_len(0)?;
     file.write_all(content.as_bytes())
@@ -71,9 +71,9 @@ fn no_file(path: &Path) -> Error {
     invalid(format!("`{}` is not a file", path.display()))
 }
 
-/// Where a file will be that is not there yet: below the nearest folder that is.
+/// The place of a file that does not exist yet: below the nearest folder that exists.
 struct NewPlace {
-    /// The real path of that folder.
+    /// The real path of the folder that exists.
     there: PathBuf,
     /// The folders to make below it.
     folders: Vec<OsString>,
@@ -83,10 +83,10 @@ struct NewPlace {
 impl NewPlace {
     fn find(rooms: &Rooms, path: &Path) -> Result<Self, Error> {
         if path.components().any(|part| part == Component::ParentDir) {
-            return Err(invalid(format!("`{}` goes up again on its way", path.display())));
+            return Err(invalid(format!("`{}` contains `..`", path.display())));
         }
         if path.symlink_metadata().is_ok() {
-            // A link to nowhere: what it would become is not for the agent to choose.
+            // A broken link: the agent must not choose where it leads.
             return Err(rooms.outside(path));
         }
         let there = path.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok());
@@ -97,7 +97,7 @@ impl NewPlace {
         Ok(Self { there: rooms.resolve(there)?, folders, name })
     }
 
-    /// Makes the folders one by one, each beneath the one before it, and the file in the last.
+    /// Makes the folders one by one, each beneath the previous one, and the file in the last folder.
     fn create(self, path: &Path) -> Result<File, Error> {
         let create = || {
             let mut here = walk::folder(&self.there)?;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_said_in_words_that_agents_know() {
+    fn a_missing_file_is_reported_in_words_that_agents_know() {
         let Place { inside, rooms, .. } = &place();
         let error = read(rooms, &inside.join("none"), ALL).unwrap_err();
         assert_eq!(error.code, -32002);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_is_touched_whatever_the_way_there() {
+    fn nothing_outside_is_touched_by_any_path() {
         let Place { inside, outside, rooms, .. } = &place();
         symlink(outside, inside.join("door")).unwrap();
         symlink(outside.join("secret"), inside.join("link")).unwrap();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_no_file_or_too_large_is_refused_with_a_word() {
+    fn a_file_that_is_no_text_or_too_large_is_refused_with_the_reason() {
         let Place { inside, rooms, .. } = &place();
         fs::write(inside.join("bytes"), [0xff, 0xfe]).unwrap();
         let large = File::create(inside.join("large")).unwrap();
@@ -208,9 +208,9 @@ mod tests {
         assert!(write(rooms, &inside.join("much"), &much).is_err());
     }
 
-    // The path was looked at, then opened by its name; a link that was put there between the two led out.
+    // The path was checked, then opened by its name; a link that was added between the two led out of the folder.
     #[test]
-    fn a_link_that_is_put_there_after_the_look_leads_nowhere() {
+    fn a_link_that_is_added_after_the_check_leads_nowhere() {
         let Place { inside, outside, rooms, .. } = &place();
         let folder = inside.join("folder");
         fs::create_dir(&folder).unwrap();
@@ -239,7 +239,7 @@ mod tests {
 
     // 157 of 6,000 tries got out.
     #[test]
-    fn nobody_gets_out_by_swapping_a_folder_for_a_link_again_and_again() {
+    fn swapping_a_folder_for_a_link_again_and_again_does_not_lead_outside() {
         const ROUNDS: usize = 2000;
         let Place { inside, outside, rooms, .. } = &place();
         let (door, other) = (inside.join("door"), inside.join("other"));
@@ -256,7 +256,7 @@ mod tests {
                 }
             });
             for round in 0..ROUNDS {
-                // Judged below: the swapper would else go on for ever.
+                // Judged below: otherwise the swapper runs for ever.
                 match read(rooms, &door.join("secret"), ALL) {
                     Ok(text) if text == "harmless" => read_well += 1,
                     Ok(_) => got_out += 1,

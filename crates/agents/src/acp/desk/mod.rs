@@ -1,8 +1,9 @@
-//! The desk: what agents may have done by us. Files are read and written inside the folders of the session and nowhere else:
-//! links are followed first, and what that gave is then opened without following any ([`walk`]), so that a link which is
-//! put there meanwhile leads nowhere. Commands begin in one of the folders, and may then do what the agent itself may.
+//! The desk: work that Portolan does for agents. Files are read and written only inside the folders of the session:
+//! links are resolved first, and the result is then opened without following any link ([`walk`]), so that a link which
+//! is added in between leads nowhere. Commands begin in one of the folders, and may then do what the agent itself may
+//! do.
 //!
-//! Knows nothing of the conversation, and asks nobody: it is for the agent to ask before.
+//! The desk knows nothing of the conversation and asks nobody: the agent must ask first.
 
 mod files;
 mod terminals;
@@ -28,19 +29,19 @@ use crate::{
     driver::{self, Done},
 };
 
-/// There is no such thing.
+/// The resource does not exist.
 const NOT_FOUND: i64 = -32002;
 
-/// Where a session may work.
+/// The folders that a session may use.
 #[derive(Clone, Debug)]
 pub(super) struct Rooms {
     folder: PathBuf,
-    /// All of them, with links followed.
+    /// All folders, with links resolved.
     roots: Arc<[PathBuf]>,
 }
 
 impl Rooms {
-    /// The working folder and those beside it.
+    /// The working folder and the extra folders.
     pub(super) fn new(folder: &Path, extra: &[PathBuf]) -> Self {
         let all = std::iter::once(folder).chain(extra.iter().map(PathBuf::as_path));
         let roots = all.filter_map(|root| root.canonicalize().ok()).collect();
@@ -51,8 +52,8 @@ impl Rooms {
         self.roots.iter().any(|root| path.starts_with(root))
     }
 
-    /// Where a path really leads, if that is inside. True when it was looked at: what is to be touched is opened by
-    /// [`walk`], which follows no link that is there since.
+    /// The real path of a path, if it is inside. This holds at the time of the check: the file is then opened by
+    /// [`walk`], which follows no link that was added since.
     fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
         if !path.is_absolute() {
             return Err(invalid(format!("`{}` is not an absolute path", path.display())));
@@ -69,11 +70,7 @@ impl Rooms {
 
     fn outside(&self, path: &Path) -> Error {
         let roots: Vec<_> = self.roots.iter().map(|root| root.display().to_string()).collect();
-        invalid(format!(
-            "`{}` is outside the folders of this session ({}); it is not touched",
-            path.display(),
-            roots.join(", ")
-        ))
+        invalid(format!("`{}` is outside the folders of this session ({})", path.display(), roots.join(", ")))
     }
 }
 
@@ -81,7 +78,7 @@ fn invalid(message: String) -> Error {
     Error { code: Error::INVALID_PARAMS, message, data: None }
 }
 
-/// What went wrong with a file. Gemini knows a file that is not there by the words alone, and tries no code.
+/// The error for a file. Gemini recognises a missing file by the message alone, and ignores the code.
 fn failed(path: &Path, error: &std::io::Error) -> Error {
     let path = path.display();
     if error.kind() == std::io::ErrorKind::NotFound {
@@ -89,14 +86,12 @@ fn failed(path: &Path, error: &std::io::Error) -> Error {
         return Error { code: NOT_FOUND, message, data: None };
     }
     if walk::is_blocked(error) {
-        return invalid(format!(
-            "`{path}` does not lead through folders alone, or a link was just put on its way"
-        ));
+        return invalid(format!("part of `{path}` is not a folder, or is a link that was just added"));
     }
     Error { code: Error::INTERNAL, message: format!("`{path}`: {error}"), data: None }
 }
 
-/// What holds for what is done.
+/// The rules for the work of a desk.
 #[derive(Clone, Debug)]
 pub(super) struct House {
     pub(super) agent: String,
@@ -108,7 +103,7 @@ pub(super) struct House {
     pub(super) serves: Serves,
 }
 
-/// Where errands of one agent are done.
+/// The desk of one agent.
 #[derive(Debug)]
 pub(super) struct Desk {
     house: House,
@@ -122,7 +117,7 @@ impl Desk {
     }
 }
 
-/// Which errand of ours a method is.
+/// Whether a method is an errand that Portolan runs.
 pub(super) fn is_errand(method: &str, serves: Serves) -> bool {
     match method {
         "fs/read_text_file" | "fs/write_text_file" => serves.files,
@@ -140,7 +135,7 @@ impl driver::Desk for Desk {
         if !is_errand(method, self.house.serves) {
             let error = Error {
                 code: Error::METHOD_NOT_FOUND,
-                message: format!("`{method}` is not done here"),
+                message: format!("`{method}` is not supported"),
                 data: None,
             };
             return Box::pin(std::future::ready(Err(error)));
@@ -156,7 +151,7 @@ impl driver::Desk for Desk {
             }
             "fs/write_text_file" => on_disk(move || {
                 let Some(content) = params["content"].as_str() else {
-                    return Err(invalid("there is no `content` to write".into()));
+                    return Err(invalid("`content` is missing".into()));
                 };
                 files::write(&rooms, Path::new(&text(&params, "path")), content)?;
                 Ok(json!({}))
@@ -197,7 +192,7 @@ impl driver::Desk for Desk {
 fn on_disk(work: impl FnOnce() -> Done + Send + 'static) -> Boxed<'static, Done> {
     Box::pin(async {
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-            Err(Error { code: Error::INTERNAL, message: "a fault of ours with a file".into(), data: None })
+            Err(Error { code: Error::INTERNAL, message: "internal error with a file".into(), data: None })
         })
     })
 }

@@ -1,4 +1,5 @@
-//! Commands that an agent has run by us: each a supervised process with its output, ended with the agent at the latest.
+//! Commands that Portolan runs for an agent: each is a supervised process with its output, and ends with the agent at
+//! the latest.
 
 use std::{
     collections::HashMap,
@@ -27,13 +28,13 @@ use crate::{
     driver::Done,
 };
 
-/// Terminals of one agent at once. Agents that keep more than this do not give them back.
+/// The open terminals of one agent. An agent that keeps more does not release them.
 const MAX_TERMINALS: usize = 32;
 
-/// What is kept of a terminal's output unless the agent wants less, and however much more it wants: its end.
+/// How much of a terminal's output is kept at most: its end. The agent may ask for less.
 const KEPT: usize = 1024 * 1024;
 
-/// Once a command has ended, what it printed is in the pipe; only what it left behind holds that open longer.
+/// When a command has ended, its output is in the pipe; only a process that it left behind keeps the pipe open longer.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A command to run.
@@ -53,7 +54,8 @@ pub(super) struct Terminals {
     house: House,
     count: u64,
     open: Arc<Mutex<HashMap<String, Terminal>>>,
-    /// A place for each that may be open. It is taken before the command is started: several may be started at once.
+    /// A permit for each terminal that may be open. It is taken before the command starts: several commands may start
+    /// at once.
     places: Arc<Semaphore>,
 }
 
@@ -62,7 +64,7 @@ struct Terminal {
     output: Arc<Mutex<Output>>,
     exit: watch::Receiver<Option<Exit>>,
     kill: CancellationToken,
-    /// However the terminal is let go of, its command is not left behind.
+    /// Ends the command when the terminal is dropped in any way.
     _ends: DropGuard,
     life: JoinHandle<()>,
     _place: OwnedSemaphorePermit,
@@ -80,7 +82,7 @@ impl Exit {
     }
 }
 
-/// The end of what was printed.
+/// The end of the output.
 #[derive(Debug)]
 struct Output {
     bytes: Vec<u8>,
@@ -99,7 +101,7 @@ impl Output {
     }
 
     fn text(&self) -> String {
-        // A letter whose beginning was cut off is cut off whole.
+        // A character whose first bytes were cut off is dropped whole.
         let broken = |byte: &&u8| self.cut && **byte & 0xC0 == 0x80;
         let start = self.bytes.iter().take(4).take_while(broken).count();
         String::from_utf8_lossy(self.bytes.get(start..).unwrap_or_default()).into_owned()
@@ -152,7 +154,7 @@ impl Terminals {
                 message: error.to_string(),
                 data: None,
             })?;
-            // It has nothing to read.
+            // The command has no input.
             drop(pipes.input);
             let output = Arc::new(Mutex::new(Output { bytes: vec![], cut: false, most }));
             let (exited, exit) = watch::channel(None);
@@ -166,16 +168,16 @@ impl Terminals {
         })
     }
 
-    /// What to start: the command by its arguments, or by a shell where it is a line for one. Both streams are one. The
-    /// folder is opened, and named by what it was opened as: its path may lead elsewhere by the time the command begins.
-    /// Whoever starts the program holds the folder until then.
+    /// What to start: the command by its arguments, or a shell if the command is a shell line. Both streams are one.
+    /// The folder is opened, and named by its descriptor: its path may lead elsewhere by the time the command begins.
+    /// The caller holds the folder until then.
     fn program(&self, wanted: &Wanted) -> Result<(Program, OwnedFd), Error> {
         if wanted.command.trim().is_empty() {
-            return Err(invalid("there is no `command` to run".into()));
+            return Err(invalid("`command` is missing".into()));
         }
         let rooms = &self.house.rooms;
         let opened = rooms.open_folder(wanted.folder.as_ref().unwrap_or(&rooms.folder))?;
-        // The child has it open as well, until its own program begins.
+        // The child also has the folder open, until its own program begins.
         let folder = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
         let mut environment = self.house.environment.clone();
         for (name, value) in &wanted.env {
@@ -216,7 +218,7 @@ impl Terminals {
         ready(killed.map(|()| json!({})).ok_or_else(|| unknown(terminal)))
     }
 
-    /// Ends it, and tells what it had printed.
+    /// Ends the command, and returns its output.
     pub(super) fn release(&self, terminal: &str) -> Boxed<'static, Done> {
         let Some(released) = lock(&self.open).remove(terminal) else { return ready(Err(unknown(terminal))) };
         Box::pin(async move {
@@ -241,7 +243,7 @@ impl Terminals {
     }
 }
 
-/// A command's life: what it prints is kept until it has ended, by itself or not.
+/// A command's life: its output is kept until it ends, by itself or not.
 async fn live(
     child: Child,
     mut pipe: ChildStdout,
@@ -256,7 +258,7 @@ async fn live(
         tokio::select! {
             biased;
             () = kill.cancelled() => break,
-            // What it left behind may print for ever.
+            // A process that it left behind may print for ever.
             () = child.ended() => break,
             read = pipe.read(&mut bytes), if is_open => match read {
                 Ok(count @ 1..) => lock(&output).add(bytes.get(..count).unwrap_or_default()),
@@ -270,7 +272,7 @@ async fn live(
             lock(&output).add(bytes.get(..count).unwrap_or_default());
         }
     };
-    // What cannot be read by then nobody waits for.
+    // Output that cannot be read by then is dropped.
     let _ = timeout(LAST_WORDS, rest).await;
     let status = status.ok();
     let signal = status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status));
@@ -335,7 +337,7 @@ mod tests {
 
     // The command began wherever the path led by then.
     #[tokio::test]
-    async fn a_command_begins_in_the_folder_that_was_looked_at_whatever_is_put_in_its_place() {
+    async fn a_command_begins_in_the_folder_that_was_checked_even_if_it_is_replaced() {
         let place = tempfile::tempdir().unwrap();
         let top = place.path().canonicalize().unwrap();
         let (inside, outside, folder) = (top.join("inside"), top.join("outside"), top.join("inside/folder"));
@@ -343,7 +345,7 @@ mod tests {
         std::fs::create_dir(&outside).unwrap();
         let mut terminals = terminals(&inside);
         let pwd = Wanted { folder: Some(folder.clone()), ..wanted("pwd", &[]) };
-        // Begun, and not started before it is waited for.
+        // Begun, but not started until it is awaited.
         let begun = terminals.create(pwd);
         std::fs::rename(&folder, inside.join("moved")).unwrap();
         std::os::unix::fs::symlink(&outside, &folder).unwrap();
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_is_killed_or_left_behind_does_not_go_on() {
+    async fn a_command_that_is_killed_or_left_behind_ends() {
         let folder = tempfile::tempdir().unwrap();
         let mut terminals = terminals(folder.path());
         let sleeper = create(&mut terminals, wanted("sleep", &["600"])).await;
@@ -368,10 +370,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_end_of_much_output_is_kept_and_that_is_said() {
+    async fn only_the_end_of_long_output_is_kept_and_the_cut_is_marked() {
         let folder = tempfile::tempdir().unwrap();
         let mut terminals = terminals(folder.path());
-        // The limit falls into the middle of a letter.
+        // The limit falls into the middle of a character.
         let much = Wanted { kept: Some(3), ..wanted("printf", &["aaé12"]) };
         let much = create(&mut terminals, much).await;
         terminals.wait(&much).await.unwrap();
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_outside_or_refused_or_too_much_is_not_run() {
+    async fn a_command_that_is_outside_or_refused_or_too_much_does_not_run() {
         let folder = tempfile::tempdir().unwrap();
         let mut terminals = terminals(folder.path());
         let refused = [
@@ -403,7 +405,7 @@ mod tests {
         terminals.close().await;
     }
 
-    // They used to be counted once they ran, so that any number could be started at once.
+    // Terminals used to be counted once they ran, so any number could start at once.
     #[tokio::test]
     async fn commands_that_are_started_at_once_are_counted_at_once() {
         let folder = tempfile::tempdir().unwrap();

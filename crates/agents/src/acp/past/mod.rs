@@ -1,7 +1,8 @@
-//! Past conversations: those that an agent offers by `session/list`. How it keeps them is its own, so the agent itself is
-//! asked: a process of its own is started for each question and ended after it. Nothing of ours is written.
+//! Past conversations: those that an agent lists by `session/list`. The agent decides how to keep them, so the agent is
+//! asked: a process is started for each question and ended after it. Portolan writes nothing.
 //!
-//! What was said in one is what the agent tells when it loads it. One that cannot load tells nothing, and still knows it.
+//! The messages of a conversation are what the agent replays when it loads the conversation. An agent that cannot load
+//! shows no messages, but still has them.
 
 mod telling;
 
@@ -44,28 +45,28 @@ use crate::{
 /// How long a page of the list may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Pages of one list. An agent without an end of them is not believed.
+/// Pages of one list. A list with more pages counts as endless.
 const PAGES: usize = 100;
 
-/// Conversations of one list; beyond it the rest is passed over.
+/// Conversations of one list; the rest is ignored.
 const ROWS: usize = 10_000;
 
-/// The longest name of a conversation; one that is longer is none.
+/// The longest name of a conversation; a longer name is ignored.
 const LONGEST_NAME: usize = 256;
 
-/// The longest folder, as the system has it.
+/// The longest path of a folder that the system allows.
 const LONGEST_FOLDER: usize = 4096;
 
 /// How many characters of a title are kept.
 const TITLE: usize = 80;
 
-/// Folders that are remembered, for agents that tell of one folder at a time.
+/// Remembered folders, for agents that list one folder at a time.
 const FOLDERS: usize = 16;
 
-/// Said of a conversation that the agent knows and does not tell.
-const UNTOLD: &str = "knows what was said in this conversation, and does not tell it";
+/// Shown for a conversation that the agent has but does not replay.
+const UNTOLD: &str = "does not show the messages of this conversation";
 
-/// What an agent has kept.
+/// The past conversations of an agent.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     kind: String,
@@ -77,16 +78,16 @@ pub(super) struct Kept {
     memory: Arc<Mutex<Memory>>,
 }
 
-/// What is known from asking before.
+/// What is known from earlier questions.
 #[derive(Debug, Default)]
 struct Memory {
     /// Folders in which conversations were held.
     folders: VecDeque<PathBuf>,
-    /// A program that offers no list: it is not started again in vain.
+    /// A program that offers no list: it is not started again.
     without: Option<Vec<OsString>>,
 }
 
-/// What an agent that was asked offers.
+/// What the agent offers.
 #[derive(Clone, Copy, Debug)]
 struct Offers {
     load: bool,
@@ -108,12 +109,12 @@ impl Kept {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It can be asked: its program is there, and is not known to offer no list.
+    /// Whether the agent can be asked: its program is installed, and is not known to offer no list.
     pub(super) fn can_be_asked(&self) -> bool {
         self.prober.command().is_ok_and(|command| self.memory().without.as_ref() != Some(&command))
     }
 
-    /// A folder in which conversations are held.
+    /// Remembers a folder in which conversations are held.
     pub(super) fn remember(&self, folder: &Path) {
         if self.known.lists == Lists::Everywhere {
             return;
@@ -124,7 +125,7 @@ impl Kept {
         folders.truncate(FOLDERS);
     }
 
-    /// The folders to ask about, where the agent must be asked about one at a time.
+    /// The folders to ask about, if the agent must be asked about one folder at a time.
     fn folders(&self, query: &PastQuery) -> Result<Vec<Option<PathBuf>>, PastError> {
         if self.known.lists == Lists::Everywhere {
             return Ok(vec![None]);
@@ -150,17 +151,17 @@ impl Kept {
                 PastError::NotFound(format!("{}: {}", self.title, errors::words(error)))
             }
             Trouble::Refused(error) => {
-                PastError::Unreadable(format!("{} does not tell: {}", self.title, errors::words(error)))
+                PastError::Unreadable(format!("{} refused: {}", self.title, errors::words(error)))
             }
             Trouble::Silent(why) => PastError::Unreadable(why.clone()),
         }
     }
 
     fn no_list(&self) -> PastError {
-        PastError::NotOffered(format!("{} tells of no past conversations", self.title))
+        PastError::NotOffered(format!("{} does not list past conversations", self.title))
     }
 
-    /// Starts the agent, and hears what it offers.
+    /// Starts the agent, and reads what it offers.
     async fn begin(&self) -> Result<(Asking, Offers), PastError> {
         let command = self.prober.command().map_err(PastError::Unreadable)?;
         if self.memory().without.as_ref() == Some(&command) {
@@ -168,7 +169,7 @@ impl Kept {
         }
         let environment = launch::environment(&self.supervision, self.prober.env(), self.known)
             .map_err(PastError::Unreadable)?;
-        // Not in a folder of anybody's work, whose settings it might take for its own.
+        // Not in a folder of a user's work, because the agent might use the settings in it.
         let folder =
             environment.variables.iter().find(|(name, _)| name == "HOME").map(|(_, home)| home.into());
         let folder = folder.filter(|home: &PathBuf| home.is_dir()).unwrap_or_default();
@@ -214,9 +215,9 @@ impl Kept {
         let rows = self.rows(&mut asking, folders).await;
         self.end(asking).await;
         let rows = rows?;
-        // Where a folder really lies is looked up on disk.
+        // The real path of a folder is looked up on disk.
         let chosen = tokio::task::spawn_blocking(move || chosen(rows, &query));
-        chosen.await.map_err(|error| PastError::Unreadable(format!("a fault of ours in reading: {error}")))
+        chosen.await.map_err(|error| PastError::Unreadable(format!("internal error while reading: {error}")))
     }
 
     async fn rows(
@@ -281,7 +282,7 @@ impl Kept {
         let wanted = asking.send("session/load", Some(params)).await;
         let wanted = wanted.map_err(|trouble| self.unreadable(&trouble))?;
         loop {
-            // Whoever wants the pieces does not wait for ever for the next.
+            // The receiver of the pieces does not wait for ever for the next one.
             match asking.next().await.map_err(|trouble| self.unreadable(&trouble))? {
                 Heard::Answer(id, answer) if id == wanted => {
                     answer.map_err(|error| self.unreadable(&Trouble::Refused(Box::new(error))))?;
@@ -290,7 +291,7 @@ impl Kept {
                 heard => send(pieces, told(&mut telling, heard)).await?,
             }
         }
-        // What comes late comes in one go.
+        // Late pieces come in one go.
         while self.known.replays_late
             && let Ok(Ok(heard)) = tokio::time::timeout(launch::QUIET, asking.next()).await
         {
@@ -310,12 +311,12 @@ fn told(telling: &mut Telling, heard: Heard) -> Vec<PastEntry> {
 async fn send(pieces: &mpsc::Sender<PastPiece>, entries: Vec<PastEntry>) -> Result<(), PastError> {
     for entry in entries {
         let sent = pieces.send(PastPiece::Entry(Box::new(entry))).await;
-        sent.map_err(|_| PastError::Unreadable("nobody wants the rest".into()))?;
+        sent.map_err(|_| PastError::Unreadable("the rest is not wanted".into()))?;
     }
     Ok(())
 }
 
-/// Plays lines as if each were told of a conversation that is loaded, or a page of a list. Nothing may break.
+/// Plays lines as if each were a message of a loading conversation, or a page of a list. Nothing may break.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) fn tell(lines: &str) {
     let setup = Setup::bare("harbour", "Harbour", &super::catalogue::UNKNOWN);
@@ -323,14 +324,14 @@ pub(super) fn tell(lines: &str) {
     for line in lines.lines() {
         let message: Value = serde_json::from_str(line).unwrap_or_default();
         let entries = telling.update(&message["params"], line);
-        assert!(entries.iter().all(|entry| entry.at.is_none()), "ACP tells no times");
+        assert!(entries.iter().all(|entry| entry.at.is_none()), "ACP reports no times");
         let rows: Vec<_> = list(&message["result"], "sessions").iter().filter_map(row).collect();
         chosen(rows, &PastQuery { limit: 10, part: Some("c".into()), ..PastQuery::default() });
     }
     telling.end();
 }
 
-/// A conversation's line in a list; nothing for what cannot be named.
+/// A conversation's line in a list; none if it has no usable name.
 fn row(told: &Value) -> Option<PastSession> {
     let time = |told: &Value| {
         let at: jiff::Timestamp = told.as_str()?.parse().ok()?;
@@ -355,7 +356,8 @@ fn row(told: &Value) -> Option<PastSession> {
     })
 }
 
-/// Those that were asked for, the newest first. Where one is meant in full, only that one: names can begin with others.
+/// The requested conversations, the newest first. If a name matches in full, only that conversation: names can begin
+/// with others.
 fn chosen(mut rows: Vec<PastSession>, query: &PastQuery) -> Vec<PastSession> {
     let mut seen = HashSet::new();
     rows.retain(|row| seen.insert(row.past.clone()));
@@ -386,11 +388,11 @@ impl Past for Kept {
         tokio::spawn(async move {
             let read = tokio::select! {
                 read = kept.read_now(&past, &pieces) => read,
-                // Nobody wants the rest.
+                // The receiver does not want the rest.
                 () = pieces.closed() => return,
             };
             let last = read.map_or_else(PastPiece::Failed, |()| PastPiece::End);
-            // Nor this.
+            // The receiver may not want this either.
             let _ = pieces.send(last).await;
         });
         queue
@@ -406,8 +408,8 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_listed_with_what_is_told_of_it() {
-        // As Goose tells it.
+    fn a_conversation_is_listed_with_its_details() {
+        // As Goose reports it.
         let told = json!({ "sessionId": "20261115_6", "cwd": "/harbour", "title": "Mast", "updatedAt":
             "2026-11-15T01:26:51+00:00", "_meta": { "createdAt": "2026-11-15T01:26:50+00:00" } });
         let expected = PastSession {
@@ -426,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_named_is_left_out() {
+    fn conversations_without_a_usable_name_are_left_out() {
         let long = "x".repeat(LONGEST_NAME + 1);
         for told in
             [json!({}), json!([1]), json!(7), past("", ""), past("a b", ""), past("ä", ""), past(&long, "")]
@@ -436,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_come_first_once_each_and_one_that_is_named_in_full_is_meant() {
+    fn the_newest_come_first_once_each_and_a_full_name_matches_only_itself() {
         let rows = || -> Vec<_> {
             let told = [
                 ("n_1", "2026-01-01T00:00:00Z"),

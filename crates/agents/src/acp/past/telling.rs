@@ -1,5 +1,5 @@
-//! A conversation that is loaded, as events: the same translation as for a running session, and the user's own words, which
-//! a running session has from elsewhere.
+//! A conversation that is being loaded, as events: the same translation as for a running session, plus the user's
+//! prompts, which a running session has from elsewhere.
 
 use portolan_core::{
     Event, Seq,
@@ -17,14 +17,14 @@ use super::super::{
 };
 use crate::driver::Turnout;
 
-/// A prompt that goes on for longer than this is told in parts. It lies in memory until its end.
+/// A longer prompt is shown in parts. It stays in memory until its end.
 const LONGEST: usize = 16 * 1024 * 1024;
 
-/// Updates as what was said.
+/// Turns updates into entries.
 pub(super) struct Telling {
     translate: Translate,
     session: String,
-    /// The user's words so far, and the message that they are part of.
+    /// The user's prompt so far, and the message that it is part of.
     prompt: Vec<Content>,
     size: usize,
     message: Option<String>,
@@ -38,7 +38,7 @@ impl Telling {
         Self { translate, session: session.to_owned(), prompt: vec![], size: 0, message: None }
     }
 
-    /// What an update tells.
+    /// The entries of an update.
     pub(super) fn update(&mut self, params: &Value, line: &str) -> Vec<PastEntry> {
         let (update, kind) = (&params["update"], text(&params["update"], "sessionUpdate"));
         if params["sessionId"] != self.session.as_str() || !CONVERSATION.contains(&kind.as_str()) {
@@ -56,7 +56,7 @@ impl Telling {
 
     fn users_words(&mut self, update: &Value, size: usize, mut out: Turnout) -> Vec<PastEntry> {
         if subagents::marked(update).is_some() {
-            // What a subagent was told stands in the call that started it.
+            // The prompt of a subagent is in the call that started it.
             return vec![];
         }
         self.translate.end_all_words(Ending::Whole, &mut out);
@@ -82,7 +82,7 @@ impl Telling {
         vec![PastEntry { at: None, event: Event::Prompt { command: Seq::ZERO, content } }]
     }
 
-    /// Nothing more is told.
+    /// No more updates come.
     pub(super) fn end(mut self) -> Vec<PastEntry> {
         let mut out = Turnout::default();
         self.translate.end_all_words(Ending::Whole, &mut out);
@@ -92,7 +92,7 @@ impl Telling {
     }
 }
 
-/// What of a turnout is words and deeds; what only streamed is in them.
+/// The messages and tool calls in a turnout; streamed pieces are part of them.
 fn said(out: Turnout) -> Vec<PastEntry> {
     let entry = |report| match report {
         Report::Event {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_loaded_is_what_a_running_session_would_have_told() {
+    fn a_loaded_conversation_gives_the_events_of_a_running_session() {
         let events = told(&[
             chunk("user_message_chunk", "how is "),
             chunk("user_message_chunk", "the mast?"),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_this_conversation_is_not_told() {
+    fn updates_of_another_conversation_are_ignored() {
         let other = json!({ "sessionId": "T", "update": chunk("agent_message_chunk", "hello") });
         let setup = Setup::bare("harbour", "Harbour", &catalogue::UNKNOWN);
         assert_eq!(Telling::new(setup, "S").update(&other, ""), vec![]);

@@ -8,7 +8,7 @@ use portolan_core::{
 
 use super::{Player, events_of, folder, recording};
 
-/// Those that are missing here break the tests.
+/// An agent that is missing here breaks the tests.
 const AGENTS: &[&str] =
     &["claude-agent-acp", "cline", "codex-acp", "copilot", "gemini", "goose", "kilo", "opencode", "qwen"];
 
@@ -36,7 +36,7 @@ fn results(player: &Player) -> Vec<&TurnResult> {
 
 // covers: 003-011, 003-012, 003-014, 003-015, 003-016, 003-054, 003-055, 003-056, 003-059, 003-060
 #[test]
-fn every_recording_gives_what_is_expected_of_it() {
+fn every_recording_gives_the_expected_result() {
     let names = names();
     assert!(names.len() > 60, "recordings are missing: {}", names.len());
     let mut settings = insta::Settings::clone_current();
@@ -50,7 +50,7 @@ fn every_recording_gives_what_is_expected_of_it() {
 }
 
 #[test]
-fn everything_that_was_recorded_is_understood() {
+fn every_recorded_message_is_understood() {
     for name in names() {
         let player = Player::play(&name);
         for event in events_of(&player.reports) {
@@ -60,7 +60,7 @@ fn everything_that_was_recorded_is_understood() {
 }
 
 #[test]
-fn what_was_said_is_the_result_of_its_turn() {
+fn the_last_message_is_the_result_of_its_turn() {
     for agent in AGENTS.iter().filter(|agent| **agent != "cline") {
         let player = Player::play(&format!("{agent}/basic"));
         let [result] = results(&player)[..] else { panic!("{agent}: one turn: {}", player.score) };
@@ -92,7 +92,7 @@ fn what_was_said_is_the_result_of_its_turn() {
 
 // covers: 003-057
 #[test]
-fn a_turn_that_was_stopped_is_told_as_stopped_whatever_the_agent_calls_it() {
+fn a_stopped_turn_is_shown_as_stopped_whatever_the_agent_reports() {
     for agent in AGENTS.iter().filter(|agent| **agent != "cline") {
         let player = Player::play(&format!("{agent}/cancel"));
         let outcomes: Vec<_> = results(&player).iter().map(|result| result.outcome).collect();
@@ -105,7 +105,7 @@ fn a_recording_is_of_the_version_that_the_catalogue_names() {
     for agent in AGENTS.iter().filter(|agent| **agent != "cline") {
         let lines = recording(&format!("{agent}/basic"));
         let told = lines.iter().find_map(|line| line.msg["result"]["agentInfo"]["version"].as_str());
-        // Goose does not tell.
+        // Goose does not report its version.
         if let Some(version) = told {
             assert_eq!(crate::acp::catalogue::known(agent).tested, Some(version), "{agent}");
         }
@@ -113,7 +113,7 @@ fn a_recording_is_of_the_version_that_the_catalogue_names() {
 }
 
 #[test]
-fn an_agent_that_is_not_logged_in_says_how_to() {
+fn the_error_of_an_agent_without_login_says_how_to_log_in() {
     let player = Player::play("cline/basic");
     let shown = events_of(&player.reports);
     let login = shown.iter().find_map(|event| match event {

@@ -1,8 +1,8 @@
 //! Recorded conversations of real agents, played to the translator: line to events, order to lines.
 //!
-//! `transcripts/<agent>/*.ndjson` hold what was said both ways, with long texts of the vendors cut;
-//! `transcripts/expected/` what must come of it. The ids of requests are ours, so those of the recording are exchanged for
-//! them.
+//! `transcripts/<agent>/*.ndjson` hold the lines of both sides, with long texts of the vendors cut;
+//! `transcripts/expected/` holds the expected result. Portolan chooses the ids of its requests, so the ids of the
+//! recording are replaced by them.
 
 mod goldens;
 mod naive;
@@ -61,7 +61,7 @@ fn prompt(text: &str) -> Order {
     Order::Prompt { content: vec![Content::text(text)] }
 }
 
-/// The answer to the newest request of ours with this method.
+/// The answer to Portolan's newest request with this method.
 fn answer_to(out: &Turnout, method: &str, result: &Value) -> Value {
     json!({ "id": asked(out, method)["id"], "result": result })
 }
@@ -75,7 +75,7 @@ fn asked(out: &Turnout, method: &str) -> Value {
     asked.unwrap_or_else(|| panic!("{method} was not asked: {out:?}"))
 }
 
-/// What an agent with everything tells at first.
+/// The first report of an agent that offers everything.
 fn everything() -> Value {
     json!({ "protocolVersion": 1, "agentInfo": { "name": "harbour", "version": "1.2.3" }, "authMethods": [],
         "agentCapabilities": { "loadSession": true, "promptCapabilities": { "image": true, "embeddedContext": true },
@@ -83,7 +83,7 @@ fn everything() -> Value {
             "sessionCapabilities": { "resume": {}, "fork": {}, "list": {}, "close": {}, "additionalDirectories": {} } } })
 }
 
-/// A translator that was initialised, and what it did then.
+/// An initialised translator, and its output.
 fn initialized(setup: Setup, told: &Value) -> (Translate, Turnout) {
     let mut translate = Translate::new(setup);
     let out = turnout(|out| translate.start(out));
@@ -134,13 +134,13 @@ fn recording(name: &str) -> Vec<Line> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Plays a recording, and writes down what comes of it.
+/// Plays a recording, and writes down the result.
 struct Player {
     translate: Translate,
     tickets: u64,
-    /// Our ids for those of the recording.
+    /// Portolan's ids for those of the recording.
     ids: HashMap<String, Value>,
-    /// What we asked and the recording has not, yet.
+    /// Portolan's requests that the recording does not have yet.
     unmatched: Vec<Value>,
     asks: HashMap<String, (Ask, Value)>,
     errands: Vec<String>,
@@ -233,7 +233,7 @@ impl Player {
                 self.order("> prompt", Order::Prompt { content });
             }
             Some("session/cancel") => self.order("> interrupt", Order::Interrupt),
-            // What the catalogue says is set without being asked for.
+            // Portolan sets the mode of the catalogue without being asked.
             Some("session/set_mode") if self.waits_for("session/set_mode") => {}
             Some("session/set_mode") => {
                 self.order("> mode", Order::SetMode(params["modeId"].as_str().unwrap().into()));
@@ -242,7 +242,7 @@ impl Player {
             None => return self.host_answers(msg),
         }
         let fits = |ours: &Value| match msg["method"].as_str() {
-            // What we would do where both are offered.
+            // Portolan would do this if both are offered.
             Some("session/load") => ours["method"] == "session/load" || ours["method"] == "session/resume",
             method => ours["method"].as_str() == method,
         };

@@ -1,4 +1,4 @@
-//! What breaks a naive client, each as it was seen on the wire of a real agent.
+//! Behaviour that breaks a naive client, each as seen on the wire of a real agent.
 
 use portolan_core::{
     Event,
@@ -53,7 +53,7 @@ fn ended(reports: &[Report]) -> Option<&TurnResult> {
 
 // covers: 003-061
 #[test]
-fn a_plain_yes_is_the_yes_for_once_wherever_it_stands() {
+fn a_plain_approval_is_the_approval_for_once_at_any_place() {
     let widest_first = choices(&[
         ("always", "allow_always"),
         ("once", "allow_once"),
@@ -71,7 +71,7 @@ fn a_plain_yes_is_the_yes_for_once_wherever_it_stands() {
 
 // covers: 003-061
 #[test]
-fn of_two_that_would_do_the_one_that_says_least_is_the_plain_one_and_both_are_shown() {
+fn of_two_fitting_choices_the_one_with_the_shorter_id_is_plain_and_both_are_shown() {
     let tied = choices(&[("once_and_switch", "allow_once"), ("once", "allow_once"), ("no", "reject_once")]);
     assert_eq!(tied.chosen(&allow(None, None)), Some("once"));
     assert_eq!(tied.chosen(&allow(Some("once_and_switch"), None)), Some("once_and_switch"));
@@ -84,20 +84,20 @@ fn of_two_that_would_do_the_one_that_says_least_is_the_plain_one_and_both_are_sh
 
 // covers: 003-061
 #[test]
-fn no_answer_becomes_more_than_it_was() {
+fn no_answer_allows_more_than_it_says() {
     let plain = choices(&[("always", "allow_always"), ("once", "allow_once"), ("no", "reject_once")]);
-    assert_eq!(plain.chosen(&deny(Some("always"))), Some("no"), "a no is never taken for a yes");
+    assert_eq!(plain.chosen(&deny(Some("always"))), Some("no"), "a denial never becomes an approval");
     assert_eq!(plain.chosen(&allow(Some("no"), None)), Some("no"));
-    assert_eq!(plain.chosen(&allow(Some("newer"), None)), Some("no"), "nobody offered that");
+    assert_eq!(plain.chosen(&allow(Some("newer"), None)), Some("no"), "the agent did not offer that");
     assert_eq!(plain.chosen(&allow(None, Some(json!({})))), Some("no"), "another input was not allowed");
     let only_wide =
         choices(&[("always", "allow_always"), ("for_session", "allow_always"), ("newer", "maybe")]);
-    assert_eq!(only_wide.chosen(&allow(None, None)), None, "a yes for once is not one for ever");
+    assert_eq!(only_wide.chosen(&allow(None, None)), None, "an approval for once is not one for ever");
     assert_eq!(only_wide.chosen(&deny(None)), None);
     assert_eq!(
         choices(&[("yes", "allow_always")]).chosen(&allow(None, None)),
         Some("yes"),
-        "the only yes there is"
+        "the only approval"
     );
 }
 
@@ -105,8 +105,8 @@ fn no_answer_becomes_more_than_it_was() {
 
 // covers: 003-020, 003-058
 #[test]
-fn an_agent_that_would_not_ask_is_told_to_before_the_first_prompt() {
-    // Also agents that begin in a mode that asks today.
+fn an_agent_that_would_not_ask_is_set_to_ask_before_the_first_prompt() {
+    // Also agents that today begin in a mode that asks.
     for (agent, mode) in [
         ("codex-acp", "read-only"),
         ("qwen", "default"),
@@ -128,7 +128,7 @@ fn an_agent_that_would_not_ask_is_told_to_before_the_first_prompt() {
 }
 
 #[test]
-fn the_mode_that_was_asked_for_goes_before_the_one_of_the_catalogue() {
+fn the_requested_mode_comes_before_the_catalogues_mode() {
     let setup = Setup { known: catalogue::known("qwen"), mode: Some("yolo".into()), ..setup() };
     let (mut translate, out) = initialized(setup, &everything());
     let modes = json!({ "currentModeId": "auto", "availableModes": [{ "id": "default" }, { "id": "yolo" }] });
@@ -138,7 +138,7 @@ fn the_mode_that_was_asked_for_goes_before_the_one_of_the_catalogue() {
 }
 
 #[test]
-fn in_another_mode_than_it_was_to_have_nothing_begins_and_a_later_start_asks_for_it_again() {
+fn in_a_wrong_mode_nothing_begins_and_a_later_start_asks_for_the_right_mode_again() {
     let begun = |modes: &[&str]| {
         let setup = Setup { known: catalogue::known("qwen"), ..setup() };
         let (mut translate, out) = initialized(setup, &everything());
@@ -163,7 +163,7 @@ fn in_another_mode_than_it_was_to_have_nothing_begins_and_a_later_start_asks_for
     assert!(out.fault.as_ref().is_some_and(|fault| fault.contains("not today")), "{out:?}");
     assert!(!out.reports.contains(&Report::Ready));
 
-    // It takes the mode, and says that it is in another one.
+    // The agent takes the mode, and reports another one.
     let options = json!([{ "id": "mode", "category": "mode", "currentValue": "auto",
         "options": [{ "value": "auto" }, { "value": "default" }] }]);
     let update = json!({ "sessionUpdate": "current_mode_update", "currentModeId": "auto" });
@@ -171,19 +171,19 @@ fn in_another_mode_than_it_was_to_have_nothing_begins_and_a_later_start_asks_for
     let (mut translate, begins) = begun(&["auto", "default"]);
     let in_answer =
         said(&mut translate, &answer_to(&begins, "session/set_mode", &json!({ "configOptions": options })));
-    let says = |fault: &String| fault.contains("`default` and says that it is in `auto`");
+    let says = |fault: &String| fault.contains("`default` but reports the mode `auto`");
     assert!(in_answer.fault.as_ref().is_some_and(says), "{in_answer:?}");
     assert!(!in_answer.reports.contains(&Report::Ready));
     assert_eq!(events(&in_answer).iter().filter(|event| is_mode(event)).count(), 0);
     let (mut translate, _) = begun(&["auto", "default"]);
-    assert_eq!(said(&mut translate, &told).reports, [], "nothing begins, and nothing is told of it");
+    assert_eq!(said(&mut translate, &told).reports, [], "nothing begins, and nothing is reported");
 }
 
 // ------------------------------------------------------------------------------------ 3. calls without a call
 
 // covers: 003-059, 003-060
 #[test]
-fn a_call_may_be_heard_of_first_by_its_permission_and_is_closed_where_nothing_more_is_said() {
+fn a_call_may_begin_with_its_permission_and_is_closed_if_nothing_follows() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
     let out = said(&mut acp, &permission(json!(0), "t1"));
@@ -201,7 +201,7 @@ fn a_call_may_be_heard_of_first_by_its_permission_and_is_closed_where_nothing_mo
 }
 
 #[test]
-fn a_call_is_shown_once_it_is_known_what_it_is_called_with() {
+fn a_call_is_shown_once_its_input_is_known() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
     let begun = json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "name": "Bash", "rawInput": {},
@@ -228,7 +228,7 @@ fn a_call_is_shown_once_it_is_known_what_it_is_called_with() {
 
 // covers: 003-055
 #[test]
-fn what_is_said_before_the_session_has_a_name_waits_for_it() {
+fn updates_before_the_session_has_an_id_wait_for_it() {
     let (mut acp, out) = initialized(setup(), &everything());
     let begun = answer_to(&out, "session/new", &json!({ "sessionId": "S" }));
     let commands =
@@ -242,7 +242,7 @@ fn what_is_said_before_the_session_has_a_name_waits_for_it() {
 }
 
 #[test]
-fn an_agent_that_says_too_much_before_its_session_has_a_name_loses_nothing() {
+fn an_agent_with_too_many_early_updates_loses_nothing() {
     let (mut acp, _) = initialized(setup(), &everything());
     let kept = (0..300).filter(|_| said(&mut acp, &words("early")).reports.is_empty()).count();
     assert_eq!(kept, 256);
@@ -252,7 +252,7 @@ fn an_agent_that_says_too_much_before_its_session_has_a_name_loses_nothing() {
 
 // covers: 003-056
 #[test]
-fn what_is_said_after_the_end_of_a_turn_still_counts() {
+fn updates_after_the_end_of_a_turn_still_count() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
     said(&mut acp, &json!({ "id": 3, "result": { "stopReason": "end_turn" } }));
@@ -266,7 +266,7 @@ fn what_is_said_after_the_end_of_a_turn_still_counts() {
 // ----------------------------------------------------------------------------------------- 5. the past, again
 
 #[test]
-fn the_past_is_not_told_twice_however_late_the_agent_tells_it() {
+fn the_past_is_not_repeated_however_late_the_agent_replays_it() {
     let setup = Setup { begin: Begin::Resume { session: "S".into(), own: true }, ..setup() };
     let mut told_caps = everything();
     told_caps["agentCapabilities"]["sessionCapabilities"] = json!({});
@@ -287,7 +287,7 @@ fn the_past_is_not_told_twice_however_late_the_agent_tells_it() {
 
 // covers: 003-057
 #[test]
-fn whatever_is_answered_to_a_cancel_the_turn_was_stopped() {
+fn after_any_answer_to_a_cancel_the_turn_was_stopped() {
     for result in [
         json!({ "result": { "stopReason": "end_turn" } }),
         json!({ "result": { "stopReason": "cancelled" } }),
@@ -298,7 +298,7 @@ fn whatever_is_answered_to_a_cancel_the_turn_was_stopped() {
         said(&mut acp, &words("I beg"));
         let out = told(&mut acp, 2, Order::Interrupt);
         assert_eq!(written(&out)[0]["method"], "session/cancel");
-        assert!(written(&out)[0].get("id").is_none(), "it is told, not asked");
+        assert!(written(&out)[0].get("id").is_none(), "a notification, not a request");
         let mut line = result.clone();
         line["id"] = json!(3);
         let out = said(&mut acp, &line);
@@ -306,14 +306,14 @@ fn whatever_is_answered_to_a_cancel_the_turn_was_stopped() {
         assert_eq!((ended.outcome, &ended.error), (TurnOutcome::Interrupted, &None), "{result}");
         assert!(
             matches!(events(&out)[..], [Event::Message { interrupted: true, .. }]),
-            "what there was of it is kept: {out:?}"
+            "its text so far is kept: {out:?}"
         );
     }
 }
 
 // covers: 003-057
 #[test]
-fn a_cancel_that_is_never_answered_ends_the_turn_all_the_same() {
+fn a_cancel_without_an_answer_still_ends_the_turn() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
     let out = told(&mut acp, 2, Order::Interrupt);
@@ -328,14 +328,14 @@ fn a_cancel_that_is_never_answered_ends_the_turn_all_the_same() {
 }
 
 #[test]
-fn what_waits_for_an_answer_is_answered_when_the_turn_is_stopped_or_the_agent_takes_it_back() {
+fn open_requests_are_answered_when_the_turn_is_stopped_or_the_agent_takes_them_back() {
     let cancelled = json!({ "outcome": { "outcome": "cancelled" } });
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
     said(&mut acp, &permission(json!(0), "t1"));
     let out = told(&mut acp, 2, Order::Interrupt);
     assert_eq!(written(&out)[1], json!({ "jsonrpc": "2.0", "id": 0, "result": cancelled }));
-    // It is told off once more, and there is nothing left to answer.
+    // The agent takes it back once more, and there is nothing left to answer.
     let back = json!({ "method": "$/cancel_request", "params": { "requestId": 0 } });
     assert_eq!(said(&mut acp, &back).writes, []);
 
@@ -372,7 +372,7 @@ fn a_second_prompt_never_reaches_an_agent_that_is_at_work() {
 // -------------------------------------------------------------------------------- 8. words that nobody knows
 
 #[test]
-fn what_nobody_knows_is_kept_and_what_is_asked_is_answered() {
+fn unknown_messages_are_kept_and_unknown_requests_are_answered() {
     let mut acp = ready(setup());
     let out = said(&mut acp, &json!({ "id": 1, "method": "craft/drainMidTurnQueue", "params": {} }));
     assert_eq!((&written(&out)[0]["id"], &written(&out)[0]["error"]["code"]), (&json!(1), &json!(-32601)));
@@ -394,13 +394,13 @@ fn what_nobody_knows_is_kept_and_what_is_asked_is_answered() {
 // ----------------------------------------------------------------------------------------- 9. ids that collide
 
 #[test]
-fn an_id_of_the_agent_is_not_one_of_ours() {
+fn an_id_of_the_agent_is_not_an_id_of_portolan() {
     let mut acp = ready(setup());
     let out = told(&mut acp, 1, prompt("do it"));
     let ours = written(&out)[0]["id"].clone();
     let out = said(&mut acp, &permission(ours.clone(), "t"));
     assert!(out.reports.iter().any(|report| matches!(report, Report::RequestOpened { .. })), "{out:?}");
-    // The id may stand behind the result, and may be a text.
+    // The id may come after the result, and may be a text.
     let line = format!("{{\"jsonrpc\":\"2.0\",\"result\":{{\"stopReason\":\"end_turn\"}},\"id\":{ours}}}");
     let out = turnout(|out| acp.line(&line, out));
     assert!(ended(&out.reports).is_some(), "{out:?}");
@@ -412,7 +412,7 @@ fn an_id_of_the_agent_is_not_one_of_ours() {
 
 // covers: 003-062, 003-063
 #[test]
-fn what_is_done_for_an_agent_is_offered_and_what_is_not_is_declined() {
+fn only_offered_errands_are_done_and_others_are_declined() {
     let read =
         json!({ "id": 0, "method": "fs/read_text_file", "params": { "sessionId": "S", "path": "/x" } });
     let run =
@@ -434,7 +434,7 @@ fn what_is_done_for_an_agent_is_offered_and_what_is_not_is_declined() {
 }
 
 #[test]
-fn a_terminal_that_the_agent_made_up_is_no_fault() {
+fn an_unknown_terminal_is_no_fault() {
     let player = Player::play("codex-acp/permission");
     let result = events_of(&player.reports).into_iter().find_map(|event| match event {
         Event::ToolResult { outcome, .. } => Some(*outcome),
@@ -444,7 +444,7 @@ fn a_terminal_that_the_agent_made_up_is_no_fault() {
 }
 
 #[test]
-fn what_a_terminal_of_ours_printed_is_shown_with_its_call() {
+fn the_output_of_a_terminal_is_shown_with_its_call() {
     let mut acp = ready(Setup { serves: Serves { files: true, terminals: true }, ..setup() });
     told(&mut acp, 1, prompt("do it"));
     let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "kind": "execute", "status": "in_progress",
@@ -464,7 +464,7 @@ fn what_a_terminal_of_ours_printed_is_shown_with_its_call() {
 // ----------------------------------------------------------------------------- 12. a conversation that is lost
 
 #[test]
-fn a_lost_conversation_begins_anew_only_where_it_is_the_sessions_own() {
+fn a_lost_conversation_begins_again_only_if_it_is_the_sessions_own() {
     for (own, code, message, anew) in [
         (true, -32002, "Resource not found", true),
         (true, -32603, "Invalid session identifier \"x\"", true),
@@ -484,7 +484,7 @@ fn a_lost_conversation_begins_anew_only_where_it_is_the_sessions_own() {
 }
 
 #[test]
-fn an_agent_that_forgets_begins_anew_and_one_that_cannot_copy_says_so() {
+fn an_agent_that_cannot_resume_begins_again_and_one_that_cannot_fork_says_so() {
     let mut forgetful = everything();
     forgetful["agentCapabilities"] = json!({});
     let resume = |own| Setup { begin: Begin::Resume { session: "x".into(), own }, ..setup() };
@@ -495,7 +495,7 @@ fn an_agent_that_forgets_begins_anew_and_one_that_cannot_copy_says_so() {
     let (_, out) = initialized(resume(false), &forgetful);
     assert!(out.fault.is_some(), "{out:?}");
     let (_, out) = initialized(Setup { begin: Begin::Fork { session: "x".into() }, ..setup() }, &forgetful);
-    assert!(out.fault.as_deref().is_some_and(|why| why.contains("copy")), "{out:?}");
+    assert!(out.fault.as_deref().is_some_and(|why| why.contains("fork")), "{out:?}");
     let (_, out) =
         initialized(Setup { begin: Begin::Fork { session: "x".into() }, ..setup() }, &everything());
     assert_eq!(asked(&out, "session/fork")["params"]["sessionId"], "x");
@@ -505,7 +505,7 @@ fn an_agent_that_forgets_begins_anew_and_one_that_cannot_copy_says_so() {
 
 // covers: 003-024, 003-055
 #[test]
-fn servers_are_always_told_and_in_the_form_of_acp() {
+fn servers_are_always_sent_in_the_form_of_acp() {
     let servers = vec![
         ("files".into(), json!({ "command": "serve", "args": ["-x"], "env": { "KEY": "1" } })),
         ("web".into(), json!({ "type": "http", "url": "http://127.0.0.1:1/", "headers": { "A": "b" } })),
@@ -566,7 +566,7 @@ fn models_and_modes_are_set_in_whichever_shape_the_agent_has_them() {
             matches!(events(&out)[..], [Event::AgentInfo { info }] if info.model.as_deref() == Some("b"))
         );
     }
-    // A mode by an option, and by a word of its id.
+    // A mode as an option, and by a word of its id.
     let (mut acp, out) = initialized(setup(), &everything());
     let modes =
         option("mode", "mode", &["https://example.com/modes#agent", "https://example.com/modes#plan"]);
@@ -589,7 +589,7 @@ fn models_and_modes_are_set_in_whichever_shape_the_agent_has_them() {
 
 // covers: 003-031
 #[test]
-fn what_a_turn_used_is_known_in_whichever_way_it_is_told() {
+fn the_usage_of_a_turn_is_read_in_every_form() {
     let usage = |result: Value, updates: &[Value]| {
         let mut acp = ready(setup());
         told(&mut acp, 1, prompt("do it"));
@@ -640,7 +640,7 @@ fn version_one_is_offered_and_no_other_is_spoken() {
 }
 
 #[test]
-fn an_agent_that_never_begins_is_given_up_with_a_word() {
+fn an_agent_that_never_begins_is_given_up_with_the_reason() {
     let mut acp = Translate::new(setup());
     let out = turnout(|out| acp.start(out));
     let timer = out.timers[0].0;

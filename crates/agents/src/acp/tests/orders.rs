@@ -1,4 +1,4 @@
-//! What is asked of an agent, and what becomes of it; and what any bytes do.
+//! Orders to an agent and their effects; and arbitrary bytes.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::{
 
 // covers: 003-026, 003-029, 003-054
 #[test]
-fn what_an_agent_tells_at_first_is_what_it_can_do() {
+fn the_first_report_of_an_agent_gives_its_capabilities() {
     let mut acp_told = everything();
     acp_told["agentCapabilities"]["promptCapabilities"] = json!({});
     let (mut acp, out) = initialized(setup(), &acp_told);
@@ -37,7 +37,7 @@ fn what_an_agent_tells_at_first_is_what_it_can_do() {
     let can = info.capabilities.as_deref().unwrap();
     assert_eq!((can.session_resume, can.session_fork, can.image_input), (true, true, false));
     assert_eq!((can.model_switching, can.permission_modes), (false, false));
-    // What it does not take it is not sent.
+    // The agent is not sent what it does not take.
     let image = Content::Image { media_type: "image/png".into(), data: String::new() };
     let out = told(&mut acp, 1, Order::Prompt { content: vec![image] });
     assert!(
@@ -50,13 +50,13 @@ fn what_an_agent_tells_at_first_is_what_it_can_do() {
 }
 
 #[test]
-fn that_it_tells_the_cost_is_said_once_it_has() {
+fn cost_tracking_is_announced_after_the_first_reported_cost() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
     let costs = |amount: f64| {
         update(&json!({ "sessionUpdate": "usage_update", "cost": { "amount": amount, "currency": "USD" } }))
     };
-    assert_eq!(said(&mut acp, &costs(0.0)).reports, [], "which is what one tells that knows no prices");
+    assert_eq!(said(&mut acp, &costs(0.0)).reports, [], "agents that know no prices report zero");
     let out = said(&mut acp, &costs(0.5));
     let [Event::AgentInfo { info }] = events(&out)[..] else { panic!("{out:?}") };
     let can = info.capabilities.as_deref().unwrap();
@@ -65,7 +65,7 @@ fn that_it_tells_the_cost_is_said_once_it_has() {
 }
 
 #[test]
-fn a_conversation_that_is_too_young_is_taken_up_later_and_that_is_said() {
+fn a_too_young_conversation_is_resumed_later_and_a_notice_says_so() {
     let begin = Begin::Resume { session: "S".into(), own: true };
     let wait = Duration::from_secs(34);
     let (mut acp, out) = initialized(Setup { begin, too_young: Some(wait), ..setup() }, &everything());
@@ -173,7 +173,7 @@ fn a_message_ends_where_another_begins() {
 }
 
 #[test]
-fn every_end_of_a_turn_is_told_as_what_it_is() {
+fn every_end_of_a_turn_has_its_outcome() {
     for (reason, outcome, kind) in [
         ("end_turn", TurnOutcome::Completed, None),
         ("max_tokens", TurnOutcome::Failed, Some(ErrorKind::OutputLimit)),
@@ -196,10 +196,10 @@ fn every_end_of_a_turn_is_told_as_what_it_is() {
 }
 
 #[test]
-fn a_login_that_is_missing_is_shown_with_the_ways_to_it() {
+fn a_missing_login_is_shown_with_its_methods() {
     let mut acp_told = everything();
     acp_told["authMethods"] = json!([{ "id": "key", "name": "API key", "description": "Set KEY" }]);
-    // The configuration names one.
+    // The configuration names a login method.
     let (mut acp, out) = initialized(Setup { login: Some("key".into()), ..setup() }, &acp_told);
     assert_eq!(asked(&out, "authenticate")["params"], json!({ "methodId": "key" }));
     let out = said(&mut acp, &answer_to(&out, "authenticate", &json!({})));
@@ -225,7 +225,7 @@ fn a_login_that_is_missing_is_shown_with_the_ways_to_it() {
 }
 
 #[test]
-fn data_that_is_asked_for_is_given_declined_or_cancelled() {
+fn requested_data_is_given_declined_or_cancelled() {
     let elicitation = json!({ "id": 0, "method": "elicitation/create", "params": { "sessionId": "S", "mode": "form",
         "message": "Your name?", "requestedSchema": { "type": "object" } } });
     for (answer, expected) in [
@@ -249,7 +249,7 @@ fn data_that_is_asked_for_is_given_declined_or_cancelled() {
 }
 
 #[test]
-fn a_message_of_acp_can_be_sent_unless_it_is_ours() {
+fn an_acp_message_can_be_sent_unless_only_portolan_may_send_it() {
     let mut acp = ready(setup());
     let native = |method: &str, params: Value| Order::Native(json!({ "method": method, "params": params }));
     let out = told(
@@ -277,7 +277,7 @@ fn a_message_of_acp_can_be_sent_unless_it_is_ours() {
 }
 
 #[test]
-fn a_request_that_is_never_answered_is_given_up_with_a_word() {
+fn a_request_that_is_never_answered_fails_with_the_reason() {
     let mut acp = ready(setup());
     let out = told(&mut acp, 1, Order::SetMode("code".into()));
     let timer = out.timers[0].0;
@@ -290,7 +290,7 @@ fn a_request_that_is_never_answered_is_given_up_with_a_word() {
 }
 
 #[test]
-fn what_was_not_delivered_is_no_turn() {
+fn an_undelivered_prompt_is_no_turn() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
     let out = turnout(|out| acp.undelivered(Ticket(1), "gone", out));
@@ -312,7 +312,7 @@ fn a_farewell_stops_the_turn_or_closes_the_session() {
 }
 
 #[test]
-fn what_took_another_road_says_so_first() {
+fn a_session_over_another_road_shows_that_first() {
     let mut acp = super::Translate::new(Setup { notices: vec!["no other way".into()], ..setup() });
     let out = turnout(|out| acp.start(out));
     assert!(matches!(events(&out)[..], [Event::Notice { text, .. }] if text == "no other way"), "{out:?}");

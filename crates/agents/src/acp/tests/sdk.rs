@@ -1,4 +1,4 @@
-//! The protocol's own SDK as the oracle: its agent understands us, and what we write is what its types read.
+//! The protocol's own SDK as the oracle: its agent understands Portolan, and its types read what Portolan writes.
 
 use agent_client_protocol::{
     Agent, ByteStreams, Client,
@@ -21,10 +21,11 @@ use tokio_util::compat::{TokioAsyncReadCompatExt as _, TokioAsyncWriteCompatExt 
 use super::{Player, Serves, Setup, Translate, prompt, setup, turnout};
 use crate::driver::{Translator as _, Turnout};
 
-/// Generous: what is waited for comes at once, on a machine that is not busy.
+/// Generous: on an idle machine the awaited events come at once.
 const LONG: Duration = Duration::from_mins(1);
 
-/// What an agent of the SDK does with a prompt: says something, asks, runs a command of ours, and says how that went.
+/// What an agent of the SDK does with a prompt: it says something, asks, has Portolan run a command, and reports the
+/// result.
 async fn serve(
     prompt: schema::PromptRequest,
     client: ConnectionTo<Client>,
@@ -97,7 +98,7 @@ fn agent() -> (DuplexStream, Lines<BufReader<DuplexStream>>) {
     (to_agent, BufReader::new(from_agent).lines())
 }
 
-/// The driver in small.
+/// A small driver.
 struct Host {
     translate: Translate,
     to_agent: DuplexStream,
@@ -155,7 +156,7 @@ impl Host {
 
 // covers: 003-054, 003-055, 003-056, 003-060
 #[tokio::test]
-async fn an_agent_of_the_sdk_understands_us_and_we_it() {
+async fn an_agent_of_the_sdk_and_portolan_understand_each_other() {
     let mut host = Host::start();
     let out = turnout(|out| host.translate.start(out));
     host.take(out).await;
@@ -171,7 +172,7 @@ async fn an_agent_of_the_sdk_understands_us_and_we_it() {
     host.until(|report| matches!(report, Report::TurnEnded { .. })).await;
     let Some(Report::TurnEnded { result, .. }) = host.reports.last() else { panic!("{:?}", host.reports) };
     assert_eq!(result.outcome, TurnOutcome::Completed);
-    assert_eq!(result.text.as_deref(), Some("once Some(0) hello true"), "it was told all it asked for");
+    assert_eq!(result.text.as_deref(), Some("once Some(0) hello true"), "the agent got all answers");
     let events = super::events_of(&host.reports);
     let said = |event: &&&Event| matches!(event, Event::Message { content, .. } if *content == [Content::text("May I?")]);
     assert!(events.iter().any(|event| said(&event)), "{events:?}");
@@ -180,7 +181,7 @@ async fn an_agent_of_the_sdk_understands_us_and_we_it() {
     assert!(done, "{events:?}");
 }
 
-/// What we wrote, read by the SDK's type and written again: nothing of it may be missing.
+/// Portolan's message, read by the SDK's type and written again: nothing may be missing.
 fn survives<T: DeserializeOwned + Serialize>(written: &Value) {
     let read: T =
         serde_json::from_value(written.clone()).unwrap_or_else(|error| panic!("{written}: {error}"));
@@ -192,7 +193,7 @@ fn assert_holds(again: &Value, written: &Value, whole: &Value) {
     match written {
         Value::Object(map) => {
             for (key, value) in map {
-                // What says nothing may be left out.
+                // Empty values may be left out.
                 let says = !value.is_null() && *value != json!([]) && *value != json!(false);
                 if says {
                     assert!(again.get(key).is_some(), "`{key}` is lost: {whole} became {again}");
@@ -210,7 +211,7 @@ fn assert_holds(again: &Value, written: &Value, whole: &Value) {
 }
 
 #[test]
-fn what_we_write_is_what_the_sdk_reads() {
+fn the_sdk_reads_what_portolan_writes() {
     let mut seen = std::collections::BTreeSet::new();
     for name in [
         "claude-agent-acp/permission",

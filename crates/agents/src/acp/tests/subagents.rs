@@ -1,4 +1,4 @@
-//! Subagents as the adapter of Claude Code marks them: by the call that started them, beside each of their messages.
+//! Subagents as the adapter of Claude Code marks them: each of their messages names the call that started the subagent.
 
 use portolan_core::{Event, event::ToolOutcome, ports::Report};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn ended(id: &str, status: &str) -> Value {
         "content": [{ "type": "content", "content": { "type": "text", "text": "it leans" } }] })
 }
 
-/// What happened, in a word or two and with its parent.
+/// The events in a word or two, with their parents.
 fn shown(outs: &[Turnout]) -> Vec<String> {
     let word = |event: &Event| match event {
         Event::SubagentStarted { subagent, parent, description, background, .. } => {
@@ -44,7 +44,7 @@ fn shown(outs: &[Turnout]) -> Vec<String> {
 }
 
 #[test]
-fn what_a_subagent_says_and_does_is_its_own_and_goes_on_beside_the_others() {
+fn messages_and_calls_of_a_subagent_are_its_own_and_run_beside_the_others() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("look at everything"));
     let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "kind": "execute", "status": "pending",
@@ -93,7 +93,7 @@ fn what_a_subagent_says_and_does_is_its_own_and_goes_on_beside_the_others() {
 }
 
 #[test]
-fn a_question_of_a_subagent_is_its_own() {
+fn a_request_of_a_subagent_is_its_own() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("look"));
     said(&mut acp, &update(&started("A", "look at the mast")));
@@ -128,7 +128,7 @@ fn a_subagent_whose_call_has_ended_works_in_the_background_until_the_turn_ends()
 }
 
 #[test]
-fn a_subagent_in_the_background_does_not_end_with_its_call_even_where_it_spoke_before() {
+fn a_background_subagent_does_not_end_with_its_call_even_if_it_spoke_before() {
     let launched = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "A",
         "_meta": { "claudeCode": { "toolName": "Agent", "toolResponse": { "isAsync": true, "status": "async_launched" } } } });
     let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "kind": "execute", "status": "pending",
@@ -153,7 +153,7 @@ fn a_subagent_in_the_background_does_not_end_with_its_call_even_where_it_spoke_b
 }
 
 #[test]
-fn nothing_is_part_of_itself_and_a_mark_without_a_call_is_no_fault() {
+fn a_call_is_not_its_own_parent_and_a_mark_without_a_call_is_no_fault() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("look"));
     let out = said(&mut acp, &marked(started("A", "look"), "A"));

@@ -1,4 +1,4 @@
-//! What the contract suite showed of real agents, once it ran against them.
+//! Behaviour of real agents that the contract suite found.
 
 use portolan_core::{
     Event,
@@ -32,9 +32,9 @@ fn outcome(result: &TurnResult) -> (TurnOutcome, Option<ErrorKind>) {
     (result.outcome, result.error.as_ref().map(|error| error.kind))
 }
 
-// Witness: goose 1.34.0 says the errors of its model's service as if the model had.
+// Witness: goose 1.34.0 reports errors of its model's service as if the model had spoken.
 #[test]
-fn a_turn_that_goose_says_has_failed_is_told_as_failed() {
+fn a_turn_that_goose_reports_as_failed_is_shown_as_failed() {
     for (text, kind) in [
         ("Ran into this error: Authentication error: Status: 401 Unauthorized.", ErrorKind::Auth),
         ("Ran into this error: Rate limit exceeded: Rate limit reached.", ErrorKind::RateLimit),
@@ -53,9 +53,9 @@ fn a_turn_that_goose_says_has_failed_is_told_as_failed() {
     }
 }
 
-// Witness: codex-acp 2.6.0 answers `end_turn`, with the error as words, after it has told of it beside.
+// Witness: codex-acp 2.6.0 answers `end_turn`, with the error as text, after it has reported the error separately.
 #[test]
-fn a_turn_that_the_adapter_of_codex_tells_has_failed_is_told_as_failed() {
+fn a_turn_that_the_codex_adapter_reports_as_failed_is_shown_as_failed() {
     let status = |kind: &str| {
         update(&json!({ "sessionUpdate": "session_info_update",
             "_meta": { "codex": { "threadStatus": { "type": kind } } } }))
@@ -71,9 +71,9 @@ fn a_turn_that_the_adapter_of_codex_tells_has_failed_is_told_as_failed() {
     assert_eq!(outcome(&ended(&mut codex)), (TurnOutcome::Completed, None));
 }
 
-// Witness: gemini 0.61.0 and opencode 1.18.33 say `completed` of a command that was stopped, qwen 0.24.4 `failed`.
+// Witness: gemini 0.61.0 and opencode 1.18.33 report a stopped command as `completed`, qwen 0.24.4 as `failed`.
 #[test]
-fn a_call_that_ends_after_the_turn_was_stopped_was_stopped() {
+fn a_call_that_ends_after_its_turn_was_stopped_is_shown_as_stopped() {
     for status in ["completed", "failed"] {
         let mut acp = agent("gemini");
         let call = |status: &str| {
@@ -94,9 +94,9 @@ fn a_call_that_ends_after_the_turn_was_stopped_was_stopped() {
     }
 }
 
-// Witness: qwen 0.24.4 counts what the cache held twice, opencode 1.18.33 does not; the total tells them apart.
+// Witness: qwen 0.24.4 counts cached tokens twice, opencode 1.18.33 does not; the total shows the difference.
 #[test]
-fn what_a_cache_held_is_counted_once() {
+fn cached_tokens_are_counted_once() {
     let told = |input: u64| {
         let figures: Value = json!({ "inputTokens": input, "outputTokens": 340, "cachedReadTokens": 5000,
             "totalTokens": 6540 });
@@ -106,9 +106,9 @@ fn what_a_cache_held_is_counted_once() {
     assert_eq!((told(6200), told(1200)), (expected, expected));
 }
 
-// Witness: qwen 0.24.4 tells of its modes once more, and asks whether a prompt waits.
+// Witness: qwen 0.24.4 reports its modes once more, and asks whether a prompt waits.
 #[test]
-fn methods_that_an_agent_is_known_for_are_not_told_as_unknown() {
+fn known_methods_of_an_agent_are_not_reported_as_unknown() {
     let unknown = |kind: &str, message: &Value| {
         let out = said(&mut agent(kind), message);
         events(&out).iter().any(|event| matches!(event, Event::Unknown { .. }))

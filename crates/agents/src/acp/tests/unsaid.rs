@@ -1,4 +1,5 @@
-//! What an agent does not say, and we say for it: that it is silent, that it has forgotten, that it did not get a reason.
+//! Facts that an agent does not report and Portolan reports for it: silence, a forgotten conversation, a reason that
+//! did not arrive.
 
 use portolan_core::{
     Event,
@@ -27,7 +28,7 @@ fn warnings(out: &Turnout) -> Vec<String> {
 
 // ------------------------------------------------------------------------------------------------ silence
 
-/// Looks once; what is said, and whether there will be another look.
+/// Looks once; returns the notices, and whether there will be another look.
 fn look(acp: &mut Translate) -> (Vec<String>, bool) {
     let out = turnout(|out| acp.timeout(HEARD_SINCE, out));
     let again = out.timers.iter().any(|(timer, after)| *timer == HEARD_SINCE && after.is_some());
@@ -38,9 +39,9 @@ fn looks(acp: &mut Translate, count: usize) -> Vec<String> {
     (0..count).flat_map(|_| look(acp).0).collect()
 }
 
-// Witness: gemini 0.61.0 asked its model ten times in 206 s, for which it got 429, without a word.
+// Witness: gemini 0.61.0 asked its model ten times in 206 s, got 429 each time, and reported nothing.
 #[test]
-fn an_agent_that_says_nothing_for_long_is_said_to_be_silent() {
+fn a_long_silence_of_an_agent_is_reported() {
     let mut acp = ready(setup());
     let out = told(&mut acp, 1, prompt("are you there"));
     assert!(out.timers.iter().any(|(timer, after)| *timer == HEARD_SINCE && after.is_some()), "{out:?}");
@@ -55,14 +56,14 @@ fn an_agent_that_says_nothing_for_long_is_said_to_be_silent() {
     }
 
     said(&mut acp, &words("Here I am."));
-    assert_eq!(looks(&mut acp, 3), [] as [&str; 0], "it spoke, and is silent anew");
+    assert_eq!(looks(&mut acp, 3), [] as [&str; 0], "it spoke, and is silent again");
     assert_eq!(looks(&mut acp, 1).len(), 1);
     said(&mut acp, &json!({ "id": 3, "result": { "stopReason": "end_turn" } }));
     assert_eq!(look(&mut acp), (vec![], false), "nobody waits for it");
 }
 
 #[test]
-fn an_agent_that_waits_for_a_tool_or_an_answer_is_not_called_silent() {
+fn an_agent_that_waits_for_a_tool_or_an_answer_is_not_reported_as_silent() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
     let call = |status: &str| {
@@ -91,7 +92,7 @@ fn piece(kind: &str, text: &str) -> Value {
     update(&json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } }))
 }
 
-/// What is told of the past, before and after the conversation is said to be loaded.
+/// The replayed past, before and after the conversation is reported as loaded.
 fn loaded(exchanges: u64, past: &[Value]) -> Turnout {
     let (mut acp, out) = loading(exchanges);
     let (before, after) = past.split_at(past.len() / 2);
@@ -109,9 +110,9 @@ fn is_reset(out: &Turnout) -> bool {
     events(out).iter().any(|event| matches!(event, Event::ConversationReset { .. }))
 }
 
-// Witness: gemini 0.44.0 says of a conversation that it is loaded, and tells nothing of it but words of its own.
+// Witness: gemini 0.44.0 reports a conversation as loaded, and replays only its own text.
 #[test]
-fn a_conversation_that_was_loaded_and_is_empty_is_said_to_be_forgotten_before_anything_else() {
+fn a_loaded_but_empty_conversation_is_reported_as_forgotten_first() {
     let context = piece("user_message_chunk", "<session_context>This is the CLI.</session_context>");
     for past in [vec![], vec![context]] {
         let out = loaded(1, &past);
@@ -121,7 +122,7 @@ fn a_conversation_that_was_loaded_and_is_empty_is_said_to_be_forgotten_before_an
 }
 
 #[test]
-fn a_conversation_that_was_loaded_whole_is_not_said_to_be_forgotten() {
+fn a_fully_loaded_conversation_is_not_reported_as_forgotten() {
     let past = [
         piece("user_message_chunk", "<session_context>This is the CLI.</session_context>"),
         piece("user_message_chunk", "first words"),
@@ -135,16 +136,16 @@ fn a_conversation_that_was_loaded_whole_is_not_said_to_be_forgotten() {
     assert_eq!(loaded(2, &past).reports, [Report::Ready]);
     assert_eq!(loaded(0, &[]).reports, [Report::Ready], "nothing was ever answered in it");
     let part = loaded(4, &past);
-    assert!(warnings(&part)[0].contains("told 3 of 4 prompts") && !is_reset(&part), "{part:?}");
+    assert!(warnings(&part)[0].contains("showed 3 of its 4 prompts") && !is_reset(&part), "{part:?}");
 }
 
 #[test]
-fn a_conversation_that_the_agent_does_not_have_any_more_is_said_to_be_forgotten() {
+fn a_conversation_that_the_agent_no_longer_has_is_reported_as_forgotten() {
     let (mut acp, out) = loading(1);
-    // Witness: gemini 0.61.0, when a conversation is taken up for the second time.
+    // Witness: gemini 0.61.0, when a conversation is resumed for the second time.
     let lost = refusal_of(&out, "session/load", -32603, "No previous sessions found for this project.");
     let out = said(&mut acp, &lost);
-    assert!(is_reset(&out) && warnings(&out)[0].contains("begins anew"), "{out:?}");
+    assert!(is_reset(&out) && warnings(&out)[0].contains("a new one begins"), "{out:?}");
     assert_eq!(asked(&out, "session/new")["params"]["cwd"], "/harbour");
 }
 
@@ -162,15 +163,15 @@ fn denial(reason: Option<&str>) -> Order {
     Order::Answer { key: "0".into(), ask: Box::new(Ask::Plan { plan: None, input: Value::Null }), answer }
 }
 
-// It was dropped, and whoever had given it was told nothing.
+// The reason was dropped, and its author was not informed.
 #[test]
-fn a_reason_that_the_agent_is_not_given_is_said_to_be_unsaid() {
+fn a_reason_that_does_not_reach_the_agent_is_reported() {
     for (reason, said_so) in [(Some("use the harbour's own tool"), true), (Some(" "), false), (None, false)] {
         let mut acp = ready(setup());
         told(&mut acp, 1, prompt("do it"));
         said(&mut acp, &permission(json!(0)));
         let out = told(&mut acp, 2, denial(reason));
-        assert_eq!(out.writes.len(), 1, "the no itself: {out:?}");
+        assert_eq!(out.writes.len(), 1, "the denial itself: {out:?}");
         let warnings = warnings(&out);
         assert_eq!(warnings.len(), usize::from(said_so), "{warnings:?}");
         assert!(

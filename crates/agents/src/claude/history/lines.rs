@@ -18,8 +18,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::claude::wire;
 
-/// Calls `take` for each line within the first `most` bytes that is text and not beyond the limits, until it has had
-/// enough.
+/// Calls `take` for each line of text within the first `most` bytes and the limits, until `take` stops it.
 pub(super) fn each(
     path: &Path,
     most: usize,
@@ -51,7 +50,7 @@ pub(super) fn each(
             }
         }
     }
-    // A line that is being written just now has no end yet; a cut one is no JSON and tells nothing.
+    // A line that is just being written has no end yet; a cut line is not JSON and is ignored.
     if let Some(line) = splitter.finish() {
         // Nothing follows, whether more is wanted or not.
         let _ = within(line);
@@ -59,7 +58,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// What a line tells. Everything else in it stays there.
+/// The fields of a line that are read.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Told<'a> {
@@ -96,12 +95,12 @@ impl<'a> Told<'a> {
         serde_json::from_str(line).ok()
     }
 
-    /// Someone said something, or a tool did.
+    /// Whether the line is part of the conversation: a message or a tool.
     pub(super) fn is_conversation(&self) -> bool {
         matches!(&*self.kind, "user" | "assistant") && self.message.is_some()
     }
 
-    /// A subagent's line.
+    /// Whether the line belongs to a subagent.
     pub(super) fn is_aside(&self) -> bool {
         self.is_sidechain == Some(true)
     }
@@ -128,7 +127,7 @@ impl<'a> Told<'a> {
         wire::open::<Identified>(self.message).map(|message| message.id)
     }
 
-    /// What the user said; `None` where the line is something else: a result, a note of the CLI, a command's output.
+    /// The user's prompt; `None` if the line is something else: a result, a note of the CLI, a command's output.
     pub(super) fn prompt(&self) -> Option<Vec<Content>> {
         if self.kind != "user" || self.is_meta == Some(true) || self.is_compact_summary == Some(true) {
             return None;
@@ -157,7 +156,7 @@ impl<'a> Told<'a> {
     }
 }
 
-/// A user's words; not what the CLI puts in their mouth, which stands in tags or brackets of its own.
+/// A user's text; not the CLI's own text, which stands in tags or brackets.
 fn said(text: &str) -> Option<Content> {
     const NOT_SAID: &[&str] = &[
         "<local-command-",

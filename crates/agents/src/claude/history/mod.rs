@@ -1,7 +1,7 @@
-//! Past sessions: the conversations that the CLI has on disk. They are read, never written.
+//! Past conversations: those that the CLI has on disk. They are read, never written.
 //!
 //! The CLI keeps one file of lines per conversation, below a folder per working folder, and one more per subagent. Its
-//! lines hold more than the conversation, such as system prompts: only what was said is taken out of them.
+//! lines hold more than the conversation, such as system prompts: only messages are taken out of them.
 
 mod lines;
 mod read;
@@ -27,10 +27,10 @@ use tokio::sync::mpsc;
 use self::lines::Told;
 use crate::child::processes::{Process, works_for_another};
 
-/// Files that are looked at for a list, the newest first.
+/// Files that are read for a list, the newest first.
 const LISTED: usize = 10_000;
 
-/// What of a file is read for its line in a list: where it was, and how it began.
+/// How much of a file is read for its line in a list: its folder, and its first prompt.
 const HEAD: usize = 256 * 1024;
 
 /// How many characters of the first prompt make a title.
@@ -40,13 +40,13 @@ const TITLE: usize = 80;
 #[derive(Clone, Debug)]
 pub struct Home {
     projects: PathBuf,
-    /// One file per process that runs.
+    /// One file per running process.
     processes: PathBuf,
-    /// The key of Portolan's own home: whose agents are ours.
+    /// The key of Portolan's home, which marks its own agents.
     ours: String,
 }
 
-/// Where the CLI keeps its conversations, by the environment that it runs in.
+/// Where the CLI keeps its conversations, from the environment that it runs in.
 pub fn home(variables: &[(OsString, OsString)], home_key: &str) -> Option<Home> {
     let value = |wanted: &str| {
         variables.iter().find(|(name, value)| name == wanted && !value.is_empty()).map(|(_, value)| value)
@@ -62,7 +62,7 @@ impl Past for Home {
         let home = self.clone();
         Box::pin(async move {
             let listed = tokio::task::spawn_blocking(move || home.list_now(&query)).await;
-            listed.map_err(|error| PastError::Unreadable(format!("a fault of ours in reading: {error}")))
+            listed.map_err(|error| PastError::Unreadable(format!("internal error while reading: {error}")))
         })
     }
 
@@ -73,12 +73,12 @@ impl Past for Home {
             let read = home.read_now(&past, &mut |entry| {
                 match pieces.blocking_send(PastPiece::Entry(Box::new(entry))) {
                     Ok(()) => ControlFlow::Continue(()),
-                    // Nobody wants the rest.
+                    // The receiver does not want the rest.
                     Err(_) => ControlFlow::Break(()),
                 }
             });
             let last = read.map_or_else(PastPiece::Failed, |()| PastPiece::End);
-            // Nor this.
+            // The receiver may not want this either.
             let _ = pieces.blocking_send(last);
         });
         queue
@@ -86,7 +86,7 @@ impl Past for Home {
 }
 
 impl Home {
-    /// The conversations there are, the newest first. Blocks; what cannot be read is left out.
+    /// The existing conversations, the newest first. Blocks; unreadable files are left out.
     fn list_now(&self, query: &PastQuery) -> Vec<PastSession> {
         let wanted = |path: &PathBuf| {
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Home {
             .filter_map(|path| Some((changed(&path)?, path)))
             .collect();
         files.sort_by(|a, b| b.cmp(a));
-        // Of two under one name the newest is meant, as in reading it.
+        // Of two conversations with one name the newest counts, as in reading.
         files.retain(|(_, path)| names.insert(path.file_name().map(OsStr::to_owned)));
         let files = files.into_iter().take(LISTED);
         let told = files.filter_map(|(updated_at, path)| summary(&path, updated_at));
@@ -112,8 +112,8 @@ impl Home {
         listed
     }
 
-    /// Which process has which conversation open, without those that Portolan runs. Only versions that keep a file per process
-    /// tell (2.1.325 does). Blocks.
+    /// Which process has which conversation open, without Portolan's own agents. Only versions that keep a file per
+    /// process show this (2.1.325 does). Blocks.
     fn holders(&self) -> HashMap<String, u32> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -126,7 +126,7 @@ impl Home {
         let files = entries(&self.processes).into_iter().filter(|path| changed(path).is_some());
         let told = files.filter_map(|path| serde_json::from_slice::<Running>(&fs::read(path).ok()?).ok());
         let runs = |told: &Running| {
-            // A file that its process could not take away may tell of a number that another process has by now.
+            // A stale file of a process may name a number that another process has by now.
             let started = told.proc_start.as_ref().map(|started| started.parse::<u64>().ok());
             let same = Process::of(told.pid)
                 .is_some_and(|process| started.is_none_or(|started| started == Some(process.started)));
@@ -135,13 +135,13 @@ impl Home {
         told.filter(runs).map(|told| (told.session_id, told.pid)).collect()
     }
 
-    /// The process of somebody else that has this conversation open: the CLI resumes it all the same, both go on without each
-    /// other, and of one of the two branches nothing is seen again. Blocks.
+    /// The process of somebody else that has this conversation open: the CLI would resume it anyway, both would go on
+    /// separately, and one of the two branches would be lost. Blocks.
     pub(super) fn held_by(&self, session: &str) -> Option<u32> {
         self.holders().remove(session)
     }
 
-    /// A conversation with its subagents, entry by entry, until the taker has had enough. Blocks.
+    /// A conversation with its subagents, entry by entry, until the receiver stops it. Blocks.
     fn read_now(
         &self,
         past: &str,
@@ -155,8 +155,8 @@ impl Home {
         })
     }
 
-    /// Is there anything to take up? The CLI writes behind what is said: one that was killed early has written nothing,
-    /// and refuses to resume. Blocks.
+    /// Whether there is anything to resume. The CLI writes with a delay: a CLI that was killed early has written
+    /// nothing, and refuses to resume. Blocks.
     pub(super) fn holds(&self, session: &str) -> bool {
         self.file_of(session).is_some_and(|path| summary(&path, Millis(0)).is_some())
     }
@@ -179,7 +179,7 @@ impl Home {
     }
 
     fn file_of(&self, session: &str) -> Option<PathBuf> {
-        // It becomes part of a path.
+        // The name becomes part of a path.
         let plain = session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if session.is_empty() || !plain {
             return None;
@@ -200,14 +200,14 @@ fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
     folders.into_iter().filter(|path| path.is_dir())
 }
 
-/// When a file was last written; `None` for what is no file, such as a pipe that would never end.
+/// When a file was last written; `None` if it is not a file, such as a pipe that would never end.
 fn changed(path: &Path) -> Option<Millis> {
     let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let since = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(Millis(i64::try_from(since.as_millis()).ok()?))
 }
 
-/// A file's line in a list; `None` where it holds no conversation.
+/// A file's line in a list; `None` if it holds no conversation.
 fn summary(path: &Path, updated_at: Millis) -> Option<PastSession> {
     let past = path.file_stem()?.to_str()?.to_owned();
     let mut past = PastSession {

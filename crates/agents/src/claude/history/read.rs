@@ -1,4 +1,4 @@
-//! A file of lines as events: the same translation as for a running session, fed with what was written down.
+//! A file of lines as events: the same translation as for a running session, fed with the written lines.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,10 +28,10 @@ use crate::{
     prices::Prices,
 };
 
-/// Subagents start subagents, but not this deep.
+/// Subagents can start subagents, but not deeper than this.
 const DEEPEST: usize = 16;
 
-/// Everything a conversation says, until the taker has had enough.
+/// Everything in a conversation, until the receiver stops it.
 pub(super) fn transcript(path: &Path, take: &mut dyn FnMut(PastEntry) -> ControlFlow<()>) -> io::Result<()> {
     let mut reading = Reading {
         translate: Translate::new(setup()),
@@ -44,7 +44,7 @@ pub(super) fn transcript(path: &Path, take: &mut dyn FnMut(PastEntry) -> Control
         depth: 0,
     };
     reading.file(path, None)?;
-    // What was left running when the file ended has said something all the same, but runs no more.
+    // A subagent that still ran when the file ended has its messages, but runs no more.
     for subagent in reading.open.clone() {
         if let Some(path) = reading.asides.remove(&subagent) {
             reading.aside(&path, &subagent);
@@ -60,7 +60,7 @@ pub(super) fn transcript(path: &Path, take: &mut dyn FnMut(PastEntry) -> Control
     Ok(())
 }
 
-/// Items are named by the start of the agent; what is past belongs to none.
+/// Items are named by the start of the agent; the past belongs to no start.
 fn setup() -> Setup {
     Setup {
         session: SessionId::from_u128(0),
@@ -78,22 +78,23 @@ fn setup() -> Setup {
     }
 }
 
-/// What of a note about a subagent is read: it is a line or two.
+/// How much of a note about a subagent is read: it is a line or two.
 const NOTE: u64 = 64 * 1024;
 
-/// How a file begins; nothing for what is no file, such as a pipe that would never end.
+/// The beginning of a file; empty if it is not a file, such as a pipe that would never end.
 fn beginning(path: &Path) -> Vec<u8> {
     let mut bytes = vec![];
     if path.is_file()
         && let Ok(file) = fs::File::open(path)
     {
-        // What cannot be read tells nothing.
+        // Unreadable bytes are ignored.
         let _ = file.take(NOTE).read_to_end(&mut bytes);
     }
     bytes
 }
 
-/// The files of subagents, by the call that started each where its note says so, else by the CLI's name for it.
+/// The files of subagents, by the call that started each if its note names the call, otherwise by the CLI's name for
+/// it.
 fn asides(folder: &Path) -> HashMap<String, PathBuf> {
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
@@ -117,10 +118,10 @@ struct Reading<'a> {
     seen: HashSet<String>,
     /// Subagents that have begun and not ended.
     open: Vec<String>,
-    /// When something was last said.
+    /// The time of the last message.
     last: Option<Millis>,
     take: &'a mut dyn FnMut(PastEntry) -> ControlFlow<()>,
-    /// The taker has had enough.
+    /// The receiver wants no more.
     enough: bool,
     depth: usize,
 }
@@ -184,7 +185,7 @@ impl Reading<'_> {
         ControlFlow::Continue(())
     }
 
-    /// The words of a subagent come before the result of the call that started it.
+    /// The messages of a subagent come before the result of the call that started it.
     fn asides_of(&mut self, told: &Told<'_>) {
         if self.depth == DEEPEST {
             return;
@@ -205,7 +206,7 @@ impl Reading<'_> {
 
     fn aside(&mut self, path: &Path, tool: &str) {
         self.depth += 1;
-        // A subagent's file that cannot be read costs that subagent's words only.
+        // An unreadable file of a subagent costs only that subagent's messages.
         if let Err(error) = self.file(path, Some(tool)) {
             tracing::warn!(%error, path = %path.display(), "the words of a subagent cannot be read");
         }

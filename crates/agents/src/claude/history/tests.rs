@@ -116,7 +116,7 @@ fn told(home: &Home) -> Vec<String> {
 
 // covers: 003-084
 #[test]
-fn a_conversation_is_read_in_order_with_the_words_of_its_subagents() {
+fn a_conversation_is_read_in_order_with_the_messages_of_its_subagents() {
     for note in [json!({ "toolUseId": "tool_1" }), json!({ "agentType": "x" })] {
         let folder = tempfile::tempdir().unwrap();
         let home = kept(folder.path(), &note);
@@ -138,7 +138,7 @@ fn a_conversation_is_read_in_order_with_the_words_of_its_subagents() {
 }
 
 #[test]
-fn nothing_of_the_clis_own_notes_comes_along_and_nothing_is_written() {
+fn the_clis_own_notes_are_left_out_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let home = kept(folder.path(), &json!({}));
     let path = folder.path().join(".claude/projects/-work-folder").join(format!("{SESSION}.jsonl"));
@@ -150,7 +150,7 @@ fn nothing_of_the_clis_own_notes_comes_along_and_nothing_is_written() {
 }
 
 #[test]
-fn the_list_tells_where_a_conversation_was_and_how_it_began() {
+fn the_list_shows_the_folder_and_the_first_prompt_of_a_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let home = kept(folder.path(), &json!({}));
     let project = folder.path().join(".claude/projects/-work-folder");
@@ -189,7 +189,7 @@ fn the_folder_follows_the_environment_of_the_cli() {
 }
 
 #[test]
-fn the_list_holds_what_was_asked_for_and_no_more() {
+fn the_list_holds_only_the_requested_conversations() {
     let folder = tempfile::tempdir().unwrap();
     let home = kept(folder.path(), &json!({}));
     let listed = |query: PastQuery| home.list_now(&query).len();
@@ -216,7 +216,7 @@ fn a_title_of_its_own_comes_before_the_first_prompt_and_is_one_short_line() {
 }
 
 #[test]
-fn a_subagent_that_was_cut_off_has_said_what_it_said() {
+fn a_subagent_that_was_cut_off_keeps_its_messages() {
     let folder = tempfile::tempdir().unwrap();
     let home = kept(folder.path(), &json!({ "toolUseId": "tool_1" }));
     let path = folder.path().join(".claude/projects/-work-folder").join(format!("{SESSION}.jsonl"));
@@ -231,7 +231,7 @@ fn a_subagent_that_was_cut_off_has_said_what_it_said() {
 }
 
 #[tokio::test]
-async fn a_conversation_comes_in_pieces_and_its_end_is_told() {
+async fn a_conversation_comes_in_pieces_with_an_end() {
     let folder = tempfile::tempdir().unwrap();
     let home = kept(folder.path(), &json!({}));
     let mut queue = home.read(SESSION.into());
@@ -268,7 +268,7 @@ async fn conversations_lie_where_the_configuration_of_the_agent_puts_them() {
 }
 
 #[test]
-fn who_has_had_enough_is_given_no_more() {
+fn a_receiver_that_stops_gets_no_more() {
     let folder = tempfile::tempdir().unwrap();
     let home = kept(folder.path(), &json!({}));
     let mut count = 0;
@@ -298,7 +298,7 @@ fn of_two_conversations_under_one_name_the_newest_is_listed_and_read() {
 }
 
 #[test]
-fn a_pipe_among_the_files_holds_nobody_up() {
+fn a_pipe_among_the_files_blocks_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let home = kept(folder.path(), &json!({}));
     let project = folder.path().join(".claude/projects/-work-folder");
@@ -313,7 +313,7 @@ fn a_pipe_among_the_files_holds_nobody_up() {
 }
 
 #[test]
-fn a_conversation_that_a_living_process_has_open_is_told_with_it() {
+fn a_conversation_that_a_running_process_has_open_is_listed_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = kept(folder.path(), &json!({ "type": "summary" }));
     let query = PastQuery { limit: 10, ..PastQuery::default() };

@@ -1,4 +1,4 @@
-//! What is asked of the CLI, what it asks, and what is not understood, one by one.
+//! Requests to the CLI, its own requests, and unknown messages, one by one.
 
 use indexmap::indexmap;
 use portolan_core::{
@@ -36,7 +36,7 @@ fn opened(out: &Turnout) -> (String, Ask) {
     }
 }
 
-/// Asks, answers, and gives the answer that goes back.
+/// Asks, answers, and returns the answer that goes back.
 fn answered(request: Value, answer: Answer) -> Value {
     let mut translate = ready();
     let (key, ask) = opened(&said(&mut translate, &request));
@@ -55,7 +55,7 @@ fn allow(input: Option<Value>) -> Answer {
 
 // covers: 000-021, 000-036, 000-040, 003-131
 #[test]
-fn a_permission_shows_everything_the_cli_tells_of_it() {
+fn a_permission_shows_everything_that_the_cli_reports() {
     let out = said(&mut ready(), &tool_request());
     let [Report::RequestOpened { tool, .. }] = &out.reports[..] else { panic!("{out:?}") };
     assert_eq!(tool.as_deref(), Some("t1"));
@@ -81,7 +81,7 @@ fn an_allow_echoes_the_input_and_never_the_suggestions() {
 
 // covers: 002-073
 #[test]
-fn an_edited_input_takes_the_place_of_the_original() {
+fn an_edited_input_replaces_the_original() {
     let response = answered(tool_request(), allow(Some(json!({ "command": "pwd" }))));
     assert_eq!(response["updatedInput"], json!({ "command": "pwd" }));
 }
@@ -102,7 +102,7 @@ fn a_deny_says_why_and_ends_the_turn_only_where_asked() {
 }
 
 #[test]
-fn questions_take_choices_joined_and_own_words() {
+fn questions_take_joined_choices_and_free_text() {
     let request = ask(
         json!({ "subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": { "questions": [
         { "question": "Which?", "header": "H", "multiSelect": true, "options": [{ "label": "A" }, { "label": "B" }] },
@@ -130,7 +130,7 @@ fn an_approved_plan_can_set_the_mode_and_may_have_no_text() {
 
 // covers: 003-032, 004-051
 #[test]
-fn a_hook_is_asked_and_its_output_goes_back_as_it_is() {
+fn a_hook_opens_a_request_and_its_output_goes_back_unchanged() {
     let request = |event: &str| {
         ask(json!({ "subtype": "hook_callback", "callback_id": "hook-0", "tool_use_id": "x",
             "input": { "hook_event_name": event, "agent_id": "a1", "agent_type": "Explore" } }))
@@ -140,14 +140,14 @@ fn a_hook_is_asked_and_its_output_goes_back_as_it_is() {
     assert_eq!((event.as_str(), input["agent_type"].as_str()), ("SubagentStop", Some("Explore")));
     let output = json!({ "decision": "block", "reason": "r" });
     assert_eq!(answered(request("Stop"), Answer::Output { output: output.clone() }), output);
-    // A no blocks a tool, but never the end: the agent would go on for ever.
+    // A denial blocks a tool, but never the end: the agent would go on for ever.
     let denied = answered(request("PreToolUse"), Answer::deny(None));
     assert_eq!(denied["hookSpecificOutput"]["permissionDecision"], "deny");
     assert_eq!(answered(request("Stop"), Answer::deny(None)), json!({}));
 }
 
 #[test]
-fn an_elicitation_takes_data_or_a_no() {
+fn an_elicitation_takes_data_or_a_denial() {
     let request = ask(json!({ "subtype": "elicitation", "mcp_server_name": "s", "message": "Name?",
         "requested_schema": { "type": "object" } }));
     let (_, asked) = opened(&said(&mut ready(), &request));
@@ -160,7 +160,7 @@ fn an_elicitation_takes_data_or_a_no() {
 
 // covers: 000-005, 004-046
 #[test]
-fn messages_to_a_served_mcp_server_are_asked_even_before_the_start_is_answered() {
+fn messages_to_a_served_mcp_server_open_requests_even_before_the_start_is_answered() {
     let mut translate = latest();
     turnout(|out| translate.start(out));
     let request =
@@ -171,11 +171,11 @@ fn messages_to_a_served_mcp_server_are_asked_even_before_the_start_is_answered()
     let out = told(&mut translate, 7, Order::Answer { key, ask: Box::new(asked), answer });
     let expected = json!({ "mcp_response": { "result": { "ok": true }, "jsonrpc": "2.0", "id": 3 } });
     assert_eq!(written(&out)[0]["response"]["response"], expected);
-    // A notification is answered at once: the envelope wants it.
+    // A notification is answered at once: the envelope needs it.
     let out =
         said(&mut translate, &request(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })));
     assert_eq!((out.reports.len(), written(&out).len()), (0, 1));
-    // A server that nobody serves is told so.
+    // The CLI gets an error for a server that nobody serves.
     let out = said(
         &mut translate,
         &ask(json!({ "subtype": "mcp_message", "server_name": "other", "message": { "id": 1 } })),
@@ -184,7 +184,7 @@ fn messages_to_a_served_mcp_server_are_asked_even_before_the_start_is_answered()
 }
 
 #[test]
-fn an_unknown_or_broken_request_is_answered_with_an_error_so_that_nobody_hangs() {
+fn an_unknown_or_broken_request_is_answered_with_an_error() {
     for request in
         [json!({ "subtype": "fly_to_the_moon" }), json!({ "subtype": "can_use_tool" }), json!("text")]
     {
@@ -200,7 +200,7 @@ fn an_unknown_or_broken_request_is_answered_with_an_error_so_that_nobody_hangs()
 
 // covers: 000-033, 003-105, 004-053
 #[test]
-fn an_interrupt_lets_go_of_hooks_and_the_cli_takes_permissions_back() {
+fn an_interrupt_releases_hooks_and_the_cli_takes_permissions_back() {
     let mut translate = ready();
     said(&mut translate, &tool_request());
     let hook = json!({ "type": "control_request", "request_id": "h1",
@@ -229,7 +229,7 @@ fn reply(translate: &mut Translate, id: &Value, response: Value) -> Turnout {
     said(translate, &json!({ "type": "control_response", "response": response }))
 }
 
-/// Sends an order, and gives its request and what comes of a bare success.
+/// Sends an order, and returns its request and the result of a bare success.
 fn controlled(order: Order) -> (Value, Turnout) {
     let mut translate = ready();
     let out = told(&mut translate, 7, order);
@@ -279,7 +279,7 @@ fn every_control_is_sent_in_the_words_of_the_cli_and_a_bare_success_settles_it()
 }
 
 #[test]
-fn an_error_rejects_with_the_words_of_the_cli() {
+fn an_error_rejects_with_the_message_of_the_cli() {
     let mut translate = ready();
     let out = told(&mut translate, 7, Order::McpReconnect("nope".into()));
     let id = written(&out)[0]["request_id"].clone();
@@ -291,7 +291,7 @@ fn an_error_rejects_with_the_words_of_the_cli() {
 
 // covers: 004-086
 #[test]
-fn a_control_request_without_an_answer_fails_after_its_time() {
+fn a_control_request_without_an_answer_fails_after_its_time_limit() {
     let mut translate = ready();
     let out = told(&mut translate, 7, Order::McpStatus);
     let &[(timer, Some(after))] = &out.timers[..] else { panic!("{out:?}") };
@@ -306,7 +306,7 @@ fn a_control_request_without_an_answer_fails_after_its_time() {
 
 // covers: 004-111
 #[test]
-fn a_lost_connection_rejects_what_was_asked_and_a_new_one_begins_with_initialize() {
+fn a_lost_connection_rejects_open_requests_and_a_new_one_begins_with_initialize() {
     let mut translate = ready();
     told(&mut translate, 7, Order::Context);
     let out = turnout(|out| translate.link_lost(out));
@@ -354,7 +354,7 @@ fn a_permission_that_is_answered_while_the_open_ones_are_listed_is_not_asked_aga
 
 // covers: 004-106
 #[test]
-fn a_mode_the_version_does_not_have_is_refused_without_asking() {
+fn a_mode_that_the_version_does_not_have_is_refused_without_asking() {
     let out = told(&mut ready(), 7, Order::SetMode("nonsense".into()));
     assert_eq!(out.writes, []);
     assert!(matches!(&out.reports[..], [Report::Rejected { error, .. }] if error.contains("acceptEdits")));
@@ -402,7 +402,7 @@ fn older_versions_never_answer_a_change_of_the_environment_so_it_is_done_once_wr
 
 // covers: 004-055
 #[test]
-fn environment_variables_that_the_cli_does_not_take_while_it_runs_are_told() {
+fn environment_variables_that_the_running_cli_does_not_take_are_reported() {
     let mut translate = ready();
     let out = told(&mut translate, 7, environment());
     let id = written(&out)[0]["request_id"].clone();
@@ -415,7 +415,7 @@ fn environment_variables_that_the_cli_does_not_take_while_it_runs_are_told() {
     );
     let [Event::Notice { level: Level::Warning, text }] = events(&out)[..] else { panic!("{out:?}") };
     assert!(text.contains("`B`") && !text.contains("`A`"), "{text}");
-    // All of them taken, or no answer at all: nothing to tell.
+    // All variables were taken, or there was no answer at all: no notice.
     let out = told(&mut translate, 8, environment());
     let id = written(&out)[0]["request_id"].clone();
     let answer = json!({ "subtype": "success", "response": { "applied": ["A", "B"] } });
@@ -427,7 +427,7 @@ fn environment_variables_that_the_cli_does_not_take_while_it_runs_are_told() {
 }
 
 #[test]
-fn a_session_id_that_changes_without_a_word_is_no_sign_that_anything_is_forgotten() {
+fn a_session_id_that_changes_without_a_report_is_no_reset() {
     let mut translate = ready();
     let init = |session: &str| json!({ "type": "system", "subtype": "init", "session_id": session });
     said(&mut translate, &init("first"));
@@ -435,8 +435,8 @@ fn a_session_id_that_changes_without_a_word_is_no_sign_that_anything_is_forgotte
     let [Event::Notice { level: Level::Warning, .. }, Event::AgentInfo { info }] = events(&out)[..] else {
         panic!("{out:?}")
     };
-    assert_eq!(info.agent_session.as_deref(), Some("second"), "what is taken up later is the new one");
-    // A reset that was told is one, and is told once.
+    assert_eq!(info.agent_session.as_deref(), Some("second"), "a later resume uses the new one");
+    // A reported reset is a reset, and is shown once.
     let out = said(&mut translate, &json!({ "type": "conversation_reset", "new_conversation_id": "x" }));
     assert_eq!(events(&out), [&Event::ConversationReset { agent_session: None, reason: None }]);
     let out = said(&mut translate, &init("third"));
@@ -445,7 +445,7 @@ fn a_session_id_that_changes_without_a_word_is_no_sign_that_anything_is_forgotte
 }
 
 #[test]
-fn what_only_the_end_of_a_turn_tells_is_said() {
+fn text_that_only_the_end_of_a_turn_has_is_shown() {
     let end = |text: &str| json!({ "type": "result", "subtype": "success", "result": text });
     let messages = |out: &Turnout| -> Vec<String> {
         let text = |event: &&Event| match event {
@@ -458,7 +458,7 @@ fn what_only_the_end_of_a_turn_tells_is_said() {
     said(&mut translate, &json!({ "type": "system", "subtype": "init", "session_id": "s" }));
     let out = said(&mut translate, &end("Unknown command: /x"));
     assert_eq!(messages(&out), ["Unknown command: /x"]);
-    // Said already.
+    // Shown already.
     let message = json!({ "role": "assistant", "id": "m", "model": "x", "content": [{ "type": "text", "text": "Hello." }] });
     said(&mut translate, &json!({ "type": "assistant", "message": message }));
     assert_eq!(messages(&said(&mut translate, &end("Hello."))), [] as [&str; 0]);
@@ -478,7 +478,7 @@ fn a_message_of_the_clis_own_protocol_goes_through() {
 
 // covers: 000-029, 003-103, 004-052
 #[test]
-fn a_prompt_is_plain_text_or_blocks_under_a_uuid_of_its_own() {
+fn a_prompt_is_plain_text_or_blocks_with_its_own_uuid() {
     let mut translate = ready();
     let out = told(&mut translate, 3, Order::Prompt { content: vec![Content::text("/compact")] });
     let line = &written(&out)[0];
@@ -496,7 +496,7 @@ fn a_prompt_is_plain_text_or_blocks_under_a_uuid_of_its_own() {
 
 // covers: 000-009, 000-026, 004-108, 004-112
 #[test]
-fn what_is_not_understood_is_kept_and_stops_nothing() {
+fn unknown_messages_are_kept_and_stop_nothing() {
     let mut translate = ready();
     for (line, kind) in [
         (r#"{"type":"brand_new","x":1}"#, "brand_new"),
@@ -529,7 +529,7 @@ fn what_is_not_understood_is_kept_and_stops_nothing() {
 
 // covers: 000-024, 003-129, 003-130, 003-132, 003-134, 004-037, 004-039
 #[test]
-fn messages_that_were_never_seen_are_understood_all_the_same() {
+fn messages_that_were_never_recorded_are_understood() {
     let mut translate = ready();
     let mut event = |message: Value| {
         let out = said(&mut translate, &message);
@@ -565,7 +565,7 @@ fn messages_that_were_never_seen_are_understood_all_the_same() {
 
 // covers: 003-125
 #[test]
-fn structured_output_that_never_fitted_has_an_outcome_of_its_own() {
+fn structured_output_that_never_fitted_has_its_own_outcome() {
     let mut translate = ready();
     let out = said(
         &mut translate,
@@ -581,7 +581,7 @@ fn structured_output_that_never_fitted_has_an_outcome_of_its_own() {
 }
 
 #[test]
-fn a_change_of_mode_is_told_once_whoever_made_it() {
+fn a_change_of_mode_is_reported_once_whoever_made_it() {
     let mut translate = ready();
     let out = told(&mut translate, 7, Order::SetMode("plan".into()));
     let id = written(&out)[0]["request_id"].clone();

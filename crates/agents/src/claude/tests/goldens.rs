@@ -18,7 +18,7 @@ const ALL: [&str; 5] = [NEW, MIDDLE, OLD, OLD_PIPES, OLDEST];
 // covers: 000-015, 000-022, 000-023, 000-025, 000-031, 003-124, 003-127, 003-128, 003-133, 003-134, 004-033, 004-034,
 // covers: 004-035, 004-036, 004-038, 004-040
 #[test]
-fn every_recording_gives_what_is_expected_of_it() {
+fn every_recording_gives_the_expected_result() {
     let mut names = vec![];
     for recorded in ALL {
         for entry in std::fs::read_dir(folder().join(recorded)).unwrap() {
@@ -57,7 +57,7 @@ fn consumed(player: &Player) -> usize {
 }
 
 #[test]
-fn no_recording_holds_anything_that_is_not_understood() {
+fn no_recording_has_an_unknown_message() {
     for recorded in ALL {
         for entry in std::fs::read_dir(folder().join(recorded)).unwrap() {
             let path = entry.unwrap().path();
@@ -105,18 +105,18 @@ fn a_success_that_is_an_error_is_an_error_of_its_kind() {
     }
 }
 
-// Too many requests ended as an unknown error without a way out.
+// A rate limit ended as an unknown error without a way out.
 #[test]
-fn too_many_requests_are_told_as_such_by_an_old_version() {
+fn a_rate_limit_of_an_old_version_is_reported_as_a_rate_limit() {
     let player = Player::play(OLD_PIPES, "k-e429-exhausted");
     let error = results(&player)[0].error.clone().unwrap();
     assert_eq!(error.kind, ErrorKind::RateLimit, "{error:?}");
     assert!(error.way_out.is_some());
 }
 
-// Each prompt was told again as a notice.
+// Each prompt was repeated as a notice.
 #[test]
-fn the_echo_of_a_prompt_is_no_notice_even_where_it_is_not_marked() {
+fn the_echo_of_a_prompt_is_no_notice_even_if_it_is_not_marked() {
     let player = Player::play(OLDEST, "a-echo-without-a-mark");
     let notices = player
         .reports
@@ -128,7 +128,7 @@ fn the_echo_of_a_prompt_is_no_notice_even_where_it_is_not_marked() {
 
 // covers: 003-098
 #[test]
-fn limits_have_outcomes_of_their_own_and_the_next_prompt_works() {
+fn limits_have_their_own_outcomes_and_the_next_prompt_works() {
     assert_eq!(outcomes(NEW, "k-max-turns"), [TurnOutcome::MaxTurns, TurnOutcome::Completed]);
     assert_eq!(outcomes(NEW, "k-max-budget"), [TurnOutcome::MaxBudget]);
 }
@@ -136,7 +136,7 @@ fn limits_have_outcomes_of_their_own_and_the_next_prompt_works() {
 // covers: 003-102
 #[test]
 fn prompts_that_are_merged_or_put_into_a_running_turn_are_all_consumed() {
-    // Three prompts: one turn each on the oldest, two turns on the others.
+    // Three prompts: one turn each on the oldest version, two turns on the others.
     for (recorded, turns) in [(OLD, 3), (MIDDLE, 2), (NEW, 2)] {
         let player = Player::play(recorded, "q-queueing");
         assert_eq!((consumed(&player), results(&player).len()), (3, turns), "{recorded}");
@@ -166,7 +166,7 @@ fn a_turn_that_starts_by_itself_is_the_agents_own() {
 
 // covers: 000-040, 003-078, 003-081
 #[test]
-fn two_subagents_ask_at_once_and_each_is_known_by_its_call() {
+fn two_subagents_ask_at_once_and_each_is_identified_by_its_call() {
     let player = Player::play(NEW, "b14-concurrent-permissions");
     let mut subagents = vec![];
     let mut askers = vec![];
@@ -196,7 +196,7 @@ fn two_subagents_ask_at_once_and_each_is_known_by_its_call() {
 
 // covers: 000-004, 000-056, 004-111
 #[test]
-fn what_is_said_again_after_a_reconnection_is_told_once() {
+fn messages_repeated_after_a_reconnection_are_reported_once() {
     for name in ["o2-drop-mid-stream", "o3-drop-pending-permission"] {
         let player = Player::play(MIDDLE, name);
         let mut items = vec![];
@@ -212,7 +212,7 @@ fn what_is_said_again_after_a_reconnection_is_told_once() {
 
 // covers: 004-041
 #[test]
-fn a_pending_permission_is_found_again_by_a_second_initialize_and_asked_once() {
+fn a_pending_permission_is_found_by_a_second_initialize_and_opened_once() {
     for recorded in [NEW, OLD] {
         let player = Player::play(recorded, "x1-reinitialize-with-pending-permission");
         let asked =
@@ -232,7 +232,7 @@ fn the_cost_of_a_turn_is_its_own_and_not_the_sum_so_far() {
             assert!(about(result.cost_usd, each), "{recorded}: {:?}", result.cost_usd);
         }
     }
-    // A resumed conversation goes on counting where it left off.
+    // A resumed conversation continues its count.
     let player = Player::play(NEW, "j2-resume");
     assert!(about(results(&player)[0].cost_usd, 0.00536));
     // A conversation that was cleared counts from zero again.

@@ -76,7 +76,7 @@ async fn an_old_version_dials_in_with_a_secret_that_no_command_line_shows() {
     let launch = launch_of(json!({}), None);
     let program = program(&launch, Version(2, 1, 120), &supervision(&[]), Way::Websocket).await;
     let words = words(&program);
-    // Without the echoes nobody would know what became of a prompt.
+    // Without the echoes the state of a prompt would be unknown.
     let expected = format!(
         "claude --sdk-url ws://127.0.0.1:7/ws/cli/{SESSION} --print --output-format stream-json --input-format \
          stream-json --verbose --include-partial-messages --replay-user-messages --permission-mode default --session-id \
@@ -127,7 +127,7 @@ async fn a_value_is_never_read_as_a_flag() {
 
 // covers: 000-068, 003-093
 #[tokio::test]
-async fn a_conversation_is_taken_up_or_copied() {
+async fn a_conversation_is_resumed_or_forked() {
     let point = |fork| ResumePoint {
         agent_session: "old".into(),
         fork,
@@ -144,12 +144,12 @@ async fn a_conversation_is_taken_up_or_copied() {
 
 // covers: 000-005, 002-048, 003-080, 003-097, 004-041
 #[tokio::test]
-async fn prompts_subagents_hooks_and_servers_go_over_the_line_and_never_onto_it() {
+async fn prompts_subagents_hooks_and_servers_are_messages_and_never_arguments() {
     let spec = json!({
         "system_prompt": {"how": "replace", "text": "be brief"},
         "subagents": {"helper": {"description": "helps", "prompt": "you help", "tools": ["Read"], "model": "haiku"}},
         "hooks": [{"event": "PreToolUse", "matcher": "Bash", "timeout_seconds": 5}, {"event": "Stop"}, {"event": "Stop"}],
-        // None of them may stand on the command line, wherever it holds a secret.
+        // None of them may be on the command line, wherever it contains a secret.
         "mcp_servers": {"secret": {"command": "run", "env": {"TOKEN": "hunter2"}}, "mine": {"type": "sdk"},
             "list": {"command": "run", "env": [{"name": "TOKEN", "value": "hunter2"}]},
             "web": {"url": "https://u:hunter2@h.example/", "http_headers": {"X": "hunter2"}}, "plain": {"command": "run"}},
@@ -216,7 +216,7 @@ fn root_bypasses_permissions_only_in_a_sandbox() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_never_written_to_disk_begins_anew_with_a_word_about_it() {
+async fn a_conversation_that_was_never_written_to_disk_begins_again_with_a_notice() {
     let home = tempfile::tempdir().unwrap();
     let supervision = supervision(&[("HOME", home.path().to_str().unwrap())]);
     let point = ResumePoint {
@@ -230,7 +230,7 @@ async fn a_conversation_that_was_never_written_to_disk_begins_anew_with_a_word_a
     let (launch, reset) = launch::without_lost_conversation(again.clone(), &supervision).await;
     assert_eq!(launch.resume, None);
     assert_eq!(reset, Some(ResetReason::Lost));
-    // What someone asks for by its id is not made up.
+    // A conversation that was requested by its id is not replaced.
     let asked = Launch { generation: Generation(1), ..again.clone() };
     let (launch, reset) = launch::without_lost_conversation(asked, &supervision).await;
     assert_eq!((launch.resume, reset), (Some(point.clone()), None));
@@ -243,7 +243,7 @@ async fn a_conversation_that_was_never_written_to_disk_begins_anew_with_a_word_a
 }
 
 #[tokio::test]
-async fn a_fork_waits_until_its_source_has_written_down_what_it_said() {
+async fn a_fork_waits_until_its_source_is_on_disk() {
     let home = tempfile::tempdir().unwrap();
     let project = home.path().join(".claude/projects/-");
     let writing = std::thread::spawn(move || {
@@ -275,5 +275,5 @@ async fn a_fork_waits_until_its_source_has_written_down_what_it_said() {
     writing.join().unwrap();
     assert!(command.windows(2).any(|pair| pair == ["--resume-session-at", "u7"]), "{command:?}");
     let refused = arguments("m8").await.unwrap_err();
-    assert_eq!(refused, "the conversation to fork does not hold that message any more");
+    assert_eq!(refused, "the conversation to fork no longer has that message");
 }

@@ -1,8 +1,8 @@
 //! Recorded conversations of the real CLI, played to the translator: line to events, command to lines.
 //!
-//! `transcripts/<version>-<transport>/*.ndjson` hold what was said both ways, with long texts of the vendor cut;
-//! `transcripts/expected/` what must come of it. The ids of prompts and control requests are ours, so those of the
-//! recording are exchanged for them.
+//! `transcripts/<version>-<transport>/*.ndjson` hold the lines of both sides, with long texts of the vendor cut;
+//! `transcripts/expected/` holds the expected result. Portolan chooses the ids of prompts and control requests, so the
+//! ids of the recording are replaced by them.
 
 mod commands;
 mod goldens;
@@ -33,7 +33,7 @@ use crate::{
     prices::Prices,
 };
 
-/// Whose conversation every test is.
+/// The session of every test.
 const SESSION: SessionId = SessionId::from_u128(0x0001_0203_0405_7607_8809_0a0b_0c0d_0e0f);
 
 fn setup(version: Version, repeats: Repeats) -> Setup {
@@ -70,13 +70,13 @@ fn begun(mut translate: Translate) -> Translate {
     translate
 }
 
-/// The CLI's answer to a control request of ours.
+/// The CLI's answer to a control request of Portolan.
 fn answered_with(asked: &Value, response: &Value) -> Value {
     json!({ "type": "control_response",
         "response": { "subtype": "success", "request_id": asked["request_id"], "response": response } })
 }
 
-/// The CLI's answer to the mode that it is to begin in.
+/// The CLI's answer to the first mode.
 fn taken(asked: &Value) -> Value {
     assert_eq!(asked["request"]["subtype"], "set_permission_mode", "{asked}");
     answered_with(asked, &json!({ "mode": asked["request"]["mode"] }))
@@ -139,11 +139,11 @@ fn recording(recorded: &str, name: &str) -> Vec<Recorded> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Plays a recording, and writes down what comes of it.
+/// Plays a recording, and writes down the result.
 struct Player {
     translate: Translate,
     tickets: u64,
-    /// Our ids for those of the recording.
+    /// Portolan's ids for those of the recording.
     ids: HashMap<String, String>,
     asks: HashMap<String, Ask>,
     begun: bool,
@@ -170,7 +170,7 @@ impl Player {
 
     fn play(recorded: &str, name: &str) -> Self {
         let mut player = Self::new(recorded);
-        // The session asks for the mode that the recorded one began in.
+        // The session asks for the mode that the recorded session began in.
         let modes = recording(recorded, name);
         let told = modes.iter().find(|line| line.msg["subtype"] == "init");
         if let Some(mode) = told.and_then(|line| line.msg["permissionMode"].as_str()) {
@@ -221,7 +221,7 @@ impl Player {
             written(&out).into_iter().find(|line| line["request"]["subtype"] == "set_permission_mode");
         self.note(format!("< {} {detail}", text("type")).trim_end(), out);
         if let Some(asked) = first_mode {
-            // Nobody asked for it when it was recorded.
+            // The recording does not have this request.
             let out = said(&mut self.translate, &taken(&asked));
             self.note("< control_response, made up", out);
         }
@@ -270,7 +270,7 @@ impl Player {
         self.note(&format!("{heading} {}", self.tickets), out);
     }
 
-    /// Remembers which id of ours stands for one of the recording.
+    /// Remembers which id of Portolan stands for an id of the recording.
     fn exchange(&mut self, theirs: &Value, out: &Turnout) {
         let Some(theirs) = theirs.as_str() else { return };
         for line in written(out) {

@@ -1,4 +1,4 @@
-//! The mode that a session begins in. 2.1.290 and 2.1.300 ran commands unasked.
+//! The mode that a session begins in. 2.1.290 and 2.1.300 ran commands without asking.
 
 use portolan_core::{
     Event,
@@ -13,7 +13,7 @@ use crate::{
     driver::{Translator as _, Turnout},
 };
 
-/// A translator whose CLI has told this of itself at first.
+/// A translator whose CLI first reported this.
 fn initialized(told: &Value) -> (Translate, Turnout) {
     let mut translate = latest();
     let out = turnout(|out| translate.start(out));
@@ -41,7 +41,7 @@ fn fails(out: &Turnout, why: &str) {
 }
 
 #[test]
-fn a_cli_that_begins_in_another_mode_is_told_the_right_one_before_the_first_prompt() {
+fn a_cli_that_begins_in_a_wrong_mode_is_set_to_the_right_one_before_the_first_prompt() {
     let (_, out) = initialized(&json!({ "current_permission_mode": "default" }));
     assert!(out.reports.contains(&Report::Ready), "{out:?}");
     assert_eq!(modes_told(&out), ["default"]);
@@ -58,13 +58,16 @@ fn a_cli_that_begins_in_another_mode_is_told_the_right_one_before_the_first_prom
 }
 
 #[test]
-fn in_another_mode_than_was_set_nothing_begins() {
+fn in_a_wrong_mode_nothing_begins() {
     let begins = || {
         let (translate, out) = initialized(&json!({ "current_permission_mode": "auto" }));
         (translate, written(&out).remove(0), out)
     };
     let (mut translate, asked, _) = begins();
-    fails(&said(&mut translate, &answered_with(&asked, &json!({ "mode": "auto" }))), "its mode is `auto`");
+    fails(
+        &said(&mut translate, &answered_with(&asked, &json!({ "mode": "auto" }))),
+        "reports the mode `auto`",
+    );
     let (mut translate, asked, _) = begins();
     let response =
         json!({ "subtype": "error", "request_id": asked["request_id"], "error": "not allowed here" });
@@ -73,21 +76,21 @@ fn in_another_mode_than_was_set_nothing_begins() {
     let (mut translate, _, out) = begins();
     let timer = out.timers.iter().rfind(|(_, after)| after.is_some()).unwrap().0;
     fails(&turnout(|out| translate.timeout(timer, out)), "no answer within 30 s");
-    // It says one thing, and works in another.
+    // The CLI reports one mode, and works in another.
     fails(&said(&mut ready(), &init("auto")), "its first turn begins in the mode `auto`");
 }
 
 #[test]
-fn a_mode_that_changes_later_is_said_aloud() {
+fn a_later_change_of_mode_is_shown_as_a_notice() {
     let mut translate = ready();
     assert!(said(&mut translate, &init("default")).fault.is_none());
     let out = said(&mut translate, &init("acceptEdits"));
     assert_eq!(out.fault, None);
-    let warns = |event: &&Event| matches!(event, Event::Notice { level: Level::Warning, text } if text.contains("`acceptEdits` now"));
+    let warns = |event: &&Event| matches!(event, Event::Notice { level: Level::Warning, text } if text.contains("to `acceptEdits`"));
     assert!(events(&out).iter().any(warns), "{out:?}");
     let info = AgentInfo { mode: Some("acceptEdits".into()), ..AgentInfo::default() };
     assert_eq!(modes_told(&out), [info.mode.unwrap()]);
-    // Who sets it is told so by the answer.
+    // The answer informs the client that sets the mode.
     let status = json!({ "type": "system", "subtype": "status", "status": null, "permissionMode": "plan" });
     said(&mut translate, &status);
     assert!(

@@ -1,4 +1,4 @@
-//! What turns cost where the CLI does not say.
+//! The cost of turns that the CLI does not report.
 
 use portolan_core::{capabilities::NativeProtocol, ports::Agent as _};
 
@@ -10,7 +10,7 @@ use crate::{
     prices::Price,
 };
 
-/// The end of a turn that used a million tokens of every kind, with these figures beside.
+/// The end of a turn that used a million tokens of every kind, with these extra figures.
 fn million(model: &str, figures: &Value) -> Value {
     let mut usage = json!({ "inputTokens": 1_000_000, "outputTokens": 1_000_000,
         "cacheReadInputTokens": 1_000_000, "cacheCreationInputTokens": 1_000_000 });
@@ -32,7 +32,7 @@ fn cost(prices: IndexMap<String, Price>, end: &Value) -> Option<f64> {
 
 // covers: 001-061
 #[test]
-fn a_turn_costs_the_list_price_of_its_tokens_only_where_the_cli_tells_no_cost() {
+fn a_turn_costs_the_list_price_of_its_tokens_only_if_the_cli_reports_no_cost() {
     let about = |cost: Option<f64>, expected: f64| (cost.unwrap() - expected).abs() < 1e-9;
     let untold = cost(IndexMap::new(), &million("claude-sonnet-4-5-20250929", &json!({})));
     assert!(about(untold, 3.0 + 15.0 + 0.30 + 3.75), "{untold:?}");
@@ -47,7 +47,7 @@ fn a_turn_costs_the_list_price_of_its_tokens_only_where_the_cli_tells_no_cost() 
 
 // covers: 003-117
 #[test]
-fn it_says_of_itself_that_it_can_be_resumed_before_and_after_it_was_looked_at() {
+fn the_resume_capability_is_set_before_and_after_a_look() {
     let supervision = std::sync::Arc::new(Supervision::new("test", vec![]));
     let unseen = Claude::new(Config::default(), supervision, DialIn::new());
     assert!(unseen.capabilities().session_resume);

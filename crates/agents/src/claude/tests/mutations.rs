@@ -1,6 +1,6 @@
-//! Real recordings with something changed, as a newer or a broken CLI might say it: fields that nobody knows, other
-//! values, other types, parts that are missing, keys in another order. No message is lost, nothing panics, and what is
-//! not understood is kept with its raw text.
+//! Real recordings with a change, as a newer or a broken CLI might send it: unknown fields, other values, other types,
+//! missing parts, keys in another order. No message is lost, nothing panics, and unknown parts are kept with their raw
+//! text.
 
 use portolan_core::{Event, ports::Report};
 use portolan_wire::ndjson::{Line, Splitter};
@@ -51,7 +51,7 @@ impl Moment {
         Self { one, other, line: lines[at].msg.clone() }
     }
 
-    /// What comes of the line as it was, and of another in its place: reports and what is written.
+    /// The results of the original line and of a replacement: reports and written lines.
     fn say(mut self, instead: &Value) -> (Heard, Heard) {
         (hear(&mut self.one, &self.line), hear(&mut self.other, instead))
     }
@@ -73,9 +73,9 @@ fn a_part(message: &Value, which: usize, fits: impl Fn(&str, &Value) -> bool) ->
     (!fitting.is_empty()).then(|| fitting[which % fitting.len()].clone())
 }
 
-/// May this message come to nothing? Pieces of a stream are hints: the message that follows is the truth. What answers
-/// us or takes something back finds it by an id, and without it is about nothing. What the CLI says about itself is a
-/// state, which may be no news. And an empty message holds nothing to lose.
+/// Whether this message may have no result. Pieces of a stream are hints: the message that follows counts. A message
+/// that answers Portolan or takes something back finds it by an id, and without the id refers to nothing. The CLI's
+/// reports about itself are a state, which may be old. And an empty message has nothing to lose.
 fn may_tell_nothing(message: &Value) -> bool {
     let kinds = ["stream_event", "control_response", "control_cancel_request", "system"];
     kinds.iter().any(|kind| message["type"] == *kind) || message["message"]["content"] == json!([])
@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn fields_that_nobody_knows_lose_nothing(which in any::<usize>(), at in any::<usize>()) {
+    fn unknown_fields_lose_nothing(which in any::<usize>(), at in any::<usize>()) {
         let moment = Moment::of(which, at);
         let changed = with_unknown_fields(&moment.line);
         let (as_it_was, as_changed) = moment.say(&changed);
@@ -104,12 +104,12 @@ proptest! {
     }
 
     #[test]
-    fn a_kind_that_nobody_knows_is_kept_with_its_raw_text(
+    fn an_unknown_kind_is_kept_with_its_raw_text(
         which in any::<usize>(), at in any::<usize>(), deep in any::<bool>(),
     ) {
         let moment = Moment::of(which, at);
         let mut changed = moment.line.clone();
-        // The kind of the message itself, or of what the CLI says about itself.
+        // The kind of the message itself, or of a report of the CLI about itself.
         let field = if deep && changed["type"] == "system" { "subtype" } else { "type" };
         changed[field] = json!("of_a_newer_version");
         changed["uuid"] = json!("a uuid that was not seen before");

@@ -1,4 +1,4 @@
-//! Whatever the CLI says, in whatever order: nothing fails, nothing hangs, nothing is told twice.
+//! Any message of the CLI in any order: nothing fails, nothing hangs, nothing is reported twice.
 
 use portolan_core::{Event, ports::Report};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn lines() -> Vec<Value> {
     lines
 }
 
-/// Breaks one thing in a message: takes a part out, or makes it something else.
+/// Breaks one thing in a message: removes a part, or replaces it.
 fn break_one(value: &mut Value, which: usize, into: &Value) {
     let mut places = vec![];
     collect(value, String::new(), &mut places);
@@ -62,7 +62,7 @@ proptest! {
     fn any_text_is_kept_as_a_notice_or_as_unknown(line in "\\PC{0,200}") {
         let mut translate = ready();
         let out = turnout(|out| translate.line(&line, out));
-        prop_assert!(!out.reports.is_empty(), "nothing is lost without a word");
+        prop_assert!(!out.reports.is_empty(), "nothing is lost silently");
     }
 
     #[test]
@@ -77,14 +77,14 @@ proptest! {
             break_one(&mut message, place, &wrong[into]);
             let out = said(&mut translate, &message);
             if let Some(fault) = &out.fault {
-                // A first turn in another mode than the one that was set: nothing is said to it any more.
+                // A first turn in another mode than the one that was set: the CLI gets no more messages.
                 prop_assert!(fault.contains("its first turn begins in the mode"), "{fault}");
                 break;
             }
             let asks = message["type"] == "control_request" && message["request_id"].is_string();
             if asks && message.is_object() {
                 let opened = out.reports.iter().any(|report| matches!(report, Report::RequestOpened { .. }));
-                // The same request told again waits already.
+                // The same request, repeated, waits already.
                 let waits = out.reports.is_empty() && out.writes.is_empty();
                 let answered = !written(&out).is_empty();
                 prop_assert!(opened || answered || waits, "{message}");
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn everything_said_again_is_told_once(picks in proptest::collection::vec(any::<usize>(), 1..80)) {
+    fn every_repeated_message_is_reported_once(picks in proptest::collection::vec(any::<usize>(), 1..80)) {
         let all: Vec<_> = lines().into_iter().filter(|line| line["uuid"].is_string()).collect();
         let mut translate = Translate::new(setup(Version(2, 1, 120), Repeats::AfterReconnect));
         let chosen: Vec<_> = picks.iter().map(|pick| &all[pick % all.len()]).collect();

@@ -1,4 +1,4 @@
-//! What the CLI tells of itself and of its work, field by field.
+//! What the CLI reports about itself and its work, field by field.
 
 use portolan_core::{
     Event,
@@ -14,7 +14,7 @@ use crate::{
     driver::{Translator as _, Turnout},
 };
 
-/// What the session knows of its agent after all this.
+/// What the session knows about its agent after all this.
 fn known(outs: &[Turnout]) -> AgentInfo {
     let mut known = AgentInfo::default();
     for event in outs.iter().flat_map(events) {
@@ -35,7 +35,7 @@ fn init() -> Value {
     })
 }
 
-/// Starts it, and answers the first message with this.
+/// Starts the translator, and answers the first message with this.
 fn begun(answer: Value) -> (Translate, Turnout) {
     let mut translate = latest();
     let out = turnout(|out| translate.start(out));
@@ -47,7 +47,7 @@ fn begun(answer: Value) -> (Translate, Turnout) {
 
 // covers: 000-014, 003-126, 004-010
 #[test]
-fn everything_that_init_tells_is_kept() {
+fn everything_in_init_is_kept() {
     let (mut translate, first) = begun(json!({}));
     let before = known(&[first]);
     let out = said(&mut translate, &init());
@@ -81,7 +81,7 @@ fn everything_that_init_tells_is_kept() {
     };
     assert_eq!(known(&[out]), expected);
     assert_eq!(before.agent_session, None, "the answer to the first message does not have it");
-    // It comes at every turn, and is told where something is new.
+    // The report comes at every turn, and is shown if something is new.
     assert_eq!(events(&said(&mut translate, &init())), [] as [&Event; 0]);
     let mut other = init();
     other["model"] = json!("claude-haiku-4-5");
@@ -105,7 +105,7 @@ fn initialized() -> Value {
 
 // covers: 004-011, 003-108, 003-112
 #[test]
-fn everything_that_the_first_answer_tells_is_kept_and_init_adds_the_rest() {
+fn everything_in_the_first_answer_is_kept_and_init_adds_the_rest() {
     let (mut translate, first) = begun(initialized());
     let told = known(std::slice::from_ref(&first));
     let command = |name: &str, description: &str, hint: Option<&str>| CommandInfo {
@@ -161,7 +161,7 @@ fn everything_that_the_first_answer_tells_is_kept_and_init_adds_the_rest() {
 
 // covers: 003-112
 #[test]
-fn nobody_logged_in_is_no_account() {
+fn without_a_login_there_is_no_account() {
     let (_, out) =
         begun(json!({ "account": { "tokenSource": "none", "apiKeySource": "ANTHROPIC_API_KEY" } }));
     let told = known(&[out]);
@@ -177,7 +177,7 @@ fn message(content: Value, parent: Option<&str>) -> Value {
 
 // covers: 000-016
 #[test]
-fn every_block_is_shown_and_one_of_a_newer_kind_is_kept_as_it_is() {
+fn every_block_is_shown_and_an_unknown_kind_is_kept_as_it_is() {
     let picture =
         json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AA==" } });
     let newer = json!({ "type": "hologram", "depth": 3 });
@@ -254,7 +254,7 @@ fn the_blocks_of_a_message_carry_its_id_its_model_and_whose_it_is() {
 
 // covers: 003-082, 003-123
 #[test]
-fn what_a_subagent_streams_is_its_own() {
+fn the_stream_of_a_subagent_is_its_own() {
     let mut translate = ready();
     let stream = |event: Value| json!({ "type": "stream_event", "event": event, "parent_tool_use_id": "t1" });
     said(&mut translate, &stream(json!({ "type": "message_start", "message": { "id": "m1" } })));
@@ -271,7 +271,7 @@ fn what_a_subagent_streams_is_its_own() {
     let delta = json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "half" } });
     let out = said(&mut translate, &stream(delta));
     assert_eq!(events(&out), [&Event::Delta { item: item.clone(), text: "half".into() }]);
-    // The finished message takes its place.
+    // The finished message replaces it.
     let out =
         said(&mut translate, &message(json!([{ "type": "text", "text": "half and half" }]), Some("t1")));
     let [Event::Message { item: ends, .. }] = &events(&out)[..] else { panic!("{out:?}") };
@@ -280,7 +280,7 @@ fn what_a_subagent_streams_is_its_own() {
 
 // covers: 003-135
 #[test]
-fn a_failure_says_what_is_wrong_and_whether_it_goes_on() {
+fn a_failure_says_what_is_wrong_and_whether_the_session_goes_on() {
     let failures = |reports: &[Report]| -> Vec<(ErrorKind, String, bool)> {
         let failure = |report: &Report| match report {
             Report::Event { event: Event::Failure { error, recoverable }, .. } => {
@@ -290,13 +290,13 @@ fn a_failure_says_what_is_wrong_and_whether_it_goes_on() {
         };
         reports.iter().filter_map(failure).collect()
     };
-    // A conversation that is not there: the agent cannot begin.
+    // A missing conversation: the agent cannot begin.
     let player = Player::play("2.1.325-stdio", "j5-resume-unknown");
     let [(ErrorKind::Agent, message, false)] = &failures(&player.reports)[..] else {
         panic!("{:?}", player.reports)
     };
     assert!(message.starts_with("No conversation found"), "{message}");
-    // A subagent whose request failed: the rest goes on.
+    // A subagent whose request failed: the rest continues.
     let mut failed = message_of_failure();
     failed["parent_tool_use_id"] = json!("t1");
     let out = said(&mut ready(), &failed);
@@ -310,7 +310,7 @@ fn message_of_failure() -> Value {
 }
 
 #[test]
-fn how_an_agent_is_spoken_to_has_the_names_that_clients_know() {
+fn transports_have_the_names_that_clients_know() {
     let name = |protocol: NativeProtocol| serde_json::to_value(protocol).unwrap();
     let all = [
         Way::Websocket.protocol(),

@@ -1,4 +1,4 @@
-//! The changes of a patch, as diffs that people can read. Codex tells a new file by its content and a changed one by
+//! The changes of a patch, as diffs that people can read. Codex reports a new file by its content and a changed file by
 //! hunks without a header. Pure.
 
 use portolan_core::event::{ChangeKind, FileChange};
@@ -11,7 +11,7 @@ pub(in crate::codex) fn changes(told: &Value) -> Vec<FileChange> {
     told.as_array().map(|all| all.iter().map(change).collect()).unwrap_or_default()
 }
 
-/// What an item is called with: its files, and the texts of those whose diffs are too large to be told.
+/// The input of an item: its files, and the texts whose diffs are too large to show.
 pub(super) fn input(told: &Value, changes: &[FileChange]) -> Value {
     let paths: Vec<_> = changes.iter().map(|change| change.path.clone()).collect();
     let mut input = json!({ "paths": paths });
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_diff_leaves_out_stands_in_the_input() {
+    fn the_input_holds_what_a_diff_leaves_out() {
         let told = json!([
             { "path": "/big", "kind": { "type": "add" }, "diff": "x\n".repeat(200_000) },
             { "path": "/small", "kind": { "type": "add" }, "diff": "y\n" },
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_only_moves_is_told_with_where_it_was() {
+    fn a_file_that_only_moves_is_shown_with_its_old_path() {
         let told = json!([{ "path": "/c", "kind": { "type": "update", "move_path": "/d" }, "diff": "" }]);
         let moved = changes(&told).remove(0);
         assert_eq!((moved.from.as_deref(), moved.path.as_str(), moved.diff), (Some("/c"), "/d", None));

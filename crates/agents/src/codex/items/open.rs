@@ -1,5 +1,5 @@
-//! The items that are open, and those that were closed a little while ago. What streams is kept by the session; here is
-//! only what is needed to close it.
+//! The open items, and those that were closed recently. The session keeps streamed text; this module keeps only what is
+//! needed to close an item.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::driver::Turnout;
 
-/// Items of one conversation that can be open at once; an agent with more has forgotten them, and so do we.
+/// Items of one conversation that can be open at once; an agent with more has forgotten them, and so does Portolan.
 const MAX_OPEN: usize = 4096;
 
-/// Closed items whose late end is still known as such.
+/// Closed items whose late end is still recognised.
 const REMEMBERED: usize = 1024;
 
-/// What is kept of a running command's output, for the case that it outlives its turn.
+/// How much of a running command's output is kept, in case it outlives its turn.
 const KEPT: usize = 64 * 1024;
 
 pub(super) type Name = (String, String);
@@ -40,17 +40,17 @@ pub(super) struct Open {
     /// The item's name in the session, or the call's.
     pub(super) name: String,
     pub(super) parent: Option<String>,
-    /// The message it is, where it is one.
+    /// The message, if the item is one.
     pub(super) message: Option<String>,
     /// It was announced as an item that streams.
     pub(super) streams: bool,
-    /// What a command has printed, as far as it is kept.
+    /// The kept output of a command.
     pub(super) output: String,
     /// The part of a summary that is written.
     pub(super) part: u64,
     /// For a tool.
     pub(super) tool_name: String,
-    /// What it is called with, and the changes it would make; where it makes some.
+    /// The input, and the changes that the item would make, if any.
     pub(super) asks: (Value, Vec<FileChange>),
     pub(super) process: Option<String>,
     pub(super) state: State,
@@ -59,21 +59,21 @@ pub(super) struct Open {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
-    /// What is shown of it is the summary, or the thought itself where there is none.
+    /// The summary is shown, or the thinking itself if there is no summary.
     Summary,
     Thought,
     Command,
     Tool,
-    /// A tool that tells what it is called with only when it ends.
+    /// A tool that reports its input only when it ends.
     Late,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Runs,
-    /// Its turn has ended and it goes on.
+    /// Its turn has ended, and the item continues.
     InBackground,
-    /// It was told to stop.
+    /// The item was asked to stop.
     Stopping,
 }
 
@@ -118,12 +118,12 @@ impl Items {
         }
     }
 
-    /// The changes that an item is about to make, and what it is called with.
+    /// The changes that an item is about to make, and its input.
     pub(in crate::codex) fn changes_of(&self, thread: &str, item: &str) -> (Value, Vec<FileChange>) {
         self.open.get(&(thread.into(), item.into())).map(|open| open.asks.clone()).unwrap_or_default()
     }
 
-    /// The call of an MCP server's tool that is open, where there is just one: its own id and its name.
+    /// The open call of an MCP server's tool, if there is exactly one: its id and its name.
     pub(in crate::codex) fn call_of(&self, thread: &str, server: &str) -> Option<(String, String)> {
         let prefix = format!("mcp__{server}__");
         let fits = |(key, open): &(&Name, &Open)| key.0 == thread && open.tool_name.starts_with(&prefix);
@@ -134,7 +134,7 @@ impl Items {
         }
     }
 
-    /// Does a command of this thread run, as far as is told?
+    /// Whether a command of this thread runs, as far as is known.
     pub(in crate::codex) fn runs_commands(&self, thread: &str) -> bool {
         let runs = |(key, open): (&Name, &Open)| {
             key.0 == thread && open.kind == Kind::Command && open.state == State::Runs
@@ -142,12 +142,13 @@ impl Items {
         self.open.iter().any(runs)
     }
 
-    /// Is it a task that goes on?
+    /// Whether it is a running task.
     pub(in crate::codex) fn is_task(&self, task: &str) -> bool {
         self.open.values().any(|open| open.name == task && open.state != State::Runs)
     }
 
-    /// What names a task to Codex, where it has told. Of a command that had to be allowed first it has not.
+    /// The process id by which Codex names a task, if reported. Codex does not report it for a command that needed
+    /// permission.
     pub(in crate::codex) fn process_of(&self, task: &str) -> Option<String> {
         let open = self.open.values().find(|open| open.name == task && open.state != State::Runs)?;
         open.process.clone()
@@ -159,8 +160,8 @@ impl Items {
         }
     }
 
-    /// What a turn leaves open. Commands go on in the background, unless the turn was stopped and they with it; the
-    /// session closes everything else.
+    /// Closes the items of an ended turn. Commands continue in the background, unless the turn was stopped and they
+    /// with it; the session closes everything else.
     pub(in crate::codex) fn turn_ends(&mut self, thread: &str, outcome: TurnOutcome, out: &mut Turnout) {
         for (key, mut open) in std::mem::take(&mut self.open) {
             if key.0 != thread || open.state != State::Runs {
@@ -169,7 +170,7 @@ impl Items {
                 open.state = State::InBackground;
                 let so_far =
                     if open.output.is_empty() { String::new() } else { format!(":\n{}", open.output) };
-                let content = vec![Content::text(format!("It goes on in the background{so_far}"))];
+                let content = vec![Content::text(format!("The command continues in the background{so_far}"))];
                 let (tool, parent) = (open.name.clone(), open.parent.clone());
                 let outcome = ToolOutcome::Done;
                 out.event(Event::ToolResult { tool, parent, outcome, content, changes: vec![] });
@@ -181,7 +182,7 @@ impl Items {
         }
     }
 
-    /// A subagent's turn has ended: what it left open is closed here, since the session goes on.
+    /// A subagent's turn has ended: its open items are closed here, because the session goes on.
     pub(in crate::codex) fn subagent_ends(&mut self, thread: &str, out: &mut Turnout) {
         for (key, open) in std::mem::take(&mut self.open) {
             if key.0 != thread {
@@ -203,14 +204,14 @@ impl Items {
 }
 
 impl Open {
-    /// A message will not be finished; the session has what there was of it.
+    /// A message will not be finished; the session has the text so far.
     pub(super) fn cut_off(&self, model: Option<String>, out: &mut Turnout) {
         if self.streams {
             out.report(Report::CutOff { item: self.name.clone(), model });
         }
     }
 
-    /// Keeps more of a command's output, as long as there is room.
+    /// Keeps more of a command's output, up to the limit.
     pub(super) fn keep(&mut self, output: &str) {
         if self.output.len() + output.len() <= KEPT {
             self.output.push_str(output);

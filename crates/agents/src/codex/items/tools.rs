@@ -1,4 +1,4 @@
-//! Items that are tools: what each is called with, and what came of it. Pure.
+//! Items that are tools: the input and the result of each. Pure.
 
 use portolan_core::{
     Event,
@@ -22,7 +22,7 @@ pub(super) struct Tool {
 }
 
 impl Tool {
-    /// By the name that the model calls it.
+    /// By the name that the model uses.
     pub(super) fn of(item: &Value) -> Option<Self> {
         let named = |name: &str, kind, title: &str, input| Tool {
             name: name.to_owned(),
@@ -34,7 +34,7 @@ impl Tool {
         Some(match item["type"].as_str()? {
             "commandExecution" => {
                 let command = text(item, "command");
-                // What the shell is given, without the shell.
+                // The shell's input, without the shell.
                 let inner = match item["commandActions"].as_array().map(Vec::as_slice) {
                     Some([action]) => text(action, "command"),
                     _ => command.clone(),
@@ -107,7 +107,7 @@ pub(super) fn outcome(item: &Value) -> ToolOutcome {
     let refused = item["error"]["message"].as_str().is_some_and(|message| message.contains("user rejected"));
     match item["status"].as_str() {
         Some("declined") => ToolOutcome::Denied,
-        // An MCP call that was refused is told as failed.
+        // A refused MCP call is reported as failed.
         Some("failed") if refused => ToolOutcome::Denied,
         Some("failed") => ToolOutcome::Failed,
         Some("interrupted" | "cancelled") => ToolOutcome::Interrupted,
@@ -120,7 +120,7 @@ pub(super) fn result(item: &Value, streamed: Option<&str>) -> Vec<Content> {
     let mut content = Vec::new();
     let streamed = || streamed.filter(|text| !text.is_empty()).map(str::to_owned);
     if item["type"] == "commandExecution" {
-        // Deltas are lossy; this is the truth, as much of it as Codex keeps.
+        // Deltas are lossy; this is the full output, as far as Codex keeps it.
         content.extend(some_text(item, "aggregatedOutput").or_else(streamed).map(Content::text));
     }
     let pieces = [&item["result"]["content"], &item["contentItems"]];

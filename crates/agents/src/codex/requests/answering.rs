@@ -1,4 +1,4 @@
-//! What was decided, in Codex' own words. Only what was offered is given; whatever else an answer says is a no.
+//! Decisions in Codex' own words. Only offered decisions are sent; any other answer is a denial.
 
 use indexmap::IndexMap;
 use portolan_core::request::Answer;
@@ -6,24 +6,24 @@ use serde_json::{Value, json};
 
 use super::{AMEND, CANCEL, FOR_SESSION, NETWORK};
 
-/// The rule for a host that an option stands for, where it says what is answered.
+/// The rule for a host that an option stands for, if it fits the answer.
 fn host_rule_of(option: &str, network: &[Value], action: &str) -> Option<Value> {
     let number: usize = option.strip_prefix(NETWORK)?.strip_prefix('-')?.parse().ok()?;
     let rule = network.get(number).filter(|rule| rule["action"] == action)?;
     Some(json!({ NETWORK: { "network_policy_amendment": rule } }))
 }
 
-/// What is decided about a command or a change: by Codex' own word where one was chosen.
+/// The decision about a command or a change: Codex' own word, if one was chosen.
 pub(super) fn decision(answer: &Answer, amendment: &Value, network: &[Value]) -> Value {
     match answer {
-        // Codex does what it asked about and nothing else: with another input it was not allowed.
+        // Codex runs exactly what it asked about: an edited input is not allowed.
         Answer::Allow { input: Some(_), .. } => json!("decline"),
         Answer::Allow { option, .. } => match option.as_deref() {
             None => json!("accept"),
             Some(FOR_SESSION) => json!(FOR_SESSION),
             Some(AMEND) if amendment.is_array() => json!({ AMEND: { "execpolicy_amendment": amendment } }),
             Some(CANCEL) => json!(CANCEL),
-            // Whatever else it was to mean, it is not a plain yes.
+            // Any other option is not a plain approval.
             Some(other) => host_rule_of(other, network, "allow").unwrap_or_else(|| json!("decline")),
         },
         Answer::Deny { interrupt, option, .. } if *interrupt || option.as_deref() == Some(CANCEL) => {
@@ -124,9 +124,13 @@ mod tests {
         assert_eq!(
             decided(&allow(Some("applyNetworkPolicyAmendment-1"), None)),
             "decline",
-            "a yes with a no"
+            "an approval with a denial option"
         );
-        assert_eq!(decided(&refuse("applyNetworkPolicyAmendment-0")), "decline", "a no with a yes");
+        assert_eq!(
+            decided(&refuse("applyNetworkPolicyAmendment-0")),
+            "decline",
+            "a denial with an approval option"
+        );
         assert_eq!(decided(&allow(Some("applyNetworkPolicyAmendment-7"), None)), "decline");
     }
 

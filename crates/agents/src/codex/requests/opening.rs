@@ -1,4 +1,4 @@
-//! What Codex asks, as the session is told of it: everything that a yes would give stands there.
+//! Codex' requests as the session gets them: everything that an approval would allow is shown.
 
 use indexmap::IndexMap;
 use portolan_core::request::{Ask, AskOption, Choice, Question, Verdict};
@@ -12,11 +12,11 @@ use super::{
     AMEND, Asked, CANCEL, FOR_SESSION, NETWORK, Opened,
 };
 
-/// The tool that an approval of more permissions is shown as.
+/// The tool name for a request of more permissions.
 const PERMISSIONS: &str = "request_permissions";
 
 impl Translate {
-    /// The approval names the item alone; what would change stands there.
+    /// The approval names only the item, which has the changes.
     pub(super) fn file_change(&self, params: &Value) -> Option<Opened> {
         let item = some_text(params, "itemId")?;
         let (mut input, changes) = self.items.changes_of(&text(params, "threadId"), &item);
@@ -60,7 +60,7 @@ impl Translate {
             other => option(other, other),
         });
         let ask = Ask::Permission {
-            // Where nobody can tell which tool it is, the name is one that a rule for a known tool never fits.
+            // If the tool is not known, its name never matches a rule for a known tool.
             tool_name: called.as_ref().map_or_else(
                 || format!("mcp__{server}: {}", text(params, "message")),
                 |(_, name)| name.clone(),
@@ -91,8 +91,8 @@ pub(super) fn command(params: &Value) -> Option<Opened> {
     let words: Vec<_> = amendment.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut options = vec![option(FOR_SESSION, "Yes, and this command for this session")];
     if !words.is_empty() {
-        options
-            .push(option(AMEND, &format!("Yes, and whatever begins with `{}` from now on", words.join(" "))));
+        let label = format!("Yes, and every command that begins with `{}` from now on", words.join(" "));
+        options.push(option(AMEND, &label));
     }
     let rules = params["proposedNetworkPolicyAmendments"].as_array().cloned().unwrap_or_default();
     options.extend(rules.iter().enumerate().filter_map(|(number, rule)| host_rule(number, rule)));
@@ -102,12 +102,12 @@ pub(super) fn command(params: &Value) -> Option<Opened> {
     if network.is_object() {
         input["network"] = network.clone();
     }
-    let host = some_text(network, "host").map(|host| format!("it wants to reach {host}"));
+    let host = some_text(network, "host").map(|host| format!("Codex wants to reach {host}"));
     let more = &params["additionalPermissions"];
     if more.is_object() {
         input["additional_permissions"] = more.clone();
     }
-    // A yes gives all of it: whoever answers reads all of it.
+    // An approval allows all of it, so all of it is shown.
     let reasons = [some_text(params, "reason"), host, wanted(more)];
     let reason = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
     let ask = Ask::Permission {
@@ -137,7 +137,7 @@ fn host_rule(number: usize, rule: &Value) -> Option<AskOption> {
     }
 }
 
-/// Further permissions in words.
+/// Further permissions as text.
 fn wanted(permissions: &Value) -> Option<String> {
     let mut all = Vec::new();
     if permissions["network"]["enabled"] == true {
@@ -168,7 +168,7 @@ fn wanted(permissions: &Value) -> Option<String> {
     if unread {
         all.push(permissions.to_string());
     }
-    (!all.is_empty()).then(|| format!("it asks for {}", all.join(", ")))
+    (!all.is_empty()).then(|| format!("Codex asks for {}", all.join(", ")))
 }
 
 pub(super) fn permissions(params: &Value) -> Option<Opened> {
@@ -215,7 +215,7 @@ pub(super) fn questions(params: &Value) -> Option<Opened> {
     })
 }
 
-/// Answers are named by the text of their question: a second one with the same text is numbered.
+/// Answers are keyed by the text of their question: a second question with the same text gets a number.
 fn distinct(question: String, known: &IndexMap<String, String>) -> String {
     if !known.contains_key(&question) {
         return question;
@@ -246,13 +246,13 @@ mod tests {
         assert_eq!(input["additional_permissions"], more);
         assert_eq!(
             reason.unwrap(),
-            "to arrive; it wants to reach a.example; it asks for the network, to write /harbour, to read /charts, \
-             to write **/*.log, to write root"
+            "to arrive; Codex wants to reach a.example; Codex asks for the network, to write /harbour, to \
+             read /charts, to write **/*.log, to write root"
         );
         let offered: Vec<_> = options.iter().map(|option| (option.id.as_str(), option.verdict)).collect();
         let rule = ("applyNetworkPolicyAmendment-0", Verdict::Deny);
         assert_eq!(offered, [(FOR_SESSION, Verdict::Allow), rule, (CANCEL, Verdict::Deny)]);
-        assert_eq!(wanted(&json!({ "newer": 1 })).unwrap(), "it asks for {\"newer\":1}");
+        assert_eq!(wanted(&json!({ "newer": 1 })).unwrap(), "Codex asks for {\"newer\":1}");
         assert_eq!((wanted(&Value::Null), wanted(&json!({}))), (None, None));
     }
 

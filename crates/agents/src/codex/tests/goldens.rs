@@ -48,7 +48,7 @@ fn tool_outcomes(player: &Player) -> Vec<ToolOutcome> {
 
 // covers: 003-034, 003-035, 003-042, 003-045, 003-046, 003-047, 003-048, 003-049
 #[test]
-fn every_recording_gives_what_is_expected_of_it() {
+fn every_recording_gives_the_expected_result() {
     let names = names();
     assert!(names.len() > 40, "recordings are missing: {}", names.len());
     let mut settings = insta::Settings::clone_current();
@@ -62,7 +62,7 @@ fn every_recording_gives_what_is_expected_of_it() {
 }
 
 #[test]
-fn no_recording_holds_anything_that_is_not_understood() {
+fn no_recording_has_an_unknown_message() {
     for name in names().iter().filter(|name| *name != "dynamic_tool") {
         let player = Player::play(name);
         for event in events(&player) {
@@ -77,7 +77,7 @@ fn turns_end_as_what_they_were_however_they_were_stopped() {
     assert_eq!(outcomes("basic_turn"), [Completed]);
     assert_eq!(outcomes("interrupt_stream")[0], Interrupted);
     assert_eq!(outcomes("interrupt_approval")[0], Interrupted);
-    // Codex ends a turn that it never said to have started.
+    // Codex ends a turn that it never reported as started.
     assert_eq!(outcomes("interrupt_race_empty_id"), [Interrupted]);
     assert_eq!(outcomes("error_401"), [Failed, Completed]);
     assert_eq!(outcomes("approval_exec_cancel")[0], Interrupted);
@@ -131,7 +131,7 @@ fn a_command_that_outlives_its_turn_becomes_a_task_and_ends_as_one() {
     assert_eq!(statuses, [TaskStatus::Running, TaskStatus::Completed]);
 }
 
-// 0.144.6 tells the end of a command after that of its turn.
+// 0.144.6 reports the end of a command after the end of its turn.
 #[test]
 fn a_command_that_has_ended_is_not_shown_as_going_on_where_its_end_is_told_late() {
     let player = Player::play_lines(&recording_of("0.144.6", "exec_late"));
@@ -152,7 +152,7 @@ fn an_interrupt_ends_what_the_turn_left_running_and_is_sent_again_where_it_came_
     let player = Player::play("interrupt_exec");
     let cleans = player.writes.iter().filter(|line| line["method"] == "thread/backgroundTerminals/clean");
     assert!(cleans.count() >= 1);
-    assert_eq!(tool_outcomes(&player), [], "what came after the end was closed with the turn");
+    assert_eq!(tool_outcomes(&player), [], "items after the end were closed with the turn");
     let player = Player::play("interrupt_immediately");
     let ids: Vec<_> = player
         .writes

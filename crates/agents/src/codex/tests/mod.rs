@@ -1,8 +1,8 @@
 //! Recorded conversations of the real CLI, played to the translator: line to events, order to lines.
 //!
-//! `transcripts/<version>/*.ndjson` hold what was said both ways, with long texts of the vendor cut;
-//! `transcripts/expected/` what must come of it. The ids of requests are ours, so those of the recording are exchanged
-//! for them.
+//! `transcripts/<version>/*.ndjson` hold the lines of both sides, with long texts of the vendor cut;
+//! `transcripts/expected/` holds the expected result. Portolan chooses the ids of its requests, so the ids of the
+//! recording are replaced by them.
 
 mod goldens;
 mod mutations;
@@ -49,7 +49,7 @@ fn written(out: &Turnout) -> Vec<Value> {
     out.writes.iter().map(|write| line(write.outbound.bytes())).collect()
 }
 
-/// The answer to the newest request of ours with this method.
+/// The answer to Portolan's newest request with this method.
 fn answer_to(out: &Turnout, method: &str, result: &Value) -> Value {
     let asked = written(out).into_iter().rev().find(|line| line["method"] == method);
     let asked = asked.unwrap_or_else(|| panic!("{method} was not asked: {out:?}"));
@@ -101,13 +101,13 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/codex/transcripts")
 }
 
-/// Plays a recording, and writes down what comes of it.
+/// Plays a recording, and writes down the result.
 struct Player {
     translate: Translate,
     tickets: u64,
-    /// Our ids for those of the recording.
+    /// Portolan's ids for those of the recording.
     ids: HashMap<String, Value>,
-    /// What we asked and the recording has not, yet.
+    /// Portolan's requests that the recording does not have yet.
     unmatched: Vec<Value>,
     asks: HashMap<String, Ask>,
     score: String,

@@ -1,6 +1,6 @@
-//! Real recordings with something changed, as a newer or a broken Codex might say it: fields that nobody knows, other
-//! values, other types, parts that are missing, keys in another order. No message is lost, nothing panics, and what is
-//! not understood is kept with its raw text.
+//! Real recordings with a change, as a newer or a broken Codex might send it: unknown fields, other values, other
+//! types, missing parts, keys in another order. No message is lost, nothing panics, and unknown parts are kept with
+//! their raw text.
 
 use portolan_core::{Event, ports::Report};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// At a line that fits; nothing where the recording has none.
+    /// At a line that fits; none if the recording has no such line.
     fn of(which: usize, at: usize, fits: impl Fn(&Value) -> bool) -> Option<Self> {
         let names = names();
         let lines = recording(&names[which % names.len()]);
@@ -32,7 +32,7 @@ impl Moment {
         Some(Self { one, other, line: lines[at].msg.clone() })
     }
 
-    /// What comes of the line as it was, and of another in its place.
+    /// The results of the original line and of a replacement.
     fn say(mut self, instead: &Value) -> (Heard, Heard) {
         (hear(&mut self.one, &self.line), hear(&mut self.other, instead))
     }
@@ -44,7 +44,7 @@ fn hear(player: &mut Player, line: &Value) -> Heard {
     Heard { reports: player.reports.split_off(reports), writes: player.writes.split_off(writes) }
 }
 
-/// What would be missed: a finished message or tool, the end of a turn, and what Codex asks.
+/// Lines that must not be lost: a finished message or tool, the end of a turn, and a request of Codex.
 fn counts(message: &Value) -> bool {
     let method = message["method"].as_str().unwrap_or_default();
     let kind = message["params"]["item"]["type"].as_str().unwrap_or_default();
@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn fields_that_nobody_knows_lose_nothing(which in any::<usize>(), at in any::<usize>()) {
+    fn unknown_fields_lose_nothing(which in any::<usize>(), at in any::<usize>()) {
         let Some(moment) = Moment::of(which, at, |_| true) else { return Ok(()) };
         let changed = with_unknown_fields(&moment.line);
         let (as_it_was, as_changed) = moment.say(&changed);
@@ -70,7 +70,7 @@ proptest! {
 
     #[test]
     fn the_order_of_keys_changes_nothing(which in any::<usize>(), at in any::<usize>()) {
-        // What a server told of its tools is listed in the order in which it told it.
+        // A server's tools are listed in the order in which the server reported them.
         let Some(moment) = Moment::of(which, at, |line| line["result"]["data"].is_null()) else { return Ok(()) };
         let changed = reversed(&moment.line);
         let (as_it_was, as_changed) = moment.say(&changed);
@@ -78,18 +78,18 @@ proptest! {
     }
 
     #[test]
-    fn a_method_that_nobody_knows_is_kept_with_its_raw_text(which in any::<usize>(), at in any::<usize>()) {
+    fn an_unknown_method_is_kept_with_its_raw_text(which in any::<usize>(), at in any::<usize>()) {
         let Some(moment) = Moment::of(which, at, |line| line["method"].is_string()) else { return Ok(()) };
         let mut changed = moment.line.clone();
         changed["method"] = json!("item/ofANewerVersion");
         if changed.get("id").is_some() {
-            // One that waits already is not asked again.
+            // A request that waits already is not opened again.
             changed["id"] = json!(4711);
         }
         let (_, as_changed) = moment.say(&changed);
         let unknown = |report: &Report| matches!(report, Report::Event { event: Event::Unknown { .. }, raw: Some(_) });
         prop_assert!(as_changed.reports.iter().any(unknown), "{}: {:?}", changed, as_changed);
-        prop_assert_eq!(as_changed.writes.len(), usize::from(changed.get("id").is_some()), "whoever asks is answered");
+        prop_assert_eq!(as_changed.writes.len(), usize::from(changed.get("id").is_some()), "every request is answered");
     }
 
     #[test]
@@ -102,7 +102,7 @@ proptest! {
         let parts = places(&changed["params"], "/params");
         let path = parts[part % parts.len()].clone();
         replace(&mut changed, &path, into.get(how));
-        // A message without words, and one that is only the user's, say nothing; and whose turn it is, its thread says.
+        // An empty message, and a message of the user, have no result; and the thread decides whose turn it is.
         let whose = path == "/params/threadId" && changed["method"] == "turn/completed";
         let silent = whose || !counts(&changed) || changed["params"]["item"]["text"] == "";
         let (as_it_was, as_changed) = moment.say(&changed);

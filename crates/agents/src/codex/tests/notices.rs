@@ -1,4 +1,4 @@
-//! What Codex tells beside its work: what has changed is asked for, what people should know is shown, once.
+//! Reports of Codex beside its work: changes are fetched, and notices for people are shown once.
 
 use portolan_core::{
     Event,
@@ -22,7 +22,7 @@ fn notices(out: &Turnout) -> Vec<(Level, String)> {
 }
 
 #[test]
-fn skills_that_have_changed_are_asked_for_and_replace_those_before() {
+fn changed_skills_are_fetched_and_replace_the_old_ones() {
     let mut codex = ready(setup());
     codex.skills.insert("old".into(), "/skills/old".into());
     let out = tells(&mut codex, "skills/changed", &json!({}));
@@ -30,7 +30,7 @@ fn skills_that_have_changed_are_asked_for_and_replace_those_before() {
     let asked =
         |name: &str| json!({ "data": [{ "skills": [{ "name": name, "path": format!("/skills/{name}") }] }] });
     for (id, name) in [(4, "first"), (0, "second")] {
-        // The first question is the one of the beginning.
+        // The first request is the one from the start.
         let id = if id == 0 {
             written(&tells(&mut codex, "skills/changed", &json!({})))[0]["id"].clone()
         } else {
@@ -60,7 +60,7 @@ fn an_account_that_has_changed_is_read_again() {
 }
 
 #[test]
-fn a_goal_is_told_when_it_changes_and_when_it_is_gone() {
+fn a_goal_is_reported_when_it_changes_and_when_it_is_removed() {
     let mut codex = ready(setup());
     let goal = |status: &str, used: u64| json!({ "threadId": "T", "goal": { "objective": "reach the cape", "status": status, "tokensUsed": used } });
     let mut told = Vec::new();
@@ -81,13 +81,13 @@ fn a_goal_is_told_when_it_changes_and_when_it_is_gone() {
     let expected = [
         info("the goal is active: reach the cape"),
         info("the goal is complete: reach the cape"),
-        info("there is no goal any more"),
+        info("the goal was removed"),
     ];
     assert_eq!(told, expected);
 }
 
 #[test]
-fn a_hook_of_the_users_own_is_shown_from_its_beginning_to_its_end() {
+fn a_hook_of_the_user_is_shown_from_its_beginning_to_its_end() {
     let mut codex = ready(setup());
     let run = |status: &str, entries: Value| {
         json!({ "threadId": "T", "run": { "id": "h1", "eventName": "preToolUse", "sourcePath": "/hooks/look.sh",
@@ -109,7 +109,7 @@ fn a_hook_of_the_users_own_is_shown_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn what_people_should_know_is_shown() {
+fn notices_for_people_are_shown() {
     let mut codex = ready(setup());
     for (method, params, expected) in [
         (
@@ -122,8 +122,8 @@ fn what_people_should_know_is_shown() {
             json!({ "threadId": "T" }),
             (
                 Level::Info,
-                "Codex has cut its conversation back and knows nothing of what came after; what is shown here, and the \
-                 files, stay as they are",
+                "Codex has cut its conversation back and forgot what came after; the log and the files stay \
+                 as they are",
             ),
         ),
         (

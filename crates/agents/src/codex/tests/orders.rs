@@ -1,4 +1,4 @@
-//! What people want, and what Codex is told for it; and lines that no Codex should send.
+//! Orders of people and the messages to Codex; and lines that no Codex should send.
 
 use portolan_core::{
     Event,
@@ -22,7 +22,7 @@ fn prompt(words: &str) -> Order {
 
 // covers: 003-040, 003-042
 #[test]
-fn commands_and_skills_are_told_as_what_they_are() {
+fn commands_and_skills_are_sent_in_their_own_form() {
     let mut codex = ready(setup());
     codex.skills.insert("sail".into(), "/skills/sail".into());
     let asked = |codex: &mut Translate, words: &str| {
@@ -56,7 +56,7 @@ fn a_model_is_set_with_its_effort_and_unknown_modes_are_refused() {
 
 // covers: 003-036
 #[test]
-fn a_conversation_that_was_never_written_begins_anew_and_one_that_is_held_elsewhere_does_not_begin() {
+fn a_conversation_that_was_never_written_begins_again_and_one_that_is_open_elsewhere_does_not_begin() {
     let resume = |own| Setup { begin: Begin::Resume { thread: "T".into(), own }, ..setup() };
     for (own, error, anew) in [
         (true, "no rollout found for thread id T", true),
@@ -93,7 +93,7 @@ fn a_fork_takes_the_model_of_its_source_and_ends_at_its_turn() {
 }
 
 #[test]
-fn an_answer_that_never_comes_leaves_an_order_uncertain_and_not_refused() {
+fn a_missing_answer_leaves_an_order_uncertain_and_not_refused() {
     for order in [prompt("hello"), Order::SetModel(Some("m".into())), Order::McpStatus] {
         let mut codex = ready(setup());
         let out = told(&mut codex, 1, order);
@@ -123,7 +123,7 @@ fn a_turn_that_begins_though_its_answer_is_late_is_a_turn() {
 }
 
 #[test]
-fn in_another_mode_than_was_asked_for_nothing_begins_and_that_one_is_not_told() {
+fn in_a_wrong_mode_nothing_begins_and_that_mode_is_not_reported() {
     let begun = |mode: &str| {
         let mut codex = Translate::new(Setup { mode: Some(mode.into()), ..setup() });
         let out = turnout(|out| codex.start(out));
@@ -175,8 +175,8 @@ fn in_another_mode_than_was_asked_for_nothing_begins_and_that_one_is_not_told() 
         (refused, "not today"),
         (silent, "30 s"),
         (unknown, "no such mode"),
-        (unsaid, "did not say within 30 s"),
-        (another, "but that it is in `never, readOnly`"),
+        (unsaid, "did not report that mode within 30 s"),
+        (another, "it reports `never, readOnly`"),
     ] {
         assert!(out.fault.as_ref().is_some_and(|fault| fault.contains(why)), "{out:?}");
         assert!(
@@ -185,14 +185,14 @@ fn in_another_mode_than_was_asked_for_nothing_begins_and_that_one_is_not_told() 
         );
         assert!(!out.reports.contains(&Report::Ready));
     }
-    // What the user has set himself, and has no name here, holds already.
+    // The user's own settings that have no name here already hold.
     let (_, out) = begun("granular, dangerFullAccess");
     assert_eq!(modes(&out), ["granular, dangerFullAccess"]);
     assert!(out.reports.contains(&Report::Ready));
 }
 
 #[test]
-fn a_session_that_names_no_mode_begins_in_one_in_which_codex_asks() {
+fn a_session_that_names_no_mode_begins_in_a_mode_that_asks() {
     for (policy, sandbox, expected) in [
         ("on-request", "readOnly", None),
         ("on-request", "workspaceWrite", None),
@@ -223,7 +223,7 @@ fn a_session_that_names_no_mode_begins_in_one_in_which_codex_asks() {
 }
 
 #[test]
-fn what_codex_asks_and_nobody_knows_is_refused_and_kept() {
+fn an_unknown_request_of_codex_is_refused_and_kept() {
     let mut codex = ready(setup());
     let out = said(&mut codex, &json!({ "id": 0, "method": "item/brandNew/ask", "params": {} }));
     assert_eq!(written(&out)[0]["id"], 0);
@@ -232,7 +232,7 @@ fn what_codex_asks_and_nobody_knows_is_refused_and_kept() {
 }
 
 #[test]
-fn a_request_that_is_asked_again_is_opened_once() {
+fn a_repeated_request_is_opened_once() {
     let mut codex = ready(setup());
     let asked = json!({ "id": 0, "method": "item/commandExecution/requestApproval",
         "params": { "threadId": "T", "itemId": "c", "command": "ls", "cwd": "/" } });
@@ -264,7 +264,7 @@ fn a_message_of_codex_own_protocol_is_passed_on_and_its_answer_comes_back() {
 
 // covers: 003-043
 #[test]
-fn the_reason_of_a_denial_steers_the_turn_before_the_denial_is_told() {
+fn the_reason_of_a_denial_steers_the_turn_before_the_denial_is_sent() {
     let mut codex = ready(setup());
     let turn = json!({ "id": "turn-1" });
     said(&mut codex, &json!({ "method": "turn/started", "params": { "threadId": "T", "turn": turn } }));
@@ -285,7 +285,7 @@ fn the_reason_of_a_denial_steers_the_turn_before_the_denial_is_told() {
 
 // covers: 003-051
 #[test]
-fn a_limit_that_comes_near_is_told_once_per_mark() {
+fn a_near_limit_is_reported_once_per_mark() {
     let mut codex = ready(setup());
     let told = |codex: &mut Translate, used: u64| {
         let primary = json!({ "usedPercent": used, "windowDurationMins": 300 });
@@ -297,7 +297,7 @@ fn a_limit_that_comes_near_is_told_once_per_mark() {
 
 // covers: 003-023, 003-052
 #[test]
-fn models_skills_and_servers_are_told() {
+fn models_skills_and_servers_are_reported() {
     let mut codex = Translate::new(setup());
     let out = turnout(|out| codex.start(out));
     let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
@@ -323,7 +323,7 @@ fn models_skills_and_servers_are_told() {
 }
 
 #[test]
-fn a_task_whose_process_was_never_told_is_looked_up_and_stopped() {
+fn a_task_whose_process_was_never_reported_is_looked_up_and_stopped() {
     let mut codex = ready(setup());
     let told_of = |method: &str, more: serde_json::Value| {
         let mut params =
@@ -350,7 +350,7 @@ fn a_task_whose_process_was_never_told_is_looked_up_and_stopped() {
 }
 
 #[test]
-fn a_subagent_that_begins_before_its_call_has_told_its_thread_has_its_name_and_prompt() {
+fn a_subagent_that_begins_before_its_call_reports_its_thread_has_its_name_and_prompt() {
     for calls in [&["dig"][..], &["sail", "dig"][..]] {
         let mut codex = ready(setup());
         let tells = |codex: &mut Translate, method: &str, thread: &str, item: serde_json::Value| {

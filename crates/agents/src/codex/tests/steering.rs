@@ -1,4 +1,4 @@
-//! Prompts that are to go into the turn that runs: told once, whatever becomes of the turn.
+//! Prompts for the running turn: sent once, whatever happens to the turn.
 
 use portolan_core::{
     event::Content,
@@ -27,7 +27,7 @@ fn steer(words: &str) -> Order {
     Order::Steer { content: vec![Content::text(words)] }
 }
 
-/// What was asked, by method; and the id of the last.
+/// The requests, by method; and the id of the last one.
 fn asked(out: &crate::driver::Turnout) -> (Vec<String>, serde_json::Value) {
     let lines = written(out);
     let methods = lines.iter().map(|line| line["method"].as_str().unwrap_or_default().to_owned()).collect();
@@ -53,11 +53,11 @@ fn a_prompt_is_steered_into_the_turn_that_runs() {
     assert_eq!(written(&out)[0]["params"], expected);
     let out = said(&mut codex, &answer_to(&out, "turn/steer", &json!({ "turnId": "A" })));
     assert_eq!(out.reports, [Report::Consumed { ticket: Ticket(2), result: None }]);
-    assert_eq!(asked(&ends(&mut codex, "A")).0, [""; 0], "it is told once");
+    assert_eq!(asked(&ends(&mut codex, "A")).0, [""; 0], "it is sent once");
 }
 
 #[test]
-fn a_steered_prompt_whose_turn_has_ended_begins_one_and_is_told_once() {
+fn a_steered_prompt_whose_turn_has_ended_begins_a_turn_and_is_sent_once() {
     for (error, turn_ends_first) in [
         ("no active turn to steer", true),
         ("no active turn to steer", false),
@@ -81,7 +81,7 @@ fn a_steered_prompt_whose_turn_has_ended_begins_one_and_is_told_once() {
 }
 
 #[test]
-fn a_steered_prompt_of_which_nothing_is_known_is_uncertain_and_not_sent_again_and_a_late_answer_counts() {
+fn a_steered_prompt_without_an_answer_is_uncertain_and_not_sent_again_and_a_late_answer_counts() {
     let refusal = json!({ "code": -32600, "message": "no active turn to steer" });
     for (answer, settled) in [
         (json!({ "result": { "turnId": "A" } }), Report::Consumed { ticket: Ticket(2), result: None }),
@@ -105,7 +105,7 @@ fn a_steered_prompt_of_which_nothing_is_known_is_uncertain_and_not_sent_again_an
 }
 
 #[test]
-fn a_command_of_codex_own_and_what_has_no_turn_to_go_into_begin_turns_one_after_the_other() {
+fn commands_of_codex_and_prompts_without_a_turn_begin_turns_one_after_the_other() {
     let mut codex = ready(setup());
     assert_eq!(asked(&told(&mut codex, 1, steer("no turn runs"))).0, ["turn/start"]);
     let mut codex = ready(setup());
@@ -113,7 +113,8 @@ fn a_command_of_codex_own_and_what_has_no_turn_to_go_into_begin_turns_one_after_
     assert_eq!(asked(&told(&mut codex, 1, steer("/compact"))).0, [""; 0]);
     let out = ends(&mut codex, "A");
     assert_eq!(asked(&out).0, ["thread/compact/start"]);
-    // What comes while one begins goes into it, or after it where it takes nothing; also where it was over at once.
+    // A prompt that comes while a turn begins enters that turn, or follows it if the turn takes nothing; also if the
+    // turn was over at once.
     assert_eq!(asked(&told(&mut codex, 2, steer("also"))).0, [""; 0]);
     let begun = begins(&mut codex, "B");
     assert_eq!(asked(&begun).0, ["turn/steer"]);

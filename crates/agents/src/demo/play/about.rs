@@ -1,4 +1,4 @@
-//! What the demo agent tells about itself.
+//! What the demo agent reports about itself.
 
 use indexmap::IndexMap;
 use portolan_core::{
@@ -12,7 +12,7 @@ use crate::demo::{
     wire::{self, FromAgent},
 };
 
-/// The MCP servers it pretends to have, and those that the session brought along.
+/// The simulated MCP servers, and those that the session named.
 pub(super) fn servers(spec: &SessionSpec) -> IndexMap<String, McpServer> {
     let servers = [("harbour", "connected"), ("lighthouse", "connected"), ("wreck", "failed")];
     let server = |(name, status): (&str, &str)| {
@@ -27,7 +27,7 @@ pub(super) fn servers(spec: &SessionSpec) -> IndexMap<String, McpServer> {
     servers
 }
 
-/// An MCP server that a session brought along.
+/// An MCP server that a session named.
 pub(super) fn asked_server(name: &str) -> McpServer {
     McpServer {
         name: name.into(),
@@ -39,7 +39,7 @@ pub(super) fn asked_server(name: &str) -> McpServer {
 }
 
 impl Stage {
-    /// Says who it is.
+    /// Describes itself.
     pub(super) fn introduce(&self) {
         let info = self.with(|inner| AgentInfo {
             agent_session: Some(inner.session.clone()),
@@ -66,10 +66,8 @@ impl Stage {
         if let Some(resume) = self.with(|inner| inner.resumed.take()) {
             let at = resume.at.map(|at| format!(", up to message {at}")).unwrap_or_default();
             let how = if resume.fork { "A copy of" } else { "Back in" };
-            let text = format!(
-                "{how} conversation {}{at}. (The demo keeps no memory; it only nods politely.)",
-                resume.session
-            );
+            let text =
+                format!("{how} conversation {}{at}. (The demo keeps no memory of it.)", resume.session);
             self.notice(Level::Info, &text);
         }
         self.flush();

@@ -1,4 +1,4 @@
-//! Everything that can be asked of the demo agent beside a conversation: settings, MCP servers, rewind, context.
+//! All orders to the demo agent beside a conversation: settings, MCP servers, rewind, context.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::demo::{
     wire::{FromAgent, ToAgent},
 };
 
-/// What came of it: a result, or why not.
+/// The result, or why there is none.
 type Done = Result<Option<Value>, String>;
 
-/// Does what is asked, and says that it did. That a setting which was asked for has changed is told by Portolan
-/// itself; the agent tells only of its own changes.
+/// Carries out an order, and confirms it. Portolan itself reports a setting that was changed by an order; the agent
+/// reports only its own changes.
 pub(super) async fn carry_out(stage: &Stage, control: ToAgent) {
     let (id, done) = match control {
         ToAgent::SetModel { id, model } => (id, set_model(stage, model)),
@@ -66,7 +66,7 @@ pub(super) async fn carry_out(stage: &Stage, control: ToAgent) {
         ToAgent::Context { id } => (id, Ok(Some(context(stage)))),
         ToAgent::StopTask { id, task } => (id, stop_task(stage, &task)),
         ToAgent::Native { id, body } => (id, Ok(Some(json!({ "echo": body })))),
-        // These belong to the conversation, and do not come here.
+        // These orders belong to the conversation, and do not come here.
         ToAgent::Hello(_)
         | ToAgent::Prompt { .. }
         | ToAgent::Steer { .. }
@@ -127,7 +127,7 @@ fn change(stage: &Stage, name: &str, how: impl FnOnce(&mut McpServer)) -> Done {
 }
 
 impl Stage {
-    /// Connects to those of these servers that are really there.
+    /// Connects to those of these servers that really exist.
     pub(super) async fn reach(&self, servers: &IndexMap<String, Value>) {
         let reached =
             servers.iter().filter_map(|(name, settings)| Some((name.clone(), Server::of(settings)?)));
@@ -138,7 +138,7 @@ impl Stage {
         }
     }
 
-    /// Connects anew to a server, where it is one that is really there.
+    /// Connects again to a server, if it really exists.
     async fn reach_again(&self, name: &str) {
         let Some(server) = self.with(|inner| inner.reached.get(name).cloned()) else { return };
         let connected = server.connect().await;
@@ -164,7 +164,7 @@ fn mcp_message(stage: &Stage, server: &str, message: &Value) -> Done {
             json!({ "result": { "tools": [{ "name": format!("{server}_look"), "inputSchema": { "type": "object" } }] } })
         }
         Some(method) => json!({ "error": { "code": -32601, "message": format!("no method `{method}`") } }),
-        None => json!({ "error": { "code": -32600, "message": "that is no request" } }),
+        None => json!({ "error": { "code": -32600, "message": "not a request" } }),
     };
     let mut reply = json!({ "jsonrpc": "2.0", "id": message.get("id") });
     if let (Some(reply), Value::Object(answer)) = (reply.as_object_mut(), answer) {

@@ -1,4 +1,4 @@
-//! What the demo agent pretends to use: tokens, money, time. Four characters make a token, as everywhere.
+//! The simulated usage of the demo agent: tokens, money, time. Four characters make a token.
 
 use portolan_core::{
     Event,
@@ -12,7 +12,7 @@ const OVERHEAD: u64 = 1800;
 
 const CHARACTERS_PER_TOKEN: usize = 4;
 
-/// Make-believe prices: dollars per million tokens read and written.
+/// Simulated prices: dollars per million tokens read and written.
 fn prices(model: &str) -> (f64, f64) {
     match model {
         "demo-small" => (0.8, 4.0),
@@ -90,7 +90,7 @@ impl Ledger {
         self.lines = (self.lines.0 + added, self.lines.1 + removed);
     }
 
-    /// One request to the model that is not there.
+    /// One simulated request to a model.
     pub(super) fn step(&mut self, model: &str, parent: Option<&str>) -> Event {
         let usage = TokenUsage {
             input: std::mem::take(&mut self.read),
@@ -126,7 +126,7 @@ impl Ledger {
         self.context
     }
 
-    /// Makes the conversation smaller; what it was and what it is.
+    /// Makes the conversation smaller; returns its size before and after.
     pub(super) fn compact(&mut self) -> (u64, u64) {
         let before = self.context;
         self.context = OVERHEAD + (before - OVERHEAD) / 10;
@@ -142,7 +142,7 @@ impl Ledger {
         (self.turns, self.total.plus(self.turn), self.total_cost + self.turn_cost)
     }
 
-    /// Closes the turn's books.
+    /// The result of the turn, with its usage.
     pub(super) fn result(&mut self, model: &str, outcome: TurnOutcome) -> TurnResult {
         self.total = self.total.plus(self.turn);
         self.total_cost += self.turn_cost;

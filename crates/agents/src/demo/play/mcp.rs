@@ -1,7 +1,7 @@
-//! The demo agent's end of MCP: as much of its streamable HTTP as it takes to call the tools of a server on this machine.
+//! The demo agent's MCP client: as much of streamable HTTP as it needs to call the tools of a server on this machine.
 //!
-//! So the tools of a page work without an account. Servers that are started as programs, or that live elsewhere, stay
-//! make-believe: this agent starts nothing and leaves the machine for nobody.
+//! So the tools of a page work without an account. Servers that are programs, or on other machines, stay simulated:
+//! this agent starts nothing and connects to no other machine.
 
 use std::{cell::RefCell, net::IpAddr, rc::Rc, time::Duration};
 
@@ -15,10 +15,10 @@ use serde_json::{Map, Value, json};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long a server may take to be connected to and to list its tools. It is on this machine.
+/// How long a server may take to connect and to list its tools. It is on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a call may take: longer than a page may, which asks a person.
+/// How long a call may take: longer than the limit of a page, which asks a person.
 const CALL: Duration = Duration::from_mins(15);
 
 /// The most of an answer that is read.
@@ -27,7 +27,7 @@ const ANSWER_BYTES: usize = 1024 * 1024;
 /// The most tools of a server that are kept.
 const TOOLS: usize = 256;
 
-/// Where it says which call of the agent a call is, as Claude Code does.
+/// The field that names the agent's call, as Claude Code does.
 const CALL_ID: &str = "claudecode/toolUseId";
 
 /// A tool of a server.
@@ -38,14 +38,14 @@ pub(super) struct Tool {
     pub(super) schema: Value,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Called {
     Done(String),
     Failed(String),
 }
 
-/// A server that is really there.
+/// A server that really exists.
 #[derive(Clone, Debug)]
 pub(super) struct Server(Rc<Place>);
 
@@ -54,13 +54,13 @@ struct Place {
     authority: String,
     path: String,
     headers: Vec<(String, String)>,
-    /// What the server calls the connection.
+    /// The server's id of the connection.
     connection: RefCell<Option<String>>,
     tools: RefCell<Vec<Tool>>,
 }
 
 impl Server {
-    /// The server that these settings name, where it is one that can be reached.
+    /// The server that these settings name, if it can be reached.
     pub(super) fn of(settings: &Value) -> Option<Self> {
         let uri: Uri = settings.get("url")?.as_str()?.parse().ok()?;
         let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http"))?;
@@ -84,7 +84,7 @@ impl Server {
         self.0.tools.borrow().clone()
     }
 
-    /// Connects, anew where it was connected before, and asks for its tools.
+    /// Connects, or connects again, and asks for its tools.
     pub(super) async fn connect(&self) -> Result<(), String> {
         let connecting = async {
             self.0.connection.replace(None);
@@ -105,7 +105,7 @@ impl Server {
             self.0.tools.replace(listed.into_iter().filter_map(tool).take(TOOLS).collect());
             Ok::<(), String>(())
         };
-        let late = || Err(format!("it took longer than {} s", CONNECT.as_secs()));
+        let late = || Err(format!("the server took longer than {} s", CONNECT.as_secs()));
         timeout(CONNECT, connecting).await.unwrap_or_else(|_| late())
     }
 
@@ -116,7 +116,7 @@ impl Server {
         let called = match timeout(CALL, self.ask("tools/call", call)).await {
             Ok(Ok(called)) => called,
             Ok(Err(why)) => return Called::Failed(why),
-            Err(_) => return Called::Failed("it did not answer".into()),
+            Err(_) => return Called::Failed("the server did not answer".into()),
         };
         let pieces = called.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
         let texts: Vec<_> = pieces.iter().filter_map(|piece| piece.get("text")?.as_str()).collect();
@@ -125,22 +125,22 @@ impl Server {
         if failed { Called::Failed(text) } else { Called::Done(text) }
     }
 
-    /// Asks, and gives the result.
+    /// Sends a request, and returns the result.
     async fn ask(&self, method: &str, params: Value) -> Result<Value, String> {
-        // One question at a time on each connection: any id is its own.
+        // One request at a time on each connection: any id is unique.
         let question = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let answers = self.send(&question).await?;
         let answer = answers.into_iter().find(|answer| answer.get("id") == Some(&json!(1)));
-        let mut answer = answer.ok_or("it gave no answer")?;
+        let mut answer = answer.ok_or("the server gave no answer")?;
         match answer.get("error") {
             Some(error) => Err(error.get("message").and_then(Value::as_str).unwrap_or("it refused").into()),
             None => Ok(answer.get_mut("result").map(Value::take).unwrap_or_default()),
         }
     }
 
-    /// Sends a message, and gives the messages that come back.
+    /// Sends a message, and returns the messages that come back.
     async fn send(&self, message: &Value) -> Result<Vec<Value>, String> {
-        let lost = |error: &dyn std::fmt::Display| format!("it cannot be reached: {error}");
+        let lost = |error: &dyn std::fmt::Display| format!("the server cannot be reached: {error}");
         let place = &self.0;
         let mut request = Request::builder()
             .method(Method::POST)
@@ -172,7 +172,7 @@ impl Server {
 async fn read(response: Response<Incoming>) -> Result<Vec<Value>, String> {
     let status = response.status();
     if !status.is_success() {
-        return Err(format!("it answered {status}"));
+        return Err(format!("the server answered {status}"));
     }
     if status == StatusCode::ACCEPTED {
         return Ok(vec![]);
@@ -181,13 +181,14 @@ async fn read(response: Response<Incoming>) -> Result<Vec<Value>, String> {
     let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
     let mut body = Limited::new(response.into_body(), ANSWER_BYTES);
     if !is_stream {
-        let whole = body.collect().await.map_err(|error| format!("its answer broke off: {error}"))?;
+        let whole =
+            body.collect().await.map_err(|error| format!("the server's answer was cut off: {error}"))?;
         let message = serde_json::from_slice(&whole.to_bytes());
-        return message.map(|message| vec![message]).map_err(|_| "its answer cannot be read".into());
+        return message.map(|message| vec![message]).map_err(|_| "the server's answer cannot be read".into());
     }
     let (mut decoder, mut messages) = (Decoder::default(), Vec::new());
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| format!("its answer broke off: {error}"))?;
+        let frame = frame.map_err(|error| format!("the server's answer was cut off: {error}"))?;
         decoder.push(frame.data_ref().map_or(&[][..], |bytes| bytes.as_ref()), |decoded| {
             if let Decoded::Event(event) = decoded
                 && let Ok(message) = serde_json::from_str::<Value>(&event.data)

@@ -1,8 +1,8 @@
 //! The demo agent's process: reads instructions from its input, plays scenes to its output.
 //!
 //! One thread reads, one plays; the player listens while it plays, so that it can be interrupted, answered and
-//! reconfigured at any point. It touches no file, no account, and no network but MCP servers on this machine. Some scenes
-//! misbehave, on request only.
+//! reconfigured at any point. It touches no file, no account, and no network but MCP servers on this machine. Some
+//! scenes misbehave, on request only.
 
 mod about;
 mod controls;
@@ -33,14 +33,14 @@ use self::{
 };
 use super::wire::{FromAgent, Hello, ToAgent};
 
-/// Instructions read and not yet looked at. A player that hangs lets this fill up, then the pipe, as a hanging
+/// Instructions that were read but not handled yet. A player that hangs lets this fill up, then the pipe, as a hanging
 /// program would.
 const INBOX: usize = 16;
 
-/// Prompts that came while a turn ran. Portolan holds them back itself, so there are hardly ever any.
+/// Prompts that came while a turn ran. Portolan itself holds prompts back, so there are hardly ever any.
 const PROMPTS: usize = 64;
 
-/// Plays the demo agent until its input ends or it is told to go.
+/// Plays the demo agent until its input ends or it is asked to end.
 pub fn run(input: impl Read + Send + 'static, output: impl Write + 'static) -> ExitCode {
     let (told, inbox) = mpsc::channel(INBOX);
     let reader = thread::Builder::new().name("input".into()).spawn(move || read(input, &told));
@@ -55,7 +55,7 @@ fn read(input: impl Read, told: &mpsc::Sender<ToAgent>) {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
     while matches!(input.read_until(b'\n', &mut line), Ok(1..)) {
-        // What it does not understand it skips, as its protocol says.
+        // Unknown messages are skipped, as the protocol says.
         if let Ok(message) = serde_json::from_slice(&line)
             && told.blocking_send(message).is_err()
         {
@@ -78,7 +78,7 @@ async fn play(mut inbox: mpsc::Receiver<ToAgent>, output: Box<dyn Write>) -> Exi
     ExitCode::SUCCESS
 }
 
-/// The next message. One that does not go when it should does not notice the end of its input either.
+/// The next message. An agent that ignores SIGTERM also ignores the end of its input.
 async fn listen(inbox: &mut mpsc::Receiver<ToAgent>, stage: &Stage) -> Option<ToAgent> {
     match inbox.recv().await {
         None if stage.stays() => std::future::pending().await,
@@ -86,19 +86,19 @@ async fn listen(inbox: &mut mpsc::Receiver<ToAgent>, stage: &Stage) -> Option<To
     }
 }
 
-/// What set a turn off.
+/// What began a turn.
 struct Cue {
-    /// The prompt's id; none where the agent starts by itself.
+    /// The prompt's id; none if the agent begins by itself.
     id: Option<u64>,
     scene: Scene,
     content: Vec<Content>,
 }
 
-/// What a message asks of the running turn.
+/// The effect of a message on the running turn.
 enum Next {
     GoOn,
     Interrupt,
-    /// Go on with this.
+    /// Continue with this prompt.
     Steer(Cue),
     Leave,
 }
@@ -133,7 +133,7 @@ impl Player {
                     message = listen(&mut inbox, &self.stage) => match self.hear(message).await {
                         Next::Leave => return,
                         Next::GoOn | Next::Interrupt => continue,
-                        // There is no turn any more that it could go into.
+                        // There is no running turn any more that it could enter.
                         Next::Steer(cue) => cue,
                     },
                     task = self.stage.next_task() => {
@@ -147,14 +147,15 @@ impl Player {
         }
     }
 
-    /// Plays one turn, listening all the while.
+    /// Plays one turn, and listens at the same time.
     async fn turn(&mut self, mut cue: Cue, inbox: &mut mpsc::Receiver<ToAgent>) -> Next {
         let stage = self.stage.clone();
         let origin = if cue.id.is_some() { TurnOrigin::Prompt } else { TurnOrigin::Agent };
         stage.begin_turn(cue.id, &cue.content);
         stage.emit(&FromAgent::Turn { origin: Some(origin) });
         loop {
-            // After the turn that it begins: with its prompt taken up and no turn, Portolan would send the next.
+            // After the turn that it begins: if the prompt were consumed without a turn, Portolan would send the next
+            // prompt.
             if let Some(id) = cue.id {
                 stage.emit(&FromAgent::Ack { id, result: None });
             }
@@ -199,7 +200,7 @@ impl Player {
         stage.flush();
     }
 
-    /// Takes a message in, whatever goes on at the moment.
+    /// Handles a message at any time.
     async fn hear(&mut self, message: Option<ToAgent>) -> Next {
         let stage = &self.stage;
         let Some(message) = message else { return Next::Leave };

@@ -1,4 +1,4 @@
-//! May the demo agent do what it pretends to? Modes, lists, hooks, and in the end a person.
+//! Whether the demo agent may do what it simulates: modes, lists, hooks, and finally a person.
 
 use portolan_core::{
     Event,
@@ -13,7 +13,7 @@ use super::stage::Stage;
 /// The tools it has.
 const TOOLS: [&str; 7] = ["Bash", "Read", "Edit", "Agent", "AskUserQuestion", "ExitPlanMode", "TodoWrite"];
 
-/// The tools that are left when these are not offered.
+/// The tools that remain without the disallowed ones.
 pub(super) fn offered(disallowed: &[String]) -> Vec<String> {
     TOOLS.into_iter().filter(|tool| !disallowed.iter().any(|gone| gone == tool)).map(Into::into).collect()
 }
@@ -28,28 +28,28 @@ pub(super) struct Waiting {
 /// What was decided.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// With this input: it may have been edited.
+    /// With this input, which may have been edited.
     Allowed(Value),
     Denied(String),
 }
 
 impl Stage {
-    /// Passes an answer to who waits for it.
+    /// Passes an answer to the waiting request.
     pub(super) fn answer(&self, key: &str, answer: Answer) -> Result<(), String> {
         let Some(waiting) = self.with(|inner| inner.waiting.shift_remove(key)) else {
-            return Err(format!("nothing waits under `{key}`"));
+            return Err(format!("no request `{key}` is open"));
         };
         if let (Answer::Deny { message, interrupt: true, .. }, Some(tool)) = (&answer, &waiting.tool) {
-            // The turn ends here; the tool is told why before it does.
+            // The turn ends here; the tool gets the reason before that.
             let why = message.clone().unwrap_or_else(|| "denied".into());
             self.result(tool, ToolOutcome::Denied, vec![Content::text(why)], vec![]);
         }
-        // Whoever waited may have been interrupted meanwhile.
+        // The waiting call may have been interrupted meanwhile.
         let _ = waiting.answer.send(answer);
         Ok(())
     }
 
-    /// May this call be made?
+    /// Whether this call may run.
     pub(super) async fn permit(
         &self,
         tool: &str,
@@ -69,7 +69,7 @@ impl Stage {
                 continue;
             }
             match self.ask_hook(&hook.event, tool, name, &input).await {
-                Some(false) => return Verdict::Denied("a hook said no".into()),
+                Some(false) => return Verdict::Denied("a hook denied this".into()),
                 Some(true) => return Verdict::Allowed(input),
                 None => {}
             }
@@ -81,14 +81,14 @@ impl Stage {
             return Verdict::Allowed(input);
         }
         if mode == "plan" {
-            return Verdict::Denied("in plan mode nothing is carried out".into());
+            return Verdict::Denied("in plan mode no tool runs".into());
         }
         let ask = Ask::Permission {
             tool_name: name.into(),
             input: input.clone(),
             description: Some(description.into()),
             changes,
-            // It asks about everything: there is no reason that is this call's own.
+            // The agent asks about everything: this call has no special reason.
             reason: None,
             blocked_path: None,
             suggestions: vec![
@@ -102,12 +102,12 @@ impl Stage {
                 Verdict::Denied(message.unwrap_or_else(|| format!("Tool \"{name}\" was denied by the user.")))
             }
             Answer::Choices { .. } | Answer::Content { .. } | Answer::Output { .. } => {
-                Verdict::Denied("that was no answer to a permission".into())
+                Verdict::Denied("the answer does not fit a permission".into())
             }
         }
     }
 
-    /// Asks the hook: yes, no, or no opinion.
+    /// Asks the hook: allow, deny, or no opinion.
     async fn ask_hook(&self, event: &str, tool: &str, name: &str, input: &Value) -> Option<bool> {
         let hook = self.name();
         let told = |status, data| Event::Hook {

@@ -1,4 +1,4 @@
-//! Which scene a prompt asks for. Matched by plain words: a script, not a mind.
+//! Which scene a prompt asks for. Matched by plain words.
 
 use portolan_core::event::Content;
 
@@ -10,18 +10,18 @@ pub(super) enum Scene {
     Tour,
     /// Says exactly this.
     Say(String),
-    /// So many pieces of such a size, so many a second or as fast as it goes.
+    /// A number of pieces of a size, at a rate or as fast as possible.
     Repeat {
         count: u64,
         size: usize,
         per_second: Option<u64>,
     },
-    /// So many words of Markdown, so many a second or as fast as it goes.
+    /// A number of words of Markdown, at a rate or as fast as possible.
     Recite {
         count: u64,
         per_second: Option<u64>,
     },
-    /// So many messages at once.
+    /// A number of messages at once.
     Long(u32),
     Slow,
     Talk,
@@ -58,7 +58,7 @@ pub(super) enum Scene {
     Leave(u8),
     /// Calls a tool of a page.
     Page(String),
-    /// Nothing that it knows.
+    /// An unknown prompt.
     Echo(String),
     /// A background task has ended.
     TaskDone(Background),
@@ -85,7 +85,7 @@ const WORDS: &[(&[&str], Scene)] = &[
     (&["hello", "hi", "hey", "talk", "stream"], Scene::Talk),
 ];
 
-/// The most that a number in a prompt may ask for, so that a slip of the finger is not a flood.
+/// The highest number that a prompt may ask for, so that a typing error is not a flood.
 const MOST: u64 = 100_000_000;
 
 /// The scene that a prompt asks for.
@@ -108,7 +108,7 @@ pub(super) fn scene(prompt: &str, content: &[Content]) -> Scene {
         lower.split(|c: char| !c.is_alphanumeric() && c != '-').filter(|word| !word.is_empty()).collect();
     let number =
         |place: usize| words.get(place).and_then(|word| word.parse::<u64>().ok()).map(|it| it.min(MOST));
-    // Whatever misbehaves must be asked for by its first word: "do not crash" does not crash.
+    // Misbehaviour must be the first word of the prompt: "do not crash" does not crash.
     match words.first().copied().unwrap_or_default() {
         "repeat" => {
             let (count, size) = (number(1).unwrap_or(100), number(2).unwrap_or(20) as usize);
@@ -154,7 +154,7 @@ fn slash(command: &str) -> Scene {
     }
 }
 
-/// Does the prompt ask to be quick about it?
+/// Whether the prompt asks for speed.
 pub(super) fn hurried(content: &[Content]) -> bool {
     let text = portolan_core::event::plain_text(content).to_lowercase();
     text.split(|c: char| !c.is_alphanumeric()).any(|word| word == "fast")

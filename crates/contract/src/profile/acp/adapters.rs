@@ -1,4 +1,4 @@
-//! The ACP adapters of Claude Code and of Codex: the same programs as their own profiles, by another road.
+//! The ACP adapters of Claude Code and of Codex: the same programs as their own profiles, over another road.
 
 use portolan_scripted::call;
 use serde_json::json;
@@ -14,7 +14,7 @@ pub const CLAUDE_AGENT_ACP: Profile = Profile {
     title: "Claude Code (ACP adapter)",
     install: "npm install -g @agentclientprotocol/claude-agent-acp@0.99.0",
     environment: |home, base_url, path| {
-        // It would else ask for a mode that Claude Code refuses as root.
+        // Otherwise it asks for a mode that Claude Code refuses as root.
         let settings = json!({ "permissions": { "disableBypassPermissionsMode": "disable" } });
         put(&home.join(".claude/settings.json"), &settings.to_string());
         claude::environment(home, base_url, path)
@@ -22,7 +22,7 @@ pub const CLAUDE_AGENT_ACP: Profile = Profile {
     saved: claude::saved,
     shell: |command| call("Bash", json!({ "command": command, "description": "a step of the suite" })),
     write: |path, text| call("Write", json!({ "file_path": path, "content": text })),
-    // It tells the names, beside the protocol.
+    // It reports the names, beside the protocol.
     shown_as: None,
     cache: CacheTold::Both,
     tells_cost: true,

@@ -16,7 +16,7 @@ pub const GEMINI: Profile = Profile {
     title: "Gemini CLI",
     install: "npm install -g @google/gemini-cli@0.61.0",
     environment,
-    // A file is named by the minute and by the beginning of the session's name.
+    // A file is named by the minute and the prefix of the session's name.
     saved: |home, agent_session, words| {
         on_disk(&home.join(".gemini/tmp"), agent_session.get(..8).unwrap_or_default(), words)
     },
@@ -33,7 +33,7 @@ pub const GEMINI: Profile = Profile {
     ..ACP
 };
 
-/// How it logs in, and that it tries once, only a file can say.
+/// Only a file can set its login method, and that it tries only once.
 fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {
     let settings = json!({
         "security": { "auth": { "selectedType": "gemini-api-key" } },

@@ -19,7 +19,7 @@ pub const GOOSE: Profile = Profile {
     saved: |home, _, words| on_disk(&home.join(".local/share/goose/sessions"), "sessions.db", words),
     shell: |command| call("shell", json!({ "command": command })),
     write: |path, text| call("write", json!({ "path": path, "content": text })),
-    // It tells the names, beside the protocol.
+    // It reports the names, beside the protocol.
     shown_as: None,
     shows_thinking: false,
     cache: CacheTold::Nothing,

@@ -1,4 +1,4 @@
-//! Agents over ACP. What they have in common stands here; each has a file of its own for the rest.
+//! Agents over ACP. Their common part is here; each has its own file for the rest.
 
 mod adapters;
 mod gemini;
@@ -18,8 +18,8 @@ pub use self::{
 };
 use super::{CacheTold, Denial, Profile, Shown, variables};
 
-/// What holds for an agent over ACP unless it says otherwise. The protocol has no word for a reason of a denial, for another
-/// input, for questions, plans to approve, results of a form, hooks, or a budget.
+/// The defaults of an agent over ACP. The protocol has no field for the reason of a denial, for edited input, for
+/// questions, plans to approve, results of a form, hooks, or a budget.
 const ACP: Profile = Profile {
     agent: "",
     title: "",

@@ -29,7 +29,7 @@ pub const OPENCODE: Profile = Profile {
     ..ACP
 };
 
-/// The scripted model is a provider of its own, and it asks before it acts because it is told to.
+/// The scripted model is a separate provider, and the configuration makes the agent ask before it acts.
 fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {
     let model = json!({ "tool_call": true, "attachment": true, "reasoning": true,
         "modalities": { "input": ["text", "image"], "output": ["text"] },
@@ -44,7 +44,8 @@ fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, Os
         } },
         "permission": { "bash": "ask", "edit": "ask", "harbour_*": "ask" },
     });
-    // It would else get a package for plugins from the network at every first start. It takes this for installed.
+    // Otherwise it fetches a package for plugins from the network at every first start. It takes this file as
+    // installed.
     let own = home.join(".config/opencode");
     let lock = json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": "*" } } } });
     put(&own.join("package-lock.json"), &lock.to_string());

@@ -22,7 +22,7 @@ pub const QWEN: Profile = Profile {
         call("run_shell_command", json!({ "command": command, "description": why, "is_background": false }))
     },
     write: |path, text| call("write_file", json!({ "file_path": path, "content": text })),
-    // It tells the names, beside the protocol.
+    // It reports the names, beside the protocol.
     shown_as: None,
     denial: Denial::EndsTurn,
     // It tries seven times, and waits longer each time.
@@ -35,7 +35,7 @@ pub const QWEN: Profile = Profile {
     ..ACP
 };
 
-/// Which models there are, what they take, and what it is not to do by itself, only a file can say.
+/// Only a file can set the models, their options, and what the agent must not do by itself.
 fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {
     let base_url = format!("{base_url}/v1");
     let model = |id: &str| {
@@ -58,7 +58,7 @@ fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, Os
         ("OPENAI_API_KEY", KEY),
         ("OPENAI_BASE_URL", &*base_url),
         ("OPENAI_MODEL", "m1"),
-        // It would else start itself again as a child.
+        // Otherwise it starts itself again as a child.
         ("QWEN_CODE_NO_RELAUNCH", "true"),
     ];
     variables(home, path, &fixed)

@@ -1,4 +1,4 @@
-//! An import at work: what was said becomes entries, written piece by piece; the session exists with the last piece.
+//! A running import: messages become entries, written piece by piece; the session exists with the last piece.
 
 use tokio::sync::mpsc;
 
@@ -18,16 +18,16 @@ use crate::{
     },
 };
 
-/// The most entries that an import takes over: longer than any conversation that people hold.
+/// The largest number of imported entries: more than any conversation of people has.
 const IMPORTED_ENTRIES: u32 = 500_000;
 
-/// Entries that are written at once.
+/// How many entries are written at once.
 const PIECE_ENTRIES: usize = 256;
 
 /// Bytes after which a piece is written, however few its entries are.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// An import at work.
+/// A running import.
 pub(super) struct Import<'a> {
     pub(super) registry: &'a Registry,
     pub(super) who: &'a Principal,
@@ -57,7 +57,7 @@ impl Import<'_> {
         self.finish(book, now).await
     }
 
-    /// Appends what was said, and writes it piece by piece.
+    /// Appends the conversation's entries, and writes them piece by piece.
     async fn take_over(
         &self,
         book: &mut Book<State>,
@@ -74,7 +74,7 @@ impl Import<'_> {
                     let PastEntry { at: told, event } = *entry;
                     if entries >= IMPORTED_ENTRIES || !is_past(&event) {
                         left_out = left_out.saturating_add(1);
-                        // An agent that never stops telling is let go of.
+                        // An agent that never stops sending is dropped.
                         if left_out >= IMPORTED_ENTRIES {
                             break;
                         }
@@ -102,7 +102,7 @@ impl Import<'_> {
         Ok((entries, left_out))
     }
 
-    /// The last piece, with which the session exists.
+    /// Writes the last piece, with which the session exists.
     async fn finish(self, mut book: Book<State>, now: Millis) -> Result<Summary, Refusal> {
         let Self { registry, who, session, spec, copy, .. } = self;
         let birth = Birth { spec, at_message: None, last_message: None, copy };
@@ -156,7 +156,7 @@ impl Waiting {
     }
 }
 
-/// What was at work when the conversation was left works no more. Gives how many entries that took.
+/// Closes the tools and subagents that were open when the conversation was left. Returns how many entries that took.
 fn close_open(book: &mut Book<State>, at: Millis) -> u32 {
     let (before, by) = (book.head(), || Some(Actor::Imported));
     let outcome = ToolOutcome::Interrupted;
@@ -177,7 +177,8 @@ fn close_open(book: &mut Book<State>, at: Millis) -> u32 {
     u32::try_from(book.head().0 - before.0).unwrap_or(u32::MAX)
 }
 
-/// Has this a place in the past? Words and deeds have; what core makes itself, and what only streams, has none.
+/// Can this event be part of a past conversation? Messages and tools can; events that core makes itself, and streamed
+/// events, cannot.
 fn is_past(event: &Event) -> bool {
     match event {
         Event::Prompt { .. }

@@ -1,4 +1,4 @@
-//! Admission: may this command be taken in, as things stand? Pure; a refusal changes nothing.
+//! Admission: may this command be accepted now? Pure; a refusal changes nothing.
 
 use super::{Machine, QUEUED_PROMPTS, memory::Running};
 use crate::{
@@ -35,7 +35,7 @@ impl Machine {
                     "take pictures",
                 )?;
                 if state.summary.queued as usize >= QUEUED_PROMPTS {
-                    return Err(Refusal::busy("too many prompts wait in this session already", 1000));
+                    return Err(Refusal::busy("too many prompts already wait in this session", 1000));
                 }
                 self.can_start(state)
             }
@@ -90,10 +90,10 @@ impl Machine {
                 )
             }
             Action::Rewind { to, .. } => {
-                Capabilities::require(can.file_checkpointing, agent, "take files back")?;
+                Capabilities::require(can.file_checkpointing, agent, "restore files")?;
                 running()?;
                 if to.0 == 0 {
-                    return refuse(RefusalCode::Invalid, "name the prompt's entry to go back to");
+                    return refuse(RefusalCode::Invalid, "name the entry of the prompt to go back to");
                 }
                 Ok(())
             }
@@ -109,7 +109,7 @@ impl Machine {
                 running()
             }
             Action::Context => {
-                Capabilities::require(can.context_usage, agent, "tell what fills its context")?;
+                Capabilities::require(can.context_usage, agent, "report what fills its context")?;
                 running()
             }
             Action::StopTask { .. } => {
@@ -124,7 +124,9 @@ impl Machine {
                     {
                         Ok(())
                     }
-                    Some(_) => refuse(RefusalCode::AlreadyClosed, "it is on its way to the agent already"),
+                    Some(_) => {
+                        refuse(RefusalCode::AlreadyClosed, "the prompt is already on its way to the agent")
+                    }
                     None => refuse(RefusalCode::NotFound, "no prompt with that number waits"),
                 }
             }
@@ -135,21 +137,24 @@ impl Machine {
                     Some(open) if open.is_queued_prompt() => {}
                     Some(open) if matches!(open.stage, Stage::Uncertain { .. }) => {
                         let (session, command) = (state.summary.session, *prompt);
-                        let message = "it is uncertain whether the agent has it";
+                        let message = "it is uncertain whether the agent has the prompt";
                         return Err(Refusal::new(RefusalCode::Stale, message)
                             .with_way_out(WayOut::SendAgain { session, command }));
                     }
                     Some(_) => {
-                        return refuse(RefusalCode::AlreadyClosed, "it is on its way to the agent already");
+                        return refuse(
+                            RefusalCode::AlreadyClosed,
+                            "the prompt is already on its way to the agent",
+                        );
                     }
                     None => return refuse(RefusalCode::NotFound, "no prompt with that number waits"),
                 }
                 running()?;
-                Capabilities::require(can.steering, agent, "take a prompt into a turn that runs")?;
+                Capabilities::require(can.steering, agent, "take a prompt into a running turn")?;
                 if state.turn.is_none() {
                     return refuse(
                         RefusalCode::Stale,
-                        "no turn runs that it could go into; it is sent by itself",
+                        "no turn is running; the prompt is sent without steering",
                     );
                 }
                 Ok(())
@@ -172,7 +177,7 @@ impl Machine {
                 }
             }
             Action::Native { .. } => {
-                Capabilities::require(can.passthrough, agent, "be sent messages of its own protocol")?;
+                Capabilities::require(can.passthrough, agent, "take messages of its own protocol")?;
                 running()
             }
         }
@@ -204,10 +209,13 @@ fn admit_answer(
         ));
     };
     if open.generation != state.generation {
-        return Err(Refusal::new(RefusalCode::Stale, "it was asked by an earlier start of the agent"));
+        return Err(Refusal::new(RefusalCode::Stale, "an earlier start of the agent asked this"));
     }
     if digest.is_some_and(|digest| digest != open.digest) {
-        return Err(Refusal::new(RefusalCode::Stale, "what is asked is not what you were shown; look again"));
+        return Err(Refusal::new(
+            RefusalCode::Stale,
+            "the request has changed since you saw it; read the request again",
+        ));
     }
     if matches!(answer, Answer::Allow { input: Some(_), .. }) {
         Capabilities::require(state.capabilities.edited_input, &state.summary.agent, "take an edited input")?;

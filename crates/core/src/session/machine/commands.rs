@@ -1,4 +1,4 @@
-//! Commands: taken in once, carried out, and answered with a receipt.
+//! Commands: accepted once, carried out, and answered with a receipt.
 
 use indexmap::IndexMap;
 use sha2::{Digest as _, Sha256};
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Machine {
-    /// A receipt that this machine has given and the store may not have yet. Refused where that was for another command.
+    /// A receipt that this machine gave and the store may not have yet. Refused if the id belonged to another command.
     fn remembered(&self, key: &CommandKey, asked: [u8; 32]) -> Result<Option<Receipt>, Refusal> {
         let Some(known) = self.recent.iter().rev().find(|known| known.key == *key) else { return Ok(None) };
         if known.asked != asked {
@@ -28,7 +28,7 @@ impl Machine {
         Ok(Some(Receipt { seq: known.seq, stage: known.stage.clone() }))
     }
 
-    /// Takes a command in, or says why not. The sender may be told once the receipt's entry is visible.
+    /// Accepts or refuses a command. The sender may get the receipt after the receipt's entry is visible.
     pub fn command(
         &mut self,
         book: &mut Book<State>,
@@ -154,7 +154,7 @@ impl Machine {
             Action::McpSet { servers, keep } => {
                 if !keep {
                     self.memory.servers.clear();
-                    // Who adds to those that are there adds them anew to the next start, as the tools of a page are.
+                    // A sender that adds servers adds them again to the next start, as a page does with its tools.
                     self.memory.unkept = true;
                 }
                 self.memory.servers.extend(servers);
@@ -166,16 +166,16 @@ impl Machine {
             Action::Native { body } => Order::Native(body),
         };
         if let Some(setting) = setting.take_if(|_| self.memory.running != Running::Ready) {
-            // It holds from the next start on.
+            // The setting holds from the next start on.
             book.append(now, Some(by.clone()), Event::SettingChanged { setting });
-            let why = "it holds from the next start of the agent on";
+            let why = "the setting holds from the agent's next start";
             return self.had_nothing_to_do(book, now, seq, why);
         }
         receipt(book, now, seq, Stage::Sending);
         self.tell(book, Ticket(seq.0), order, setting);
     }
 
-    /// The command is settled at once, and its receipt says why nothing was told to the agent.
+    /// Settles the command at once; its receipt says why the agent got no instruction.
     fn had_nothing_to_do(&mut self, book: &mut Book<State>, now: Millis, seq: Seq, why: &str) {
         let stage = Stage::Consumed { result: Some(why.into()) };
         self.settled = Some(stage.clone());
@@ -183,7 +183,7 @@ impl Machine {
     }
 }
 
-/// What a command asks, all of it, in a form that needs little room.
+/// The whole command in a short form.
 fn fingerprint(action: &Action) -> [u8; 32] {
     // Our own types serialise.
     Sha256::digest(serde_json::to_vec(action).unwrap_or_default()).into()
@@ -201,7 +201,7 @@ pub(crate) fn masked(action: &Action) -> Action {
             servers.values_mut().for_each(crate::spec::mask_server);
             Action::McpSet { servers, keep: *keep }
         }
-        // The answer is shown by the entry that closes the request, with secrets masked there.
+        // The entry that closes the request shows the answer, with secrets masked.
         Action::Answer { request, digest, answer: Answer::Choices { .. } | Answer::Content { .. } } => {
             Action::Answer {
                 request: *request,

@@ -1,4 +1,4 @@
-//! The life of the agent: how it is started and ended.
+//! The life of the agent: its start and its end.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Machine {
         }
     }
 
-    /// Ends the agent because a command says so: the stop is an instruction like any other, and a crash does not lose it.
+    /// Ends the agent because of a command: the stop is an ordinary instruction, and a crash does not lose it.
     pub(super) fn stop_for(&mut self, book: &mut Book<State>, seq: Seq) {
         if !self.is_stopping() {
             self.memory.running = Running::Stopping;
@@ -33,7 +33,7 @@ impl Machine {
         }
     }
 
-    /// Ends the agent for reasons of the daemon's own.
+    /// Ends the agent for the daemon's own reasons.
     pub(super) fn stop_agent(&mut self) {
         if self.is_running() && !self.is_stopping() {
             self.memory.running = Running::Stopping;
@@ -41,12 +41,12 @@ impl Machine {
         }
     }
 
-    /// Starts the agent of a session that was just made.
+    /// Starts the agent of a newly created session.
     pub fn begin(&mut self) {
         self.start_agent();
     }
 
-    /// No more commands from now on; the agent is ended by [`Machine::end`].
+    /// Accepts no more commands; [`Machine::end`] ends the agent.
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
         if self.memory.again {
@@ -62,7 +62,7 @@ impl Machine {
         }
     }
 
-    /// The task is about to start the agent: says so, and gives the number of this start.
+    /// The task is about to start the agent: records it, and returns the number of this start.
     pub fn starting(
         &mut self,
         book: &mut Book<State>,
@@ -84,8 +84,8 @@ impl Machine {
         generation
     }
 
-    /// The mode to start in. One in which the agent asks nobody is not taken up again where that was switched off since: the
-    /// agent then starts in the mode that asks, and the session says so.
+    /// The mode to start in. If modes that ask nobody were switched off meanwhile, the agent starts in its asking mode
+    /// instead, and the session says so.
     pub fn starting_mode(
         &self,
         book: &mut Book<State>,

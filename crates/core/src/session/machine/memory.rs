@@ -1,5 +1,5 @@
-//! What the machine knows beside the log. It is kept in the store with the entries that changed it and is never shown, so
-//! that a daemon that starts beside a running agent goes on where the last one stopped.
+//! What the machine knows besides the log. The store keeps it with the entries that changed it, and it is never shown,
+//! so that a daemon that starts beside a running agent continues where the last one stopped.
 
 use std::{
     collections::BTreeMap,
@@ -17,13 +17,13 @@ use crate::{RequestId, SessionId, ports::Op, session::parts::Parts};
 /// The collection of [`Memory`] in the store, by session.
 pub(crate) const MEMORIES: &str = "memories";
 
-/// Where the agent's process stands.
+/// The state of the agent's process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Running {
     #[default]
     No,
-    /// A start was asked for.
+    /// A start was requested.
     Starting,
     Ready,
     Stopping,
@@ -36,22 +36,22 @@ pub struct Memory {
     pub(super) running: Running,
     /// The agent's own keys of the open requests.
     pub(super) keys: BTreeMap<RequestId, String>,
-    /// The MCP servers that were set since the agent started. It takes all of them or none.
+    /// The MCP servers that were set since the agent started. The agent takes only the whole list.
     pub(super) servers: IndexMap<String, Value>,
     pub(super) parts: Parts,
     pub(super) restarts: u32,
-    /// The start that is under way has failed for a reason that another one would meet too.
+    /// The current start failed for a reason that the next start would meet too.
     pub(super) hopeless: bool,
-    /// Why the agent is being ended, where it is to go on with the next prompt.
+    /// Why the agent is being ended, if the next prompt is to start it again.
     pub(super) rest: Option<Rest>,
-    /// It is asked for again while it is being ended: it starts again as soon as it has ended.
+    /// The agent is needed again while it is being ended: it starts again when it has ended.
     pub(super) again: bool,
     /// Something was set in the running agent that no later start sets.
     pub(super) unkept: bool,
 }
 
 impl Memory {
-    /// As the store keeps it. Nothing is kept of a session whose agent does not run.
+    /// The stored form. Nothing is kept of a session whose agent does not run.
     fn record(&self, session: SessionId) -> Op {
         let key = session.to_string();
         if self.running == Running::No {
@@ -63,7 +63,7 @@ impl Memory {
     }
 }
 
-/// The memory, and whether the store has it as it is.
+/// The memory, and whether the store has its current form.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     memory: Memory,
@@ -71,17 +71,17 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// As the store has it.
+    /// The memory as the store has it.
     pub(super) fn stored(memory: Memory) -> Self {
         Self { memory, changed: false }
     }
 
-    /// The parts of items. They are looked at for every event and know themselves whether they have changed.
+    /// The parts of items. They are checked for every event and track their own changes.
     pub(super) fn parts(&mut self) -> &mut Parts {
         &mut self.memory.parts
     }
 
-    /// What the store is to be given, where something has changed.
+    /// The change for the store, if there is one.
     pub(super) fn take_change(&mut self, session: SessionId) -> Option<Op> {
         let parts_changed = self.memory.parts.take_changed();
         let changed = std::mem::take(&mut self.changed) || parts_changed;

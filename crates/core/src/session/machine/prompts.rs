@@ -1,4 +1,4 @@
-//! Prompts: which of those that wait goes to the agent, and when.
+//! Prompts: which waiting prompt goes to the agent, and when.
 
 use std::collections::HashSet;
 
@@ -17,13 +17,13 @@ use crate::{
 };
 
 impl Machine {
-    /// From now on these prompts are kept back, with all that wait behind them.
+    /// From now on these prompts are held back, with all prompts behind them.
     pub fn hold(&mut self, book: &mut Book<State>, now: Millis, held: HashSet<CommandKey>) {
         self.held = held;
         self.pump(book, now);
     }
 
-    /// Sends queued prompts for which it is time.
+    /// Sends the queued prompts that are due.
     pub(super) fn pump(&mut self, book: &mut Book<State>, now: Millis) {
         while self.memory.running == Running::Ready {
             let state = book.state();

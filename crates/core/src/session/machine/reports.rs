@@ -1,4 +1,4 @@
-//! Reports: what the agent did, and what that makes of the session.
+//! Reports: what the agent did, and its effect on the session.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Machine {
-    /// Takes in what the agent did.
+    /// Handles a report of the agent.
     pub fn report(&mut self, book: &mut Book<State>, now: Millis, report: Report) {
         match report {
             Report::Started { pid, version, protocol, capabilities } => {
@@ -31,7 +31,7 @@ impl Machine {
                 );
             }
             Report::Ready => self.ready(book, now),
-            // Nothing is lost where nothing was said.
+            // A reset of an empty conversation loses nothing.
             Report::Event { event: Event::ConversationReset { reason: Some(_), .. }, .. }
                 if nothing_was_said(book.state()) => {}
             Report::Event { event, raw } => {
@@ -52,8 +52,8 @@ impl Machine {
             Report::RequestWithdrawn { key } => {
                 let request =
                     self.memory.keys.iter().find(|(_, open)| **open == key).map(|(request, _)| *request);
-                // An agent that is being ended takes back what it waits for. That is not its own will: its end closes the
-                // request, and says why.
+                // An agent that is being ended withdraws its requests. The agent did not decide that: its end closes
+                // the request, and says why.
                 if let Some(request) = request.filter(|_| !self.is_stopping()) {
                     self.close_request(book, now, request, Outcome::Withdrawn);
                 }
@@ -119,7 +119,7 @@ impl Machine {
         if generation > Generation(1)
             && let Some(tokens) = book.state().thinking
         {
-            // No start takes it as an option. No command waits for it: its ticket is the entry of this start.
+            // No start accepts this as an option. No command waits for it: its ticket is the entry of this start.
             self.tell(book, Ticket(book.head().0), Order::SetThinking(Some(tokens)), None);
         }
         self.pump(book, now);
@@ -140,7 +140,7 @@ impl Machine {
         result: Box<TurnResult>,
         raw: Option<bytes::Bytes>,
     ) {
-        // An end without a beginning still happened.
+        // An end without a beginning still counts.
         Self::turn_started(book, now, TurnOrigin::Agent);
         settle::close_work(book, now, Reach::Foreground);
         self.memory.parts().forget_closed(book.state());
@@ -191,14 +191,13 @@ impl Machine {
             return;
         }
         if self.memory.hopeless {
-            let text =
-                "the agent cannot take up its conversation again and stays down; what it said tells why";
+            let text = "the agent cannot resume its conversation and stays stopped; its own message says why";
             book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text: text.into() });
             return;
         }
         if self.memory.restarts == RESTARTS {
             let text = format!(
-                "the agent failed {RESTARTS} times in a row and stays down; resume the session to try again"
+                "the agent failed {RESTARTS} times in a row and stays stopped; resume the session to try again"
             );
             book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
             return;
@@ -210,12 +209,12 @@ impl Machine {
     }
 }
 
-/// No turn ran, and there is no conversation that was to be taken up.
+/// No turn ran, and no conversation was to be resumed.
 fn nothing_was_said(state: &State) -> bool {
     state.summary.turns == 0 && state.spec.resume.is_none() && state.spec.fork.is_none()
 }
 
-/// An event that the agent reports as it stands.
+/// Handles an event that the agent reports.
 fn take_event(book: &mut Book<State>, now: Millis, event: Event, raw: Option<bytes::Bytes>) {
     match &event {
         // Text for an item that was never announced, or is finished, still counts.

@@ -13,7 +13,7 @@ use crate::{
     spec::MASK,
 };
 
-/// What an agent asks, as it reports it.
+/// A request as the agent reports it.
 pub(super) struct Opened {
     pub(super) key: String,
     pub(super) ask: Ask,
@@ -35,7 +35,7 @@ impl Machine {
         receipt(book, now, seq, Stage::Sending);
         let ask =
             book.state().requests.iter().find(|open| open.request == request).map(|open| open.ask.clone());
-        // Admitted just before: it is open.
+        // Admission has just checked it: the request is open.
         let Some(ask) = ask else { return };
         if let (Answer::Allow { scope: Scope::Session, .. }, Ask::Permission { tool_name, .. }) =
             (&answer, &ask)
@@ -45,7 +45,7 @@ impl Machine {
         self.settle_request(book, now, Ticket(seq.0), request, ask, answer, by.clone());
     }
 
-    /// The one place where an answer goes to the agent: the request is open, is closed here, and so is answered once.
+    /// The one place where an answer goes to the agent: the request is open and is closed here, so it is answered once.
     #[expect(clippy::too_many_arguments, reason = "one call shows the whole of what an answer is")]
     fn settle_request(
         &mut self,
@@ -64,7 +64,7 @@ impl Machine {
         self.tell(book, ticket, Order::Answer { key, ask: Box::new(ask), answer }, None);
     }
 
-    /// Closes an open request for everybody; gives the agent's key of it.
+    /// Closes an open request for everybody; returns the agent's key of the request.
     pub(super) fn close_request(
         &mut self,
         book: &mut Book<State>,
@@ -78,7 +78,7 @@ impl Machine {
         self.memory.keys.remove(&request)
     }
 
-    /// Denies what has waited for too long.
+    /// Denies requests whose deadline has passed.
     pub fn expire(&mut self, book: &mut Book<State>, now: Millis) {
         let late: Vec<_> = book
             .state()
@@ -132,7 +132,7 @@ impl Machine {
     }
 }
 
-/// SHA-256 of what is asked, hex.
+/// SHA-256 of `ask`, in hex.
 fn digest(ask: &Ask) -> String {
     // Our own types serialise.
     let text = serde_json::to_vec(ask).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Rest: when an agent with nothing to do is ended, and what starts one for which something waits.
+//! Rest: when an agent with nothing to do is ended, and when it is started again.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rest {
-    /// It had nothing to do for so long.
+    /// The agent had nothing to do for this long.
     Idle(Duration),
-    /// Another is to start, and only so many run at once.
+    /// Another agent needs its place, because only so many run at once.
     Room(usize),
 }
 
@@ -31,7 +31,7 @@ impl Rest {
                 )
             }
             Self::Room(limit) => format!(
-                "the agent had nothing to do and was ended, because another one was to start and at most {limit} run at \
+                "the agent had nothing to do and was ended, because another agent was starting and at most {limit} run at \
                  once; the next prompt starts it again"
             ),
         }
@@ -48,8 +48,8 @@ fn spell(time: Duration) -> String {
 }
 
 impl Machine {
-    /// A prompt that was taken in before comes again under its id; `None` is any. One that the end of the daemon has parked is
-    /// what its sender waits for: the agent is started. Not where somebody has stopped it since, or where it has failed.
+    /// An accepted prompt comes again under its id; `None` means any prompt. If the daemon's end parked the prompt, its
+    /// sender waits for it, and the agent is started. Not if somebody stopped the agent since, or if it failed.
     pub fn send_parked(&mut self, state: &State, key: Option<&CommandKey>) -> Result<(), Refusal> {
         let is_meant = |open: &OpenCommand| key.is_none_or(|key| open.key == *key);
         let waits = state.commands.iter().any(|open| open.is_queued_prompt() && is_meant(open));
@@ -61,7 +61,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The agent runs and has nothing to do, and to end it costs nothing but the time of the next start.
+    /// The agent runs and has nothing to do, and ending it costs only the time of the next start.
     pub fn may_rest(&self, state: &State) -> bool {
         let can_go_on = state.summary.agent_session.is_some() || state.summary.turns == 0;
         self.memory.running == Running::Ready
@@ -82,7 +82,7 @@ impl Machine {
     }
 }
 
-/// Nothing is open that the agent works at, waits for, or was just told.
+/// The agent has no work, waits for nothing, and has no new instruction.
 fn has_nothing_to_do(state: &State) -> bool {
     state.requests.is_empty()
         && state.items.is_empty()

@@ -1,5 +1,5 @@
-//! What the agent is told: each instruction is stored with the entry that it follows from, sent once that entry is
-//! committed, and kept until the agent has settled it.
+//! Instructions to the agent: each is stored with the entry that caused it, sent after that entry is committed, and
+//! kept until the agent has settled it.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -26,29 +26,29 @@ pub(crate) const INSTRUCTIONS: &str = "instructions";
 pub struct Unsettled {
     ticket: Ticket,
     what: What,
-    /// The entry after which it was told.
+    /// The entry after which the instruction is sent.
     after: Seq,
-    /// What holds once the agent has confirmed it.
+    /// The setting that holds after the agent has confirmed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     setting: Option<Setting>,
 }
 
-/// What the agent is told.
+/// An instruction's content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum What {
     Order(Order),
-    /// To end. That goes past everything else, by a way of its own, and is settled by the agent's end.
+    /// End the agent. This passes every other instruction on its own path, and the agent's end settles it.
     Stop,
 }
 
 impl Unsettled {
-    /// Under which name it is settled.
+    /// The name under which the instruction is settled.
     pub(crate) fn ticket(&self) -> Ticket {
         self.ticket
     }
 
-    /// All of a session, in the order in which they were told.
+    /// All instructions of a session, in their order.
     pub(crate) fn of(
         session: SessionId,
         records: Vec<(String, Bytes)>,
@@ -84,17 +84,17 @@ impl Machine {
         self.outbox.pop_front().map(|(_, instruction)| instruction)
     }
 
-    /// Puts an instruction back that the agent had no room for.
+    /// Puts back an instruction that the agent had no room for.
     pub fn put_back(&mut self, instruction: Instruction) {
         self.outbox.push_front((Seq::ZERO, instruction));
     }
 
-    /// Is there anything to tell the agent?
+    /// Is an instruction waiting for the agent?
     pub fn has_instructions(&self) -> bool {
         !self.outbox.is_empty() || self.stop_after.is_some()
     }
 
-    /// What the task is to do now, where entries up to `visible` are committed.
+    /// The task's work, now that entries up to `visible` are committed.
     pub fn take_wants(&mut self, visible: Seq) -> Vec<Want> {
         let mut wants = std::mem::take(&mut self.wants);
         if self.stop_after.take_if(|gate| *gate <= visible).is_some() {
@@ -103,7 +103,7 @@ impl Machine {
         wants
     }
 
-    /// Has the agent told this, once what was appended so far is committed.
+    /// Sends this instruction after everything appended so far is committed.
     pub(super) fn tell(
         &mut self,
         book: &mut Book<State>,
@@ -116,7 +116,7 @@ impl Machine {
         self.outbox.push_back((book.head(), Instruction { ticket, order }));
     }
 
-    /// Has the agent ended, once what was appended so far is committed.
+    /// Ends the agent after everything appended so far is committed.
     pub(super) fn tell_to_stop(&mut self, book: &mut Book<State>, ticket: Ticket) {
         self.keep(book, ticket, What::Stop, None);
         self.stop_after = Some(book.head());
@@ -130,14 +130,14 @@ impl Machine {
         self.told.insert(ticket, unsettled.setting);
     }
 
-    /// The agent has settled this. Gives the setting that it was about.
+    /// The agent has settled this. Returns the setting that the instruction was about.
     pub(super) fn settle(&mut self, book: &mut Book<State>, ticket: Ticket) -> Option<Setting> {
         let setting = self.told.remove(&ticket)?;
         book.also(Op::Remove { collection: INSTRUCTIONS, key: key(session_of(book), ticket) });
         setting
     }
 
-    /// Nothing is told any more: the agent has ended.
+    /// Forgets all instructions: the agent has ended.
     pub(super) fn forget_told(&mut self, book: &mut Book<State>) {
         self.outbox.clear();
         self.stop_after = None;
@@ -146,8 +146,8 @@ impl Machine {
         }
     }
 
-    /// Beside an agent that still runs: goes on where the last daemon stopped. What the agent's link has not `taken` is sent;
-    /// what it has taken is settled by the reports that follow.
+    /// With an agent that still runs: continues where the last daemon stopped. Instructions that the agent's link has
+    /// not `taken` are sent; later reports settle the others.
     pub fn restore(
         &mut self,
         state: &State,
@@ -159,7 +159,7 @@ impl Machine {
         for Unsettled { ticket, what, setting, .. } in unsettled {
             self.told.insert(ticket, setting);
             match what {
-                // To end what is ending changes nothing.
+                // A second stop changes nothing.
                 What::Stop => self.stop_after = Some(Seq::ZERO),
                 What::Order(_) if taken.contains(&ticket) => {}
                 What::Order(order) => {
@@ -170,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// What the store is to be given beside the entries.
+    /// Adds the memory's changes to the entries for the store.
     pub fn note_memory(&mut self, book: &mut Book<State>) {
         if let Some(op) = self.memory.take_change(session_of(book)) {
             book.also(op);
@@ -178,7 +178,7 @@ impl Machine {
     }
 }
 
-/// An order as it is stored: what a prompt says stands in the log already, and may be large.
+/// An order as it is stored: without the prompt, which is already in the log and may be large.
 fn without_prompt(order: &Order) -> Cow<'_, Order> {
     match order {
         Order::Prompt { .. } => Cow::Owned(Order::Prompt { content: Vec::new() }),

@@ -1,4 +1,4 @@
-//! What a session was made from, and what is kept of one that was deleted.
+//! What a session was created from, and what is kept of a deleted session.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -8,20 +8,20 @@ use crate::{SessionId, SessionSpec, ports::Op};
 /// The collection of [`Birth`]s in the store.
 pub(crate) const BIRTHS: &str = "births";
 
-/// The collection of sessions that were deleted: the id under which one was made is used up with it.
+/// The collection of deleted sessions: the id that created one cannot be used again.
 pub(crate) const DELETED: &str = "deleted";
 
-/// What a session was made from, with its secrets: never shown, kept apart from the log.
+/// What a session was created from, with its secrets: never shown, and kept apart from the log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Birth {
     pub(crate) spec: SessionSpec,
-    /// With a fork: the message up to which the agent is to remember.
+    /// With a fork: the last message that the agent remembers.
     #[serde(default)]
     pub(crate) at_message: Option<String>,
-    /// With a fork: the last message its source held.
+    /// With a fork: the last message of its source.
     #[serde(default)]
     pub(crate) last_message: Option<String>,
-    /// The conversation to take up is left as it is: the agent goes on in a copy.
+    /// The original conversation is kept unchanged: the agent continues in a copy.
     #[serde(default)]
     pub(crate) copy: bool,
 }

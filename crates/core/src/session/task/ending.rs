@@ -1,4 +1,4 @@
-//! How the task ends: the session is shut down, deleted, or forgotten.
+//! How the task ends: the session is shut down, deleted, or closed.
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -54,7 +54,7 @@ impl Task {
         }
     }
 
-    /// Keeps the state, so that waking up is quick.
+    /// Stores the state, so that opening is quick.
     pub(super) async fn rest(&mut self) -> Result<(), StoreError> {
         self.log.book().checkpoint();
         self.log.publish().await?;
@@ -71,7 +71,7 @@ impl Task {
             return Ok(false);
         }
         self.rest().await?;
-        // Whoever comes from now on opens the session anew; whoever was faster keeps it awake.
+        // Later callers open the session again; an earlier caller keeps it open.
         Ok(self.mailbox.is_empty() && self.shelf.forget(self.id))
     }
 }

@@ -1,4 +1,5 @@
-//! Publishing: what goes to the store with the entries that were appended, who is told, and what the agent is told then.
+//! Publishing: what goes to the store with the appended entries, who is informed, and which instructions the agent then
+//! gets.
 
 use tokio::{sync::mpsc, time::Instant};
 
@@ -14,15 +15,15 @@ use crate::{
 };
 
 impl Task {
-    /// Publishes what was appended, tells the daemon's log, and carries out what the machine wants.
+    /// Publishes the appended entries, informs the daemon's log, and does the work that the machine wants.
     pub(super) async fn publish(&mut self, working: &mut Working) -> Result<(), StoreError> {
-        // What is carried out appends entries of its own, so they are published last.
+        // This work appends entries of its own, so they are published last.
         for want in self.machine.take_wants(self.log.visible()) {
             self.carry_out(working, want);
         }
         let notes = self.close_batch(working);
         self.log.publish().await?;
-        // The agent first: it waits for this, the daemon's log does not.
+        // The agent first: it waits for its instructions, the daemon's log does not.
         self.instruct(working);
         for note in notes {
             self.daemon.note(None, note).await;
@@ -30,7 +31,7 @@ impl Task {
         Ok(())
     }
 
-    /// What goes along with the entries just appended. Gives what the daemon's log is to be told.
+    /// Adds what belongs to the entries just appended. Returns the notes for the daemon's log.
     pub(super) fn close_batch(&mut self, working: &mut Working) -> Vec<DaemonEvent> {
         let mut book = self.log.book();
         let head = book.head();
@@ -45,7 +46,7 @@ impl Task {
         }
         let mut notes = Vec::new();
         if !book.has_durable_news() {
-            // What streams changes neither the line in lists nor the requests.
+            // Streamed entries change neither the line in lists nor the requests.
             return notes;
         }
         let summary = &book.state().summary;
@@ -76,8 +77,8 @@ impl Task {
             }
             working.requests = open;
         }
-        // Only with a durable entry: what streams changes nothing that opening would have to read, and a checkpoint holds
-        // all of the text that is open.
+        // Only with a durable entry: streamed entries change nothing that opening would have to read, and a checkpoint
+        // holds the whole text of open items.
         if book.has_durable_news() && head.0 >= working.checkpoint.0 + CHECKPOINT_EVERY {
             working.checkpoint = head;
             book.checkpoint();
@@ -97,15 +98,15 @@ impl Task {
                     working.blocked = true;
                     self.machine.put_back(instruction);
                 }
-                // The exit report that follows settles it.
+                // The exit report that follows settles the instruction.
                 Err(mpsc::error::TrySendError::Closed(_)) => return,
             }
         }
     }
 }
 
-/// Every commit that a report had a part in says how many reports it holds, with all that is open of them. Where nothing else is
-/// to be written, the time for chunks is the time for this.
+/// Every commit that includes reports says how many reports it holds, with the open part of each. If nothing else is to
+/// be written, the mark is written when chunks are due.
 fn mark_reports(session: SessionId, working: &mut Working, book: &mut Book<State>) {
     let is_due = std::mem::take(&mut working.mark_now);
     let Some(marks) = working.marks.as_mut().filter(|marks| marks.is_behind()) else { return };

@@ -1,4 +1,4 @@
-//! Starting and ending the agent, as the machine wants it.
+//! Starting and ending the agent for the machine.
 
 use std::sync::Arc;
 
@@ -22,7 +22,10 @@ impl Task {
                     return link.stop.cancel();
                 }
                 (working.start_due, working.boarding) = (None, None);
-                let exit = Exit { reason: ExitReason::Stopped, ..lost_exit("stopped before it was started") };
+                let exit = Exit {
+                    reason: ExitReason::Stopped,
+                    ..lost_exit("the agent was stopped before it started")
+                };
                 let now = self.clock.now();
                 self.machine.report(&mut self.log.book(), now, Report::Exited(exit));
             }
@@ -54,7 +57,7 @@ impl Task {
         };
         let Some(agent) = &self.agent else {
             let kind = &self.birth.spec.agent;
-            let message = format!("there is no agent `{kind}` here any more");
+            let message = format!("there is no longer an agent `{kind}`");
             let exit = Exit { reason: ExitReason::NotStarted, ..lost_exit(&message) };
             self.machine.report(&mut book, now, Report::Exited(exit));
             return;
@@ -75,7 +78,7 @@ impl Task {
         working.blocked = false;
     }
 
-    /// What was asked for, with the model that it has since.
+    /// The session's settings, with its current model.
     pub(super) fn effective_spec(&self, state: &State) -> SessionSpec {
         let mut spec = self.birth.spec.clone();
         spec.model.clone_from(&state.summary.model);

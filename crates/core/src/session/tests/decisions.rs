@@ -1,4 +1,4 @@
-//! What the machine decides, one case each.
+//! The machine's decisions, one case each.
 
 use super::*;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn nothing_is_told_to_the_agent_before_it_is_committed() {
+fn the_agent_gets_no_instruction_before_its_commit() {
     let mut world = ready();
     let receipt = world.send(1, prompt("hello")).unwrap();
     assert_eq!(receipt.stage, Stage::Sending);
@@ -99,7 +99,7 @@ fn after_always_the_same_tool_is_not_asked_again() {
 }
 
 #[test]
-fn an_answer_to_what_was_not_shown_is_refused() {
+fn an_answer_to_a_changed_request_is_refused() {
     let mut world = ready();
     let request = world.ask("Bash");
     let action = Action::Answer { request, digest: Some("other".into()), answer: Answer::allow() };
@@ -108,7 +108,7 @@ fn an_answer_to_what_was_not_shown_is_refused() {
 }
 
 #[test]
-fn an_option_goes_only_with_the_answer_it_belongs_to() {
+fn an_option_fits_only_the_answer_that_it_belongs_to() {
     let option = |id: &str, verdict| AskOption { id: id.into(), label: id.to_uppercase(), verdict };
     let ask = |options| Ask::Permission {
         tool_name: "Bash".into(),
@@ -137,7 +137,7 @@ fn an_option_goes_only_with_the_answer_it_belongs_to() {
 }
 
 #[test]
-fn an_edited_input_is_for_agents_that_take_one() {
+fn an_edited_input_is_only_for_agents_that_support_it() {
     let mut world = ready();
     let request = world.ask("Bash");
     let input = Some(serde_json::json!({ "command": "ls" }));
@@ -153,7 +153,7 @@ fn an_edited_input_is_for_agents_that_take_one() {
 }
 
 #[test]
-fn an_unanswered_request_is_denied_at_its_deadline_and_everyone_is_told() {
+fn an_unanswered_request_is_denied_at_its_deadline_and_everyone_is_informed() {
     let mut world = ready();
     let request = world.ask("Bash");
     world.now = Millis(world.now.0 + 59_999);
@@ -169,12 +169,12 @@ fn an_unanswered_request_is_denied_at_its_deadline_and_everyone_is_told() {
             .iter()
             .any(|(_, e)| matches!(e, Event::RequestClosed { outcome: Outcome::Expired, .. }))
     );
-    assert_eq!(world.answers_told().len(), 1, "the agent is told no");
+    assert_eq!(world.answers_told().len(), 1, "the agent gets the denial");
     assert_eq!(world.send(1, yes(request)).unwrap_err().code, RefusalCode::AlreadyClosed);
 }
 
 #[test]
-fn an_interrupt_closes_what_waits_for_everybody() {
+fn an_interrupt_closes_waiting_requests_for_everybody() {
     let mut world = ready();
     world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
     let (first, second) = (world.ask("Bash"), world.ask("Write"));
@@ -203,7 +203,7 @@ fn a_prompt_during_a_turn_waits_for_its_end() {
 }
 
 #[test]
-fn a_queued_prompt_can_be_taken_back_once() {
+fn a_queued_prompt_can_be_withdrawn_once() {
     let mut world = ready();
     world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
     let queued = world.send(1, prompt("later")).unwrap();
@@ -222,7 +222,7 @@ fn stages(world: &World, of: Seq) -> Vec<Stage> {
 }
 
 #[test]
-fn a_queued_prompt_is_put_into_the_running_turn_once() {
+fn a_queued_prompt_is_moved_into_the_running_turn_once() {
     let mut world = ready();
     world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
     let (first, second) = (world.send(1, prompt("first")).unwrap(), world.send(1, prompt("second")).unwrap());
@@ -238,7 +238,7 @@ fn a_queued_prompt_is_put_into_the_running_turn_once() {
     assert_eq!(world.events().iter().filter(|entry| said(entry)).count(), 1);
     let again = world.send(2, Action::Steer { prompt: second.seq }).unwrap_err();
     assert_eq!(again.code, RefusalCode::AlreadyClosed);
-    // The turn ends before the agent has taken it up: nothing else is sent until it is known what becomes of it.
+    // The turn ends before the agent has accepted the prompt: nothing else is sent until the prompt is settled.
     world.report(Report::Delivered(ticket));
     world.report(Report::TurnEnded { result: Box::new(TurnResult::bare(TurnOutcome::Completed)), raw: None });
     world.commit();
@@ -253,7 +253,7 @@ fn a_queued_prompt_is_put_into_the_running_turn_once() {
 }
 
 #[test]
-fn a_prompt_is_put_into_a_turn_only_where_it_waits_and_one_runs_and_the_agent_can() {
+fn a_prompt_is_steered_only_if_it_waits_and_a_turn_runs_and_the_agent_supports_it() {
     let mut world = World::new();
     let steer = |world: &mut World, prompt| world.send(1, Action::Steer { prompt }).unwrap_err().code;
     let queued = world.send(1, prompt("first")).unwrap().seq;
@@ -311,7 +311,7 @@ fn a_crash_while_sending_leaves_the_prompt_uncertain_and_it_can_be_sent_again() 
 }
 
 #[test]
-fn a_prompt_that_the_agent_does_not_answer_is_uncertain_until_someone_says_what_becomes_of_it() {
+fn a_prompt_that_the_agent_does_not_answer_is_uncertain_until_somebody_decides() {
     for late in [true, false] {
         let mut world = ready();
         let sent = world.send(1, prompt("heard?")).unwrap().seq;
@@ -335,14 +335,14 @@ fn a_prompt_that_the_agent_does_not_answer_is_uncertain_until_someone_says_what_
 }
 
 #[test]
-fn a_setting_that_the_agent_does_not_answer_is_not_told_as_changed() {
+fn a_setting_that_the_agent_does_not_confirm_is_not_reported_as_changed() {
     let mut world = ready();
     let set = world.send(1, Action::SetModel { model: Some("m".into()) }).unwrap().seq;
     world.report(Report::Uncertain { ticket: Ticket(set.0), reason: "no answer in 30 s".into() });
     world.commit();
     let changed = |(_, event): &(Seq, Event)| matches!(event, Event::SettingChanged { .. });
     assert!(!world.events().iter().any(changed));
-    assert!(world.book.state().commands.is_empty(), "it can only be asked for anew");
+    assert!(world.book.state().commands.is_empty(), "it can only be sent again");
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn a_crash_before_sending_leaves_the_prompt_in_the_queue() {
 }
 
 #[test]
-fn an_agent_that_fails_is_started_again_three_times_and_then_stays_down() {
+fn an_agent_that_fails_is_started_again_three_times_and_then_stays_stopped() {
     let mut world = ready();
     for expected in 2..=4 {
         world.exit(ExitReason::Failed);
@@ -422,7 +422,7 @@ fn an_archived_session_keeps_no_process() {
 }
 
 #[test]
-fn a_slow_reader_is_given_just_the_text_it_lacks() {
+fn a_slow_reader_gets_exactly_the_missing_text() {
     let mut world = ready();
     let started = Event::ItemStarted { item: "i".into(), kind: ItemKind::Text, message: None, parent: None };
     world.report(Report::Event { event: started, raw: None });
@@ -449,7 +449,7 @@ fn streams(world: &mut World, event: Event) {
     world.report(Report::Event { event, raw: None });
 }
 
-/// What became durable: each message with its name and what it says.
+/// The durable messages: each with its name and its text.
 fn messages(world: &World) -> Vec<(String, String, bool)> {
     let decoded =
         world.committed.iter().chain(&world.fresh).filter_map(|stored| stored.decode::<Event>().ok());
@@ -462,7 +462,7 @@ fn messages(world: &World) -> Vec<(String, String, bool)> {
     decoded.filter_map(|entry| message(entry.event)).collect()
 }
 
-/// What became durable: how each tool ended and what its result says.
+/// The durable results: how each tool ended, and the text of its result.
 fn results(world: &World) -> Vec<(ToolOutcome, String)> {
     let decoded =
         world.committed.iter().chain(&world.fresh).filter_map(|stored| stored.decode::<Event>().ok());
@@ -474,7 +474,7 @@ fn results(world: &World) -> Vec<(ToolOutcome, String)> {
 }
 
 #[test]
-fn an_item_without_end_is_kept_in_parts_and_told_once() {
+fn an_item_without_end_is_kept_in_parts_and_shown_once() {
     use super::super::parts::PART_BYTES;
     let mut world = ready();
     world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
@@ -529,7 +529,7 @@ fn a_finished_text_that_is_not_what_streamed_is_kept_whole() {
     assert!(messages(&world).last().unwrap().1 == other);
 }
 
-// What streamed past 1 MiB was kept as messages beside the result.
+// Streamed output beyond 1 MiB was kept as messages beside the result.
 #[test]
 fn output_without_end_belongs_to_its_tool_and_is_closed_by_its_result_or_with_its_turn() {
     use super::super::parts::PART_BYTES;
@@ -563,7 +563,7 @@ fn output_without_end_belongs_to_its_tool_and_is_closed_by_its_result_or_with_it
     assert!(results[1].1.starts_with('ä'), "what there was of it is kept");
 }
 
-// After a crash the output stood in a message beside an empty result.
+// After a crash the output was in a message beside an empty result.
 #[test]
 fn output_that_a_crash_left_open_is_its_tools_result() {
     let mut world = ready();
@@ -594,7 +594,7 @@ fn output_that_a_crash_left_open_is_its_tools_result() {
 }
 
 #[test]
-fn output_that_was_seen_stays_where_the_result_says_nothing_more() {
+fn shown_output_is_kept_if_the_result_is_empty() {
     let mut world = ready();
     world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
     for content in [vec![], vec![Content::text("")], vec![Content::text("all of it")]] {
@@ -609,7 +609,7 @@ fn output_that_was_seen_stays_where_the_result_says_nothing_more() {
 }
 
 #[test]
-fn what_will_not_be_finished_is_kept_as_cut_off() {
+fn an_item_that_will_not_be_finished_is_kept_as_cut_off() {
     let mut world = ready();
     world.report(Report::TurnStarted { origin: TurnOrigin::Agent });
     streams(&mut world, Event::Delta { item: "1.1".into(), text: "half a".into() });
@@ -619,7 +619,7 @@ fn what_will_not_be_finished_is_kept_as_cut_off() {
     assert_eq!(messages(&world), [("1.1".to_owned(), "half a".to_owned(), true)]);
 }
 
-/// What the agent is told to set, by name and in order.
+/// The MCP servers in the agent's instructions, by name and in order.
 fn servers_told(world: &World) -> Vec<Vec<String>> {
     let names = |told: &(u32, Instruction)| match &told.1.order {
         Order::McpSet(servers) => Some(servers.keys().cloned().collect()),
@@ -630,7 +630,7 @@ fn servers_told(world: &World) -> Vec<Vec<String>> {
 
 // covers: 004-021
 #[test]
-fn servers_set_with_keep_stand_beside_those_set_before() {
+fn servers_set_with_keep_are_added_to_the_earlier_ones() {
     let mut world = ready();
     let set = |names: &[&str], keep| Action::McpSet {
         servers: names.iter().map(|name| ((*name).to_owned(), serde_json::json!({ "url": name }))).collect(),
@@ -658,7 +658,7 @@ fn a_prompt_that_comes_while_the_agent_is_being_ended_starts_it_again() {
     };
     at_once("a", Action::Stop);
     at_once("b", prompt("wait"));
-    // It ends once the stop is committed, and is wanted again.
+    // The agent ends after the stop is committed, and is needed again.
     world.commit();
     world.settle();
     assert_eq!(world.started, 2);
@@ -668,7 +668,7 @@ fn a_prompt_that_comes_while_the_agent_is_being_ended_starts_it_again() {
 }
 
 #[test]
-fn what_was_set_while_an_agent_ran_is_set_again_in_its_next_start() {
+fn settings_of_a_running_agent_are_set_again_at_its_next_start() {
     let mut world = ready();
     let thinking = Event::SettingChanged { setting: crate::event::Setting::Thinking { tokens: Some(2000) } };
     world.report(Report::Event { event: thinking, raw: None });

@@ -1,4 +1,4 @@
-//! What the state tells: the status, the money, the tree of subagents.
+//! The state: the status, the cost, the tree of subagents.
 
 use super::*;
 
@@ -112,7 +112,7 @@ fn every_message_of_the_agent_moves_the_time_of_last_activity() {
 }
 
 #[test]
-fn what_settles_a_session_after_a_crash_is_no_activity_of_it() {
+fn settling_after_a_crash_is_no_activity_of_the_session() {
     let mut world = ready();
     world.send(1, prompt("work")).unwrap();
     let before = world.book.state().summary.active_at;
@@ -127,7 +127,7 @@ fn what_settles_a_session_after_a_crash_is_no_activity_of_it() {
 
 // covers: 003-118, 003-121
 #[test]
-fn what_the_agent_cannot_do_is_refused_and_what_it_tells_of_itself_is_known() {
+fn unsupported_commands_are_refused_and_the_agents_own_reports_are_known() {
     let mut world = ready();
     let refusal = world.send(1, Action::SetMode { mode: "plan".into() }).unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Unsupported, "the flag is false");
@@ -146,7 +146,7 @@ fn what_the_agent_cannot_do_is_refused_and_what_it_tells_of_itself_is_known() {
 
 // covers: 003-119
 #[test]
-fn a_session_is_archived_exactly_where_the_flag_of_its_agent_says_so() {
+fn a_session_is_archived_only_if_its_agent_supports_it() {
     let mut world = ready();
     let cannot = Capabilities { session_archive: false, ..world.book.state().capabilities.clone() };
     world.machine.starting(&mut world.book, world.now, cannot, None);
@@ -208,11 +208,11 @@ fn very_many_open_calls_and_subagents_cost_no_more_each_than_a_few() {
         apply(&mut state, Event::SubagentEnded { subagent, outcome, summary: None, work: None });
     }
     assert!(state.tools.is_empty() && state.subagents.is_empty());
-    // Seconds on a slow machine; searching through all of them for each would take many minutes.
+    // Seconds on a slow machine; searching all of them for each call would take many minutes.
     assert!(began.elapsed() < std::time::Duration::from_mins(1), "{:?}", began.elapsed());
 }
 
-// Whether an agent has forgotten a conversation is known by what the log has of it.
+// The log shows whether an agent has lost a conversation.
 #[test]
 fn prompts_that_were_answered_are_counted_until_the_agent_forgets_them() {
     let mut state = State::new(SESSION, SessionSpec::default(), Millis(0));

@@ -1,8 +1,8 @@
-//! A session without a task, for tests: the machine, its book, and what the store and the agent have been given.
+//! A session without a task, for tests: the machine, its book, and everything that the store and the agent got.
 //!
-//! - `decisions`: what the machine decides, one case each
-//! - `properties`: what holds whatever people, the agent, time and crashes do
-//! - `folding`: what the state tells
+//! - `decisions`: the machine's decisions, one case each
+//! - `properties`: what always holds, whatever people, the agent, time and crashes do
+//! - `folding`: the state
 
 mod decisions;
 mod folding;
@@ -27,7 +27,7 @@ use crate::{
 
 const SESSION: SessionId = SessionId::from_u128(7);
 
-/// A session without a task: the machine, its book, and what the store and the agent have been given.
+/// A session without a task: the machine, its book, and everything that the store and the agent got.
 struct World {
     machine: Machine,
     book: Book<State>,
@@ -37,22 +37,22 @@ struct World {
     committed: Vec<Stored>,
     /// The highest number that is committed.
     visible: Seq,
-    /// Changes of records that are not committed, and the records.
+    /// Uncommitted changes of records, and the records.
     fresh_records: Vec<Op>,
     records: BTreeMap<(&'static str, String), bytes::Bytes>,
     /// The items that were open at the last commit.
     chunks: Vec<OpenItem>,
-    /// Everything that this start of the agent has reported, and how many of its reports the last commit holds.
+    /// All reports of this start of the agent, and how many of them the last commit holds.
     reports: Vec<Report>,
     recorded: (u32, usize),
-    /// Nothing but reports came since the last commit.
+    /// Only reports came since the last commit.
     only_reports: bool,
-    /// What the agent was told, by its generation.
+    /// The agent's instructions, by its generation.
     told: Vec<(u32, Instruction)>,
     started: u32,
     next_key: u32,
     next_id: u32,
-    /// How those whose answer came too late were told that a request ended: once it is committed, and for good.
+    /// The outcomes that senders of late answers got: after the commit, and for good.
     learning: Vec<(RequestId, Outcome)>,
     learned: Vec<(RequestId, Outcome)>,
 }
@@ -105,7 +105,7 @@ impl World {
         world
     }
 
-    /// Does what the task does after each step, without committing.
+    /// Does the task's work after each step, without committing.
     fn settle(&mut self) {
         let mut wants = self.machine.take_wants(self.visible);
         while !wants.is_empty() {
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// The store commits everything so far, as a task passes it on: what is open of items is written first.
+    /// The store commits everything so far, in the task's way: open items are written first.
     fn commit_only(&mut self) {
         self.settle();
         self.committed.append(&mut self.fresh);
@@ -155,23 +155,23 @@ impl World {
         self.only_reports = true;
     }
 
-    /// The store commits, and the agent is told what waited for that.
+    /// The store commits, and the agent gets the instructions that waited for the commit.
     fn commit(&mut self) {
         self.commit_only();
-        // A stop that is committed is carried out.
+        // A committed stop is carried out.
         self.commit_only();
         while let Some(instruction) = self.machine.next_instruction(self.visible) {
             self.told.push((self.started, instruction));
         }
     }
 
-    /// What the agent reports is kept until a commit holds it.
+    /// A report is kept until a commit holds it.
     fn take(&mut self, report: Report) {
         self.reports.push(report.clone());
         self.machine.report(&mut self.book, self.now, report);
     }
 
-    /// The daemon is killed and comes back: what was not committed is gone.
+    /// The daemon is killed and restarts: uncommitted changes are lost.
     fn crash(&mut self) {
         self.settle();
         let unsettled = self.lose();
@@ -185,7 +185,8 @@ impl World {
         assert_eq!(told, 0, "{:?} is left of an agent that has ended", self.records);
     }
 
-    /// The daemon is killed and comes back beside the agent, which still runs and gives the reports that no commit holds again.
+    /// The daemon is killed and restarts beside the agent, which still runs and repeats the reports that no commit
+    /// holds.
     fn rejoin(&mut self) {
         self.settle();
         let before = self.only_reports.then(|| self.at_work());
@@ -210,7 +211,7 @@ impl World {
         }
     }
 
-    /// What was not committed is gone. Gives what the agent was told and has not settled.
+    /// Drops uncommitted changes. Returns the agent's unsettled instructions.
     fn lose(&mut self) -> Vec<Unsettled> {
         self.fresh.clear();
         self.fresh_records.clear();
@@ -220,7 +221,7 @@ impl World {
         Unsettled::of(SESSION, told).expect("our own")
     }
 
-    /// Everything that the agent works at, without numbers: those are given anew.
+    /// All the agent's open work, without numbers: those are assigned again.
     fn at_work(&self) -> String {
         let state = self.book.state();
         let items: Vec<_> = state.items.iter().map(|open| (&open.item, open.kind, &open.text)).collect();
@@ -322,7 +323,7 @@ impl World {
         count
     }
 
-    /// How often each prompt was handed to an agent, as one of its own or into a turn.
+    /// How often each prompt was sent to an agent, as a new turn or into a running one.
     fn prompts_told(&self) -> BTreeMap<Ticket, usize> {
         let mut count = BTreeMap::new();
         for (_, instruction) in &self.told {

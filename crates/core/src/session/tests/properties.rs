@@ -1,5 +1,5 @@
 //! Properties of the machine: whatever people, the agent, time and crashes do, in whatever order, every request gets at
-//! most one answer and is closed for everybody, every command comes to an honest end, and the log tells it all.
+//! most one answer and is closed for everybody, every command gets a true final stage, and the log records it all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -142,7 +142,7 @@ impl World {
                     let _ = self.send(1, action);
                 }
             }
-            // An agent says nothing while it does not run.
+            // An agent that does not run reports nothing.
             _ if !self.machine.is_running() => match step {
                 Step::Time(seconds) => self.pass(seconds),
                 Step::Commit => self.commit(),
@@ -258,7 +258,7 @@ impl World {
                     };
                     if stage.is_final() {
                         let before = settled.insert(*command, stage.clone());
-                        // A prompt that was uncertain may be withdrawn or answered late; nothing else ends twice.
+                        // An uncertain prompt may be withdrawn or answered late; nothing else ends twice.
                         assert!(
                             matches!(before, None | Some(Stage::Uncertain { .. })),
                             "{command}: {before:?}"
@@ -273,7 +273,7 @@ impl World {
                 Event::RequestClosed { request: closed, outcome } if closed == request => Some(outcome),
                 _ => None,
             });
-            assert_eq!(told, Some(outcome), "who came too late to {request} was told what everyone is told");
+            assert_eq!(told, Some(outcome), "a late answer to {request} got the same outcome as everyone");
         }
         let open: BTreeSet<_> = self.open().into_iter().collect();
         assert_eq!(open, opened.difference(&closed).copied().collect(), "the state knows what waits");
@@ -294,7 +294,7 @@ impl World {
     }
 }
 
-/// Something else that an agent may tell, of which the state keeps account.
+/// Another event of an agent that the state tracks.
 fn other_event(which: u8, generation: u32) -> Event {
     use crate::event::{AgentInfo, McpServer, PlanStep, Setting, Task, TaskStatus, ToolKind, ToolOutcome};
     let name = |kind: &str| format!("{generation}-{kind}-{}", which / 16 % 3);
@@ -361,7 +361,7 @@ fn other_event(which: u8, generation: u32) -> Event {
 }
 
 impl Book<State> {
-    /// What the log alone can tell: deltas are not durable.
+    /// What the log alone can show: deltas are not durable.
     fn state_without_streams(&self) -> Box<State> {
         let mut state = self.state().clone();
         state.forget_streamed();
@@ -386,7 +386,7 @@ proptest! {
             world.play(step);
         }
         world.check();
-        // Nothing waits for ever: after its time a request is closed, whatever has happened before.
+        // Nothing waits for ever: after its deadline a request is closed, whatever happened before.
         world.pass(99);
         world.commit();
         assert_eq!(world.open(), []);

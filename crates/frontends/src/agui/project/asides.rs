@@ -1,4 +1,4 @@
-//! What has no event of its own in the protocol.
+//! Entries without their own event in the protocol.
 
 use portolan_core::{
     Event,
@@ -10,7 +10,7 @@ use super::Projector;
 use crate::agui::wire::AguiEvent;
 
 impl Projector {
-    /// What has no event of its own in the protocol goes out as a custom event.
+    /// An entry without its own event in the protocol is sent as a custom event.
     pub(super) fn aside(&self, event: &Event, out: &mut Vec<AguiEvent>) {
         let mut custom = |name: &str, value: Value| {
             out.push(AguiEvent::Custom { name: name.into(), value });
@@ -75,7 +75,7 @@ impl Projector {
             }
             Event::Notice { level, text } => custom("notice", json!({"level": level, "text": text})),
             Event::LinkLost { reason } => custom("notice", json!({"level": "warning", "text": reason})),
-            // The run itself deals with commands and with the agent's life; the rest is for other clients.
+            // The run itself handles commands and the agent's starts and ends; the rest is for other clients.
             Event::SessionCreated { .. }
             | Event::SessionRenamed { .. }
             | Event::SessionArchived { .. }
@@ -91,7 +91,7 @@ impl Projector {
             | Event::RuleRemoved { .. }
             | Event::Usage { .. }
             | Event::Unknown { .. }
-            // Told above.
+            // Handled above.
             | Event::ItemStarted { .. }
             | Event::ToolNamed { .. }
             | Event::Delta { .. }

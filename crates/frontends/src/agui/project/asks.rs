@@ -1,4 +1,4 @@
-//! What agents wait for, in the protocol's two forms: a custom event, or an interrupt.
+//! Requests in the protocol's two forms: a custom event, or an interrupt.
 
 use portolan_core::{
     Millis, RequestId, SessionId,
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::agui::wire::{AguiEvent, Interrupt};
 
-/// The tool by which Claude asks its user. Apps know questions of every agent by it.
+/// The tool with which Claude asks its user. Apps know the questions of every agent by this name.
 const QUESTION_TOOL: &str = "AskUserQuestion";
 
-/// The tool by which Claude asks whether to carry out its plan; likewise.
+/// The tool with which Claude asks to approve its plan; likewise.
 const PLAN_TOOL: &str = "ExitPlanMode";
 
 /// The name of a request on the wire.
@@ -19,7 +19,7 @@ pub fn request_id(request: RequestId) -> String {
     request.to_string()
 }
 
-/// What is asked, with all particulars.
+/// The request with all details.
 pub(super) fn particulars(session: SessionId, request: &Request) -> Value {
     let (tool_name, tool_input) = match &request.ask {
         Ask::Permission { tool_name, input, .. } => (tool_name.as_str(), input.clone()),
@@ -66,7 +66,7 @@ pub(super) fn particulars(session: SessionId, request: &Request) -> Value {
     value
 }
 
-/// The custom event that asks it.
+/// The custom event of a request.
 pub(super) fn asked(session: SessionId, request: &Request) -> AguiEvent {
     let value = particulars(session, request);
     if let Ask::Hook { event, input } = &request.ask {
@@ -78,7 +78,7 @@ pub(super) fn asked(session: SessionId, request: &Request) -> AguiEvent {
     AguiEvent::Custom { name: "tool_approval_request".into(), value }
 }
 
-/// The custom event that says that it waits no longer.
+/// The custom event that a request is closed.
 pub(super) fn resolved(session: SessionId, request: &Request, outcome: &Outcome) -> AguiEvent {
     let (word, by) = match outcome {
         Outcome::Answered { answer: Answer::Deny { .. }, by } => ("denied", Some(by.to_string())),
@@ -97,7 +97,7 @@ pub(super) fn resolved(session: SessionId, request: &Request, outcome: &Outcome)
     AguiEvent::Custom { name: "tool_approval_resolved".into(), value }
 }
 
-/// The interrupt that asks it.
+/// The interrupt of a request.
 pub(super) fn interrupt(session: SessionId, request: &Request) -> Interrupt {
     Interrupt {
         id: request_id(request.request),
@@ -110,7 +110,7 @@ pub(super) fn interrupt(session: SessionId, request: &Request) -> Interrupt {
     }
 }
 
-/// What an answer looks like.
+/// The schema of an answer.
 fn schema(ask: &Ask) -> Value {
     match ask {
         Ask::Permission { .. } | Ask::Plan { .. } => json!({

@@ -1,4 +1,4 @@
-//! Tool calls and their results. A page's own tool goes by the page's name, and its result is the page's to give.
+//! Tool calls and their results. A page's own tool has the page's name, and the page gives its result.
 
 use portolan_core::event::{Content, ToolOutcome};
 use serde_json::Value;
@@ -9,10 +9,11 @@ use super::{
 };
 use crate::agui::wire::AguiEvent;
 
-/// The most that is told of a tool's result. Clients send the whole thread back with every run; the log has all of it.
+/// The most that is sent of a tool's result. Clients send the whole thread back with every run; the log has the whole
+/// result.
 const RESULT_BYTES: usize = 32 * 1024;
 
-/// Calls that are remembered: more than a turn makes at once.
+/// How many calls are kept: more than a turn makes at once.
 const CALLS: usize = 1024;
 
 /// Where a call was shown to the page.
@@ -20,18 +21,18 @@ const CALLS: usize = 1024;
 enum Where {
     /// In this run.
     Here,
-    /// In an earlier one.
+    /// In an earlier run.
     Earlier,
-    /// Nowhere: it began in someone else's turn.
+    /// Nowhere: the call began in another client's turn.
     Nowhere,
 }
 
-/// How much of a call's input there is.
+/// The progress of a call's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
-    /// It is being written.
+    /// The input is streaming.
     Streams,
-    /// All of it.
+    /// The input is complete.
     Complete,
 }
 
@@ -53,7 +54,7 @@ impl Call {
     }
 }
 
-/// The name of the message that holds a call's result.
+/// The id of the message with a call's result.
 pub(in crate::agui) fn result_id(tool: &str) -> String {
     format!("{tool}:result")
 }
@@ -80,7 +81,7 @@ impl Projector {
         calls.iter().all(|call| self.calls.get(call).is_some_and(shown))
     }
 
-    /// The input of this call streams as that item: its name is known before its input is complete.
+    /// The input of this call streams as that item: the tool name is known before the input is complete.
     pub(super) fn name_item(&mut self, item: &str, tool: &str, name: &str) {
         if let Some(open) = self.open.get_mut(item)
             && open.told == Told::Unnamed
@@ -117,7 +118,7 @@ impl Projector {
             .and_then(|item| self.open.get(item))
             .is_some_and(|open| matches!(open.told, Told::Arguments(_)));
         if let (Some(item), true) = (item, named) {
-            // Its arguments were told as they were written; where none were, all of them are told now.
+            // The arguments were sent as they streamed; if none were sent, all of them are sent now.
             let nothing = self.open.get(item).is_none_or(|open| open.text.is_empty());
             self.begin_item(item, out);
             if nothing {
@@ -153,8 +154,8 @@ impl Projector {
     ) {
         let call = self.calls.shift_remove(tool);
         let is_told = match call {
-            // The page ran it and has the result. One that ended in the run in which it was shown never reached the
-            // page: were no result told, the page would run it after all.
+            // The page ran the tool and has the result. A call that ended in the run in which it was shown never
+            // reached the page: without a result, the page would still run it.
             Some(Call { is_page_tool: true, shown, .. }) => shown == Where::Here,
             Some(Call { shown, .. }) => shown != Where::Nowhere,
             None => self.voice == Voice::Full,
@@ -165,7 +166,7 @@ impl Projector {
         }
     }
 
-    /// The input of a call broke off: there will be no call, and the page must not run half of it.
+    /// The input of a call was cut off: there is no call, and the page must not run half of it.
     pub(super) fn call_cut_off(&mut self, tool: &str, out: &mut Vec<AguiEvent>) {
         if self.calls.shift_remove(tool).is_some_and(|call| call.shown == Where::Here) {
             out.push(result(tool, "the call was cut off".into(), None));
@@ -183,7 +184,7 @@ pub(in crate::agui) fn arguments(input: &Value) -> String {
     if input.is_null() { "{}".into() } else { input.to_string() }
 }
 
-/// What a tool gave, as text of a bounded length.
+/// The output of a tool, as text of limited length.
 pub(in crate::agui) fn result_text(outcome: ToolOutcome, content: &[Content]) -> String {
     let pieces = content.iter().filter_map(|piece| match shown(piece)? {
         Shown::Text(text) | Shown::Reasoning(text) => Some(text),
@@ -203,12 +204,12 @@ pub(in crate::agui) fn result_text(outcome: ToolOutcome, content: &[Content]) ->
     text
 }
 
-/// Why a tool gave nothing good, in words.
+/// Why a tool failed.
 pub(in crate::agui) fn failure(outcome: ToolOutcome) -> Option<&'static str> {
     match outcome {
         ToolOutcome::Done => None,
         ToolOutcome::Failed => Some("the tool failed"),
-        ToolOutcome::Denied => Some("it was not allowed"),
-        ToolOutcome::Interrupted => Some("it was cut off"),
+        ToolOutcome::Denied => Some("the tool was not allowed"),
+        ToolOutcome::Interrupted => Some("the tool was cut off"),
     }
 }

@@ -1,5 +1,5 @@
-//! The history of a session as one list of messages, under the names they were streamed by: however often a page
-//! connects, nothing is doubled.
+//! The history of a session as one list of messages, with the same ids as in the stream: however often a page connects,
+//! nothing is doubled.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,16 +16,16 @@ use crate::agui::{
     wire::{FunctionCall, Message, ToolCall},
 };
 
-/// The most entries that a history is made of. Beyond it a page gets the newest.
+/// The most entries in a history. With more, a page gets the newest.
 pub const HISTORY_ENTRIES: u32 = 5000;
 
-/// The most bytes of a history. Clients send all of it back with every run, and refuse an event beyond 10 MiB.
+/// The most bytes of a history. Clients send all of it back with every run, and refuse an event above 10 MiB.
 pub const HISTORY_BYTES: usize = 2 * 1024 * 1024;
 
-/// Prompts whose ids are remembered until they are on their way; more than may wait.
+/// How many prompt ids are kept until the prompts are sent; more than may wait.
 const PROMPTS: usize = 1024;
 
-/// What messages of users are called: by the page's own id where it came from a page.
+/// The ids of user messages: the page's own id if the message came from a page.
 #[derive(Debug, Default)]
 pub(super) struct PromptIds(HashMap<Seq, String>);
 
@@ -52,7 +52,7 @@ impl PromptIds {
         self.0.insert(command, id);
     }
 
-    /// Looks at an entry.
+    /// Reads an entry.
     pub(super) fn note(&mut self, seq: Seq, by: Option<&Actor>, event: &Event) {
         if let Event::CommandAccepted { key, action } = event
             && matches!(**action, Action::Prompt { .. })
@@ -61,13 +61,13 @@ impl PromptIds {
         }
     }
 
-    /// The name of the message that this prompt is, which is on its way now.
+    /// The message id of this prompt, which is being sent now.
     pub(super) fn take(&mut self, command: Seq, seq: Seq) -> String {
         self.0.remove(&command).unwrap_or_else(|| format!("prompt-{seq}"))
     }
 }
 
-/// A history in the making.
+/// A history under construction.
 #[derive(Debug)]
 pub struct History {
     names: PageNames,
@@ -77,7 +77,7 @@ pub struct History {
 }
 
 impl History {
-    /// An empty one.
+    /// An empty history.
     pub fn new(names: PageNames) -> Self {
         Self { names, ids: PromptIds::default(), messages: Vec::new(), used: HashSet::new() }
     }
@@ -126,7 +126,7 @@ impl History {
                     error: failure(*outcome).map(Into::into),
                 });
             }
-            // Only what was said, called and given is history.
+            // Only messages, calls and results are history.
             _ => {}
         }
     }
@@ -138,7 +138,7 @@ impl History {
         }
     }
 
-    /// Two messages of one name would be one to a page.
+    /// A page would merge two messages with one id.
     fn unique(&mut self, id: String) -> String {
         let mut name = id.clone();
         let mut count = 1;
@@ -149,7 +149,7 @@ impl History {
         name
     }
 
-    /// All of it, with the prompts that still wait; the newest where it is too long.
+    /// The whole history, with the waiting prompts; only the newest part if it is too long.
     pub fn into_messages(mut self, state: &State) -> Vec<Message> {
         for open in state.commands.iter().filter(|open| open.is_queued_prompt()) {
             self.ids.keep(open.seq, Some(&open.by), open.key.id.as_str());
@@ -166,7 +166,7 @@ impl History {
             first = index;
         }
         let mut messages = self.messages.split_off(first);
-        // A result whose call is not there belongs to nothing.
+        // A result without its call is dropped.
         let mut calls = HashSet::new();
         messages.retain(|message| match message {
             Message::Assistant { tool_calls, .. } => {

@@ -1,18 +1,18 @@
-//! Texts and thinking, streamed or whole, under names that stay: the item's own.
+//! Texts and thinking, streamed or whole, with stable ids: those of the items.
 
 use portolan_core::event::{Content, ItemKind};
 
 use super::{Projector, Voice};
 use crate::agui::wire::AguiEvent;
 
-/// What an open item is told as.
+/// The form of an open item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Text,
     Reasoning,
     /// A tool's input whose call is known; the call's id.
     Arguments(String),
-    /// A tool's input whose call is not known yet: it waits for its name.
+    /// A tool's input whose call is not known yet: it waits for the tool's name.
     Unnamed,
 }
 
@@ -20,16 +20,16 @@ pub(super) enum Told {
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     pub(super) told: Told,
-    /// What was told of it, in this run and those before.
+    /// The text that was sent, in this run and earlier ones.
     pub(super) text: String,
-    /// Its beginning was told in this run.
+    /// Whether its start was sent in this run.
     pub(super) is_begun: bool,
     pub(super) parent: Option<String>,
-    /// As it was tagged when it was begun in this run.
+    /// Its tag at its start in this run.
     pub(super) tag: Option<String>,
 }
 
-/// The name of a piece of a message: the item's own for the first.
+/// The id of a piece of a message: the item's own id for the first.
 pub(in crate::agui) fn piece_id(item: &str, index: usize) -> String {
     if index == 0 { item.to_owned() } else { format!("{item}:{index}") }
 }
@@ -41,7 +41,7 @@ pub(in crate::agui) enum Shown {
     Reasoning(String),
 }
 
-/// What a piece of content is shown as; nothing for what has no text.
+/// The form of a piece of content; nothing for content without text.
 pub(in crate::agui) fn shown(content: &Content) -> Option<Shown> {
     match content {
         Content::Text { text } => Some(Shown::Text(text.clone())),
@@ -60,7 +60,7 @@ impl Projector {
             ItemKind::Text => Told::Text,
             ItemKind::Thinking => Told::Reasoning,
             ItemKind::ToolInput => Told::Unnamed,
-            // The result holds it.
+            // The result contains it.
             ItemKind::ToolOutput => return,
         };
         if self.open.contains_key(item) {
@@ -92,7 +92,7 @@ impl Projector {
         }
     }
 
-    /// Tells the beginning of an item, once in each run.
+    /// Sends the start of an item, once in each run.
     pub(super) fn begin_item(&mut self, item: &str, out: &mut Vec<AguiEvent>) {
         let Some(open) = self.open.get_mut(item) else { return };
         if open.is_begun || open.told == Told::Unnamed {
@@ -110,7 +110,7 @@ impl Projector {
         }
     }
 
-    /// Tells that an item is complete, as far as this run is concerned.
+    /// Sends that an item is complete, for this run.
     pub(super) fn pause_item(&mut self, item: &str, out: &mut Vec<AguiEvent>) {
         let Some(open) = self.open.get_mut(item).filter(|open| open.is_begun) else { return };
         open.is_begun = false;
@@ -125,7 +125,7 @@ impl Projector {
         }
     }
 
-    /// A finished message: what of it was not told yet.
+    /// A finished message: the part that was not sent yet.
     pub(super) fn message(
         &mut self,
         item: &str,
@@ -146,8 +146,7 @@ impl Projector {
                 Shown::Reasoning(text) => (Told::Reasoning, text),
             };
             if let Some(open) = self.open.get(&id).filter(|open| open.told == kind) {
-                // Deltas are hints. Where they said something else, what was told cannot be taken back; the history
-                // tells it right.
+                // Deltas are only hints. Sent text cannot be taken back if it differs; the history has the right text.
                 let rest = text.strip_prefix(open.text.as_str()).unwrap_or_default().to_owned();
                 self.delta(&id, &rest, out);
                 self.end_item(&id, out);
@@ -156,7 +155,7 @@ impl Projector {
                 whole(id, kind, text, tag, out);
             }
         }
-        // Cut off before it was what it was to be: a call that never was.
+        // Cut off: the call never happened.
         if let Some(Told::Arguments(tool)) = self.open.get(item).map(|open| open.told.clone()) {
             self.end_item(item, out);
             self.call_cut_off(&tool, out);
@@ -164,7 +163,7 @@ impl Projector {
         self.end_item(item, out);
     }
 
-    /// The item is over.
+    /// The item has ended.
     pub(super) fn end_item(&mut self, item: &str, out: &mut Vec<AguiEvent>) {
         self.pause_item(item, out);
         self.open.shift_remove(item);
@@ -189,7 +188,7 @@ fn reasoning_end(message_id: String, tag: Option<String>) -> [AguiEvent; 2] {
     ]
 }
 
-/// All of a text at once.
+/// A whole text at once.
 fn whole(message_id: String, kind: Told, delta: String, tag: Option<String>, out: &mut Vec<AguiEvent>) {
     let (id, subagent_run_id) = (message_id.clone(), tag.clone());
     if kind == Told::Reasoning {

@@ -1,8 +1,9 @@
-//! A session's entries into the events of a run. Pure: no I/O, no clock; the same entries give the same events.
+//! Projects the entries of a session to the events of a run. Pure: no I/O, no clock; the same entries give the same
+//! events.
 //!
-//! What goes out obeys the stricter rules of both client generations: nothing is continued that was not begun in the same
-//! run, and at the end of a run nothing is open. What a run leaves unfinished the next one continues: a text whose name
-//! is begun again is appended to.
+//! The events obey the stricter rules of both client generations: an item is continued only in the run that started it,
+//! and at the end of a run nothing is open. The next run continues unfinished items: a client appends to a text whose
+//! id is started again.
 
 mod asides;
 mod asks;
@@ -28,48 +29,49 @@ use self::{calls::Call, history::PromptIds, items::Open, snapshot::Known, subage
 use super::wire::{AguiEvent, Interrupt};
 use crate::agui::context::own_words;
 
-/// How the client wants to be asked.
+/// How the client gets requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Approvals {
-    /// By a custom event; the run goes on, and the answer comes by a request of its own.
+    /// With a custom event; the run continues, and the answer comes with a separate HTTP request.
     #[default]
     Event,
-    /// By the protocol's own interrupt: the run ends, and the answer comes with the next one.
+    /// With the protocol's own interrupt: the run ends, and the answer comes with the next run.
     Interrupt,
-    /// By the interrupt's older form: a custom event `on_interrupt`, then the run ends. Only a client asks for it.
+    /// With the older form of the interrupt: a custom event `on_interrupt`, then the run ends. Only on request of a
+    /// client.
     #[serde(skip)]
     OnInterrupt,
 }
 
-/// What a run is interrupted for.
+/// The reason of an interrupt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asks {
-    /// In the protocol's own form: everything that waits.
+    /// In the protocol's own form: all open requests.
     Interrupts(Vec<Interrupt>),
-    /// In its older form: the value of the event. Clients keep one, so it is what waits longest.
+    /// In its older form: the value of the event. Clients keep one, so it is the oldest open request.
     OnInterrupt(Value),
 }
 
-/// How much is told.
+/// How much is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Voice {
-    /// Only what is about the session as a whole: what someone else's turn says is told in their run.
+    /// Only what concerns the session as a whole: the output of another client's turn is sent in that client's run.
     Quiet,
     /// Everything.
     Full,
 }
 
-/// Whose prompts are told: the page has its own already.
+/// Whose prompts are sent: the page already has its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompts {
-    /// All of them, but this one's from here.
+    /// All prompts except those of this client from this frontend.
     NotOf(Actor),
-    /// All of them.
+    /// All prompts.
     All,
 }
 
-/// What one stream of events knows of its session.
+/// The state of one stream of events.
 #[derive(Debug)]
 pub struct Projector {
     session: SessionId,
@@ -79,21 +81,21 @@ pub struct Projector {
     voice: Voice,
     known: Known,
     told_state: Option<Value>,
-    /// Items that stream and are told.
+    /// Streaming items that are sent.
     open: IndexMap<String, Open>,
-    /// Items that stream and are not: they began in someone else's turn.
+    /// Streaming items that are not sent: they began in another client's turn.
     skipped: HashSet<String>,
     calls: IndexMap<String, Call>,
     subagents: Subagents,
     ids: PromptIds,
-    /// Prompts that waited when the history was made, which shows them. At most as many as may wait.
+    /// Prompts that waited when the history was made; the history shows them. At most as many as may wait.
     shown: HashSet<Seq>,
-    /// Open requests, and which of them were told.
+    /// Open requests, and which of them were sent.
     requests: IndexMap<RequestId, (Box<Request>, bool)>,
 }
 
 impl Projector {
-    /// One that begins here: with everything that is known of the session at this moment.
+    /// A projection that begins here, with the current state of the session.
     pub fn new(
         session: SessionId,
         agent_id: &str,
@@ -145,18 +147,18 @@ impl Projector {
         }
     }
 
-    /// The page was shown what waits in the queue: it is not told again when it is sent.
+    /// The page has the queued prompts: they are not sent again when they reach the agent.
     pub fn shows_queued(&mut self, state: &State) {
         self.shown =
             state.commands.iter().filter(|open| open.is_queued_prompt()).map(|open| open.seq).collect();
     }
 
-    /// From now on so much is told.
+    /// Sets how much is sent from now on.
     pub fn speak(&mut self, voice: Voice) {
         self.voice = voice;
     }
 
-    /// Texts that stream already are told from their beginning: for who has nothing of them yet.
+    /// Sends streaming texts from their start, for a client that has nothing of them yet.
     pub fn from_the_beginning(&mut self, state: &State, out: &mut Vec<AguiEvent>) {
         self.skipped.clear();
         for item in &state.items {
@@ -165,7 +167,7 @@ impl Projector {
         }
     }
 
-    /// The state as it is now, in place of entries that were missed.
+    /// The current state, instead of missed entries.
     pub fn catch_up(&mut self, state: &State, out: &mut Vec<AguiEvent>) {
         self.known.take(state);
         self.tell_state(out);
@@ -185,7 +187,7 @@ impl Projector {
         }
     }
 
-    /// What the agent has and can, where that is not what was told last.
+    /// The agent's info and capabilities, if they have changed since they were last sent.
     pub fn tell_state(&mut self, out: &mut Vec<AguiEvent>) {
         let snapshot = self.known.snapshot();
         if self.told_state.as_ref() != Some(&snapshot) {
@@ -194,7 +196,7 @@ impl Projector {
         }
     }
 
-    /// Everything that waits and was not told in this run.
+    /// All open requests that were not sent in this run.
     pub fn tell_requests(&mut self, out: &mut Vec<AguiEvent>) {
         if self.approvals != Approvals::Event {
             return;
@@ -206,12 +208,12 @@ impl Projector {
         }
     }
 
-    /// This run has just brought the answer: the page is not asked again, nor told that it was answered.
+    /// This run has just brought the answer: the page gets neither the request nor its end again.
     pub fn answered(&mut self, request: RequestId) {
         self.requests.shift_remove(&request);
     }
 
-    /// What the run is to be interrupted for; nothing where nothing waits or the client is asked by events.
+    /// The interrupt of this run; nothing if no request is open or the client gets requests as events.
     pub fn asks(&self) -> Option<Asks> {
         let waiting = self.requests.values().map(|(request, _)| &**request);
         match self.approvals {
@@ -236,7 +238,7 @@ impl Projector {
         let calls: usize = self.calls.keys().map(|tool| name(tool) + 64).sum();
         let asked = |request: &Request| serde_json::to_vec(request).map_or(0, |text| text.len());
         let requests: usize = self.requests.values().map(|(request, _)| asked(request)).sum();
-        // What is known of a session is told as its state, and held a second time as what it is.
+        // The info of a session is kept twice: as the sent state, and as the data itself.
         1024 + self.known.snapshot().to_string().len()
             + told
             + texts
@@ -247,12 +249,12 @@ impl Projector {
             + self.ids.weight()
     }
 
-    /// Nothing streams that is told: a run may end here without cutting anything.
+    /// Whether no sent item streams: a run may end here without cutting anything.
     pub fn is_quiet(&self) -> bool {
         self.open.values().all(|open| !open.is_begun)
     }
 
-    /// Closes all that this run has begun.
+    /// Closes everything that this run has started.
     pub fn close(&mut self, out: &mut Vec<AguiEvent>) {
         let begun: Vec<String> =
             self.open.iter().filter(|(_, open)| open.is_begun).map(|(item, _)| item.clone()).collect();
@@ -334,7 +336,7 @@ impl Projector {
         ]);
     }
 
-    /// Remembers what waits. What is answered by policy is not the page's to answer.
+    /// Keeps an open request. The page does not answer requests that policy answers.
     fn keep(&mut self, request: &Request) {
         if !self.names.allows(request) {
             self.requests.insert(request.request, (Box::new(request.clone()), false));

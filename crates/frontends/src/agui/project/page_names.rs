@@ -1,10 +1,10 @@
-//! What a stream of events knows of the tools of pages.
+//! The tools of pages, as a stream of events knows them.
 
 use std::{fmt, sync::Arc};
 
 use portolan_core::request::Request;
 
-/// What is known of the tools of a page: their names, and which of them the agent may use without anyone being asked.
+/// The tools of a page: their names, and which of them the agent may use without asking.
 #[derive(Clone)]
 pub struct PageNames {
     name: Arc<Namer>,
@@ -15,8 +15,8 @@ type Namer = dyn Fn(&str) -> Option<String> + Send + Sync;
 type Allows = dyn Fn(&Request) -> bool + Send + Sync;
 
 impl PageNames {
-    /// `name` gives the page's own name of a tool, where the agent's name of it is that of a page's tool; `allows` says
-    /// whether a request is answered by policy.
+    /// `name` returns the page's own name of a tool, if the agent's name is that of a page's tool; `allows` says
+    /// whether policy answers a request.
     pub fn new(
         name: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
         allows: impl Fn(&Request) -> bool + Send + Sync + 'static,
@@ -24,17 +24,17 @@ impl PageNames {
         Self { name: Arc::new(name), allows: Arc::new(allows) }
     }
 
-    /// Where no page offers anything.
+    /// For a session without page tools.
     pub fn none() -> Self {
         Self::new(|_| None, |_| false)
     }
 
-    /// The page's own name of a tool, where the agent's name of it is that of a page's tool.
+    /// The page's own name of a tool, if the agent's name is that of a page's tool.
     pub(super) fn of(&self, name: &str) -> Option<String> {
         (self.name)(name)
     }
 
-    /// Is this request answered by policy?
+    /// Does policy answer this request?
     pub(super) fn allows(&self, request: &Request) -> bool {
         (self.allows)(request)
     }

@@ -1,4 +1,4 @@
-//! What came of a turn: its figures, and how the run ends with it.
+//! The result of a turn: its figures, and how the run ends with it.
 
 use portolan_core::event::{TurnOutcome, TurnResult};
 use serde_json::json;
@@ -26,9 +26,9 @@ impl Ended {
         let words = match result.outcome {
             TurnOutcome::Completed | TurnOutcome::Interrupted => return Self::Finished,
             TurnOutcome::Failed => "the turn failed",
-            TurnOutcome::MaxTurns => "the limit of steps was reached",
-            TurnOutcome::MaxBudget => "the limit of money was reached",
-            TurnOutcome::StructuredOutputFailed => "the result did not fit its schema",
+            TurnOutcome::MaxTurns => "the step limit was reached",
+            TurnOutcome::MaxBudget => "the cost limit was reached",
+            TurnOutcome::StructuredOutputFailed => "the result did not match its schema",
         };
         let message = result.error.as_ref().map_or(words, |error| error.message.as_str()).to_owned();
         let kind = result.error.as_ref().and_then(|error| serde_json::to_value(error.kind).ok());
@@ -48,7 +48,7 @@ fn word(outcome: TurnOutcome) -> &'static str {
     }
 }
 
-/// The figures of a turn, under the names that apps know them by.
+/// The figures of a turn, under the names that apps use.
 pub(super) fn stats(result: &TurnResult, turns: u32, total_cost: Option<f64>) -> AguiEvent {
     let usage = result.usage.map(|usage| {
         json!({

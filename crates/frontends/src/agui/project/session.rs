@@ -1,4 +1,4 @@
-//! What is about the session as a whole: what its agent has and can, its settings, its turns.
+//! Entries about the session as a whole: the agent's info and capabilities, settings, turns.
 
 use portolan_core::{
     Event,
@@ -10,7 +10,7 @@ use super::{Projector, Voice, results};
 use crate::agui::wire::AguiEvent;
 
 impl Projector {
-    /// An entry that changes what is known of the session; every other one is an aside.
+    /// An entry that changes the info of the session; every other entry is an aside.
     pub(super) fn session_changed(&mut self, event: &Event, out: &mut Vec<AguiEvent>) {
         match event {
             Event::AgentInfo { info } => {

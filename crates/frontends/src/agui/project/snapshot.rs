@@ -1,4 +1,4 @@
-//! The capabilities snapshot: what the agent has and can, what it used. Clients send it back with every run, so it is
+//! The capabilities snapshot: the agent's info, capabilities and usage. Clients send it back with every run, so it is
 //! kept small.
 
 use portolan_core::{
@@ -14,10 +14,10 @@ use crate::agui::parse::shown;
 /// The most entries of one list: tools, commands, models.
 const LIST: usize = 256;
 
-/// The most of a description, in characters.
+/// The longest description, in characters.
 const DESCRIPTION: usize = 160;
 
-/// What is known of a session, for its snapshot.
+/// The info of a session, for its snapshot.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) agent_id: String,
@@ -85,7 +85,7 @@ impl Known {
         self.activity.as_deref() == Some("compacting")
     }
 
-    /// All of it; what is not known is left out.
+    /// The whole snapshot; unknown values are left out.
     pub(super) fn snapshot(&self) -> Value {
         let info = &self.info;
         let mut out = Map::new();

@@ -1,4 +1,4 @@
-//! Subagents as runs of their own inside a run. A client takes a name once in each run, and wants it closed at the end.
+//! Subagents as runs inside a run. A client accepts a name once in each run, and requires that it is closed at the end.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use portolan_core::{event::ToolOutcome, session::state::State};
 use super::{Projector, calls::failure};
 use crate::agui::wire::AguiEvent;
 
-/// How deep subagents nest. Agents allow a few levels; the bound is for one that says otherwise.
+/// How deep subagents nest. Agents allow a few levels; the limit is for a faulty agent.
 const DEPTH: usize = 16;
 
-/// Subagents that are known by name: more than a turn starts.
+/// How many subagents are kept by name: more than a turn starts.
 const KNOWN: usize = 4096;
 
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ enum Life {
     Over,
 }
 
-/// The subagents of a session, and those that this run has begun.
+/// The subagents of a session, and those that this run has started.
 #[derive(Debug, Default)]
 pub(super) struct Subagents {
     known: HashMap<String, Known>,
@@ -75,7 +75,7 @@ impl Subagents {
         self.known.insert(subagent.to_owned(), known);
     }
 
-    /// How what this subagent does is tagged; its beginning is told first where this run has not told it.
+    /// The tag for the events of this subagent; sends its start first if this run has not sent it.
     pub(super) fn enter(&mut self, subagent: Option<&str>, out: &mut Vec<AguiEvent>) -> Option<String> {
         self.enter_at(subagent?, 0, out)
     }
@@ -83,13 +83,13 @@ impl Subagents {
     fn enter_at(&mut self, subagent: &str, depth: usize, out: &mut Vec<AguiEvent>) -> Option<String> {
         match self.here.get(subagent) {
             Some(Life::Open) => return Some(subagent.to_owned()),
-            // Late words of one that has ended: its name cannot be used again in this run.
+            // Late output of an ended subagent: its name cannot be used again in this run.
             Some(Life::Over) => return None,
             None => {}
         }
         let known = self.known.get(subagent).cloned();
         let parent = known.as_ref().and_then(|known| known.parent.clone());
-        // One that has ended is not begun again for the sake of those it started.
+        // An ended subagent is not started again for its children.
         let parent = parent.filter(|parent| depth < DEPTH && self.known.contains_key(parent));
         let parent_subagent_run_id = parent.and_then(|parent| self.enter_at(&parent, depth + 1, out));
         let (name, description) = match known {
@@ -114,7 +114,7 @@ impl Subagents {
         }
     }
 
-    /// Closes those that go on: the next run tells of them again.
+    /// Closes running subagents: the next run starts them again.
     pub(super) fn close(&mut self, out: &mut Vec<AguiEvent>) {
         let open: Vec<String> =
             self.here.iter().filter(|(_, life)| **life == Life::Open).map(|(name, _)| name.clone()).collect();

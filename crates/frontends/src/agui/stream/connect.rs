@@ -1,5 +1,5 @@
-//! A connect: the history, what waits, and what runs now. It changes nothing in the session, and a viewer's leaves no trace
-//! anywhere.
+//! A connect: the history, the open requests, and the running turn. It changes nothing in the session, and a viewer's
+//! connect leaves no trace anywhere.
 
 use portolan_core::{
     RefusalCode,
@@ -27,7 +27,7 @@ impl Task {
         let wanted = Wanted { who: &self.who, agent: &self.agent, thread: &self.thread };
         let found = match self.agui.threads.find_made(&self.agui.registry, wanted).await {
             Ok(Some(found)) => found.session,
-            // A thread that nobody has said anything on yet.
+            // A thread without any message yet.
             Ok(None) => {
                 self.is_a_page();
                 return End::Finished;
@@ -43,7 +43,7 @@ impl Task {
         };
         self.is_a_page();
         if self.may_act() {
-            // The page gets all of it anew: where an earlier stream of it ended counts no more.
+            // The page gets everything again, so the state of its earlier stream is dropped.
             self.agui.runs.take_left(found, &self.client());
         }
         let mut history = History::new(self.names(found));
@@ -73,7 +73,7 @@ impl Task {
             projector.from_the_beginning(&state, &mut events);
         }
         let asks = projector.asks();
-        // The page is to answer first: by a run of its own, once this one has ended. A viewer's never will.
+        // The page must answer first, with its own run after this stream has ended. A viewer's page never will.
         let page_is_asked = self.may_act() && self.agui.tools.shown(found);
         if !is_busy(&state) || page_is_asked || asks.is_some() {
             projector.close(&mut events);
@@ -100,7 +100,7 @@ impl Task {
         Follow::new(self, joined, Goal::Any, None).run().await
     }
 
-    /// Plain clients never connect: a thread that one did is a page's.
+    /// Plain clients never connect, so a thread with a connect belongs to a page.
     fn is_a_page(&self) {
         if self.may_act() {
             self.agui.runs.connected(&self.client());

@@ -56,14 +56,14 @@ impl From<Ended> for End {
     }
 }
 
-/// The word for a refusal.
+/// The code of a refusal.
 pub(super) fn code_of(code: RefusalCode) -> String {
     let word = serde_json::to_value(code).ok();
     word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 impl Task {
-    /// The last event. A run that failed is not finished as well: clients take nothing after either.
+    /// The last event: finished or failed, never both, because clients accept nothing after either.
     pub(super) async fn finish(mut self, end: End) {
         let (thread_id, run_id) = (self.thread.clone(), self.run.clone());
         let finished = |outcome| AguiEvent::RunFinished { thread_id, run_id, outcome };

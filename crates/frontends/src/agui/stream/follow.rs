@@ -26,22 +26,22 @@ use portolan_host::sse::HEARTBEAT;
 /// What a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
-    /// The end of the turn that this prompt sets off, or is put into.
+    /// The end of the turn that this prompt starts or joins.
     Own(Seq),
     /// The end of the turn that runs.
     Any,
 }
 
-/// How far the own prompt is.
+/// The progress of the run's own prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// It is on its way to the agent.
+    /// The prompt is on its way to the agent.
     pub(super) sent: bool,
-    /// The agent has taken it up.
+    /// The agent has consumed the prompt.
     consumed: bool,
     /// A turn began after it was sent.
     turn_began: bool,
-    /// How the agent has ended before it could be sent, by itself or told to.
+    /// How the agent ended before the prompt could be sent, by itself or by a stop.
     agent_failed: Option<String>,
     agent_stopped: Option<String>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Follow<'t> {
     /// When an agent that is starting has taken too long.
     pub(super) ready_by: Option<Instant>,
     waiting: watch::Receiver<Vec<String>>,
-    /// When it ends whatever happens, and how.
+    /// The deadline of the stream, and its end then.
     deadline: Option<(Instant, End)>,
     is_stopped: bool,
 }
@@ -85,13 +85,13 @@ impl<'t> Follow<'t> {
         follow
     }
 
-    /// The agent takes prompts: it is prepared for this one.
+    /// The agent accepts prompts: it gets prepared for this one.
     fn agent_is_ready(&mut self) {
         self.ready_by = None;
         self.preparing.begin(&self.task.agui.tools, self.joined.session);
     }
 
-    /// The prompt of this run, while the agent has not got it.
+    /// The prompt of this run, until the agent has it.
     pub(super) fn unsent(&self) -> Option<Seq> {
         match self.goal {
             Goal::Own(prompt) if !self.progress.sent => Some(prompt),
@@ -129,7 +129,7 @@ impl<'t> Follow<'t> {
                 return self.client_left().await;
             }
             let (deadline, ready_by) = (self.deadline.as_ref().map(|(at, _)| *at), self.ready_by);
-            // Every arm can be dropped and polled again: what was begun lies in `self`.
+            // Every arm can be dropped and polled again: `self` keeps the state.
             tokio::select! {
                 delivery = self.joined.reader.next() => {
                     if let Some(end) = self.take(delivery, events) {
@@ -166,7 +166,7 @@ impl<'t> Follow<'t> {
         }
     }
 
-    /// The agent did not come. Nothing was said, and the client is told so.
+    /// The agent did not start. No message was sent, and the client gets an error.
     async fn never_began(&mut self, code: &str, why: String) -> End {
         if let Some(prompt) = self.unsent() {
             self.withdraw(prompt).await;
@@ -174,25 +174,26 @@ impl<'t> Follow<'t> {
         End::failed(code, why)
     }
 
-    /// What has not reached the agent yet is not said for who may not stay. When Portolan ends, it waits for the next start.
+    /// A prompt that has not reached the agent is withdrawn if its client loses access. When Portolan ends, the prompt
+    /// waits for the next start.
     pub(super) async fn put_out(&mut self, why: PutOut) {
         if let Some(prompt) = self.unsent().filter(|_| why != PutOut::Stopping) {
             self.withdraw(prompt).await;
         }
     }
 
-    /// Whether there is a reason to end that lies in what is known now.
+    /// Whether the current state is a reason to end.
     fn look(&mut self, events: &mut Vec<AguiEvent>) -> Option<End> {
         if self.unsent().is_some() {
-            // What is asked meanwhile, and what the page is to carry out, belongs to somebody else's turn.
+            // Requests and page calls meanwhile belong to another client's turn.
             return None;
         }
         if let Some(asks) = self.joined.projector.asks() {
             return Some(End::Asks(asks));
         }
         let waiting = self.waiting.borrow_and_update().clone();
-        // The page carries its tools out only once its stream has ended: so it ends, and the agent's call waits on. A viewer's
-        // page carries out nothing.
+        // The page runs its tools only after its stream has ended: so the stream ends, and the agent's call keeps
+        // waiting. A viewer's page runs nothing.
         let is_told = || self.joined.projector.has_shown(&waiting) && self.joined.projector.is_quiet();
         if waiting.is_empty() || !self.task.may_act() || !is_told() {
             return None;
@@ -201,7 +202,7 @@ impl<'t> Follow<'t> {
         let (tools, session) = (&self.task.agui.tools, self.joined.session);
         match self.task.kind {
             Kind::Run => tools.handed_over(session, &waiting),
-            // A page that has connected is shown them. The run that waits for them is still to take them over.
+            // A connected page shows the calls. The waiting run still takes them over.
             Kind::Connect => {
                 tools.shown(session);
             }
@@ -243,7 +244,7 @@ impl<'t> Follow<'t> {
         }
     }
 
-    /// The state in place of entries that were missed: what the run waits for may have been among them.
+    /// The state instead of missed entries: the event that the run waits for may have been among them.
     fn caught_up(&mut self, state: &State) -> Option<End> {
         self.joined.turn_runs = state.turn.is_some();
         self.joined.prompts = open_prompts(state);
@@ -270,7 +271,7 @@ impl<'t> Follow<'t> {
         (!is_busy(state)).then_some(End::Finished)
     }
 
-    /// What an entry means for the run, before it is told.
+    /// The effect of an entry on the run, before the entry is sent.
     fn before(&mut self, seq: Seq, event: &Event) {
         let own = |command: &Seq| self.goal == Goal::Own(*command);
         match event {
@@ -285,12 +286,12 @@ impl<'t> Follow<'t> {
                     self.joined.projector.speak(Voice::Full);
                 }
             }
-            // An agent that is given a prompt while a turn runs may take it into that turn, or begin another one with it.
-            // Until it does either, what a turn says is somebody else's.
+            // An agent that gets a prompt during a turn may add it to that turn, or start another turn with it. Until
+            // then, the output of the turn belongs to another client.
             Event::Receipt { command, stage: Stage::Consumed { .. } } if own(command) => {
                 self.joined.projector.speak(Voice::Full);
             }
-            // The page's tools may have come since this began.
+            // The page's tools may have arrived since the stream began.
             Event::ToolCall { name, .. } if name.starts_with(PREFIX) => {
                 self.waiting = self.task.agui.tools.waiting(self.joined.session);
             }
@@ -309,7 +310,7 @@ impl<'t> Follow<'t> {
         }
     }
 
-    /// No prompt that came before this one still waits to be taken up: agents take them in their order.
+    /// Whether no earlier prompt still waits: agents consume prompts in order.
     fn is_next(&self) -> bool {
         match self.goal {
             Goal::Own(prompt) => self.joined.prompts.iter().all(|open| *open >= prompt),
@@ -343,7 +344,7 @@ impl<'t> Follow<'t> {
                 if !was_prompt || !is_idle || self.goal != Goal::Any {
                     return None;
                 }
-                // The last prompt that could set off a turn was taken back, or may need none.
+                // The last prompt that could start a turn was withdrawn, or may need no turn.
                 if matches!(stage, Stage::Refused { .. }) {
                     return Some(End::Finished);
                 }
@@ -363,7 +364,7 @@ impl<'t> Follow<'t> {
                 if exit.reason.is_error() {
                     self.progress.agent_failed = why;
                 } else {
-                    // One that was told to end may be started again for what waits.
+                    // A stopped agent may be started again for waiting prompts.
                     self.progress.agent_stopped = why;
                     self.ready_by.get_or_insert(Instant::now() + STARTING);
                 }
@@ -374,7 +375,7 @@ impl<'t> Follow<'t> {
         }
     }
 
-    /// Someone stops this run. What it waits for ends soon, or is taken back.
+    /// Somebody stops this run. Its turn ends soon, or its prompt is withdrawn.
     pub(super) async fn stopped(&mut self) {
         self.is_stopped = true;
         self.deadline = Some((Instant::now() + STOPPED, End::Finished));
@@ -383,7 +384,7 @@ impl<'t> Follow<'t> {
         }
     }
 
-    /// The agent has ended before it got the prompt.
+    /// The agent ended before it got the prompt.
     pub(super) fn has_no_agent(&self) -> bool {
         self.progress.agent_failed.is_some()
     }
@@ -392,7 +393,7 @@ impl<'t> Follow<'t> {
         let action = Action::Withdraw { prompt };
         let (registry, who) = (&self.task.agui.registry, &self.task.who);
         if let Err(refusal) = registry.submit(who, self.joined.session, CommandId::random(), action).await {
-            // It was taken up in the same moment; the turn it sets off goes on.
+            // The prompt was consumed at the same moment; its turn continues.
             tracing::debug!(%refusal, "a prompt could not be taken back");
         }
     }

@@ -1,5 +1,5 @@
-//! Whether a session has heard a message already. Its log says so, whoever brought the message and by whichever client: a
-//! page sends its whole thread with every run, and that thread may have begun in a terminal or with another token.
+//! Checks whether a session already has a message. The log decides, whichever client sent the message: a page sends its
+//! whole thread with every run, and that thread may have begun in a terminal or with another token.
 
 use portolan_core::{
     Action, Actor, Event, LogId, Refusal, RefusalCode, Seq, SessionId, Stored,
@@ -15,13 +15,13 @@ use crate::agui::{
     prompt::{Said, again},
 };
 
-/// Entries that are read at once while a message is looked for, from the newest back.
+/// How many entries are read at once in the search for a message, from the newest back.
 const WINDOW: u32 = 1000;
 
-/// How far back a message is looked for.
+/// How far back the search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// As far as a page is shown a history.
+    /// As far as the history of a page.
     Shown,
     /// To the beginning.
     All,
@@ -32,8 +32,8 @@ fn unreadable(error: &StoreError) -> Refusal {
 }
 
 impl Task {
-    /// The message, where it is to be said: where the session has not heard it; or once more, where it has, in another
-    /// run, and nothing runs.
+    /// The message, if it must be sent: if the session does not have it; or again, if the session has it, but from
+    /// another run, and nothing runs.
     pub(super) async fn news(
         &self,
         session: SessionId,
@@ -44,18 +44,18 @@ impl Task {
         let key = CommandKey { token: self.who.token.clone(), id: said.id.clone() };
         let is_own = self.stage_of(session, key).await.map_err(refused)?.is_some();
         let snapshot = self.agui.registry.snapshot(&self.who, session).await.map_err(refused)?;
-        // Noted before it is said, and looked for after what the log knows: one that came at the same moment is seen by
-        // one or the other.
+        // Noted before the send, and checked after the log: a message that came at the same moment is found by one of
+        // the two.
         if let Some(command) = self.agui.runs.said_by(session, &self.run, &said.id) {
             return self.said_before(session, command).await.map(|()| None);
         }
-        // It waits already: for its turn, or for an agent that is to be started.
+        // The message already waits: for its turn, or for the start of an agent.
         let waits = snapshot.state.commands.iter();
         if waits.filter(|open| open.is_queued_prompt()).any(|open| open.key.id == said.id) {
             return Ok(None);
         }
         let reach = match brings_answers {
-            // Answers go on with a run; whatever else its thread holds was said before, unless the log does not know it.
+            // Answers continue a run; the rest of its thread was sent before, unless the log does not have it.
             BringsAnswers::Yes => Some(Reach::All),
             BringsAnswers::No if is_busy(&snapshot.state) => Some(Reach::Shown),
             BringsAnswers::No => None,
@@ -64,7 +64,7 @@ impl Task {
             let id = if is_own { again(&said.id, &self.run) } else { said.id };
             return Ok(Some(Said { id, ..said }));
         };
-        // Without a name nothing tells it from what was said; an answer says nothing by itself.
+        // A message without an id cannot be distinguished from earlier messages; an answer is not a message.
         let is_nameless = said.message.is_empty() && brings_answers == BringsAnswers::Yes;
         let is_known = is_own
             || is_nameless
@@ -72,7 +72,8 @@ impl Task {
         Ok((!is_known).then_some(said))
     }
 
-    /// The same run is asked for again: its client has lost the first answer. What came of it is what is told.
+    /// The same run is requested again, because its client lost the first response. It gets the result of the first
+    /// run.
     async fn said_before(&self, session: SessionId, command: CommandKey) -> Result<(), End> {
         match self.stage_of(session, command).await.map_err(|refusal| End::refused(&refusal))? {
             Some(Stage::Refused { refusal }) => Err(End::refused(&refusal)),
@@ -89,7 +90,7 @@ impl Task {
         Ok(row.map(|row| serde_json::from_slice(&row.stage).unwrap_or(Stage::Consumed { result: None })))
     }
 
-    /// Does the log hold this message, up to this entry?
+    /// Does the log have this message, up to this entry?
     async fn log_holds(
         &self,
         session: SessionId,
@@ -98,7 +99,7 @@ impl Task {
         reach: Reach,
     ) -> Result<bool, Refusal> {
         let (registry, who) = (&self.agui.registry, &self.who);
-        // What was not said from a page is called by its entry's number.
+        // A message that did not come from a page is named by the number of its entry.
         if let Some(entry) = entry_of(&said.message) {
             let before = Seq(entry.0.saturating_sub(1));
             let found = registry.history(who, session, before, Some(entry), 1).await?;
@@ -128,20 +129,20 @@ impl Task {
     }
 }
 
-/// Whether a run brings answers to what the agent asked.
+/// Whether a run brings answers to requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BringsAnswers {
     Yes,
     No,
 }
 
-/// The entry that a message is called by, where the page has it from the history.
+/// The entry number in a message id, if the page has the message from the history.
 fn entry_of(message: &str) -> Option<Seq> {
     let number = message.strip_prefix("prompt-")?;
     number.split('#').next()?.parse().ok().map(Seq)
 }
 
-/// Is this entry a prompt of these words, whoever gave it?
+/// Is this entry a prompt with this text, from anyone?
 fn says(stored: &Stored, said: &Said) -> bool {
     let Ok(Decoded { event, .. }) = stored.decode::<Event>() else { return false };
     let content = match &event {
@@ -155,9 +156,9 @@ fn says(stored: &Stored, said: &Said) -> bool {
     context::own_words(content) == context::own_words(&said.words)
 }
 
-/// Does this entry take in the prompt that this message is, from any page?
+/// Is this entry the prompt of this message, from any page?
 fn takes_in(stored: &Stored, said: &Said) -> bool {
-    // Few entries are; the others need not be read.
+    // Few entries are prompts; the others need not be parsed.
     let text = std::str::from_utf8(&stored.frame).unwrap_or_default();
     if !text.contains("\"command_accepted\"") {
         return false;
@@ -167,7 +168,7 @@ fn takes_in(stored: &Stored, said: &Said) -> bool {
     };
     let from_a_page = matches!(by, Some(Actor::Person { via, .. }) if via == VIA);
     let (name, number) = said.message.rsplit_once('#').unwrap_or_default();
-    // A second one of the same name has a number behind it in the history.
+    // In the history, a second message with the same id has a number appended.
     let is_numbered = number.parse::<u32>().is_ok() && key.id == crate::agui::prompt::command_id(name);
     from_a_page && matches!(*action, Action::Prompt { .. }) && (key.id == said.id || is_numbered)
 }

@@ -1,5 +1,5 @@
-//! A run whose client has closed its connection. A page comes back and connects; a plain client has stopped its run. What
-//! was posted is said in any case: only then is it certain whom it reaches.
+//! A run whose client has closed its connection. A page reconnects; a plain client has stopped its run. The posted
+//! message is sent in any case: only then it is certain which turn it reaches.
 
 use tokio::time::{Instant, sleep_until};
 
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::agui::{OnClose, runs::Grace};
 
-/// What the closed connection means.
+/// The meaning of the closed connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// A reload, or a closed laptop: what runs goes on.
+    /// A reload, or a closed laptop: the turn continues.
     GoesOn,
-    /// A stop, unless someone takes an interest within [`GRACE`] of the message's reaching the agent.
+    /// A stop, unless another reader appears within [`GRACE`] after the message has reached the agent.
     Stops,
     /// A stop, within [`GRACE`] of now.
     StopsNow,
@@ -41,7 +41,7 @@ impl Follow<'_> {
         let client = self.task.client();
         let prompt = match self.goal {
             Goal::Own(prompt) => Some(prompt),
-            // It went on with a turn; that is what is stopped.
+            // The run continued a turn; that turn is stopped.
             Goal::Any => None,
         };
         let grace = match meaning {
@@ -49,7 +49,7 @@ impl Follow<'_> {
             Meaning::Stops | Meaning::StopsNow => {
                 let grace = self.task.agui.runs.abandon(&self.joined.place, &client, prompt);
                 if grace.is_none() {
-                    // It says something else already.
+                    // The client already sends something else.
                     return self.stop_left().await;
                 }
                 grace
@@ -58,7 +58,7 @@ impl Follow<'_> {
         if let Some(end) = self.until_certain(meaning, grace).await {
             return end;
         }
-        // Someone else who watches keeps it: we are one of those who are present.
+        // Another reader keeps the run: this stream itself counts as one reader.
         let others = self.task.agui.registry.presence(self.joined.session).len() > 1;
         let came_back = self.task.agui.runs.has_connected(&client);
         if others || (came_back && meaning == Meaning::Stops) {
@@ -67,7 +67,7 @@ impl Follow<'_> {
         self.stop_left().await
     }
 
-    /// Waits until it is certain that the run is to be stopped; or gives how it ended before. Meanwhile the agent is
+    /// Waits until it is certain that the run must be stopped; or returns how it ended before. Meanwhile the agent is
     /// prepared and gets the message, the turn may end by itself, and the registry may stop.
     async fn until_certain(&mut self, meaning: Meaning, grace: Option<Grace>) -> Option<End> {
         let (mut put_out, stop) = (self.task.put_out(), self.joined.place.stop.clone());
@@ -88,7 +88,7 @@ impl Follow<'_> {
                 certain = Some(Instant::now() + GRACE);
             }
             let ready_by = self.ready_by;
-            // Every arm can be dropped and polled again: what was begun lies in `self`.
+            // Every arm can be dropped and polled again: `self` keeps the state.
             tokio::select! {
                 delivery = self.joined.reader.next() => {
                     ignored.clear();
@@ -96,12 +96,12 @@ impl Follow<'_> {
                         return Some(end);
                     }
                     if self.has_no_agent() {
-                        // It waits in the log, for whoever goes on with the session.
+                        // The message waits in the log, for the next client that continues the session.
                         return Some(End::Finished);
                     }
                 }
                 () = self.preparing.told() => {}
-                // The agent gets it whenever it comes; the page's tools are then those of the next run.
+                // The agent gets the message when it starts; the page's tools are then those of the next run.
                 () = sleep_until(ready_by.unwrap_or_else(Instant::now)), if ready_by.is_some() => {
                     return Some(End::Finished);
                 }
@@ -119,7 +119,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Stops a run that its client has left.
+    /// Stops a run whose client has disconnected.
     async fn stop_left(&mut self) -> End {
         let prompt = match self.goal {
             Goal::Own(prompt) => Some(prompt),

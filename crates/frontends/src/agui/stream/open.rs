@@ -1,4 +1,4 @@
-//! The beginning of a run: which session it is about, what it brings, what the page is shown first.
+//! The beginning of a run: its session, its input, and the first events for the page.
 
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ pub(super) struct Joined {
     pub(super) is_ready: bool,
     pub(super) is_busy: bool,
     pub(super) turn_runs: bool,
-    /// Prompts that are on their way, or wait for it.
+    /// Prompts that are being sent, or wait.
     pub(super) prompts: HashSet<Seq>,
     pub(super) place: Place,
 }
@@ -45,20 +45,20 @@ pub(super) struct Joined {
 /// A session as a run finds it.
 struct Begun {
     joined: Joined,
-    /// What the page is shown first.
+    /// The first events for the page.
     events: Vec<AguiEvent>,
-    /// A prompt waits for an agent that nobody has started.
+    /// Whether a prompt waits for an agent that is not started.
     is_parked: bool,
-    /// What the agent can do.
+    /// The capabilities of the agent.
     capabilities: Box<Capabilities>,
 }
 
-/// Where a run begins to tell.
+/// Where the events of a run begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begins {
     /// Where the client's last stream ended.
     WhereItLeft,
-    /// With what happens from now on.
+    /// With new entries.
     Here,
 }
 
@@ -105,7 +105,7 @@ impl Task {
         self.go_on(session, place, brought).await
     }
 
-    /// The session that the run is about.
+    /// The session of the run.
     async fn session_of(&self, brought: &Brought, brings_answers: BringsAnswers) -> Result<Found, End> {
         let wanted = Wanted { who: &self.who, agent: &self.agent, thread: &self.thread };
         let registry = &self.agui.registry;
@@ -121,16 +121,16 @@ impl Task {
                 None if brings_answers == BringsAnswers::Yes => {
                     Err(End::failed("not_found", "nothing waits for an answer on this thread"))
                 }
-                // Nothing was said, and there is nothing to go on with.
+                // There is no message, and nothing to continue.
                 None => Err(End::Finished),
             },
         }
     }
 
-    /// A run that says nothing new: it brings results and answers, or looks what came of what was said.
+    /// A run without a new message: it brings results and answers, or follows an earlier message.
     async fn go_on(&mut self, session: SessionId, place: Place, mut brought: Brought) -> End {
         let mut put_out = self.put_out();
-        // What it brings is facts; that its client leaves is dealt with where the turn is followed.
+        // Results and answers count in any case; a disconnect of the client is handled while the turn is followed.
         let ready = tokio::select! {
             biased;
             why = &mut put_out => return why.into(),
@@ -142,7 +142,7 @@ impl Task {
             Err(end) => return end,
         };
         if !joined.is_busy {
-            // The turn ended between two runs: what happened meanwhile was told above.
+            // The turn ended between two runs: its events were sent above.
             let mut events = Vec::new();
             joined.projector.close(&mut events);
             self.out.send(&mut events).await;
@@ -151,7 +151,7 @@ impl Task {
         Follow::new(self, joined, Goal::Any, preparation).run().await
     }
 
-    /// Gives the agent what the run brings; what the agent cannot take yet is left.
+    /// Gives the agent the run's input, as far as the agent accepts it now.
     async fn bring(
         &mut self,
         session: SessionId,
@@ -162,7 +162,8 @@ impl Task {
         let Begun { mut joined, mut events, is_parked, .. } = begun;
         self.out.send(&mut events).await;
         if is_parked {
-            // What was posted waits for an agent that nobody starts: its client wants it said.
+            // A posted message waits for an agent that is not started: start it, because the client wants the message
+            // sent.
             let id = CommandId::random();
             let resumed = self.agui.registry.submit(&self.who, session, id, Action::Resume).await;
             resumed.map_err(|refusal| End::refused(&refusal))?;
@@ -174,14 +175,14 @@ impl Task {
             preparation.tell(self.agui.tools.clone(), session).await;
             None
         } else {
-            // A call may wait for them, however its agent is connected.
+            // A call may wait for the results, whatever the agent's connection.
             self.agui.tools.results(session, results);
             Some(Preparation { tools, results: Vec::new(), message: None })
         };
         Ok((self.bring_answers(joined, &brought.answers).await?, left))
     }
 
-    /// Gives the agent the answers. Where one cannot be given, the next run goes on from here.
+    /// Gives the agent the answers. If one fails, the next run continues from here.
     async fn bring_answers(&self, mut joined: Joined, answers: &[Resume]) -> Result<Joined, End> {
         match self.answer(joined.session, answers).await {
             Ok(answered) => {
@@ -198,7 +199,7 @@ impl Task {
         }
     }
 
-    /// Begins to read the session: where the client's last stream ended, or here.
+    /// Begins to read the session: where the client's last stream ended, or now.
     async fn join(&self, session: SessionId, place: Place, begins: Begins) -> Result<Begun, End> {
         let left = self.agui.runs.take_left(session, &self.client());
         let left = left.filter(|_| begins == Begins::WhereItLeft);
@@ -213,7 +214,7 @@ impl Task {
         loop {
             match reader.next().await {
                 Delivery::Entries(pieces) => {
-                    // What happened since the last stream ended.
+                    // The entries since the last stream ended.
                     for piece in &pieces {
                         if let (Some(projector), Ok(entry)) = (&mut projector, piece.entry()) {
                             projector.project(entry.seq, entry.by.as_deref(), &entry.event, &mut events);
@@ -252,8 +253,8 @@ impl Task {
         }
     }
 
-    /// Says it, and follows what comes of it. It is in the log before anything is waited for: an agent that takes its time
-    /// to start, and the page's tools, which it is to have before it reads the message.
+    /// Sends the message, and follows its turn. The message is in the log before the run waits for anything: for a slow
+    /// agent, and for the page's tools, which the agent must have before it reads the message.
     async fn say(&mut self, found: Found, place: Place, mut said: Said, brought: Brought) -> End {
         let session = found.summary.session;
         if let Err(end) = self.may_stay() {
@@ -294,7 +295,7 @@ impl Task {
                     self.agui.runs.has_not_said(session, &self.run, message);
                 }
                 if found.making.is_some() {
-                    // It was made for this message.
+                    // The session was created for this message.
                     self.agui.threads.unmake(registry, session).await;
                 }
                 return End::refused(&refusal);
@@ -309,7 +310,7 @@ impl Task {
             Stage::Accepted | Stage::Sending | Stage::Delivered | Stage::Consumed { .. } => {}
         }
         if receipt.seq <= joined.last {
-            // It was said before this run began to read: by one that came at the same moment. What runs is its turn.
+            // A run at the same moment sent the message before this run began to read. The running turn is its turn.
             drop(held);
             let state = match registry.snapshot(&self.who, session).await {
                 Ok(snapshot) => snapshot.state,
@@ -321,24 +322,24 @@ impl Task {
             (joined.turn_runs, joined.prompts) = (state.turn.is_some(), open_prompts(&state));
             return Follow::new(self, joined, Goal::Any, None).run().await;
         }
-        // What others say meanwhile is told in their runs.
+        // The output for other clients is sent in their runs.
         joined.projector.speak(Voice::Quiet);
         let preparation = Preparation { tools, results, message: Some(held) };
         Follow::new(self, joined, Goal::Own(receipt.seq), Some(preparation)).run().await
     }
 
-    /// A client that says something new has done with the runs it has left: they end before it is said.
+    /// A client that sends something new has given up the runs that it has left: they end before the message is sent.
     async fn stop_abandoned(&self, session: SessionId) {
         for action in self.agui.runs.overtake(session, &self.client()) {
             let stopped = self.agui.registry.submit(&self.who, session, CommandId::random(), action).await;
             if let Err(refusal) = stopped {
-                // It ended in the same moment.
+                // The run ended at the same moment.
                 tracing::debug!(%refusal, "a run that its client left could not be stopped");
             }
         }
     }
 
-    /// What the session's agent can do; of one that was never started, what its kind can.
+    /// The capabilities of the session's agent; before its first start, those of its kind.
     fn capabilities(&self, state: &State) -> Box<Capabilities> {
         if state.generation == Generation(0) {
             let agents = self.agui.registry.agents();
@@ -348,8 +349,8 @@ impl Task {
         Box::new(state.capabilities.clone())
     }
 
-    /// Gives the agent the answers that the run brings; tells which requests wait no longer. One that someone else
-    /// answered first is no failure.
+    /// Gives the agent the answers of the run; returns the closed requests. A request that somebody else answered first
+    /// is not a failure.
     async fn answer(&self, session: SessionId, given: &[Resume]) -> Result<Vec<RequestId>, End> {
         let mut answered = Vec::new();
         if given.is_empty() {
@@ -357,7 +358,7 @@ impl Task {
         }
         let state = self.agui.registry.snapshot(&self.who, session).await;
         let state = state.map_err(|refusal| End::refused(&refusal))?.state;
-        // All of them make sense, or none is given.
+        // Either all answers are valid, or none is given.
         let mut actions = Vec::new();
         for resume in given {
             let named = answers::named(&resume.interrupt_id);
@@ -382,8 +383,8 @@ impl Task {
         Ok(answered)
     }
 
-    /// An answer to what waits no longer is no failure: someone else was first, or it comes a second time. One to what was
-    /// never asked is.
+    /// An answer to a closed request is not a failure: somebody else was first, or the answer is repeated. An answer to
+    /// an unknown request is a failure.
     async fn was_asked(&self, session: SessionId, interrupt: &str) -> Result<(), End> {
         let refused = |refusal: Refusal| End::refused(&refusal);
         if let Some(RequestId(number)) = answers::named(interrupt) {
@@ -396,7 +397,7 @@ impl Task {
             }
         }
         let named = parse::shown(interrupt, 60);
-        Err(End::failed("not_found", format!("nothing was asked under `{named}` in this session")))
+        Err(End::failed("not_found", format!("this session never had a request `{named}`")))
     }
 }
 
@@ -410,24 +411,24 @@ fn actions(offered: Vec<OfferedTool>) -> Vec<PageAction> {
     offered.into_iter().map(action).collect()
 }
 
-/// Prompts that are on their way, or wait for it.
+/// Prompts that are being sent, or wait.
 pub(super) fn open_prompts(state: &State) -> HashSet<Seq> {
     let underway = |stage: &Stage| matches!(stage, Stage::Accepted | Stage::Sending | Stage::Delivered);
     let open = state.commands.iter().filter(|open| open.name == ActionName::Prompt && underway(&open.stage));
     open.map(|open| open.seq).collect()
 }
 
-/// A turn runs, or is about to. A prompt of a session whose agent has ended waits for somebody to start it.
+/// A turn runs or is about to start. If the agent has ended, the prompt waits until somebody starts the agent.
 pub(super) fn is_busy(state: &State) -> bool {
     state.turn.is_some() || state.summary.is_live() && !open_prompts(state).is_empty()
 }
 
-/// A prompt waits, and no agent is there or about to come.
+/// A prompt waits, and no agent runs or is starting.
 fn is_parked(state: &State) -> bool {
     !state.summary.is_live() && state.commands.iter().any(OpenCommand::is_queued_prompt)
 }
 
-/// The agent takes prompts.
+/// Whether the agent accepts prompts.
 pub(super) fn is_ready(state: &State) -> bool {
     matches!(state.summary.status, Status::Connected | Status::Active | Status::Idle)
 }

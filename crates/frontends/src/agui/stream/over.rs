@@ -1,4 +1,4 @@
-//! What ends a stream though its session goes on: its client has left, or may not stay.
+//! Ends of a stream while its session continues: its client has disconnected, or has lost access.
 
 use futures_util::future::FutureExt as _;
 use portolan_core::ports::Boxed;
@@ -6,10 +6,10 @@ use portolan_core::ports::Boxed;
 use super::{Task, end::End};
 use portolan_host::door::Over;
 
-/// Why a client may not stay.
+/// Why a client has lost access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PutOut {
-    /// Its token lets nobody in any more.
+    /// Its token is no longer valid.
     TokenGone,
     /// Its browser was logged out.
     LoggedOut,
@@ -39,7 +39,7 @@ impl From<PutOut> for End {
 }
 
 impl Task {
-    /// Returns when the client may stay no longer.
+    /// Returns when the client has lost access.
     pub(super) fn put_out(&self) -> Boxed<'static, PutOut> {
         let (stay, stopping) = (self.stay.clone(), self.agui.stopping.clone());
         async move {
@@ -51,7 +51,7 @@ impl Task {
         .boxed()
     }
 
-    /// How the stream ends where the client may stay no longer; looked at before anything is done for it.
+    /// How the stream ends if the client has lost access; checked before every action for the client.
     pub(super) fn may_stay(&self) -> Result<(), End> {
         self.stay.ended().map_or(Ok(()), |over| Err(PutOut::from(over).into()))
     }

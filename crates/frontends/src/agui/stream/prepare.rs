@@ -1,23 +1,23 @@
-//! What an agent is to have before a message reaches it: the tools that its page offers, and results of earlier calls. The
-//! message is in the log meanwhile, and kept back.
+//! Prepares an agent for a message: gives it the tools of the page, and results of earlier calls. Meanwhile the message
+//! is in the log, and held back.
 
 use portolan_core::{SessionId, ports::Boxed, registry::HeldPrompt};
 
 use crate::agui::tools::{FrontendTools, PageResult, PageTool};
 
-/// What a run has for its agent beside the message.
+/// What a run has for its agent besides the message.
 #[derive(Debug)]
 pub(super) struct Preparation {
-    /// What the page has mounted.
+    /// The tools that the page has mounted.
     pub(super) tools: Vec<PageTool>,
-    /// What the page has carried out.
+    /// The results of the page's tools.
     pub(super) results: Vec<PageResult>,
-    /// The message, where the run says something.
+    /// The message, if the run has one.
     pub(super) message: Option<HeldPrompt>,
 }
 
 impl Preparation {
-    /// Tells the agent, which takes prompts by now. Then it gets the message.
+    /// Prepares the agent, which accepts prompts by now. Then it gets the message.
     pub(super) async fn tell(self, page: FrontendTools, session: SessionId) {
         let Self { tools, results, message } = self;
         let offered = page.offer(session, tools).await;
@@ -34,25 +34,25 @@ impl Preparation {
     }
 }
 
-/// How far the agent is prepared.
+/// The progress of the preparation.
 pub(super) enum Preparing {
-    /// As far as it will be.
+    /// Done.
     Done,
-    /// The agent is not there yet.
+    /// The agent has not started yet.
     Waits(Preparation),
-    /// The agent is being told.
+    /// The preparation runs.
     Tells(Boxed<'static, ()>),
 }
 
 impl Preparing {
-    /// The agent takes prompts now.
+    /// The agent accepts prompts now.
     pub(super) fn begin(&mut self, page: &FrontendTools, session: SessionId) {
         if let Self::Waits(preparation) = std::mem::replace(self, Self::Done) {
             *self = Self::Tells(Box::pin(preparation.tell(page.clone(), session)));
         }
     }
 
-    /// Returns once the agent has been told. Cancel-safe: what was begun lies in `self`.
+    /// Returns when the agent is prepared. Cancel-safe: `self` keeps the state.
     pub(super) async fn told(&mut self) {
         match self {
             Self::Tells(telling) => telling.await,

@@ -1,4 +1,4 @@
-//! What agents ask, by both ways: a custom event and a request of its own, or an interrupt and a resume.
+//! Requests in both forms: a custom event with a separate answer, or an interrupt and a resume.
 
 use portolan_core::{Action, CommandId, RefusalCode, RequestId, request};
 
@@ -152,7 +152,7 @@ async fn an_answer_that_makes_no_sense_changes_nothing() {
     let nowhere = format!("/api/sessions/{unknown}/tool-approval");
     let (status, _) = ada.json(Method::POST, &nowhere, &json!({"requestId": "1", "behavior": "allow"})).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
-    // By the thread's name as well, and without any of the above having counted.
+    // Also by the thread's name, and none of the above has counted.
     let by_thread = json!({"requestId": asked["requestId"], "behavior": "allow"});
     assert_eq!(ada.json(Method::POST, "/api/sessions/t1/tool-approval", &by_thread).await.0, StatusCode::OK);
     run.events().await;
@@ -209,7 +209,7 @@ async fn where_the_client_asks_for_it_the_run_is_interrupted_and_resumed() {
     );
     assert_eq!(asked[0]["metadata"]["toolInput"], json!({"command": "ls"}));
     assert!(custom(&first, "tool_approval_request").is_empty(), "asked once");
-    // A page that is loaded anew is asked again.
+    // A reloaded page gets the request again.
     let connected =
         ada.post("/agent/default/connect", &by_interrupt(input("t1", "c1", &[]))).await.events().await;
     assert_eq!(interrupts(&connected), asked);
@@ -280,7 +280,7 @@ async fn an_app_of_the_older_form_is_asked_by_on_interrupt_and_answers_by_a_comm
         let Some(event) = events.first() else { break };
         asked.push(event["kind"].as_str().unwrap().to_owned());
         assert_eq!(events.len(), 1, "clients keep one");
-        // Its page may be loaded anew meanwhile.
+        // Its page may be reloaded meanwhile.
         let connected =
             ada.post("/agent/default/connect", &older(input("t1", "c1", &[]))).await.events().await;
         assert_eq!(custom(&connected, "on_interrupt"), [*event]);
@@ -305,7 +305,7 @@ async fn a_request_that_does_not_wait_is_not_answered() {
     let path = format!("/api/sessions/{session}/tool-approval");
     let later: u64 = asked["requestId"].as_str().unwrap().parse::<u64>().unwrap() + 3;
     let body = json!({"requestId": later, "behavior": "allow"});
-    // Apps name requests as they like; a name that is none of ours is one of nothing that waits.
+    // Apps may use any name for a request; a foreign name counts as a closed request.
     let names = [json!(later), json!(later.to_string()), json!("toolu_1"), json!(-1)];
     for name in names {
         let body = json!({"requestId": name, "behavior": "allow"});
@@ -334,7 +334,7 @@ fn an_answer_is_made_only_for_what_is_known_to_wait() {
     let state = State::new(SessionId::from_u128(7), spec, portolan_core::Millis(0));
     let approval = serde_json::from_value(json!({"requestId": "9", "behavior": "allow"})).unwrap();
     let made = crate::agui::answers::action(&state, RequestId(9), &approval);
-    // It may open in the next moment; a no would be an answer that nobody gave.
+    // The request may open in the next moment; a denial would be an answer that nobody gave.
     assert!(
         matches!(made, Err(crate::agui::answers::NoAnswer::Refused(refusal)) if refusal.code == RefusalCode::NotFound)
     );
@@ -353,10 +353,10 @@ async fn an_answer_to_what_was_never_asked_ends_with_an_error_that_says_so() {
             ada.run(resumed(input("t1", "r2", std::slice::from_ref(&said)), &id, &json!(true))).await;
         let last = events.last().unwrap();
         assert_eq!((&last["type"], &last["code"]), (&json!("RUN_ERROR"), &json!("not_found")), "{unknown}");
-        let message = format!("nothing was asked under `{unknown}` in this session");
+        let message = format!("this session never had a request `{unknown}`");
         assert_eq!(last["message"], message);
     }
-    // What does wait still does, and an answer that comes a second time is no failure.
+    // The open request stays open, and a repeated answer is not a failure.
     for _ in 0..2 {
         let events =
             ada.run(resumed(input("t1", "r3", std::slice::from_ref(&said)), &asked, &json!(true))).await;

@@ -1,4 +1,4 @@
-//! Behind a real door: who gets in, by header or by the page's cookie and key, and which pages may.
+//! Behind a real door: who gets access, by header or by the page's cookie and key, and which pages may.
 
 use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
@@ -130,7 +130,7 @@ async fn a_revoked_token_runs_nothing_by_a_request_that_waited_and_its_streams_s
     let bearer = format!("Authorization: Bearer {}", ada.secret);
     let path = "/agui/agent/default/run";
     let armed = Armed::new(open.address, path, &[&bearer], &run_of("t1")).await;
-    // A run that waits for an agent which never comes.
+    // A run that waits for an agent that never starts.
     let sleeping = Armed::new(open.address, "/agui/agent/sleeper/run", &[&bearer], &run_of("t2")).await;
     let sleeping = tokio::spawn(sleeping.finish());
     let deadline = tokio::time::Instant::now() + PATIENCE;

@@ -1,5 +1,5 @@
-//! What a session has heard is not said to it again, whoever brings it, however often; and who has left or may not stay says
-//! nothing more.
+//! A session gets each message once, whoever sends it and however often; and a client that has left or lost access
+//! sends nothing more.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn an_answer_by_another_token_says_nothing_again() {
     let run = resumed(input("t1", "r2", std::slice::from_ref(&said)), &asked, &json!(true));
     let second = bob.run(run.clone()).await;
     assert!(texts(&shown(&[&second]))[0].1.starts_with("answer: "), "{second:?}");
-    // And when it comes late: with the same run, with another, under a name that fits no command.
+    // And when it comes late: with the same run, with another run, under a name that is not a valid command id.
     for run_id in ["r2", "r3"] {
         let mut late = run.clone();
         late["runId"] = json!(run_id);
@@ -51,7 +51,7 @@ async fn an_answer_on_a_thread_that_a_terminal_began_says_nothing_again() {
         ada.run(resumed(input(&thread, run, &messages), &asked, &json!(true))).await;
     }
     assert_eq!(stand.state(session).await.summary.turns, 1);
-    // A page may call a message of its own so, too.
+    // A page may also use such a name for its own message.
     let own = input(&thread, "r3", &[user(messages[0]["id"].as_str().unwrap(), "something else")]);
     assert_eq!(texts(&shown(&[&ada.run(own).await])), [("assistant", "you said: something else")]);
 }
@@ -81,7 +81,7 @@ async fn the_same_run_sent_again_and_again_says_its_message_once_and_ends_each_t
     for _ in 0..3 {
         assert_eq!(outline(&ada.run(run.clone()).await), ["RUN_STARTED", "RUN_FINISHED"]);
     }
-    // Said once more in another run, and that again.
+    // Sent again in another run, and that run repeated.
     let again = input("t1", "r2", &[user("u1", "hello")]);
     assert_eq!(texts(&shown(&[&ada.run(again.clone()).await])), [("assistant", "you said: hello")]);
     for _ in 0..3 {
@@ -140,7 +140,7 @@ async fn the_same_message_by_another_token_while_it_runs_is_not_said_again() {
     stand.until(session, |state| state.turn.is_some()).await;
     let mut second = bob.begin(input("t1", "r2", &[message])).await;
     second.until(is("STATE_SNAPSHOT")).await;
-    // What would wait for its turn would begin it now.
+    // A message that waited for its turn would start now.
     ada.json(Method::POST, "/agent/default/stop/t1", &json!({"runId": "r1"})).await;
     for run in [first, second] {
         assert_eq!(outline(&run.events().await).last(), Some(&"RUN_FINISHED"));
@@ -227,7 +227,7 @@ async fn leaving_a_run_that_goes_on_means_what_leaving_one_that_begins_does() {
 async fn a_viewer_s_connect_leaves_no_trace() {
     let stand = Stand::new().await;
     let (ada, val) = (stand.ada().await, stand.someone("val", Role::Viewer).await);
-    // A plain client is no page because a viewer has looked at its thread, or someone else's page.
+    // A plain client does not become a page because a viewer or another page has connected to its thread.
     for other in [&val, &stand.someone("bob", Role::Operator).await] {
         other.connect("t1").await;
     }
@@ -236,7 +236,7 @@ async fn a_viewer_s_connect_leaves_no_trace() {
     stand.until(session, |state| state.turn.is_some()).await;
     drop(run);
     stand.until(session, |state| state.turn.is_none()).await;
-    // And what its run has left open goes on, whoever looked at it meanwhile.
+    // And the state that its run has left stays, whoever connected meanwhile.
     let said = user(
         "u2",
         &steps(&json!([

@@ -1,4 +1,4 @@
-//! Whatever a client sends: a clear answer, and nothing else changes.
+//! Any invalid input of a client gets a clear answer, and changes nothing else.
 
 use super::*;
 

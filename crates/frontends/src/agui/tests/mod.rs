@@ -1,5 +1,5 @@
-//! Tests of the frontend: what entries become, what requests do, who gets in. Every response is held against the rules that
-//! both client generations enforce.
+//! Tests of the frontend: the projection of entries, the effects of requests, access. Every response is checked against
+//! the rules of both client generations.
 
 mod approvals;
 mod door;
@@ -50,7 +50,7 @@ struct Stand {
     agui: Agui,
     behind: Behind,
     router: Router,
-    /// Cancelled, the agent `late` is ready.
+    /// Cancelling this makes the agent `late` ready.
     ready: CancellationToken,
 }
 
@@ -83,7 +83,7 @@ impl Stand {
         Self { agui, behind, router, ready }
     }
 
-    /// Someone with a new token.
+    /// A person with a new token.
     async fn someone(&self, name: &str, role: Role) -> Client {
         let (who, secret) = self.behind.someone(name, role).await;
         let stay = self.behind.tokens.standing(&who.token).unwrap().stay;
@@ -103,7 +103,7 @@ impl Stand {
         self.agui.registry.snapshot(&owner(), session).await.unwrap().state
     }
 
-    /// Waits until a session is as it should be.
+    /// Waits until a session matches.
     async fn until(&self, session: SessionId, fits: impl Fn(&State) -> bool) -> Arc<State> {
         until(&self.agui.registry, session, fits).await
     }
@@ -113,7 +113,7 @@ impl Stand {
         eventually("every stream has ended", || self.agui.connections.is_empty()).await;
     }
 
-    /// Until it is noticed that a client has left its run.
+    /// Waits until the server notices that a client has left its run.
     async fn until_abandoned(&self) {
         eventually("somebody noticed", || self.agui.runs.has_abandoned()).await;
     }
@@ -161,7 +161,7 @@ impl Client {
         (answer.status, serde_json::from_str(&answer.text).unwrap_or_else(|_| panic!("{}", answer.text)))
     }
 
-    /// A run that says this, to its end.
+    /// A run with this message, to its end.
     async fn say(&self, thread: &str, words: &str) -> Vec<Value> {
         self.run(input(thread, "r1", &[user("u1", words)])).await
     }
@@ -201,7 +201,7 @@ impl Answer {
         data.map(|data| serde_json::from_str(data).unwrap()).collect()
     }
 
-    /// Every event, once the body has ended; what both clients accept.
+    /// Every event, when the body has ended; checked with the rules of both clients.
     async fn events(mut self) -> Vec<Value> {
         assert_eq!(self.status, StatusCode::OK);
         self.read_all().await;
@@ -210,7 +210,7 @@ impl Answer {
         events
     }
 
-    /// Events up to the first that fits, which is the last of them; the body stays open.
+    /// Events up to and including the first match; the body stays open.
     async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
         loop {
             let events = self.so_far();
@@ -248,13 +248,13 @@ fn custom<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
         .collect()
 }
 
-/// Types in their order, without the ones that say the same in every run.
+/// Types in order, without those that are the same in every run.
 fn outline(events: &[Value]) -> Vec<&str> {
     let kinds = events.iter().map(|event| event["type"].as_str().unwrap());
     kinds.filter(|kind| !["STATE_SNAPSHOT", "CUSTOM"].contains(kind)).collect()
 }
 
-/// What a page shows that got these responses.
+/// What a page shows after these responses.
 fn shown(responses: &[&[Value]]) -> Vec<(String, String, String)> {
     let mut shown = Shown::default();
     for response in responses {
@@ -278,7 +278,7 @@ fn interrupts(events: &[Value]) -> Vec<Value> {
     last["outcome"]["interrupts"].as_array().cloned().unwrap_or_default()
 }
 
-/// The run that goes on with a yes to this interrupt.
+/// The run that continues with an approval of this interrupt.
 fn resumed(mut run: Value, asked: &Value, payload: &Value) -> Value {
     run = by_interrupt(run);
     run["resume"] = json!([{"interruptId": asked["id"], "status": "resolved", "payload": payload}]);
@@ -289,7 +289,7 @@ fn permission() -> Value {
     json!({"kind": "permission", "tool_name": "Bash", "input": {"command": "ls"}})
 }
 
-/// The state that a page was told last.
+/// The last state that a page got.
 fn state_of(events: &[Value]) -> &Value {
     &events.iter().rfind(|event| event["type"] == "STATE_SNAPSHOT").unwrap()["snapshot"]
 }

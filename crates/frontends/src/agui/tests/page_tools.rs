@@ -1,4 +1,4 @@
-//! Which stream takes a call of a page's tool over: an operator's run does, and nobody else.
+//! Which stream takes over a call of a page's tool: only an operator's run.
 
 use super::*;
 use crate::agui::tools::PREFIX;
@@ -27,12 +27,12 @@ async fn a_connect_shows_a_call_and_leaves_it_to_a_run() {
     let (viewer, operator) = (connected(&val).await, connected(&bob).await);
     let tools = stand.agui.tools.clone();
     let calling = tokio::spawn(async move { tools.call(session, "c1").await });
-    // The run that has shown it ends with it, whoever else looks on.
+    // The run that has shown the call ends with it, whoever else reads.
     let told = run.events().await;
     assert_eq!(outline(&told).last(), Some(&"RUN_FINISHED"));
     assert!(stand.agui.tools.waiting(session).borrow().is_empty(), "the run has taken it over");
     assert!(!calling.is_finished());
-    // A page of someone who may answer is let go, so that it can; a viewer's goes on.
+    // The stream of a page that may answer ends, so that it can answer; a viewer's stream continues.
     assert_eq!(outline(&bob.connect("t1").await).last(), Some(&"RUN_FINISHED"));
     drop(operator);
     let mut result = with_tools(input("t1", "r2", &[user("u1", &script())]));
@@ -58,7 +58,7 @@ async fn a_viewer_and_a_page_that_only_connects_take_nothing_over() {
     let (session, asked) = (session_of(&so_far), custom(&so_far, "tool_approval_request")[0].clone());
     drop(run);
     stand.until_all_ended().await;
-    // Both see the call as it is made, and no run does.
+    // Both see the call when it is made, and no run exists.
     let (mut viewer, mut page) = (connected(&val).await, connected(&ada).await);
     let path = format!("/api/sessions/{session}/tool-approval");
     ada.json(Method::POST, &path, &json!({"requestId": asked["requestId"], "behavior": "allow"})).await;

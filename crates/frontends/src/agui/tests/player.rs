@@ -1,4 +1,4 @@
-//! An agent that plays what its prompt says: JSON steps, or plain words, which it streams back.
+//! An agent that plays what its prompt says: JSON steps, or plain text, which it streams back.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use portolan_testkit::agents::{Cut, Played, Puppet, Strings, exit};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-/// One thing it does.
+/// One step.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Step {
     /// Reports this.
     Event(Event),
-    /// Asks this, and goes on with the answer; `tool` is the call it belongs to.
+    /// Asks this, and continues with the answer; `tool` is its call.
     Ask { ask: Ask, tool: Option<String> },
     /// Waits until it is interrupted.
     Wait,
@@ -28,7 +28,7 @@ pub(super) enum Step {
     Fail(String),
     /// Ends the process.
     Crash,
-    /// Asks this once the turn is over: what runs in the background may.
+    /// Asks this after the end of the turn, as a background task may.
     Linger(Ask),
 }
 
@@ -36,9 +36,9 @@ pub(super) enum Step {
 #[derive(Clone, Debug)]
 pub(super) enum Starts {
     AtOnce,
-    /// It is ready once this is cancelled.
+    /// It is ready when this is cancelled.
     After(CancellationToken),
-    /// It never says that it is ready.
+    /// It never becomes ready.
     Never,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn player(kind: &str, starts: Starts) -> Arc<Puppet> {
         interrupt: true,
         session_resume: true,
         image_input: true,
-        // One of them takes a prompt while a turn runs, and begins the next turn with it.
+        // One of them accepts a prompt during a turn, and starts the next turn with it.
         prompt_queue: if kind == "eager" { PromptQueue::Agent } else { PromptQueue::Held },
         edited_input: true,
         native_protocol: NativeProtocol::Demo,
@@ -100,7 +100,7 @@ async fn stream(strings: &mut Strings, text: &str) {
     strings.stream(text.split_inclusive(' ')).await;
 }
 
-/// What every turn that goes well costs.
+/// The cost of every successful turn.
 fn paid() -> TurnResult {
     TurnResult { cost_usd: Some(0.25), steps: Some(1), ..TurnResult::bare(TurnOutcome::Completed) }
 }

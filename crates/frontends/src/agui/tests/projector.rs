@@ -1,4 +1,4 @@
-//! What entries become, event by event; and that both clients accept whatever they become.
+//! The projection of entries, event by event; and that both clients accept every result.
 
 use portolan_core::{
     Actor, Event, Millis, Seq, SessionSpec, event::ResetReason, log::Folded as _, request::Ask,
@@ -38,7 +38,7 @@ impl Desk {
         Self { state, projector, history: History::new(names()), seq: 0 }
     }
 
-    /// What this entry becomes.
+    /// The events of this entry.
     fn take(&mut self, event: Value) -> Vec<Value> {
         let event: Event =
             serde_json::from_value(event.clone()).unwrap_or_else(|error| panic!("{error}: {event}"));
@@ -320,7 +320,7 @@ fn a_call_is_told_as_its_input_is_written_or_whole_and_once() {
         json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}),
     ];
     assert_eq!(one(call("c1", "Bash", json!({"command": "ls"}))), whole, "not streamed");
-    // An agent that does not name its calls early: they are told when they are complete.
+    // An agent that does not name its calls early: they are sent when they are complete.
     let mut desk = Desk::new(Approvals::Event);
     assert_eq!(desk.take(started("i1", "tool_input")), [] as [Value; 0]);
     assert_eq!(desk.take(delta("i1", "{\"command\":\"ls\"}")), [] as [Value; 0]);
@@ -356,7 +356,7 @@ fn a_page_s_tool_goes_by_its_own_name_and_its_result_is_the_page_s() {
     desk.projector.next_run("default", Approvals::Event);
     assert!(!desk.projector.has_shown(&["c1".into()]), "shown in the run before");
     assert_eq!(desk.take(result("c1", "done", "ok")), [] as [Value; 0], "the page has it already");
-    // One that ends in the run in which it was shown never reached the page.
+    // A call that ends in the run in which it was shown never reached the page.
     desk.take(call("c2", &name, json!({})));
     assert_eq!(desk.take(result("c2", "denied", "no"))[0]["type"], "TOOL_CALL_RESULT");
     for (number, name) in ["Bash".to_owned(), format!("{PREFIX}gone")].into_iter().enumerate() {
@@ -410,7 +410,7 @@ fn subagents_are_runs_inside_the_run() {
         &json!({"type": "SUBAGENT_STARTED", "subagentRunId": "c1", "name": "Explore", "description": "look around", "parentToolCallId": "c1"})
     );
     assert_eq!(begun[1]["parentSubagentRunId"], "c1");
-    // What goes on in the background is told again in the next run.
+    // A subagent in the background is sent again in the next run.
     desk.projector.next_run("default", Approvals::Event);
     let mut next = text("m5", "still here");
     next["parent"] = json!("c3");
@@ -478,8 +478,8 @@ proptest! {
     }
 }
 
-/// The verdicts of the released clients over the sequences that they were tried with: ours says the same of each that it
-/// could ever see.
+/// The verdicts of the released clients on the tested sequences: our verifier gives the same verdict for each sequence
+/// that can occur.
 #[test]
 fn the_rules_here_are_those_of_the_clients() {
     let run = |events: &[Value]| {

@@ -1,5 +1,5 @@
-//! Golden transcripts: what Claude Code really said, as its translator tells it, through core to the events of runs. The
-//! agents' own goldens are the source; a run begins with each prompt and ends with its turn.
+//! Golden transcripts: recordings of Claude Code, through its translator and core to the events of runs. The agents'
+//! own goldens are the source; a run begins with each prompt and ends with its turn.
 
 use std::sync::Mutex;
 
@@ -58,7 +58,7 @@ impl Page {
             match &*entry.event {
                 // The player's own marks.
                 Event::Notice { text, .. } if text.starts_with(MARK) => continue,
-                // How much of the start was over when the reader came is chance: the first run begins here.
+                // The reader may attach at any moment of the start: the first run begins here.
                 Event::Prompt { .. } if !self.began => {
                     self.began = true;
                     self.events.clear();
@@ -112,7 +112,7 @@ async fn page_of(recording: &Recording) -> Page {
     page
 }
 
-/// Requests are named by their entry's number; which one that is says nothing here.
+/// Requests are named by the number of their entry, which does not matter here.
 fn number(events: &mut [Value]) {
     let mut names: Vec<String> = Vec::new();
     for event in events.iter_mut().filter(|event| event["type"] == "CUSTOM") {
@@ -142,7 +142,7 @@ async fn every_recording_of_claude_becomes_runs_that_both_clients_accept() {
         let mut page = page_of(&recording).await;
         let lines: Vec<String> = page.runs.iter().flatten().map(ToString::to_string).collect();
         goldens().bind(|| insta::assert_snapshot!(name.as_str(), lines.join("\n")));
-        // What was streamed is what the history holds: the same names, the same texts.
+        // The history equals the stream: the same ids, the same texts.
         let runs: Vec<&[Value]> = page.runs.iter().map(Vec::as_slice).collect();
         let mut streamed = shown(&runs);
         let Some(state) = page.state.take() else { continue };
@@ -150,7 +150,7 @@ async fn every_recording_of_claude_becomes_runs_that_both_clients_accept() {
         page.messages = shown(&[&[history]]);
         page.messages.retain(|(role, ..)| role != "user");
         streamed.retain(|(role, ..)| role != "user");
-        // What came after the last turn is in the history alone.
+        // Entries after the last turn are only in the history.
         let told: Vec<_> = page
             .messages
             .iter()

@@ -1,4 +1,4 @@
-//! Runs and connects: what is said and shown, once, and that every body ends.
+//! Runs and connects: every message is sent and shown once, and every body ends.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ async fn a_page_that_connects_in_the_middle_sees_what_came_and_what_comes_once()
     let mut run = ada.begin(input("t1", "r1", &[user("u1", &steps(&script))])).await;
     let so_far = run.until(|event| event["name"] == "tool_approval_request").await;
     let asked = custom(&so_far, "tool_approval_request")[0].clone();
-    // Two connects at once, as a page that is loaded makes them.
+    // Two connects at once, as a loading page makes them.
     let mut pages = [
         ada.post("/agent/default/connect", &input("t1", "c1", &[])).await,
         ada.post("/agent/default/connect", &input("t1", "c2", &[])).await,
@@ -172,7 +172,7 @@ async fn the_same_message_sent_twice_is_said_once_and_again_only_when_nothing_ru
     assert_eq!(stopped.1["stopped"], true);
     assert_eq!(outline(&first.events().await).last(), Some(&"RUN_FINISHED"));
     assert_eq!(outline(&twice.events().await).last(), Some(&"RUN_FINISHED"));
-    // The page asks for it once more, under the same message and in another run.
+    // The page sends the same message again, in another run.
     let mut again = ada.begin(input("t1", "r2", &[message])).await;
     again.until(|event| event["name"] == "notice").await;
     assert_eq!(stand.state(session).await.summary.turns, 2);

@@ -1,4 +1,4 @@
-//! Messages that come while the agent is not there yet: they are in the log at once, so that neither a reload nor a restart
+//! Messages that come before the agent has started: they are in the log at once, so that neither a reload nor a restart
 //! loses them.
 
 use std::time::Duration;
@@ -47,7 +47,7 @@ async fn what_was_posted_while_the_agent_starts_is_said_once_and_shown_though_it
     }
 }
 
-// The session is there before its first message is in it.
+// The session exists before its first message is in it.
 #[tokio::test]
 async fn whoever_connects_while_a_thread_is_made_is_shown_what_is_said_on_it_first() {
     let stand = Stand::new().await;
@@ -88,7 +88,7 @@ async fn a_plain_client_that_left_while_the_agent_started_has_stopped_what_it_sa
         drop(run);
         stand.until_abandoned().await;
         if on_close == OnClose::Stop {
-            // The configuration says that nothing goes on without a client.
+            // The configuration says that a run stops without a client.
             stand.until(session, |state| state.summary.queued == 0).await;
         }
         stand.ready.cancel();
@@ -151,7 +151,7 @@ async fn what_waited_when_portolan_ended_is_shown_and_said_when_it_is_sent_again
     assert_eq!(run.events().await.last().unwrap()["code"], "stopping");
     let stand = Stand::over(store, |_| {}).await;
     let bob = stand.someone("bob", Role::Operator).await;
-    // A chat whose connect goes on can say nothing: it ends, since nobody has started the agent.
+    // A chat cannot send anything during its connect: so the connect ends, because nobody has started the agent.
     let connected = bob.connect("t1").await;
     assert_eq!(texts(&shown(&[&connected])), SAID[..1]);
     stand.ready.cancel();

@@ -1,4 +1,4 @@
-//! How runs end before their time: a stop, a closed connection, a reload, the daemon's end.
+//! How runs end early: a stop, a closed connection, a reload, the end of the daemon.
 
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ async fn a_plain_client_stops_its_run_by_closing_it() {
 async fn a_plain_client_that_goes_on_at_once_has_stopped_what_it_left() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
-    // Once on a closed connection that was noticed, once on one that may not have been.
+    // Once after the server noticed the closed connection, once perhaps before.
     for (run, next) in [("r1", "r2"), ("r3", "r4")] {
         drop(begun(&ada, "t1", run).await);
         let session = stand.sessions().await[0].session;

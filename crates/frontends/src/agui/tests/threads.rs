@@ -1,4 +1,4 @@
-//! Threads and sessions: which is which, over restarts; which is active; which agents there are.
+//! Threads and their sessions, across restarts; the active session; the list of agents.
 
 use std::time::Duration;
 
@@ -172,7 +172,7 @@ async fn a_thread_goes_with_its_session() {
     stand.agui.registry.delete(&owner(), sessions[0]).await.unwrap();
     until_kept(&stand, 2).await;
     stopping.cancel();
-    // One that goes while nobody looks is found at the next start.
+    // A session that is deleted while nobody watches is found at the next start.
     stand.agui.registry.delete(&owner(), sessions[1]).await.unwrap();
     stand.agui.registry.shutdown(Duration::from_secs(1)).await;
     let stand = Stand::over(store, |_| {}).await;

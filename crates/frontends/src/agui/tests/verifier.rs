@@ -1,11 +1,11 @@
-//! The rules that both client generations enforce on a run, as their verdicts over 77 sequences tell them: each that
-//! breaks a run of either is broken here. The stricter one counts.
+//! The rules that both client generations enforce on a run, from their verdicts on 77 sequences: a sequence that breaks
+//! a run of either client breaks here. The stricter client counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// The event types that both know, with the fields that must be there.
+/// The event types that both clients know, with the required fields.
 const TYPES: &[(&str, &[&str])] = &[
     ("RUN_STARTED", &["threadId", "runId"]),
     ("RUN_FINISHED", &["threadId", "runId"]),
@@ -34,12 +34,12 @@ const TYPES: &[(&str, &[&str])] = &[
 struct Run {
     started: bool,
     over: bool,
-    /// By sort and id, with the subagent that opened it.
+    /// By kind and id, with the subagent that opened it.
     open: BTreeMap<(&'static str, String), Option<String>>,
     subagents: BTreeMap<String, bool>,
 }
 
-/// What a client would say about the events of one response.
+/// The verdict of a client on the events of one response.
 pub(super) fn verify(events: &[Value]) -> Result<(), String> {
     let mut run = Run::default();
     for event in events {

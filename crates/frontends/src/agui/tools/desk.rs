@@ -1,8 +1,8 @@
 //! The desk of one session: calls of the agent that wait for the page, and results of the page that came before the
-//! agent has called. It owns no socket; it knows nothing of either protocol.
+//! agent's call. It has no socket and does not know either protocol.
 //!
-//! A call is known by its id, which the page and the agent share. The page may be faster: an agent that makes two calls
-//! in one message carries them out one after the other, while the page answers both at once.
+//! The page and the agent share the id of a call. The page may be faster: an agent that makes two calls in one message
+//! runs them one after the other, while the page answers both at once.
 
 use std::{
     collections::VecDeque,
@@ -15,19 +15,19 @@ use tokio::sync::{oneshot, watch};
 
 use super::{Limits, PageResult};
 
-/// Calls of one session that wait at once. Agents wait for one or a few; more is one that has lost its way.
+/// How many calls of one session may wait at once. Agents wait for one or a few; more means a faulty agent.
 const WAITING: usize = 32;
 
-/// Results that came before their call.
+/// How many results without a call are kept.
 const EARLY: usize = 32;
 
-/// Calls that are over and whose results are sent again with every run, since a page sends its whole thread.
+/// How many ended calls are kept: a page repeats their results with every run, because it sends its whole thread.
 const SETTLED: usize = 1024;
 
-/// Why a call got no result. The agent's model reads it.
+/// Why a call got no result. The agent's model reads this text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoResult {
-    /// The page's own words.
+    /// The error text of the page.
     #[error("{0}")]
     Failed(String),
     #[error("no page took the call within {} s: the page that offers this tool is closed or busy; go on without it", .0.as_secs())]
@@ -53,9 +53,9 @@ type Outcome = Result<String, NoResult>;
 enum Taken {
     /// Nobody.
     Not,
-    /// A page shows it, and its user may answer. A run is still to take it over.
+    /// A page shows it, and its user may answer. No run has taken it over yet.
     Shown,
-    /// A run has ended with it, so that its page carries it out.
+    /// A run has ended with it, so that its page runs it.
     Over,
 }
 
@@ -74,11 +74,11 @@ struct State {
     numbers: u64,
 }
 
-/// See the module.
+/// See the documentation of the module.
 #[derive(Debug)]
 pub(super) struct Desk {
     state: Mutex<State>,
-    /// Calls that wait and that no run has handed over yet.
+    /// Waiting calls that no run has passed to the page yet.
     open: watch::Sender<Vec<String>>,
 }
 
@@ -106,7 +106,7 @@ impl Desk {
         done
     }
 
-    /// Calls that wait and that no run has handed over yet.
+    /// Waiting calls that no run has passed to the page yet.
     pub(super) fn open(&self) -> watch::Receiver<Vec<String>> {
         self.open.subscribe()
     }
@@ -116,7 +116,7 @@ impl Desk {
         self.with(|state| !state.waiting.is_empty())
     }
 
-    /// Waits for the page's result of a call. Dropped, the call waits no longer.
+    /// Waits for the page's result of a call. Dropping the future ends the wait.
     pub(super) async fn call(&self, id: &str, limits: &Limits) -> Outcome {
         let (reply, mut answer) = oneshot::channel();
         let sender = watch::Sender::new(Taken::Not);
@@ -143,7 +143,7 @@ impl Desk {
             Err(known) => return known,
         };
         let _place = Place { desk: self, id, number };
-        // All arms are cancel-safe; an answer that is there counts before a time that has run out.
+        // All arms are cancel-safe; an available answer counts before a timeout.
         tokio::select! {
             biased;
             answer = &mut answer => return answer.unwrap_or(Err(NoResult::TurnEnded)),
@@ -156,7 +156,7 @@ impl Desk {
         }
     }
 
-    /// Results of the page. Gives how many of them a call waited for.
+    /// Takes results of the page. Returns how many of them a call waited for.
     pub(super) fn results(&self, results: impl IntoIterator<Item = PageResult>, limits: &Limits) -> usize {
         self.with(|state| {
             let mut settled = 0;
@@ -173,7 +173,7 @@ impl Desk {
                             settled += 1;
                             state.settle(&id);
                         }
-                        // The agent has gone away from it; it may call again.
+                        // The agent has given up the call; it may call again.
                         Err(outcome) => state.keep(id, outcome),
                     },
                     None if state.settled.contains(&id) => {}
@@ -184,7 +184,7 @@ impl Desk {
         })
     }
 
-    /// The page has these calls now: from here on it has the time that an answer may take.
+    /// The page has these calls now: the timeout of an answer begins.
     pub(super) fn handed_over(&self, calls: &[String]) {
         self.with(|state| {
             for call in calls.iter().filter_map(|id| state.waiting.get(id)) {
@@ -193,8 +193,8 @@ impl Desk {
         });
     }
 
-    /// A page that may answer shows whatever waits now: it has the time that an answer may take, and a run may still take
-    /// it over. Gives whether anything waits.
+    /// A page that may answer shows the waiting calls now: the timeout of an answer begins, and a run may still take
+    /// them over. Returns whether any call waits.
     pub(super) fn shown(&self) -> bool {
         self.with(|state| {
             for call in state.waiting.values() {
@@ -210,7 +210,7 @@ impl Desk {
         })
     }
 
-    /// Nothing will come for what waits.
+    /// Ends all waiting calls without a result.
     pub(super) fn give_up(&self, why: NoResult) {
         self.with(|state| {
             for (id, call) in std::mem::take(&mut state.waiting) {
@@ -244,7 +244,7 @@ impl State {
     }
 }
 
-/// The place of a call that waits. Only its own: the same call made again has taken it over.
+/// The entry of a waiting call. Removes only its own entry: a repeated call may have replaced it.
 struct Place<'a> {
     desk: &'a Desk,
     id: &'a str,

@@ -1,12 +1,12 @@
-//! Frontend tools: a page's actions as tools that the agent can really call.
+//! Frontend tools: a page's actions as tools that the agent can call.
 //!
-//! The agent reaches them through an MCP server named [`SERVER`], which is ours and stands on the daemon's own listener:
-//! one place per session, opened by a secret that only that start of the agent was given. A call waits until the page's
-//! result comes, with a later run, and is told why where none comes. What is offered is what the page has mounted now.
+//! The agent reaches them through our MCP server named [`SERVER`] on the main listener: one endpoint per session, with
+//! a secret that only that start of the agent has. A call waits until the page's result comes with a later run, or
+//! fails with a reason. The offered tools are those that the page has mounted now.
 //!
-//! This room owns the place, the calls that wait (`desk`), the offer, and telling the agent of both (`register`); `warden`
-//! answers the permission prompts for these tools, since the page has offered them for the agent to use. It knows
-//! nothing of AG-UI: runs call it. rmcp stays in this folder.
+//! This folder owns the endpoint, the waiting calls (`desk`), the offer, and the registration with the agent
+//! (`register`); `warden` answers the permission requests for these tools, because the page offers them to the agent.
+//! It does not know AG-UI: runs call it. Only this folder uses rmcp.
 
 mod desk;
 mod offer;
@@ -42,36 +42,37 @@ pub use self::{
 };
 use portolan_host::door::Digest;
 
-/// What the MCP server is called.
+/// The name of the MCP server.
 pub const SERVER: &str = "copilotkit-frontend";
 
-/// What Claude Code puts before the name of a tool of it.
+/// The prefix that Claude Code adds to the names of its tools.
 pub const PREFIX: &str = "mcp__copilotkit-frontend__";
 
-/// Sessions whose pages offer tools. Each has a live agent, which costs far more than its place here.
+/// How many sessions may have page tools. Each has a live agent, which costs far more than its entry here.
 const PAGES: usize = 1024;
 
-/// Requests of one session of which it is remembered whether the page's offer answers them. Far more than wait at once.
+/// How many requests of one session are kept with the decision whether the page's offer answers them. Far more than are
+/// open at once.
 const DECIDED: usize = 1024;
 
-/// The bounds.
+/// The limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Tools of a page.
+    /// The most tools of a page.
     pub tools: usize,
-    /// Bytes of all of them: the model reads them before every answer.
+    /// The most bytes of all tools: the model reads them before every answer.
     pub offer_bytes: usize,
-    /// Bytes of a result.
+    /// The most bytes of a result.
     pub result_bytes: usize,
     /// How long a call waits until a run takes it to the page. Pages that reload or answer another call need seconds.
     pub page: Duration,
     /// How long a page may take. Some tools ask a person.
     pub answer: Duration,
-    /// How long the agent may take to hear of a new offer before a run goes on without it.
+    /// How long the agent may take to get a new offer before a run continues without it.
     pub register: Duration,
-    /// How long an agent that was told of a changed list in the middle of a turn may take to fetch it.
+    /// How long an agent may take to fetch a changed list after a notification during a turn.
     pub fetch: Duration,
-    /// How long an agent that has begun to connect may take before its place is given to another.
+    /// How long an agent may take to connect before its place is given to another connection.
     pub connect: Duration,
 }
 
@@ -90,17 +91,17 @@ impl Default for Limits {
     }
 }
 
-/// What a page says of a call, by its id: what came of it, or why it failed.
+/// The result of a call from the page, by its id: the output, or the error.
 pub type PageResult = (String, Result<String, String>);
 
-/// What came of an offer.
+/// The result of an offer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offered {
-    /// What the agent gets, where `unavailable` does not say otherwise.
+    /// The tools that the agent gets, unless `unavailable` is set.
     pub tools: Vec<OfferedTool>,
-    /// Tools that the agent does not get, each with its reason.
+    /// The tools that the agent does not get, each with its reason.
     pub left_out: Vec<LeftOut>,
-    /// Why the agent has none of them, or not the newest ones, where that is so.
+    /// Why the agent has no tools, or not the newest, if so.
     pub unavailable: Option<String>,
 }
 
@@ -112,28 +113,28 @@ pub struct FrontendTools(Arc<Shared>);
 struct Shared {
     registry: Registry,
     limits: Limits,
-    /// Where agents of this machine reach the listener, such as `http://127.0.0.1:7420`.
+    /// The address at which agents of this machine reach the listener, such as `http://127.0.0.1:7420`.
     base: Mutex<Option<String>>,
     pages: Mutex<HashMap<SessionId, Arc<Page>>>,
-    /// For sessions without a page: never anything.
+    /// For sessions without a page: no tools.
     nothing: watch::Sender<Vec<String>>,
 }
 
-/// What one session's page offers, and what waits for it.
+/// The offer of one session's page, and its waiting calls.
 #[derive(Debug)]
 struct Page {
     counter: Arc<Counter>,
     place: Place,
-    /// One offer is told to the agent at a time.
+    /// Only one offer is registered with the agent at a time.
     telling: Semaphore,
     told: Mutex<Told>,
-    /// The session's newest entry when the page came. What was asked before is not answered by what it offers.
+    /// The session's newest entry when the page came. The offer does not answer earlier requests.
     since: Seq,
-    /// Which requests are answered by the page's offer, as it was when each was first seen.
+    /// Which requests the page's offer answers, decided when each request was first seen.
     decided: Mutex<IndexMap<RequestId, bool>>,
 }
 
-/// What both the page and the agent's connections come to.
+/// The state that the page and the agent's connections share.
 #[derive(Debug)]
 struct Counter {
     limits: Limits,
@@ -143,23 +144,24 @@ struct Counter {
     fetched: watch::Sender<u64>,
 }
 
-/// What the agent knows of us.
+/// What the agent knows of the server.
 #[derive(Debug, Default)]
 struct Told {
-    /// The start of the agent that was given the secret, and what is kept of it.
+    /// The start of the agent that has the secret, and the digest of the secret.
     secret: Option<(Generation, Digest)>,
-    /// The start of the agent that did not come for the tools in time. No run waits for it again before it has come.
+    /// The start of the agent that did not fetch the tools in time. No run waits for it again until it has fetched
+    /// them.
     absent: Option<Generation>,
 }
 
 impl Counter {
-    /// Looks at the offer that stands, and its number.
+    /// The current offer, and its number.
     fn look<T>(&self, look: impl FnOnce(u64, &Offer) -> T) -> T {
         let offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
         look(offer.0, &offer.1)
     }
 
-    /// The offer with this number has gone to the agent.
+    /// The agent has fetched the offer with this number.
     fn has_fetched(&self, number: u64) {
         self.fetched.send_if_modified(|fetched| {
             let is_newer = number > *fetched;
@@ -168,7 +170,7 @@ impl Counter {
         });
     }
 
-    /// Puts another offer in place of the one that stood; gives its number.
+    /// Replaces the offer; returns its number.
     fn put(&self, new: Offer) -> u64 {
         let mut offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
         if offer.1 != new {
@@ -208,26 +210,26 @@ impl FrontendTools {
         Self(Arc::new(Shared { registry, limits, base: Mutex::default(), pages: Mutex::default(), nothing }))
     }
 
-    /// The listener takes connections at this address, without a path: `http://127.0.0.1:7420`. It must be one that
-    /// programs of this machine reach without a certificate. Until it is told, agents get no tools.
+    /// Sets the address of the listener, without a path: `http://127.0.0.1:7420`. Programs of this machine must reach
+    /// it without a certificate. Until this is set, agents get no tools.
     pub fn listens_at(&self, base: impl Into<String>) {
         *self.0.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(base.into());
     }
 
-    /// Answers permission prompts for tools of pages and forgets sessions that have ended, until `stopping`.
+    /// Answers permission requests for tools of pages and forgets sessions that have ended, until `stopping`.
     pub fn start(&self, tasks: &TaskTracker, stopping: CancellationToken) {
         tasks.spawn(warden::watch(self.clone(), stopping));
     }
 
-    /// What the page has mounted now: the agent is told, where it does not know it yet. Returns once it has fetched the
-    /// list, or once it is clear that it will not. For every run, before its prompt and before [`Self::results`]:
-    /// what a result makes the agent do next can then use the newest tools.
+    /// Offers the tools that the page has mounted now: informs the agent, if it does not have them yet. Returns when
+    /// the agent has fetched the list, or when it is clear that it will not. For every run, before its prompt and
+    /// before [`Self::results`]: after a result, the agent can then use the newest tools.
     pub async fn offer(&self, session: SessionId, tools: Vec<PageTool>) -> Offered {
         let (offer, left_out) = Offer::of(tools, &self.0.limits);
         let tools = offer.told();
         let page = match self.page_for(session, &offer).await {
             Ok(Some(page)) => page,
-            // Nothing is offered, and nothing ever was.
+            // There is no offer, and there never was one.
             Ok(None) => return Offered { tools, left_out, unavailable: None },
             Err(why) => return Offered { tools, left_out, unavailable: Some(why) },
         };
@@ -236,13 +238,13 @@ impl FrontendTools {
         Offered { tools, left_out, unavailable: told.err() }
     }
 
-    /// What the agent of a session is to be told of these tools; nothing where it can have none of them. An agent takes MCP
-    /// servers while it runs and says which call a call is, or it cannot call a page.
+    /// The part of these tools for the agent of a session; nothing if the agent cannot use page tools. To call a page,
+    /// an agent must accept MCP servers while it runs and send the id of each call.
     pub fn preview(&self, agent: &Capabilities, tools: &[PageTool]) -> Vec<OfferedTool> {
         if self.can_reach(agent) { Offer::of(tools.to_vec(), &self.0.limits).0.told() } else { Vec::new() }
     }
 
-    /// Can an agent that can do this call the tools of a page?
+    /// Can an agent with these capabilities call the tools of a page?
     pub fn can_reach(&self, agent: &Capabilities) -> bool {
         agent.mcp_changes && self.address().is_some()
     }
@@ -254,30 +256,30 @@ impl FrontendTools {
             .is_some_and(|page| page.counter.look(|_, offer| offer.has(own) || offer.has_page_name(own)))
     }
 
-    /// Where agents reach the listener, with its port; none until [`Self::listens_at`] has told it.
+    /// The address at which agents reach the listener, with its port; `None` until [`Self::listens_at`] sets it.
     pub fn address(&self) -> Option<String> {
         self.0.base.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Results of the page, by the id of their call: every tool message of a run. Gives how many of them a call waited
-    /// for. Those that nobody waits for yet are kept for the call that is about to come; old ones change nothing.
+    /// Takes results of the page, by the id of their call: every tool message of a run. Returns how many of them a call
+    /// waited for. A result without a waiting call is kept for a call that may still come; old results change nothing.
     pub fn results(&self, session: SessionId, results: impl IntoIterator<Item = PageResult>) -> usize {
         self.page(session).map_or(0, |page| page.counter.desk.results(results, &self.0.limits))
     }
 
-    /// The user goes on: what still waits for the page ends, so that the agent can hear them.
+    /// The user sends a new message: calls that still wait for the page end, so that the agent can get the message.
     pub fn overtake(&self, session: SessionId) {
         if let Some(page) = self.page(session) {
             page.counter.desk.give_up(NoResult::Overtaken);
         }
     }
 
-    /// Is this the permission to use a tool that the page offers? Then it is answered by policy, and nobody is asked. What
-    /// was so when it was first looked at stays so: who is shown it and who answers it never disagree.
+    /// Is this the permission for a tool that the page offers? Then policy answers it, and nobody is asked. The
+    /// decision at the first check stays: the display and the answer never disagree.
     pub fn allows(&self, session: SessionId, request: &Request) -> bool {
         let Ask::Permission { tool_name, .. } = &request.ask else { return false };
         let Some(name) = tool_name.strip_prefix(PREFIX) else { return false };
-        // One of the same name in a session without a page is somebody else's.
+        // A tool of the same name in a session without a page is not a page's tool.
         let Some(page) = self.page(session).filter(|page| request.request.0 > page.since.0) else {
             return false;
         };
@@ -288,7 +290,7 @@ impl FrontendTools {
         *decided.entry(request.request).or_insert_with(|| page.counter.look(|_, offer| offer.has(name)))
     }
 
-    /// The page's own name of a tool of it; `None` where it is someone else's.
+    /// The page's own name of its tool; `None` for other tools.
     pub fn page_name(&self, session: SessionId, name: &str) -> Option<String> {
         let name = name.strip_prefix(PREFIX)?;
         let known =
@@ -296,8 +298,8 @@ impl FrontendTools {
         Some(known.unwrap_or_else(|| name.to_owned()))
     }
 
-    /// The calls that wait for the page and that no run has handed over. A run that has shown them all ends, so that the
-    /// page carries them out.
+    /// The calls that wait for the page and that no run has passed on. A run that has shown them all ends, so that the
+    /// page runs them.
     pub fn waiting(&self, session: SessionId) -> watch::Receiver<Vec<String>> {
         self.page(session).map_or_else(|| self.0.nothing.subscribe(), |page| page.counter.desk.open())
     }
@@ -309,7 +311,8 @@ impl FrontendTools {
         }
     }
 
-    /// A page that may answer shows what waits for it, without a run that takes it over. Gives whether anything waits.
+    /// A page that may answer shows the waiting calls, without a run that takes them over. Returns whether any call
+    /// waits.
     pub fn shown(&self, session: SessionId) -> bool {
         self.page(session).is_some_and(|page| page.counter.desk.shown())
     }
@@ -325,7 +328,7 @@ impl FrontendTools {
         self.0.pages.lock().unwrap_or_else(PoisonError::into_inner).get(&session).cloned()
     }
 
-    /// The session's page; a new one only where there is something to offer.
+    /// The session's page; a new one only if there is something to offer.
     async fn page_for(&self, session: SessionId, offer: &Offer) -> Result<Option<Arc<Page>>, String> {
         if let Some(page) = self.page(session) {
             return Ok(Some(page));
@@ -360,8 +363,8 @@ impl FrontendTools {
     }
 }
 
-/// Who tells agents of page tools, and answers for them. Setting MCP servers takes an owner; this sets only ours, beside
-/// the others, for whoever may prompt.
+/// The identity that registers page tools with agents, and answers for them. Only owners may set MCP servers; this sets
+/// only our server, in addition to the others, for every client that may prompt.
 fn own() -> Principal {
     Principal {
         // A constant that fits.

@@ -1,5 +1,5 @@
-//! What a page offers, as tools of an MCP server: checked, named so that every agent takes the name, and bounded.
-//! Pure: no agent, no clock, no socket.
+//! The offer of a page as tools of an MCP server: checked, with names that every agent accepts, and limited. Pure: no
+//! agent, no clock, no socket.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,24 +9,24 @@ use serde_json::{Map, Value, json};
 use super::Limits;
 use portolan_host::door::json_depth_exceeds;
 
-/// The longest name of a tool for the agent, without what the agent puts before it. Together they stay within the 64
-/// characters that model APIs take.
+/// The longest name of a tool for the agent, without the agent's prefix. Together they stay within the 64 characters
+/// that model APIs accept.
 const NAME: usize = 64 - super::PREFIX.len();
 
 /// The deepest schema. Pages describe forms, not trees.
 const SCHEMA_DEPTH: usize = 32;
 
-/// Up to so many tools the agent shows its model at once. With more of them it may let the model search.
+/// Up to this many tools, the agent shows all tools to its model. With more, it may let the model search.
 const SHOWN_AT_ONCE: usize = 32;
 
-/// An action of a page, as a run tells it.
+/// An action of a page, from a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageTool {
-    /// The page's own name for it.
+    /// The page's own name.
     pub name: String,
     /// What it does.
     pub description: String,
-    /// JSON Schema of its arguments; null where the page tells none.
+    /// JSON Schema of its arguments; null if the page sends none.
     pub parameters: Value,
 }
 
@@ -35,20 +35,20 @@ pub struct PageTool {
 pub struct OfferedTool {
     /// Its whole name for the agent.
     pub name: String,
-    /// What the page says about it.
+    /// The page's description.
     pub page: PageTool,
 }
 
 /// A tool that is not offered, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The page's name for it, cut where it is very long.
+    /// The page's name, cut if it is very long.
     pub name: String,
-    /// In words.
+    /// The reason.
     pub why: String,
 }
 
-/// What is offered now.
+/// The current offer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Offer {
     pub(super) tools: Vec<Tool>,
@@ -57,7 +57,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Takes what fits; the rest is told with its reason.
+    /// Takes the valid tools; returns the rest with reasons.
     pub(super) fn of(page: Vec<PageTool>, limits: &Limits) -> (Self, Vec<LeftOut>) {
         let (mut offer, mut left_out) = (Self::default(), Vec::new());
         let mut bytes = 0;
@@ -67,13 +67,13 @@ impl Offer {
             let name = agent_name(&tool.name);
             let checked = match arguments(tool.parameters) {
                 _ if offer.tools.len() >= limits.tools => {
-                    Err(format!("a page offers at most {} tools", limits.tools))
+                    Err(format!("a page can offer at most {} tools", limits.tools))
                 }
                 _ if bytes + size > limits.offer_bytes => {
-                    Err(format!("all tools of a page have at most {} KiB", limits.offer_bytes / 1024))
+                    Err(format!("a page's tools together have at most {} KiB", limits.offer_bytes / 1024))
                 }
                 _ if name.is_empty() => Err("it has no name".to_owned()),
-                _ if offer.names.contains_key(&name) => Err(format!("there is a tool `{name}` already")),
+                _ if offer.names.contains_key(&name) => Err(format!("another tool has the name `{name}`")),
                 checked => checked,
             };
             match checked {
@@ -93,7 +93,7 @@ impl Offer {
         (offer, left_out)
     }
 
-    /// What the agent gets.
+    /// The tools that the agent gets.
     pub(super) fn told(&self) -> Vec<OfferedTool> {
         let told = |tool: &Tool| OfferedTool {
             name: format!("{}{}", super::PREFIX, tool.name),
@@ -106,29 +106,29 @@ impl Offer {
         self.tools.iter().map(told).collect()
     }
 
-    /// Is there a tool that the agent calls so?
+    /// Is there a tool with this name for the agent?
     pub(super) fn has(&self, name: &str) -> bool {
         self.names.contains_key(name)
     }
 
-    /// Is there a tool that the page calls so?
+    /// Is there a tool with this name for the page?
     pub(super) fn has_page_name(&self, name: &str) -> bool {
         self.names.values().any(|known| known == name)
     }
 
-    /// The page's name of what the agent calls so.
+    /// The page's name of the tool with this name for the agent.
     pub(super) fn page_name(&self, name: &str) -> Option<&String> {
         self.names.get(name)
     }
 }
 
-/// A name that agents and model APIs take.
+/// A name that agents and model APIs accept.
 fn agent_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
     name.chars().map(plain).take(NAME).collect()
 }
 
-/// The schema of the arguments, as MCP wants it: that of an object.
+/// The schema of the arguments, as MCP requires it: for an object.
 fn arguments(parameters: Value) -> Result<Map<String, Value>, String> {
     let none =
         || Map::from_iter([("type".to_owned(), json!("object")), ("properties".to_owned(), json!({}))]);
@@ -136,7 +136,7 @@ fn arguments(parameters: Value) -> Result<Map<String, Value>, String> {
         Value::Null => return Ok(none()),
         Value::Object(schema) if schema.is_empty() => return Ok(none()),
         Value::Object(schema) => schema,
-        _ => return Err("its parameters are no JSON Schema".to_owned()),
+        _ => return Err("its parameters are not a JSON Schema".to_owned()),
     };
     if json_depth_exceeds(Value::Object(schema.clone()).to_string().as_bytes(), SCHEMA_DEPTH) {
         return Err(format!("its parameters are deeper than {SCHEMA_DEPTH} levels"));
@@ -147,7 +147,7 @@ fn arguments(parameters: Value) -> Result<Map<String, Value>, String> {
             schema.insert("type".to_owned(), json!("object"));
             Ok(schema)
         }
-        Some(_) => Err("its parameters are no object".to_owned()),
+        Some(_) => Err("its parameters are not an object".to_owned()),
     }
 }
 
@@ -213,9 +213,9 @@ mod tests {
         assert_eq!(names, ["a_b", "last"]);
         let expected = [
             ("", "it has no name"),
-            ("a_b", "there is a tool `a_b` already"),
-            ("list", "its parameters are no object"),
-            ("text", "its parameters are no JSON Schema"),
+            ("a_b", "another tool has the name `a_b`"),
+            ("list", "its parameters are not an object"),
+            ("text", "its parameters are not a JSON Schema"),
             ("deep", "its parameters are deeper than 32 levels"),
         ];
         assert_eq!(left_out, expected.map(|(name, why)| (name.to_owned(), why.to_owned())));
@@ -229,7 +229,7 @@ mod tests {
         let (offer, left_out) = Offer::of(std::iter::once(big).chain(small).collect(), &limits);
         assert_eq!(offer.tools.len(), 3);
         let why: Vec<_> = left_out.iter().map(|left| (left.name.as_str(), left.why.as_str())).collect();
-        let many = "a page offers at most 3 tools";
-        assert_eq!(why, [("big", "all tools of a page have at most 1 KiB"), ("t3", many), ("t4", many)]);
+        let many = "a page can offer at most 3 tools";
+        assert_eq!(why, [("big", "a page's tools together have at most 1 KiB"), ("t3", many), ("t4", many)]);
     }
 }

@@ -1,8 +1,9 @@
-//! Telling an agent of a page's tools: the server once for each start of the agent, its list whenever it has changed.
+//! Registers a page's tools with an agent: the server once for each start of the agent, its list whenever it has
+//! changed.
 //!
-//! Between turns an agent is connected anew for a changed list: when that is done, it has it. In the middle of a turn
-//! this would cut calls that wait, so there it is told by a notification; one that does not listen to it (Claude Code
-//! 2.1.120 does not) has the new list with its next turn.
+//! Between turns, the agent reconnects for a changed list, and then has it. During a turn a reconnect would cut waiting
+//! calls, so the agent gets a notification instead; an agent that ignores notifications (Claude Code 2.1.120 does) has
+//! the new list with its next turn.
 
 use std::time::Duration;
 
@@ -19,17 +20,17 @@ use super::{FrontendTools, PATH, Page, SERVER, own};
 use crate::way_out;
 use portolan_host::door::{Digest, Secret, SecretKind};
 
-/// Between two looks at how far a command has come.
+/// Time between two checks of a command's progress.
 const LOOK: Duration = Duration::from_millis(25);
 
 impl FrontendTools {
-    /// Sees to it that the agent has the offer with this number. The reason where it has not. However many runs offer
-    /// something at once, each waits no longer than its own offer may take.
+    /// Ensures that the agent has the offer with this number; otherwise returns the reason. However many runs offer
+    /// tools at once, each waits no longer than its own timeout.
     pub(super) async fn tell(&self, session: SessionId, page: &Page, number: u64) -> Result<(), String> {
         let patience = self.0.limits.register;
         let telling = async {
             let Ok(_turn) = page.telling.acquire().await else { return Ok(()) };
-            // The run before may have brought this offer to the agent as well.
+            // The run before may already have registered this offer.
             self.tell_now(session, page, number).await
         };
         tokio::time::timeout(patience, telling).await.unwrap_or_else(|_| Err(self.late()))
@@ -43,7 +44,7 @@ impl FrontendTools {
         let snapshot = self.0.registry.snapshot(&own(), session).await;
         let state = snapshot.map_err(|refusal| way_out::told(&refusal))?.state;
         if !state.capabilities.mcp_changes {
-            return Err(format!("the agent `{}` takes no MCP servers", state.summary.agent));
+            return Err(format!("the agent `{}` does not accept MCP servers", state.summary.agent));
         }
         if knows(page, &state) && *page.counter.fetched.borrow() >= number {
             return Ok(());
@@ -59,7 +60,7 @@ impl FrontendTools {
         if state.summary.status == Status::Active || page.counter.desk.is_busy() {
             page.place.tell_changed().await;
             if self.fetches(page, number, self.0.limits.fetch).await.is_err() {
-                return Err("the agent hears of the page's new tools when its turn has ended".to_owned());
+                return Err("the agent gets the page's new tools when its turn has ended".to_owned());
             }
             return Ok(());
         }
@@ -79,9 +80,9 @@ impl FrontendTools {
             "url": format!("{base}{PATH}{session}"),
             "headers": { "Authorization": format!("Bearer {}", secret.expose()) },
         });
-        // Until it has come for them it may be one that never does: a run waits for that once.
+        // An agent that has not fetched the tools yet may never do so: only one run waits for that.
         page.told(|told| told.absent = Some(generation));
-        // What an earlier start has fetched counts no more. The agent may come before it has said that it will.
+        // The fetches of an earlier start do not count. The agent may fetch the list before it confirms the server.
         page.counter.fetched.send_replace(0);
         let given = Given::to(page, generation, secret.digest());
         let servers = IndexMap::from([(SERVER.to_owned(), server)]);
@@ -101,12 +102,12 @@ impl FrontendTools {
         }
     }
 
-    /// Has the agent do something, and waits until it is done.
+    /// Sends a command to the agent, and waits until it is done.
     async fn carry_out(&self, session: SessionId, action: Action) -> Result<(), String> {
         let (id, own) = (CommandId::random(), own());
         let deadline = Instant::now() + self.0.limits.register;
         loop {
-            // The same id again does nothing and tells how far it has come.
+            // The same id again does nothing and returns the progress.
             let receipt = self.0.registry.submit(&own, session, id.clone(), action.clone()).await;
             match receipt.map_err(|refusal| way_out::told(&refusal))?.stage {
                 Stage::Consumed { .. } => return Ok(()),
@@ -121,7 +122,8 @@ impl FrontendTools {
     }
 }
 
-/// A secret on its way to the agent. Dropped before it is certain that the agent has it, the agent is told anew next time.
+/// A secret on its way to the agent. If it is dropped before it is certain that the agent has it, the server is
+/// registered again next time.
 struct Given<'p> {
     page: &'p Page,
     is_known: bool,
@@ -146,7 +148,7 @@ impl Drop for Given<'_> {
     }
 }
 
-/// Whether this start of the agent was told of the server, and still has it: someone may have set others in its place.
+/// Whether this start of the agent got the server, and still has it: somebody may have replaced its servers.
 fn knows(page: &Page, state: &State) -> bool {
     let was_told =
         page.told(|told| told.secret.is_some_and(|(generation, _)| generation == state.generation));

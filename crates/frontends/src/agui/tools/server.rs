@@ -1,5 +1,5 @@
-//! The MCP server: what agents reach at [`PATH`] and their session's id. Nobody gets an answer there who does not show the
-//! secret of that start of the agent; the door asks for it before a body is read.
+//! The MCP server for agents at [`PATH`] and their session's id. Only a request with the secret of that start of the
+//! agent gets an answer; the door checks the secret before it reads a body.
 
 use std::{
     borrow::Cow,
@@ -44,26 +44,26 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Counter, FrontendTools};
 use portolan_host::door::{Denied, KnownBySecret, Secret, SecretVerdict};
 
-/// Where the server stands; a session's id follows.
+/// The path of the server; a session's id follows.
 pub const PATH: &str = "/mcp/page-tools/";
 
-/// Bytes of one message of an agent: the arguments of a call, with much to spare.
+/// The largest message of an agent: the arguments of a call, with a large margin.
 const MESSAGE_BYTES: usize = 1024 * 1024;
 
-/// Connections of one agent. It has one; each time it connects anew it leaves the one before behind.
+/// How many connections one agent may have. It has one; with each reconnect it leaves the old connection behind.
 const CONNECTIONS: usize = 4;
 
-/// Connections that are being made, beside those. An agent makes one at a time.
+/// How many unfinished connections are allowed in addition. An agent makes one at a time.
 const UNFINISHED: usize = 8;
 
-/// Where Claude Code tells which call of its model a call is.
+/// The field where Claude Code sends the id of its model's call.
 const CALL_ID: &str = "claudecode/toolUseId";
 
-/// What the model reads about the server.
+/// The instructions of the server for the model.
 const INSTRUCTIONS: &str = "These tools run in the web page that the user has open: they read and change what the user \
      sees there. A call returns what the page answered.";
 
-/// The place of one session's agent.
+/// The endpoint of one session's agent.
 pub(super) struct Place {
     service: StreamableHttpService<Server, LocalSessionManager>,
     connections: Arc<LocalSessionManager>,
@@ -73,10 +73,10 @@ pub(super) struct Place {
     _end: DropGuard,
 }
 
-/// Connections that are being made, with when each was begun.
+/// Unfinished connections, with their start times.
 type Begun = Mutex<Vec<(Arc<str>, Instant)>>;
 
-/// The agent's connections, oldest first, by the name that each has in its requests.
+/// The agent's connections, oldest first, by their names in requests.
 type Peers = Mutex<Vec<(Arc<str>, Peer<RoleServer>)>>;
 
 impl fmt::Debug for Place {
@@ -96,7 +96,7 @@ impl Place {
         let peers = Arc::new(Peers::default());
         let end = CancellationToken::new();
         let config = StreamableHttpServerConfig::default()
-            // The door has checked the name by which we were called, and where the request comes from.
+            // The door has checked the Host and the origin of the request.
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MESSAGE_BYTES)
             .with_cancellation_token(end.clone());
@@ -112,11 +112,11 @@ impl Place {
         Self { service, connections, peers, begun, counter, _end: end.drop_guard() }
     }
 
-    /// Tells the agent that the list of tools has changed.
+    /// Notifies the agent that the list of tools has changed.
     pub(super) async fn tell_changed(&self) {
         let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (_, peer) in peers {
-            // One that is gone has nothing to be told.
+            // A connection that is gone needs no notification.
             let _ = peer.notify_tool_list_changed().await;
         }
     }
@@ -142,7 +142,7 @@ impl Place {
         response.map(|body| Body::new(Going { body: Body::new(body), list, counter }))
     }
 
-    /// Ends connections that were begun long ago and never made: their places are for others.
+    /// Ends old unfinished connections, to free their places.
     async fn give_up_begun(&self) {
         let patience = self.counter.limits.connect;
         let late: Vec<_> = {
@@ -150,17 +150,17 @@ impl Place {
             begun.extract_if(.., |(_, since)| since.elapsed() >= patience).collect()
         };
         for (id, _) in late {
-            // It may have ended by itself.
+            // The connection may have ended by itself.
             let _ = self.connections.close_session(&id).await;
         }
     }
 }
 
-/// The offer that an answer carries to the agent, by its number; 0 where it carries none.
+/// The number of the offer in an answer to the agent; 0 if it contains none.
 #[derive(Clone, Debug, Default)]
 struct List(Arc<AtomicU64>);
 
-/// An answer on its way out. When all of it has gone to the agent, so has the list in it.
+/// An answer that is being sent. When all of it is sent, the agent has the list in it.
 struct Going {
     body: Body,
     list: List,
@@ -201,7 +201,7 @@ impl FrontendTools {
         Router::new().route(&format!("{PATH}{{session}}"), any(enter)).with_state(self.clone())
     }
 
-    /// Whether a request shows the secret of the agent whose place it asks for; for the checks of the main listener.
+    /// Whether a request has the secret of the agent of its endpoint; for the checks of the main listener.
     pub fn check_secret(&self, parts: &Parts) -> SecretVerdict {
         let Some(session) = parts.uri.path().strip_prefix(PATH) else { return SecretVerdict::NotMine };
         let known = session.parse().ok().and_then(|session| self.page(session));
@@ -223,7 +223,7 @@ async fn enter(
     Path(session): Path<String>,
     request: Request,
 ) -> Response {
-    // The door has asked for the secret. Without a door before it, nobody gets in.
+    // The door has checked the secret. Without a door, every request is refused.
     let page = session.parse::<SessionId>().ok().and_then(|session| tools.page(session));
     match page.filter(|_| request.extensions().get::<KnownBySecret>().is_some()) {
         Some(page) => page.place.answer(request).await,
@@ -231,7 +231,7 @@ async fn enter(
     }
 }
 
-/// What speaks MCP on one connection of the agent.
+/// The MCP handler of one connection of the agent.
 #[derive(Clone)]
 struct Server {
     counter: Arc<Counter>,
@@ -248,7 +248,7 @@ impl ServerHandler for Server {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// Those with connections, on which a changed list can be told.
+    /// The connections that can get a notification of a changed list.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         Cow::Borrowed(ProtocolVersion::known_up_to(&ProtocolVersion::V_2025_11_25))
     }
@@ -264,7 +264,7 @@ impl ServerHandler for Server {
             (peers.len() > CONNECTIONS).then(|| peers.remove(0).0)
         };
         if let Some(oldest) = oldest {
-            // It may have ended by itself.
+            // The connection may have ended by itself.
             let _ = self.connections.close_session(&oldest).await;
         }
     }
@@ -294,10 +294,10 @@ impl ServerHandler for Server {
         let id = context.meta.get(CALL_ID).or_else(|| call.meta.as_ref()?.get(CALL_ID));
         let Some(id) = id.and_then(|id| id.as_str()).filter(|id| !id.is_empty()) else {
             return failed(
-                "this agent does not tell which call this is, so the page cannot be asked".to_owned(),
+                "this agent does not say which call this is, so the page cannot run it".to_owned(),
             );
         };
-        // Cancel-safe: a call that is dropped waits no longer.
+        // Cancel-safe: dropping a call ends its wait.
         let outcome = tokio::select! {
             outcome = self.counter.desk.call(id, &self.counter.limits) => outcome,
             () = context.ct.cancelled() => return failed("the call was cancelled".to_owned()),

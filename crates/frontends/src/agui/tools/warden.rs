@@ -1,5 +1,5 @@
-//! The warden: allows what a page has offered, and forgets pages whose sessions have ended. It reads the daemon's log,
-//! so one is enough for all sessions and nobody sees it among those present.
+//! The warden: allows the tools that a page has offered, and forgets pages whose sessions have ended. It reads the
+//! daemon's log, so one warden is enough for all sessions and it does not appear in the presence of a session.
 
 use portolan_core::{
     Action, CommandId, DaemonEvent, SessionId,
@@ -31,13 +31,13 @@ pub(super) async fn watch(tools: FrontendTools, stopping: CancellationToken) {
     }
 }
 
-/// What matters of the next things that happen; none when nothing more will come.
+/// The next relevant event; `None` if there are no more.
 async fn next(reader: &mut DaemonReader) -> Option<Vec<Heard>> {
     match reader.next().await {
         Delivery::Entries(pieces) => {
             Some(pieces.iter().filter_map(|piece| Heard::of(&piece.entry().ok()?.event)).collect())
         }
-        // First of all, or after a great many entries at once: what waits now is all that matters.
+        // At the beginning, or after very many entries at once: only the open requests matter.
         Delivery::Snapshot(snapshot) => {
             let waiting = snapshot.state.requests.iter();
             Some(
@@ -80,7 +80,7 @@ impl FrontendTools {
         }
     }
 
-    /// A tool that the page has offered is the page's to refuse.
+    /// Only the page refuses a tool that it has offered.
     async fn allow(&self, session: SessionId, request: Request) {
         if !self.allows(session, &request) {
             return;
@@ -95,8 +95,8 @@ impl FrontendTools {
         }
     }
 
-    /// Nobody waits for the page between turns, and the page of a session without an agent has nothing to offer to.
-    /// What was heard may be old by now: what is so now counts.
+    /// No call waits for the page between turns, and a session without an agent needs no offer. The event may be old:
+    /// the current state counts.
     async fn look_after(&self, session: SessionId) {
         match self.0.registry.snapshot(&own(), session).await {
             Ok(snapshot) if snapshot.state.summary.status == Status::Idle => {

@@ -11,20 +11,20 @@ pub enum AguiEvent {
     RunStarted {
         /// The client's thread.
         thread_id: String,
-        /// The client's name of the run.
+        /// The client's id of the run.
         run_id: String,
     },
-    /// It ended. Nothing follows.
+    /// The run ended. Nothing follows.
     RunFinished {
         /// The client's thread.
         thread_id: String,
-        /// The client's name of the run.
+        /// The client's id of the run.
         run_id: String,
-        /// Only where something waits for an answer.
+        /// Only if a request is open.
         #[serde(skip_serializing_if = "Option::is_none")]
         outcome: Option<RunOutcome>,
     },
-    /// It failed. Nothing follows.
+    /// The run failed. Nothing follows.
     RunError {
         /// What happened, for people.
         message: String,
@@ -32,45 +32,45 @@ pub enum AguiEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         code: Option<String>,
     },
-    /// A text began.
+    /// A text starts.
     TextMessageStart {
-        /// Its name; the same in every run and in the history.
+        /// Its id; the same in every run and in the history.
         message_id: String,
-        /// `assistant`, or `user` where someone else said it.
+        /// `assistant`, or `user` for a message of another user.
         role: String,
         /// The subagent it belongs to.
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// More of it.
+    /// The next part of the text.
     TextMessageContent {
-        /// Of which.
+        /// The id.
         message_id: String,
-        /// What follows.
+        /// The next part.
         delta: String,
         /// The subagent it belongs to.
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// It is complete.
+    /// The text is complete.
     TextMessageEnd {
-        /// Which.
+        /// The id.
         message_id: String,
         /// The subagent it belongs to.
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// A stretch of thinking began.
+    /// A block of thinking starts.
     ReasoningStart {
-        /// Its name.
+        /// Its id.
         message_id: String,
         /// The subagent it belongs to.
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// Its text began.
+    /// The text of the thinking starts.
     ReasoningMessageStart {
-        /// Its name.
+        /// Its id.
         message_id: String,
         /// Always `reasoning`.
         role: String,
@@ -78,27 +78,27 @@ pub enum AguiEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// More of it.
+    /// The next part of the text.
     ReasoningMessageContent {
-        /// Of which.
+        /// The id.
         message_id: String,
-        /// What follows.
+        /// The next part.
         delta: String,
         /// The subagent it belongs to.
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// Its text is complete.
+    /// The text of the thinking is complete.
     ReasoningMessageEnd {
-        /// Which.
+        /// The id.
         message_id: String,
         /// The subagent it belongs to.
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// The stretch is over.
+    /// The block of thinking is complete.
     ReasoningEnd {
-        /// Which.
+        /// The id.
         message_id: String,
         /// The subagent it belongs to.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ pub enum AguiEvent {
     },
     /// The agent calls a tool.
     ToolCallStart {
-        /// The call.
+        /// The id of the call.
         tool_call_id: String,
         /// The tool's name; a page's tool by the page's own name.
         tool_call_name: String,
@@ -114,11 +114,11 @@ pub enum AguiEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// More of its arguments, as JSON text.
+    /// The next part of its arguments, as JSON text.
     ToolCallArgs {
-        /// Of which.
+        /// The id.
         tool_call_id: String,
-        /// What follows.
+        /// The next part.
         delta: String,
         /// The subagent that calls.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,19 +126,19 @@ pub enum AguiEvent {
     },
     /// Its arguments are complete.
     ToolCallEnd {
-        /// Which.
+        /// The id.
         tool_call_id: String,
         /// The subagent that calls.
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// A tool has finished. Never for a page's tool that the page is to run: it would not.
+    /// A tool has finished. Never for a tool that the page must run: the page would not run it.
     ToolCallResult {
-        /// The name of the message that holds it.
+        /// The id of the message with the result.
         message_id: String,
-        /// Which call.
+        /// The id of the call.
         tool_call_id: String,
-        /// What it gave, as text.
+        /// The output, as text.
         content: String,
         /// Always `tool`.
         role: String,
@@ -146,9 +146,9 @@ pub enum AguiEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         subagent_run_id: Option<String>,
     },
-    /// What the agent has and can, what it used; replaces what was told before.
+    /// The agent's info, capabilities and usage; replaces the earlier state.
     StateSnapshot {
-        /// All of it.
+        /// The whole state.
         snapshot: Value,
     },
     /// The whole conversation; replaces what the page shows.
@@ -156,13 +156,13 @@ pub enum AguiEvent {
         /// In order.
         messages: Vec<Message>,
     },
-    /// A subagent began.
+    /// A subagent starts.
     SubagentStarted {
-        /// Its name: the call that started it.
+        /// Its id: the call that started it.
         subagent_run_id: String,
-        /// What people call it.
+        /// Its name.
         name: String,
-        /// What it is for.
+        /// Its purpose.
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// The subagent that started it.
@@ -172,26 +172,26 @@ pub enum AguiEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_tool_call_id: Option<String>,
     },
-    /// It has finished.
+    /// The subagent has finished.
     SubagentFinished {
-        /// Which.
+        /// The id.
         subagent_run_id: String,
-        /// What it did, in words.
+        /// A summary of its work.
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
     },
-    /// It failed.
+    /// The subagent failed.
     SubagentError {
-        /// Which.
+        /// The id.
         subagent_run_id: String,
-        /// Why.
+        /// The error.
         message: String,
     },
-    /// Anything else, by a name that apps know; docs/copilotkit.md lists them.
+    /// Any other event, under a name that apps know; docs/copilotkit.md lists the names.
     Custom {
-        /// What.
+        /// The name.
         name: String,
-        /// With which particulars; never absent.
+        /// The details; never absent.
         value: Value,
     },
 }
@@ -202,33 +202,33 @@ impl AguiEvent {
         let mut frame = b"data: ".to_vec();
         let start = frame.len();
         if let Err(error) = serde_json::to_writer(&mut frame, self) {
-            // Our own types serialise; should one ever not, the run says so instead of ending without a word.
+            // Our own types always serialise; if one does not, the run ends with an error.
             frame.truncate(start);
             let failed = Self::RunError { message: error.to_string(), code: Some("internal".into()) };
             frame.extend(serde_json::to_vec(&failed).unwrap_or_default());
         }
-        // Clients take no other end of a frame: `\r\n\r\n` breaks the run.
+        // Clients accept no other end of a frame: `\r\n\r\n` breaks the run.
         frame.extend_from_slice(b"\n\n");
         frame
     }
 }
 
-/// How a run ended, where that is more than being done.
+/// How a run ended, if it did not just finish.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// These wait for an answer; a run with `resume` brings it.
+    /// The open requests; a run with `resume` answers them.
     Interrupt {
         /// At least one.
         interrupts: Vec<Interrupt>,
     },
 }
 
-/// Something that waits for an answer.
+/// An open request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interrupt {
-    /// The request.
+    /// The id of the request.
     pub id: String,
     /// `permission`, `question`, `plan`, `elicitation`, `hook` or `other`. Never `tool_call`: the client would make a
     /// tool message of the answer, and the tool has its own result.
@@ -241,10 +241,10 @@ pub struct Interrupt {
     pub tool_call_id: Option<String>,
     /// JSON Schema of the answer.
     pub response_schema: Value,
-    /// When it is denied by itself, ISO 8601.
+    /// When it is denied automatically, ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// The same particulars as the custom event has.
+    /// The same details as in the custom event.
     pub metadata: Value,
 }
 
@@ -252,39 +252,39 @@ pub struct Interrupt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Message {
-    /// Someone said this.
+    /// A message of a user.
     User {
-        /// The client's own id where it came from here.
+        /// The client's own id, if the message came from here.
         id: String,
-        /// The words, without what was put before them.
+        /// The text, without the page's part before it.
         content: String,
     },
-    /// The agent said this, or called a tool.
+    /// A message or a tool call of the agent.
     Assistant {
-        /// As it was streamed.
+        /// The id from the stream.
         id: String,
-        /// Absent where it only calls a tool.
+        /// Absent if it only calls a tool.
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<String>,
         /// The calls.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall>,
     },
-    /// What a tool gave.
+    /// The output of a tool.
     Tool {
-        /// As it was streamed; a page's own where the page ran the tool.
+        /// The id from the stream; the page's own id if the page ran the tool.
         id: String,
-        /// Which call.
+        /// The id of the call.
         tool_call_id: String,
-        /// As text.
+        /// The output as text.
         content: String,
-        /// Why it failed.
+        /// The error.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// What the agent thought.
+    /// Thinking of the agent.
     Reasoning {
-        /// As it was streamed.
+        /// The id from the stream.
         id: String,
         /// The text.
         content: String,
@@ -294,16 +294,16 @@ pub enum Message {
 /// A call in a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The call.
+    /// The id of the call.
     pub id: String,
     /// Always `function`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What is called.
+    /// The function.
     pub function: FunctionCall,
 }
 
-/// What is called, and with what.
+/// The function and its arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionCall {
     /// The tool's name.

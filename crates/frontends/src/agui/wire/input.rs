@@ -1,9 +1,9 @@
-//! Requests from clients: a run's input, the single endpoint's envelope, an approval. Lenient where clients differ:
-//! unknown fields are ignored, and what a client may leave out is its default.
+//! Requests from clients: the input of a run, the envelope of the single endpoint, an approval. Lenient, because
+//! clients differ: unknown fields are ignored, and optional fields have defaults.
 //!
-//! A client sends its whole thread and the state it was told with every run, up to the door's limit of a body. What
-//! nobody looks at is skipped, and what may be looked at later stays the text it came as ([`Raw`]): a tree of it
-//! would take thirty times the room. Lists have a bound each.
+//! A client sends its whole thread and its last state with every run, up to the door's limit of a body. Unused parts
+//! are skipped, and parts that may be needed later stay text ([`Raw`]): a parsed tree would take thirty times the
+//! memory. Each list has a limit.
 
 use std::{fmt, marker::PhantomData};
 
@@ -13,13 +13,13 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-/// The most messages of a thread. Each costs a few dozen bytes beside its text, and pages grow slow long before.
+/// The most messages of a thread. Each costs a few dozen bytes besides its text, and pages get slow long before.
 pub const MESSAGES: usize = 20_000;
 
-/// The most tools, pieces of context and answers in one request; far more than are ever used.
+/// The most tools, pieces of context and answers in one request; far more than clients use.
 pub const LISTED: usize = 1024;
 
-/// `null` is as good as absent: two generations of clients, two habits.
+/// `null` means absent, because the two client generations differ here.
 fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -28,7 +28,7 @@ where
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
-/// A list of at most `MOST`; `null` is an empty one.
+/// A list of at most `MOST`; `null` is an empty list.
 fn bounded<'de, D, T, const MOST: usize>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -60,7 +60,7 @@ where
     from.deserialize_any(Few::<T, MOST>(PhantomData))
 }
 
-/// JSON as it came.
+/// Unparsed JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Raw(Box<RawValue>);
@@ -71,17 +71,17 @@ impl Raw {
         self.0.get()
     }
 
-    /// What it says, where it is a text.
+    /// Its content, if it is a string.
     pub fn string(&self) -> Option<String> {
         self.text().starts_with('"').then(|| self.read().ok()).flatten()
     }
 
-    /// Its text; without the quotes where it is a text.
+    /// Its text; without the quotes if it is a string.
     pub fn words(&self) -> String {
         self.string().unwrap_or_else(|| self.text().to_owned())
     }
 
-    /// As a value of this kind.
+    /// Parsed as this type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
     }
@@ -105,14 +105,14 @@ impl From<&Value> for Raw {
     }
 }
 
-/// What a run, or a connect, is about.
+/// The input of a run or a connect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunInput {
     /// The client's thread; empty is the active session.
     #[serde(deserialize_with = "or_default")]
     pub thread_id: String,
-    /// The client's name of the run.
+    /// The client's id of the run.
     #[serde(deserialize_with = "or_default")]
     pub run_id: String,
     /// The whole thread.
@@ -121,18 +121,18 @@ pub struct RunInput {
     /// The tools that the page has mounted now.
     #[serde(deserialize_with = "bounded::<_, _, LISTED>")]
     pub tools: Vec<SentTool>,
-    /// What the page makes readable.
+    /// The page's context.
     #[serde(deserialize_with = "bounded::<_, _, LISTED>")]
     pub context: Vec<ContextEntry>,
-    /// What the app adds of its own (CopilotKit's `properties`).
+    /// The app's own additions (CopilotKit's `properties`).
     pub forwarded_props: Raw,
-    /// Answers to what the last run was interrupted for.
+    /// Answers to the interrupt of the last run.
     #[serde(deserialize_with = "bounded::<_, _, LISTED>", skip_serializing_if = "Vec::is_empty")]
     pub resume: Vec<Resume>,
     /// The run that this one follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<String>,
-    /// What the newer generation speaks.
+    /// The protocol version of the newer generation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
 }
@@ -160,7 +160,7 @@ pub struct SentMessage {
 /// The most parts of a message.
 const PARTS: usize = 256;
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct Parts(#[serde(deserialize_with = "bounded::<_, _, PARTS>")] pub Vec<Part>);
@@ -174,19 +174,19 @@ pub struct Part {
     pub kind: String,
     /// With `text`.
     pub text: Option<String>,
-    /// Where it lies.
+    /// Its source.
     pub source: Option<Source>,
     /// The form before `source`: in the part itself, base64.
     pub data: Option<String>,
-    /// The form before `source`: elsewhere.
+    /// The form before `source`: a URL.
     pub url: Option<String>,
     /// Such as `image/png`.
     pub mime_type: Option<String>,
-    /// What it is called.
+    /// Its name.
     pub filename: Option<String>,
 }
 
-/// Where a part that is no text lies.
+/// The source of a part that is not text.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Source {
@@ -198,7 +198,7 @@ pub enum Source {
         #[serde(default)]
         mime_type: Option<String>,
     },
-    /// Elsewhere.
+    /// At a URL.
     Url {
         /// The address.
         value: String,
@@ -212,21 +212,21 @@ pub struct SentTool {
     /// Its name.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[serde(deserialize_with = "or_default")]
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Raw,
 }
 
-/// Something that the page makes readable.
+/// A piece of the page's context.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContextEntry {
-    /// What it is.
+    /// Its description.
     #[serde(deserialize_with = "or_default")]
     pub description: String,
-    /// Its value: JSON text, by the protocol; older clients send the value itself.
+    /// Its value: JSON text in the protocol; older clients send the value itself.
     pub value: Raw,
 }
 
@@ -234,9 +234,9 @@ pub struct ContextEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resume {
-    /// Which.
+    /// The id of the interrupt.
     pub interrupt_id: String,
-    /// Answered, or left.
+    /// Answered, or cancelled.
     pub status: ResumeStatus,
     /// The answer.
     #[serde(default)]
@@ -247,28 +247,28 @@ pub struct Resume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumeStatus {
-    /// It was.
+    /// It was answered.
     Resolved,
-    /// It was left.
+    /// It was cancelled.
     Cancelled,
 }
 
-/// The single endpoint's request; or, without a method, a run's input, of which only that it is one is looked at.
+/// The request of the single endpoint; or, without a method, the input of a run, which is only detected here.
 #[derive(Debug, Deserialize)]
 pub struct Envelope<'a> {
-    /// What is asked for.
+    /// The method.
     pub method: Option<String>,
-    /// Of whom.
+    /// The parameters.
     #[serde(default, deserialize_with = "or_default")]
     pub params: Params,
-    /// With what.
+    /// The body.
     #[serde(default, borrow)]
     pub body: Option<&'a RawValue>,
-    /// There where it is a run's input.
+    /// Present if it is the input of a run.
     pub messages: Option<IgnoredAny>,
 }
 
-/// Of whom something is asked.
+/// The parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Params {
@@ -280,11 +280,11 @@ pub struct Params {
     pub thread_id: Option<String>,
 }
 
-/// What of an app's own additions means something to us.
+/// The additions of an app that Portolan uses.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ForwardedProps {
-    /// How the client wants to be asked.
+    /// How the client wants to get requests.
     pub approvals: Option<Raw>,
     /// The older form of an answer to an interrupt.
     pub command: Option<Command>,
@@ -296,25 +296,25 @@ pub struct ForwardedProps {
 pub struct Command {
     /// The answer.
     pub resume: Option<Raw>,
-    /// The value of the event that asked, as it was sent or as its JSON text.
+    /// The value of the request's event, as sent or as JSON text.
     pub interrupt_event: Raw,
 }
 
-/// The methods there are.
+/// The methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Which agents can be run.
+    /// List the agents.
     Info,
-    /// The history, and what runs now.
+    /// The history and the running turn.
     Connect,
-    /// Say something, or go on.
+    /// Send a message, or continue.
     Run,
-    /// Stop what runs.
+    /// Stop the run.
     Stop,
 }
 
 impl Method {
-    /// By its name on the wire.
+    /// From its name on the wire.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "info" => Some(Self::Info),
@@ -326,42 +326,42 @@ impl Method {
     }
 }
 
-/// Which run a stop is for.
+/// The run to stop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StopBody {
-    /// Absent is whatever runs on the thread.
+    /// Absent means any run on the thread.
     pub run_id: Option<String>,
 }
 
-/// An answer to what an agent asks, by the side channel or as the payload of a resume.
+/// An answer to a request, on the side channel or as the payload of a resume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Approval {
-    /// Which request; a string, or the number itself.
+    /// The request; a string, or the number itself.
     pub request_id: Value,
     /// `allow` or `deny`.
     pub behavior: Option<String>,
-    /// The same as a yes or no.
+    /// The same as a boolean.
     pub approved: Option<bool>,
-    /// Edited input; the original when absent.
+    /// Edited input; default: the original.
     pub updated_input: Option<Value>,
-    /// Why not; the agent is told.
+    /// The reason of a denial, for the agent.
     pub message: Option<String>,
-    /// With a no: end the turn too.
+    /// With a denial: also end the turn.
     pub interrupt: Option<bool>,
     /// `session`: every later call of this tool in this session.
     pub scope: Option<String>,
-    /// To questions: by question, a choice or several.
+    /// For questions: by question, one or several choices.
     pub answers: Option<Value>,
-    /// To a form of a tool server: its content.
+    /// For a form of a tool server: its content.
     pub content: Option<Value>,
-    /// To a hook, or to something newer: the output in the agent's own form.
+    /// For a hook, or a newer kind: the output in the agent's own form.
     pub output: Option<Value>,
-    /// After a plan: the mode to go on in.
+    /// For a plan: the mode to continue in.
     pub mode: Option<String>,
     /// One of the agent's own options, by id.
     pub option: Option<String>,
-    /// What was shown, to be sure that it is still what is asked.
+    /// The digest of the shown request, to ensure that the request is unchanged.
     pub digest: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! The protocol's own JSON: events that go out, requests that come in. It never leaves this folder.
+//! The JSON of the protocol: outgoing events, incoming requests. These types never leave this folder.
 //!
-//! Two generations of clients read the same stream, so only what both accept is sent: no `null` where a field may be
-//! absent, no event type, outcome or key that one of them does not know.
+//! Two generations of clients read the same stream, so only what both accept is sent: no `null` for an absent field,
+//! and no event type, outcome or key that one of them does not know.
 
 mod event;
 mod input;

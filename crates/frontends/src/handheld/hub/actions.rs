@@ -1,4 +1,4 @@
-//! What devices and the owner ask of the slots.
+//! The actions of devices and the owner on the slots.
 
 use portolan_core::{
     Action, CommandId, Principal, Refusal, RefusalCode, SessionId, event::Content, request::Answer,
@@ -16,30 +16,30 @@ use crate::{
     way_out,
 };
 
-/// How long the owner waits for a binding to be written down.
+/// How long the owner waits for a binding to be written.
 const KEPT_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// What is told where words came too soon after a question to be its answer.
+/// The message if text came too soon after a question to be its answer.
 const NOT_MEANT: &str = "Not sent: a question has just come up. Send it again.";
 
-/// What is told where a button was pressed too soon to be meant for what has just come up.
+/// The message if a button was pressed too soon after a prompt appeared.
 const TOO_EARLY: &str = "Too early: this has just come up. Press again.";
 
-/// What is told where nothing is there that could be stopped.
+/// The message if there is nothing to stop.
 const NOTHING_RUNS: &str = "Nothing to stop: the agent does nothing.";
 const HAS_ENDED: &str = "Nothing to stop: the agent has ended.";
 const IS_FREE: &str = "Nothing to stop: this slot is free. The command spawn starts an agent.";
 
-/// What is told where words reach no agent.
+/// The message if text reaches no agent.
 const NOBODY_HERE: &str = "Not sent: this slot is free. The command spawn starts an agent.";
 
 impl Hub {
-    /// The slot that a device means.
+    /// The slot of a message.
     pub fn route(&self, to: &Address) -> Option<usize> {
         self.board().route(to)
     }
 
-    /// Answers what the device shows. What is closed by now, or takes no button, is left as it is.
+    /// Answers the prompt on the device. A closed prompt, or a prompt without this button, stays unchanged.
     pub async fn press(&self, who: &Principal, slot: usize, asked: Asked, button: Button) {
         let ask = {
             let board = self.board();
@@ -55,7 +55,7 @@ impl Hub {
         self.submit(who, slot, session, Action::Answer { request, digest: Some(digest), answer }).await;
     }
 
-    /// A button came too soon for what the device shows: says so, where that still waits.
+    /// A button came too soon for the prompt on the device: shows a message, if the prompt is still open.
     pub fn too_early(&self, slot: usize, asked: &Asked) {
         let waits = self.board().step(slot, asked).is_some();
         if waits {
@@ -63,7 +63,7 @@ impl Hub {
         }
     }
 
-    /// Stops what runs in a slot. Where nothing does, says so.
+    /// Stops the running turn of a slot. Shows a message if nothing runs.
     pub async fn interrupt(&self, who: &Principal, slot: usize) {
         let nothing = |bound: &Bound| {
             let idle = bound.known && !bound.view.can_interrupt();
@@ -77,7 +77,7 @@ impl Hub {
         }
     }
 
-    /// Words for a slot: the answer to the question that the device shows, else a prompt.
+    /// Text for a slot: the answer to the question on the device, otherwise a prompt.
     pub async fn say(&self, who: &Principal, slot: usize, panel: Panel, text: String) {
         let (shows, seen) = match panel {
             Panel::Empty => (None, true),
@@ -89,7 +89,7 @@ impl Hub {
         };
         let current = |asked: &Asked| self.board().step(slot, asked) == Some(asked.step);
         if words != Words::Prompt && !(seen && shows.as_ref().is_some_and(current)) {
-            // They were written before the question was there, or for the one before it.
+            // The text was written before the question appeared, or for the question before it.
             return self.tell(slot, session, NOT_MEANT.to_owned());
         }
         match (words, shows) {
@@ -131,13 +131,13 @@ impl Hub {
         };
         tracing::debug!(%session, %name, %refusal, "a device's command was refused");
         if refusal.code == RefusalCode::AlreadyClosed {
-            // Someone was faster; the next status shows it.
+            // Somebody else answered first; the next status shows it.
             return;
         }
         self.tell(slot, session, way_out::told(&refusal));
     }
 
-    /// Says something to those who look at a slot, until something happens in it.
+    /// Shows a message in a slot, until something happens in it.
     fn tell(&self, slot: usize, session: SessionId, words: String) {
         if let Some(bound) = self.board().bound_mut(slot, session) {
             bound.view.note(words);
@@ -145,7 +145,7 @@ impl Hub {
         self.bump();
     }
 
-    /// Says something to those who look at a slot without a session.
+    /// Shows a message in a slot without a session.
     fn tell_empty(&self, slot: usize, words: &str) {
         self.board().note_empty(slot, words);
         self.bump();
@@ -153,7 +153,7 @@ impl Hub {
 
     // --------------------------------------------------------------------------------------- owner
 
-    /// Puts a session into a slot, for the owner. Returns once that is kept.
+    /// Puts a session into a slot, for the owner. Returns when the binding is stored.
     pub async fn put_in(&self, who: &Principal, slot: usize, session: SessionId) -> Result<(), Refusal> {
         within(slot)?;
         let snapshot = self.registry().snapshot(who, session).await?;
@@ -161,7 +161,7 @@ impl Hub {
         self.until_kept(slot, |kept| kept.is_some_and(|kept| kept.session == session)).await
     }
 
-    /// Takes whatever is in a slot out of it, for the owner. Returns once that is kept.
+    /// Empties a slot, for the owner. Returns when that is stored.
     pub async fn take_out(&self, slot: usize) -> Result<SessionId, Refusal> {
         within(slot)?;
         let session = self.board().take_out(slot)?;
@@ -184,5 +184,5 @@ fn within(slot: usize) -> Result<(), Refusal> {
     if slot < SLOTS {
         return Ok(());
     }
-    Err(Refusal::new(RefusalCode::Invalid, format!("there is no slot {slot}; they are 0 to {}", SLOTS - 1)))
+    Err(Refusal::new(RefusalCode::Invalid, format!("there is no slot {slot}; slots are 0 to {}", SLOTS - 1)))
 }

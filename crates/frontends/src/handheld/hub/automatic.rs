@@ -1,6 +1,7 @@
-//! Auto-edit: who switches it, who is told, and what it answers.
+//! Auto-edit: its switch, its notifications, and its answers.
 //!
-//! It acts for the device that switched it on: the daemon's log tells which, and it ends when that device is put out.
+//! Auto-edit acts for the device that switched it on: the daemon's log names the device, and auto-edit ends when the
+//! device is revoked.
 
 use std::{path::PathBuf, sync::PoisonError, time::Duration};
 
@@ -19,21 +20,21 @@ use crate::{
     way_out,
 };
 
-/// How long a look at the disk may take. One that takes longer is over a network that hangs; a person is asked.
+/// How long a check of the disk may take. A slower check means a network disk that hangs; then a person is asked.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Hub {
-    /// Approves edits by themselves because a device wants it, or asks again; every slot is sent again.
+    /// Switches auto-edit on for a device, or off; every slot is sent again.
     pub async fn set_auto_edit(&self, who: &Principal, peer: Peer, wanted: AutoEdit) {
-        // Closed by nobody.
+        // Nobody closes this lock.
         let _alone = self.0.switching.acquire().await;
-        // Who is put out after this look is found by the one who minds it, whose turn is after ours.
+        // The watcher, which runs after this, handles a device that is revoked after this check.
         let wanted = (wanted == AutoEdit::On && self.devices().admits(peer)).then_some(peer);
         let before = self.board().auto_edit();
         if self.board().auto_edit_by() != wanted {
             self.switch(who, wanted).await;
         }
-        // Every status tells the value: where it is another one, each slot is sent once because of that.
+        // Every status contains the value, so each slot is sent once when the value changes.
         if self.board().auto_edit() == before {
             self.0.rounds.send_modify(|count| *count += 1);
         }
@@ -41,7 +42,7 @@ impl Hub {
         self.answer_edits();
     }
 
-    /// Ends auto-edit when the device that wanted it is put out.
+    /// Ends auto-edit when its device is revoked.
     pub(super) async fn mind_revocations(&self) {
         let mut decisions = self.devices().decisions();
         loop {
@@ -59,7 +60,7 @@ impl Hub {
         }
     }
 
-    /// It is in the log before it is on, and off before it is in the log.
+    /// Switching on is logged before it takes effect, switching off after it.
     async fn switch(&self, who: &Principal, by: Option<Peer>) {
         let on = by.is_some();
         if !on {
@@ -77,7 +78,7 @@ impl Hub {
         }
     }
 
-    /// Answers what auto-edit answers, and leaves the rest to people.
+    /// Answers the requests that auto-edit may answer, and leaves the rest to people.
     pub(super) fn answer_edits(&self) {
         let waiting = self.board().automatic();
         for waits in waiting {
@@ -97,7 +98,7 @@ impl Hub {
     async fn answer_edit(&self, Automatic { slot, session, folder, request }: Automatic) {
         let why = match judge(&request.ask, folder, self.0.slots.own.clone()).await {
             Err(why) => why.to_string(),
-            // It was switched off meanwhile: then it is asked as everything else.
+            // Auto-edit was switched off meanwhile: then people are asked.
             Ok(()) if self.board().auto_edit() == AutoEdit::Off => return,
             Ok(()) => {
                 let (digest, answer) = (Some(request.digest.clone()), Answer::allow());
@@ -120,7 +121,7 @@ impl Hub {
     }
 }
 
-/// May auto-edit approve this, by where its files lie now?
+/// May auto-edit approve this request, from the current paths of its files?
 async fn judge(ask: &Ask, folder: PathBuf, own: Vec<PathBuf>) -> Result<(), Why> {
     let files = edits::files(ask)?;
     let unresolved = Why::Unresolved(files.first().cloned().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Active sessions come into free slots by themselves, the newest first.
+//! Puts active sessions into free slots automatically, the newest first.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn note(active: &mut Active, event: &DaemonEvent) {
         DaemonEvent::SessionDeleted { session } => {
             active.remove(session);
         }
-        // What happens at the door and to requests changes no list of sessions.
+        // Events of the door and of requests do not change the list of sessions.
         _ => {}
     }
 }

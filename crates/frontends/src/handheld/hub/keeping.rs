@@ -1,5 +1,5 @@
-//! What is in the slots survives a restart: one writer keeps the store as the board is, and the next daemon resumes
-//! what ran.
+//! The slots survive a restart: one writer copies the board to the store, and the next daemon resumes the sessions that
+//! ran.
 
 use portolan_core::{
     Action, CommandId, Generation, LogId, SessionId,
@@ -20,7 +20,7 @@ use crate::{
 const RECORDS: &str = "handheld_slots";
 
 impl Hub {
-    /// Keeps the store as the board is, until the hub stops; what happened until then is written.
+    /// Copies the board to the store until the hub stops; all changes until then are written.
     pub(super) async fn keep(&self) {
         let mut changes = self.changes();
         loop {
@@ -57,7 +57,7 @@ impl Hub {
         }
         let (done, committed) = oneshot::channel();
         let done: Box<dyn FnOnce() + Send> = Box::new(move || {
-            // Nobody may be waiting any more; it is written all the same.
+            // The caller may be gone; the change is still written.
             let _ = done.send(());
         });
         let write = Write { log: LogId::Daemon, ops, done: Some(done) };
@@ -69,7 +69,7 @@ impl Hub {
         }
     }
 
-    /// Brings back what was in the slots when the last daemon ended, and resumes what ran.
+    /// Restores the slots of the last daemon, and resumes the sessions that ran.
     pub(super) async fn restore(&self) {
         let records = match self.registry().store().records(RECORDS).await {
             Ok(records) => records,
@@ -89,7 +89,7 @@ impl Hub {
         }
         self.0.saved.send_replace(saved.clone());
         for (slot, kept) in saved.into_iter().enumerate() {
-            // What came by itself comes again by itself, where it is active.
+            // Sessions that came automatically come again automatically, if they are active.
             if let Some(kept) = kept.filter(|kept| kept.how != How::Filled) {
                 self.bring_back(slot, kept).await;
             }

@@ -1,4 +1,4 @@
-//! Starting agents in slots: for devices, at the start, and once more where an old conversation could not be resumed.
+//! Starts agents in slots: for devices, at the start, and once more if an old conversation could not be resumed.
 
 use portolan_core::{Action, CommandId, Principal, Refusal, SessionId, SessionSpec, session::state::Summary};
 
@@ -11,24 +11,24 @@ use crate::{
     way_out,
 };
 
-/// What the app is told when there is no room.
+/// The message for the app if no slot is free.
 const NO_FREE_SLOTS: &str = "No free slots";
 
-/// What it is told when a slot is taken or an agent does not start. The slot itself says why.
+/// The message if a slot is taken or an agent does not start. The slot itself shows the reason.
 const SPAWN_FAILED: &str = "Spawn failed";
 
-/// What a client is told that names a slot which does not exist.
+/// The message for a slot that does not exist.
 const INVALID_SLOT: &str = "Invalid slot";
 
 impl Hub {
-    /// Starts an agent in this slot, or in the first free one. Every device is told what came of it.
+    /// Starts an agent in this slot, or in the first free one. Every device gets the result.
     pub async fn spawn(&self, who: &Principal, wanted: Option<i64>) {
         let result = match wanted.map(|slot| usize::try_from(slot).ok().filter(|slot| *slot < SLOTS)) {
             Some(None) => SpawnResult::failed(None, INVALID_SLOT),
             Some(Some(slot)) => self.spawn_in(who, Some(slot)).await,
             None => self.spawn_in(who, None).await,
         };
-        // Nobody may be connected; then nobody wants to know.
+        // An error means that no device is connected.
         let _ = self.0.spawned.send(result);
     }
 
@@ -56,7 +56,7 @@ impl Hub {
         }
     }
 
-    /// Puts a session that was just made into a slot and waits until its agent takes prompts.
+    /// Puts a new session into a slot and waits until its agent accepts prompts.
     async fn start_in(&self, slot: usize, made: Result<Summary, Refusal>) -> Result<(), String> {
         let summary = made.map_err(|refusal| way_out::told(&refusal))?;
         let session = summary.session;
@@ -80,7 +80,7 @@ impl Hub {
         }
     }
 
-    /// Slot 0 at the start, where nothing runs in it.
+    /// Spawns slot 0 at the start, if nothing runs in it.
     pub(super) async fn autospawn(&self) {
         let settled = |board: &Board| board.bound(0).is_none_or(|bound| bound.known).then_some(());
         self.until(settled).await;
@@ -90,10 +90,10 @@ impl Hub {
         }
     }
 
-    /// An agent that took up its old conversation failed at once: it is started without it, in the same slot.
+    /// An agent that resumed its old conversation failed at once: starts it without the conversation, in the same slot.
     pub(super) async fn start_anew(&self, slot: usize, session: SessionId) {
         let own = Self::own();
-        // Whatever it still tries, it is not needed any more; where it has ended already, so be it.
+        // The old agent is not needed any more; it may have ended already.
         let _ = self.registry().submit(&own, session, CommandId::random(), Action::Stop).await;
         if self.board().slot_of(session) != Some(slot) {
             return;
@@ -113,7 +113,7 @@ impl Hub {
     }
 }
 
-/// A slot that is kept for a spawn as long as this lives.
+/// A slot that is reserved for a spawn until this value is dropped.
 struct Reservation {
     hub: Hub,
     slot: usize,

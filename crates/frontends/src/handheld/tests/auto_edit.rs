@@ -1,4 +1,4 @@
-//! Auto-edit: what it approves, who is told, and when it ends.
+//! Auto-edit: what it approves, who is notified, and when it ends.
 
 use portolan_core::{
     DaemonEvent, Seq,
@@ -54,8 +54,7 @@ async fn auto_edit_approves_edits_at_once_and_a_shell_command_never() {
     device.until(slot, |status| status["promptToolType"] == "Edit").await;
 }
 
-// Auto-edit approved a write through a link out of the folder, to a hook of Git and to settings of the
-// agent.
+// Auto-edit once approved writes through a link out of the folder, to a Git hook and to settings of the agent.
 // covers: 000-045
 #[tokio::test]
 async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protected_place() {
@@ -98,12 +97,12 @@ async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protect
         device.decide(slot, "no").await;
         device.until_message(slot, "denied: Denied by user via rAI3DS").await;
     }
-    // What the agent itself blocks is asked about whatever its file is, and names it.
+    // A path that the agent itself blocks always opens a request, which names the path.
     device.command(slot, "blocked Write a.rs").await;
     device.until(slot, |status| status["promptToolType"] == "Write").await;
     device.decide(slot, "yes").await;
     device.until_message(slot, "allowed").await;
-    // By whom each of them was decided.
+    // Who decided each request.
     let state = stand.state(session).await;
     let by = state.closed_requests.iter().map(|closed| match &closed.outcome {
         Outcome::Answered { by, .. } => by.to_string(),
@@ -131,7 +130,7 @@ async fn a_config_without_auto_edit_changes_nothing() {
     assert_eq!(switches(&stand).await, before);
 }
 
-// A change sent each slot twice.
+// A change once sent each slot twice.
 #[tokio::test]
 async fn a_change_of_auto_edit_sends_each_slot_once() {
     let stand = Stand::new().await;
@@ -140,7 +139,7 @@ async fn a_change_of_auto_edit_sends_each_slot_once() {
     stand.until(stand.in_slot(slot).unwrap(), is_idle).await;
     for wanted in [true, false, true] {
         device.say(json!({ "type": "config", "agent": "x", "autoEdit": wanted })).await;
-        // Two words whose effect shows, one after the other: what comes until then and is not theirs is the switch's.
+        // Two messages with visible effects, one after the other: every other frame until then comes from the switch.
         device.command(3, "anything").await;
         device.press(3, "escape").await;
         let mut sent = Vec::new();
@@ -157,7 +156,7 @@ async fn a_change_of_auto_edit_sends_each_slot_once() {
     }
 }
 
-/// Who switched auto-edit, and which way, as the daemon's log tells it.
+/// Who switched auto-edit on or off, from the daemon's log.
 async fn switches(stand: &Stand) -> Vec<(String, bool)> {
     let mut reader = stand.registry.watch(&owner(), Start::After(Seq::ZERO)).await.unwrap();
     let mut all = Vec::new();
@@ -185,7 +184,7 @@ async fn the_log_tells_who_switched_auto_edit_and_it_ends_with_the_device_that_d
     let by = |name: &str, on| (name.to_owned(), on);
     let first = by("handheld at 192.168.1.7 (handheld)", true);
     assert_eq!(switches(&stand).await, std::slice::from_ref(&first));
-    // Another device is put out: that changes nothing.
+    // Another device is revoked: that changes nothing.
     let put_out = |address: &str| {
         let (hub, address) = (stand.hub.clone(), address.parse().unwrap());
         async move { hub.devices().decide(address, Decide::Revoke).await.unwrap() }
@@ -193,7 +192,7 @@ async fn the_log_tells_who_switched_auto_edit_and_it_ends_with_the_device_that_d
     put_out("192.168.1.9").await;
     two.command(slot, "ask Edit a.rs").await;
     two.until_message(slot, "allowed").await;
-    // The one that wanted it is.
+    // The device that switched it on is revoked.
     put_out("192.168.1.7").await;
     two.until(slot, |status| status["autoEdit"] == false).await;
     two.command(slot, "ask Edit b.rs").await;
@@ -205,7 +204,7 @@ async fn the_log_tells_who_switched_auto_edit_and_it_ends_with_the_device_that_d
     };
     tokio::time::timeout(PATIENCE, told).await.unwrap();
     assert_eq!(switches(&stand).await, [first, by("handheld (handheld)", false)]);
-    // Nor can it switch it on again, should one of its messages still be on its way.
+    // A message of that device that is still on its way cannot switch auto-edit on again.
     let gone = Peer { address: "192.168.1.7".parse().unwrap(), origin: Origin::Elsewhere };
     stand.hub.set_auto_edit(&principal(gone.address), gone, AutoEdit::On).await;
     assert!(!stand.hub.health().auto_edit);

@@ -1,4 +1,4 @@
-//! Many connections, slow ones, early ones, and those of strangers: over real TCP.
+//! Many connections, slow connections, early connections, and unknown devices: over real TCP.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -23,14 +23,14 @@ use crate::handheld::{
     places::{DEVICES, PER_DEVICE},
 };
 
-/// A connection from this address of the machine's own.
+/// A connection from this address of the machine.
 async fn from(own: &str, to: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{own}:0").parse().unwrap()).unwrap();
     socket.connect(to).await.unwrap()
 }
 
-/// A device at this address; none where there is no room for it.
+/// A device at this address; `None` if there is no place for it.
 async fn device(own: &str, to: SocketAddr) -> Option<WebSocketStream<TcpStream>> {
     let asked = tokio_tungstenite::client_async(format!("ws://{to}/"), from(own, to).await);
     tokio::time::timeout(PATIENCE, asked).await.unwrap().ok().map(|(socket, _)| socket)
@@ -41,7 +41,7 @@ async fn come_in(own: &str, to: SocketAddr) -> WebSocketStream<TcpStream> {
         loop {
             match device(own, to).await {
                 Some(socket) => return socket,
-                // Someone has just left, and the server does not know yet.
+                // A device has just left, and the server does not know yet.
                 None => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
@@ -73,7 +73,7 @@ async fn there_is_room_for_a_household_and_no_device_keeps_out_the_others() {
         }
     };
     tokio::time::timeout(PATIENCE, counted).await.expect("all of them are counted");
-    // One leaves, and there is room again.
+    // One device leaves, and there is a free place again.
     held.pop();
     let mut socket = come_in(late, to).await;
     assert!(matches!(socket.next().await, Some(Ok(Message::Text(_)))));
@@ -89,12 +89,12 @@ async fn strangers_that_hold_their_connections_open_keep_no_device_out() {
     let to = handheld.address();
     let mut crowd = Vec::new();
     for last in 2..=60 {
-        // They say nothing, and wait.
+        // They send nothing, and wait.
         crowd.push(from(&format!("127.0.0.{last}"), to).await);
     }
     let mut socket = device("127.0.0.1", to).await.expect("its place is its own");
     assert!(matches!(socket.next().await, Some(Ok(Message::Text(_)))));
-    // They are known to the owner all the same.
+    // The owner still sees them.
     let listed = async {
         while handheld.hub().devices().list().len() < 60 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -111,7 +111,7 @@ async fn who_is_held_at_the_door_keeps_no_connection() {
     let stand = Stand::new().await;
     let handheld = handheld(&stand, &[]).await;
     let mut stream = TcpStream::connect(handheld.address()).await.unwrap();
-    // It asks to be kept, and asks twice.
+    // The client asks for keep-alive, and asks twice.
     stream.write_all(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n").await.unwrap();
     let mut answer = String::new();
     tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.expect("it is hung up").unwrap();
@@ -163,7 +163,7 @@ async fn a_device_that_takes_no_bytes_does_not_approve_what_lies_in_the_network(
     let handheld = handheld(&stand, &["127.0.0.1"]).await;
     let hub = handheld.hub();
     let socket = TcpSocket::new_v4().unwrap();
-    // Less than the four panels that follow.
+    // Smaller than the four panels that follow.
     socket.set_recv_buffer_size(1024).unwrap();
     let stream = socket.connect(handheld.address()).await.unwrap();
     let (mut device, _) =
@@ -183,7 +183,7 @@ async fn a_device_that_takes_no_bytes_does_not_approve_what_lies_in_the_network(
         }
     };
     tokio::time::timeout(PATIENCE, asked).await.unwrap();
-    // It was given to the network a while ago; the device reads nothing.
+    // The prompt was sent a while ago; the device reads nothing.
     tokio::time::sleep(GUARD * 2).await;
     let agent = hub.slots()[3].status.agent.clone();
     let press = json!({ "type": "action", "agent": agent, "action": "yes", "slot": 0 }).to_string();
@@ -193,7 +193,7 @@ async fn a_device_that_takes_no_bytes_does_not_approve_what_lies_in_the_network(
     device.send(Message::text(json!({ "type": "spawn_request", "slot": 9 }).to_string())).await.unwrap();
     tokio::time::timeout(PATIENCE, spawned.recv()).await.unwrap().unwrap();
     assert_eq!(stand.state(session).await.requests.len(), 1, "its user has not seen what it asks");
-    // It reads again, and presses once more whenever it is shown that it still waits.
+    // The device reads again, and presses again whenever its panel shows that the prompt is still open.
     let answered = async {
         let mut shown = Value::Null;
         loop {

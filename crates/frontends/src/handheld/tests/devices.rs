@@ -1,4 +1,4 @@
-//! The listener: who is let in, and what each route answers.
+//! The listener: who gets access, and the answer of each route.
 
 use std::net::SocketAddr;
 
@@ -25,7 +25,7 @@ pub(super) async fn handheld(stand: &Stand, allow: &[&str]) -> Handheld {
     handheld
 }
 
-/// Sends a request head; gives the whole answer.
+/// Sends a request head; returns the whole answer.
 async fn request(address: SocketAddr, head: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes()).await.unwrap();
@@ -56,7 +56,7 @@ async fn a_device_that_nobody_approved_sees_nothing_and_one_that_was_revoked_is_
     ] {
         let (status, answer) = request(address, &head).await;
         assert_eq!(status, 403);
-        assert_eq!(body(&answer), "held at the door until the owner approves this device\n");
+        assert_eq!(body(&answer), "waiting until an owner approves this device\n");
         assert!(!answer.contains("101"), "the app would take it for a welcome: {answer}");
     }
     let listed = handheld.hub().devices().list();
@@ -141,7 +141,7 @@ async fn every_route_answers_as_the_app_and_its_friends_expect() {
         assert_eq!((status, body(&answer)), (200, "Portolan, for handhelds\n"));
         assert!(answer.contains("text/plain"), "{answer}");
     }
-    // The old server took hooks here; they are gone.
+    // The old server accepted hooks here; they are gone.
     let (status, _) = request(address, "POST /hook/pre-tool HTTP/1.1\r\nHost: x\r\nContent-Length: 0").await;
     assert_eq!(status, 405);
     let wrong = UPGRADE.replace("Version: 13", "Version: 8");
@@ -160,7 +160,7 @@ async fn a_page_in_a_browser_gets_nowhere_from_an_allowed_address_either() {
             request(address, &format!("GET / HTTP/1.1\r\n{UPGRADE}\r\nOrigin: {origin}")).await;
         assert_eq!((status, body(&answer)), (403, "not for browsers\n"));
     }
-    // A name that was made to lead here, as a page would use it to read what is only for devices.
+    // A host name that points here (DNS rebinding), which a page would use to read data for devices.
     for host in ["evil.example:3333", "localhost:3333"] {
         let (status, _) = request(address, &format!("GET /health HTTP/1.1\r\nHost: {host}")).await;
         assert_eq!(status, 403, "{host}");
@@ -178,7 +178,7 @@ async fn what_a_device_says_as_it_is_put_out_is_not_done() {
     let handheld = handheld(&stand, &[]).await;
     let url = format!("ws://{}", handheld.address());
     let (devices, local) = (handheld.hub().devices(), handheld.address().ip());
-    // Which of both is looked at first is up to chance.
+    // The order of both checks is random.
     for _ in 0..12 {
         // An approval in the millisecond of a revocation does not count.
         while devices.decide(local, Decide::Approve).await.unwrap().state != DeviceState::Approved {}
@@ -196,7 +196,7 @@ async fn what_a_device_says_as_it_is_put_out_is_not_done() {
     handheld.closed().await;
 }
 
-// What takes effect at once, without another look at who asks for it.
+// An action that takes effect at once, without another access check.
 #[tokio::test]
 async fn nobody_hears_of_a_press_of_a_device_as_it_is_put_out() {
     let stand = Stand::new().await;
@@ -206,7 +206,7 @@ async fn nobody_hears_of_a_press_of_a_device_as_it_is_put_out() {
     handheld.hub().put_in(&owner(), 2, session).await.unwrap();
     let url = format!("ws://{}", handheld.address());
     let (devices, local) = (handheld.hub().devices(), handheld.address().ip());
-    // Which of both is looked at first is up to chance; the press comes first in one of eight.
+    // The order of both checks is random; the press comes first in one of eight.
     for _ in 0..50 {
         // An approval in the millisecond of a revocation does not count.
         while devices.decide(local, Decide::Approve).await.unwrap().state != DeviceState::Approved {}

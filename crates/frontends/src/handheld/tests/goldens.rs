@@ -1,7 +1,7 @@
 //! The recorded conversations of the real Claude Code through core to the handheld's frames.
 //!
-//! Each recording is played to core's machine with the prompts and answers of the recording; every status that a device would be
-//! sent is written down.
+//! Each recording is played to core's machine with its prompts and answers; the golden has every status that a device
+//! would get.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ use crate::{
     testing::goldens,
 };
 
-/// Every status that a device would be sent, each once.
+/// Every status that a device would get, each once.
 async fn frames_of(recording: &Recording) -> String {
     let spec = spec();
     let name = names::of_session(0, &spec.agent, &spec.cwd);

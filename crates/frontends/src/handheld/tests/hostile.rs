@@ -1,4 +1,4 @@
-//! Input that makes no sense, devices that stall, and what the others notice of it: nothing.
+//! Invalid input and stalled devices, which must not affect other devices.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ async fn a_huge_message_or_a_broken_frame_ends_that_connection_only() {
     huge.raw("x".repeat(MESSAGE_LIMIT + 1)).await;
     tokio::time::timeout(PATIENCE, huge.serving).await.unwrap().unwrap();
     let mut broken = stand.device("192.168.1.7").await;
-    // A frame that is not masked, as no client may send it.
+    // An unmasked frame, which no client may send.
     broken.socket.get_mut().write_all(&[0x81, 0x02, b'{', b'}']).await.unwrap();
     tokio::time::timeout(PATIENCE, broken.serving).await.unwrap().unwrap();
     other.command(slot, "say unmoved").await;
@@ -64,11 +64,11 @@ async fn a_device_that_takes_nothing_is_let_go_and_one_that_only_listens_is_not(
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;
-    // Its pipe holds less than the first statuses, and it reads nothing.
+    // Its pipe buffers less than the first statuses, and it reads nothing.
     let silent = stand.device_over("192.168.1.9", 64).await;
     tokio::time::sleep(Stall::LIMIT * 2).await;
     assert!(silent.serving.is_finished(), "it is gone");
-    // Nobody asks it anything, and it answers nothing: for an hour.
+    // No pings and no answers for an hour.
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert!(!device.serving.is_finished(), "no pong is expected of it");
     device.command(slot, "say on").await;

@@ -1,4 +1,4 @@
-//! Tests of the handheld as a whole: a registry over memory, an agent that plays along, and devices.
+//! Tests of the handheld as a whole: a registry in memory, an agent for tests, and devices.
 
 mod auto_edit;
 mod crowd;

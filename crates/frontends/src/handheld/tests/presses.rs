@@ -1,4 +1,4 @@
-//! Which press and which words count, and for what.
+//! Which presses and texts count, and for which prompt.
 
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ use crate::handheld::{
     parse::Button,
 };
 
-/// Has a device say something whose effect shows, so that everything it said before was read.
+/// Makes a device send a message with a visible effect, so that all its earlier messages were read.
 async fn read_so_far(device: &mut Device) {
     let wanted = device.slots[3]["autoEdit"] != true;
     device.say(json!({ "type": "config", "agent": "x", "autoEdit": wanted })).await;
@@ -53,7 +53,7 @@ async fn a_press_of_a_device_that_is_behind_does_not_answer_what_it_has_not_rece
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;
     let session = stand.in_slot(slot).unwrap();
-    // From here on the network takes everything and delivers nothing.
+    // From now on the network accepts everything and delivers nothing.
     device.unconfirmed.store(u64::MAX, Ordering::Relaxed);
     device.command(slot, "ask Bash rm").await;
     device.until(slot, |status| status["promptToolType"] == "Bash").await;
@@ -61,7 +61,7 @@ async fn a_press_of_a_device_that_is_behind_does_not_answer_what_it_has_not_rece
     device.press(slot, "yes").await;
     read_so_far(&mut device).await;
     assert_eq!(stand.state(session).await.requests.len(), 1, "its user has not seen it");
-    // It arrives; from then on half a second counts.
+    // The prompt arrives; the half second begins now.
     device.unconfirmed.store(0, Ordering::Relaxed);
     device.decide(slot, "yes").await;
     device.until_message(slot, "allowed").await;
@@ -79,7 +79,7 @@ async fn words_that_were_on_their_way_do_not_answer_a_question_that_came_up_mean
     let status = device.until_message(slot, "Not sent: a question has just come up. Send it again.").await;
     assert_eq!(status["promptToolType"], "Question 1/3", "it still waits");
     device.reply(slot, "2").await;
-    // Sent twice by accident: the second is no answer to the next question.
+    // Sent twice by accident: the second message is not an answer to the next question.
     device.panel(slot, "Question 2/3").await;
     device.command(slot, "2").await;
     device.until_message(slot, "Not sent: a question has just come up. Send it again.").await;
@@ -103,14 +103,14 @@ async fn an_answer_to_a_question_that_another_device_has_answered_is_not_taken_f
     let seen = stand.hub.slots()[slot].asked.clone().unwrap();
     one.reply(slot, "2").await;
     one.panel(slot, "Question 2/3").await;
-    // Another device still shows the first question when its words are read.
+    // Another device still shows the first question when its text is read.
     let who = principal("192.168.1.8".parse().unwrap());
     stand.hub.say(&who, slot, Panel::Seen(seen), "1".into()).await;
     one.until_message(slot, "Not sent: a question has just come up. Send it again.").await;
     assert_eq!(one.slots[slot]["promptToolType"], "Question 2/3");
 }
 
-// Questions 2 and 3 showed the text of question 1.
+// Questions 2 and 3 once showed the text of question 1.
 #[tokio::test(start_paused = true)]
 async fn each_question_of_several_is_told_by_its_own_words() {
     let stand = Stand::new().await;
@@ -124,7 +124,7 @@ async fn each_question_of_several_is_told_by_its_own_words() {
     }
 }
 
-// A button that was pressed too early did nothing, and nobody was told.
+// A button that was pressed too early once did nothing, without a message.
 #[tokio::test(start_paused = true)]
 async fn a_button_that_is_pressed_too_early_says_so() {
     let stand = Stand::new().await;
@@ -141,7 +141,7 @@ async fn a_button_that_is_pressed_too_early_says_so() {
         device.decide(slot, "no").await;
         device.until_message(slot, "denied: Denied by user via rAI3DS").await;
     }
-    // What the device still shows was answered by someone else: there is nothing to press again.
+    // Somebody else answered the prompt that the device still shows: another press is useless.
     let seen = Asked { session, request: RequestId(1), digest: "d".into(), step: 0 };
     stand.hub.too_early(slot, &seen);
     read_so_far(&mut device).await;
@@ -169,7 +169,7 @@ async fn escape_where_nothing_runs_does_nothing_and_says_why() {
     device.until_message(3, "Not sent: this slot is free. The command spawn starts an agent.").await;
     assert_eq!(told(&stand, session).await, ["prompt"], "no interrupt was sent to anybody");
     assert_eq!(stand.in_slot(3), None);
-    // Ending a session that is not there is refused with the reason, too.
+    // Stopping a session that does not exist is refused with the reason, too.
     let nobody = SessionId::from_u128(7);
     let refusal =
         stand.registry.submit(&owner(), nobody, CommandId::random(), Action::Stop).await.unwrap_err();
@@ -190,12 +190,12 @@ async fn without_an_agent_an_answer_is_refused_with_the_reason_and_a_prompt_star
     let asked = stand.hub.slots()[slot].asked.clone().unwrap();
     stand.submit(session, Action::Stop).await;
     device.until_state(slot, "done").await;
-    // By the device, which does not show it any more, and by any other client.
+    // By the device, which does not show the prompt any more, and by any other client.
     stand.hub.press(&principal("192.168.1.7".parse().unwrap()), slot, asked, Button::Yes).await;
     let answer = Action::Answer { request: open.request, digest: None, answer: Answer::allow() };
     let refusal = stand.registry.submit(&owner(), session, CommandId::random(), answer).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::AlreadyClosed);
-    assert!(refusal.message.contains("the agent that asked is gone"), "{refusal}");
+    assert!(refusal.message.contains("the agent that asked has ended"), "{refusal}");
     assert_eq!(told(&stand, session).await, ["prompt", "stop"], "nothing was taken for the agent");
     let before = stand.state(session).await;
     assert!(!before.summary.is_live(), "nor was it started for that");
@@ -205,7 +205,7 @@ async fn without_an_agent_an_answer_is_refused_with_the_reason_and_a_prompt_star
     assert!(after.generation > before.generation, "a prompt starts it again");
 }
 
-// The app's old server takes JSON in either kind of frame.
+// The app's old server accepts JSON in both kinds of frames.
 #[tokio::test]
 async fn json_in_a_binary_frame_is_read_as_in_a_text_frame() {
     let stand = Stand::new().await;
@@ -232,14 +232,14 @@ async fn the_name_of_a_session_that_has_left_reaches_no_slot() {
     read_so_far(&mut device).await;
     let session = stand.in_slot(slot).unwrap();
     assert_eq!(stand.state(session).await.summary.turns, 0);
-    // A name that is none of ours is another program's: the slot counts.
+    // A foreign name belongs to another program: the slot number counts.
     device.say(json!({ "type": "command", "agent": "claude", "command": "say right", "slot": 0 })).await;
     device.until_message(slot, "say right").await;
     let names: Vec<String> = told(&stand, session).await;
     assert_eq!(names, ["prompt"]);
 }
 
-/// The commands that a session has taken.
+/// The commands that a session has accepted.
 async fn told(stand: &Stand, session: SessionId) -> Vec<String> {
     let entries = stand.registry.history(&owner(), session, Seq::ZERO, None, 1000).await.unwrap();
     let commands = entries.iter().filter_map(|entry| match entry.decode::<Event>().unwrap().event {

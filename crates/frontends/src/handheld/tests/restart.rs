@@ -1,4 +1,4 @@
-//! What is in the slots survives a restart.
+//! The slots survive a restart.
 
 use std::sync::atomic::Ordering;
 

@@ -33,7 +33,7 @@ async fn a_device_spawns_prompts_and_approves_in_its_own_name() {
     let Outcome::Answered { answer, by } = &state.closed_requests[0].outcome else { panic!("{state:?}") };
     assert_eq!(*answer, Answer::allow(), "with the input as it was asked");
     assert_eq!(by.to_string(), "handheld at 192.168.1.7 (handheld)");
-    // Everyone who reads the log sees the same.
+    // Every reader of the log sees the same.
     let entries = stand.registry.history(&owner(), session, Seq::ZERO, None, 1000).await.unwrap();
     let accepted = entries.iter().filter_map(|entry| {
         let entry = entry.decode::<Event>().unwrap();

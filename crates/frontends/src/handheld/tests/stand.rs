@@ -1,4 +1,4 @@
-//! The stand: a registry over memory, an agent that does what a prompt says, a hub, and devices on a pipe.
+//! The test stand: a registry in memory, an agent that does what a prompt says, a hub, and devices on a pipe.
 
 use std::{
     path::PathBuf,
@@ -56,12 +56,12 @@ pub(super) struct Obedient {
     pub(super) faults: Arc<Faults>,
 }
 
-/// What is wrong with it.
+/// The fault of the agent.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     /// No start works.
     pub(super) broken: AtomicBool,
-    /// No start works that takes up an old conversation.
+    /// No start works that resumes an old conversation.
     pub(super) forgetful: AtomicBool,
 }
 
@@ -168,7 +168,7 @@ fn question() -> Ask {
     }
 }
 
-/// Writes many words, and leaves them open.
+/// Streams a long text, and leaves it open.
 async fn stream(strings: &mut Strings) {
     let item = strings.name();
     strings.begin_item(&item).await;
@@ -180,7 +180,7 @@ async fn stream(strings: &mut Strings) {
 
 // ------------------------------------------------------------------------------------- the stand
 
-/// A registry, a hub, and what stays when both are made anew.
+/// A registry, a hub, and what stays when both are created again.
 pub(super) struct Stand {
     pub(super) store: Arc<MemoryStore>,
     pub(super) agent: Obedient,
@@ -190,7 +190,7 @@ pub(super) struct Stand {
     home: Arc<tempfile::TempDir>,
 }
 
-/// How the slots are set.
+/// The settings of the slots.
 pub(super) fn slots(folder: &std::path::Path) -> Slots {
     Slots {
         agent: "obedient".into(),
@@ -266,7 +266,7 @@ impl Stand {
         self.registry.snapshot(&owner(), session).await.unwrap().state
     }
 
-    /// Waits until a session is so.
+    /// Waits until a session matches.
     pub(super) async fn until(&self, session: SessionId, so: impl Fn(&State) -> bool) -> Arc<State> {
         until(&self.registry, session, so).await
     }
@@ -280,7 +280,7 @@ impl Stand {
         self.hub.board().bound(slot).map(|bound| bound.session)
     }
 
-    /// A device at this address, let in.
+    /// An approved device at this address.
     pub(super) async fn device(&self, address: &str) -> Device {
         self.device_over(address, 64 * 1024).await
     }
@@ -300,16 +300,16 @@ impl Stand {
     }
 }
 
-/// Is a session so far that its agent does nothing?
+/// Is the agent of a session idle?
 pub(super) fn is_idle(state: &State) -> bool {
     state.turn.is_none() && matches!(state.summary.status, Status::Idle | Status::Connected)
 }
 
-/// A device, with what it was sent last of each slot.
+/// A device, with the last status of each slot.
 pub(super) struct Device {
     pub(super) socket: WebSocketStream<DuplexStream>,
     pub(super) serving: JoinHandle<()>,
-    /// Bytes that the network holds and the device does not have.
+    /// Bytes in the network that the device does not have.
     pub(super) unconfirmed: Arc<AtomicU64>,
     pub(super) slots: [Value; 4],
 }
@@ -334,7 +334,7 @@ impl Device {
         message
     }
 
-    /// Waits for a status of a slot that is so.
+    /// Waits for a matching status of a slot.
     pub(super) async fn until(&mut self, slot: usize, so: impl Fn(&Value) -> bool) -> Value {
         while !so(&self.slots[slot]) {
             self.next().await;
@@ -360,7 +360,7 @@ impl Device {
         }
     }
 
-    /// Spawns in the first free slot, and waits until it is idle. Gives the slot.
+    /// Spawns in the first free slot, and waits until it is idle. Returns the slot.
     pub(super) async fn spawn(&mut self) -> usize {
         self.command(0, "spawn").await;
         let result = self.spawn_result().await;
@@ -391,7 +391,7 @@ impl Device {
         self.until(slot, |status| status["promptToolType"] == tool_type).await
     }
 
-    /// Presses a button until it has answered what the panel shows: as people do, once it has been there for a while.
+    /// Presses a button until it has answered the panel: after the prompt was there for a while, like a person.
     pub(super) async fn decide(&mut self, slot: usize, action: &str) {
         self.answer(slot, |device, slot| {
             json!({ "type": "action", "agent": device.name(slot), "action": action, "slot": 0 })
@@ -399,7 +399,7 @@ impl Device {
         .await;
     }
 
-    /// The same with words.
+    /// The same with text.
     pub(super) async fn reply(&mut self, slot: usize, words: &str) {
         self.answer(slot, |device, slot| {
             json!({ "type": "command", "agent": device.name(slot), "command": words, "slot": 0 })
@@ -407,8 +407,7 @@ impl Device {
         .await;
     }
 
-    /// Says something after the prompt counts, and again should the server have been slower than that, until the panel
-    /// shows something else.
+    /// Sends a message after the prompt counts, and again if the server was slower, until the panel changes.
     async fn answer(&mut self, slot: usize, what: impl Fn(&Self, usize) -> Value) {
         let panel = |status: &Value| (status["promptToolType"].clone(), status["promptDescription"].clone());
         let before = panel(&self.slots[slot]);

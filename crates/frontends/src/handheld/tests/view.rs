@@ -1,4 +1,4 @@
-//! What each entry shows on a device.
+//! How each entry appears on a device.
 
 use std::borrow::Cow;
 
@@ -346,7 +346,7 @@ fn auto_edit_hides_what_it_answers_and_shows_what_it_could_not() {
     assert_eq!(told(off), "");
 }
 
-// Once a tool had ended, the words of an earlier turn were shown.
+// After the end of a tool, the slot once showed the text of an earlier turn.
 #[test]
 fn no_turn_shows_the_words_of_an_earlier_one() {
     let mut played = Played::ready();
@@ -404,8 +404,8 @@ fn a_snapshot_replaces_the_state_and_keeps_the_words() {
 #[test]
 fn what_only_this_devices_user_must_know_lasts_until_something_happens() {
     let mut played = Played::ready();
-    played.view.note("the session has more to do than it can; try again".into());
-    assert_eq!(played.shows(), shown(SlotState::Idle, "the session has more to do than it can; try again"));
+    played.view.note("the session is overloaded; try again".into());
+    assert_eq!(played.shows(), shown(SlotState::Idle, "the session is overloaded; try again"));
     played.turn();
     assert_eq!(played.shows().1, "Processing prompt...");
 }

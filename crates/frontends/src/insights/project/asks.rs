@@ -1,4 +1,5 @@
-//! What agents wait for, in the protocol's two forms: permissions, answered yes or no, and questions, answered in words.
+//! Requests in the protocol's two forms: permissions, which are allowed or denied, and questions, which are answered
+//! with text.
 
 use std::collections::HashSet;
 
@@ -14,19 +15,19 @@ use crate::insights::wire::{
     AgentQuestion, PermissionRequest, PermissionResolved, QuestionOption, QuestionResolved, ServerMessage,
 };
 
-/// The choice that leaves a form of a tool server unanswered.
+/// The choice that declines a form of a tool server.
 const DECLINE: &str = "Decline";
 
-/// In which form something is asked.
+/// The form of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// Yes or no.
     Permission,
-    /// So many questions, each answered in words.
+    /// This many questions, each answered with text.
     Questions(usize),
 }
 
-/// In which form this is asked.
+/// The form of this request.
 pub fn sort(ask: &Ask) -> Sort {
     match ask {
         Ask::Question { questions } => Sort::Questions(questions.len()),
@@ -35,12 +36,12 @@ pub fn sort(ask: &Ask) -> Sort {
     }
 }
 
-/// The name of one question of a request; counted from 0.
+/// The id of one question of a request; counted from 0.
 pub fn question_id(request: RequestId, index: usize) -> String {
     format!("{request}.{}", index + 1)
 }
 
-/// The messages that ask it. `call` is the name of the call it belongs to, as it was told.
+/// The messages that ask the request. `call` is the id of its call, as the client knows it.
 pub(super) fn asked(session: &str, agent: &str, request: &Request, call: Option<&str>) -> Vec<ServerMessage> {
     let permission = |tool_name: String, tool_input: Map<String, Value>| {
         vec![ServerMessage::PermissionRequest(PermissionRequest {
@@ -64,9 +65,9 @@ pub(super) fn asked(session: &str, agent: &str, request: &Request, call: Option<
     match &request.ask {
         Ask::Permission { tool_name, input, changes, .. } => {
             let mut input = object(input);
-            // Some agents tell what they would change nowhere else.
+            // Some agents send the changes nowhere else.
             if !changes.iter().all(|change| is_told(change, &input)) {
-                // Our own types serialise.
+                // Our own types always serialise.
                 input.insert("changes".into(), serde_json::to_value(changes).unwrap_or_default());
             }
             permission(call.unwrap_or(tool_name).to_owned(), input)
@@ -98,21 +99,20 @@ pub(super) fn asked(session: &str, agent: &str, request: &Request, call: Option<
             if let Some(schema) = schema {
                 text = format!("{text}\n\nAnswer with JSON that fits: {schema}");
             }
-            let decline =
-                QuestionOption { label: DECLINE.into(), description: Some("give no answer".into()) };
+            let decline = QuestionOption { label: DECLINE.into(), description: Some("do not answer".into()) };
             vec![question(0, text, vec![decline])]
         }
     }
 }
 
-/// How something that was asked came to its end.
+/// How a request ended.
 pub(super) struct Resolved {
     approved: Option<bool>,
     reason: String,
 }
 
 impl Resolved {
-    /// As core tells it.
+    /// As core reports it.
     pub(super) fn by(outcome: &Outcome) -> Self {
         let (approved, reason) = match outcome {
             Outcome::Answered { answer, by } => {
@@ -120,8 +120,8 @@ impl Resolved {
             }
             Outcome::Expired => (None, "nobody answered in time".into()),
             Outcome::Interrupted { by } => (None, format!("interrupted by {by}")),
-            Outcome::Withdrawn => (None, "the agent took it back".into()),
-            Outcome::AgentGone { reason } => (None, format!("the agent that asked is gone: {reason}")),
+            Outcome::Withdrawn => (None, "the agent withdrew the request".into()),
+            Outcome::AgentGone { reason } => (None, format!("the agent that asked has ended: {reason}")),
         };
         Self { approved, reason }
     }
@@ -132,7 +132,7 @@ impl Resolved {
     }
 }
 
-/// The messages that say that it waits no longer.
+/// The messages that a request is closed.
 pub(super) fn resolved(session: &str, agent: &str, request: &Request, how: &Resolved) -> Vec<ServerMessage> {
     let (approved, reason) = (how.approved, how.reason.clone());
     let (session_id, agent_id) = (session.to_owned(), agent.to_owned());
@@ -160,7 +160,7 @@ pub(super) fn resolved(session: &str, agent: &str, request: &Request, how: &Reso
     }
 }
 
-/// What a text answers to a form of a tool server; or why it is none.
+/// The answer that a text gives to a form of a tool server, or why it is not an answer.
 pub fn elicitation_answer(schema: Option<&Value>, text: &str) -> Result<Answer, String> {
     let text = text.trim();
     if text.eq_ignore_ascii_case(DECLINE) {
@@ -184,7 +184,7 @@ pub fn elicitation_answer(schema: Option<&Value>, text: &str) -> Result<Answer, 
     }
 }
 
-/// Does the input hold every line that a change adds?
+/// Does the input contain every line that a change adds?
 fn is_told(change: &FileChange, input: &Map<String, Value>) -> bool {
     fn lines<'a>(value: &'a Value, out: &mut HashSet<&'a str>) {
         match value {

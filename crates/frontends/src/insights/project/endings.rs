@@ -27,8 +27,8 @@ impl View {
         if life == Life::Error {
             let message = match (&result.error, result.outcome) {
                 (Some(error), _) => error.message.clone(),
-                (None, TurnOutcome::MaxTurns) => "the limit of steps was reached".into(),
-                (None, TurnOutcome::MaxBudget) => "the limit of money was reached".into(),
+                (None, TurnOutcome::MaxTurns) => "the step limit was reached".into(),
+                (None, TurnOutcome::MaxBudget) => "the cost limit was reached".into(),
                 (None, _) => "the turn failed".into(),
             };
             self.tell_error(ErrorCode::HandlerError, MAIN, &message, out);
@@ -52,7 +52,7 @@ impl View {
         self.runs = false;
         self.turn_runs = false;
         if exit.reason == ExitReason::Idle {
-            // It goes on with the next input: nothing has come to its end.
+            // The session continues with the next input, so nothing has ended.
             return;
         }
         let failed = exit.reason.is_error();
@@ -76,7 +76,7 @@ impl View {
         if let (Some(code), Some(why)) = (own, &why) {
             self.tell_error(code, MAIN, why, out);
         }
-        // Nothing will come of it, and nothing else is under way.
+        // The command has no effect, and nothing else runs.
         let was_last = self.prompts.remove(&command) && self.prompts.is_empty();
         if why.is_some() && was_last && !self.turn_runs {
             self.rest(Life::Error, out);

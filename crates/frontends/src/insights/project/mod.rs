@@ -1,8 +1,8 @@
-//! A session's entries into messages. Pure: no I/O, no clock; the same entries give the same messages.
+//! Projects the entries of a session to messages. Pure: no I/O, no clock; the same entries give the same messages.
 //!
-//! A [`View`] is what one client knows of one session: the tree of its agents with their statuses, what is open, what
-//! was used. It is folded from the first entry on, whatever of it is told: a client that comes late is told the past
-//! without what is over (questions that were answered, statuses that changed), and then what is open now.
+//! A [`View`] is what one client knows of one session: the tree of its agents with their statuses, the open requests,
+//! the usage. It is folded from the first entry, even if not everything is sent: a late client gets the past without
+//! what is over (answered questions, old statuses), and then what is open now.
 
 mod asks;
 mod endings;
@@ -36,29 +36,29 @@ use super::wire::{
     PermissionModeChanged, ServerMessage,
 };
 
-/// The name that clients know a call by which a subagent is started, whatever the agent calls it.
+/// The tool name of a call that starts a subagent for clients, whatever the agent calls it.
 const TASK: &str = "Task";
 
-/// Commands of this client whose fate is not settled: more than it can have under way.
+/// How many unsettled commands of this client are kept: more than it can have.
 const OWN_COMMANDS: usize = 256;
 
-/// How text is told.
+/// How text is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// In complete blocks.
     Blocks,
-    /// While it is written.
+    /// While it streams.
     Deltas,
 }
 
-/// What is told of everything before the snapshot.
+/// How much of the past before the snapshot is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Past {
-    /// All of it: the client just made the session.
+    /// Everything: the client just created the session.
     Everything,
-    /// What is still worth telling.
+    /// Only what still matters.
     WhatLasts,
-    /// Nothing: the client knows it, and comes back.
+    /// Nothing: the client reconnects and knows the past.
     Nothing,
 }
 
@@ -72,7 +72,7 @@ struct Call {
 struct Ending {
     outcome: ToolOutcome,
     summary: Option<String>,
-    /// What the agent says that the subagent used in all.
+    /// The subagent's total usage, as the agent reports it.
     work: Option<WorkDone>,
 }
 
@@ -90,7 +90,7 @@ pub struct View {
     endings: IndexMap<String, Ending>,
     /// Open requests, oldest first, and who asks.
     requests: IndexMap<RequestId, (String, Box<Request>)>,
-    /// Prompts that no turn has taken up.
+    /// Prompts without a turn.
     prompts: HashSet<Seq>,
     mode: Option<String>,
     turn_error: Option<String>,
@@ -98,9 +98,9 @@ pub struct View {
     was_ready: bool,
     runs: bool,
     archived: bool,
-    /// The past is over.
+    /// Whether the past is complete.
     is_live: bool,
-    /// This client's commands, and what their failure is called.
+    /// This client's commands, and their error codes.
     own: IndexMap<CommandId, ErrorCode>,
     /// The same, once they have a number.
     own_accepted: HashMap<Seq, ErrorCode>,
@@ -131,7 +131,7 @@ impl View {
         }
     }
 
-    /// This client asks something under `id`: should it fail later, the client is told so by `code`.
+    /// This client sends a command under `id`: if the command fails later, the client gets the error `code`.
     pub fn expect(&mut self, id: CommandId, code: ErrorCode) {
         if self.own.len() == OWN_COMMANDS {
             self.own.shift_remove_index(0);
@@ -139,14 +139,14 @@ impl View {
         self.own.insert(id, code);
     }
 
-    /// The session was killed and nothing of it runs any more.
+    /// The session was killed and none of its processes runs any more.
     pub fn is_over(&self) -> bool {
         self.is_live && self.archived && !self.runs
     }
 
     // ------------------------------------------------------------------------------------- telling
 
-    /// Adds a message, where the past does not speak against it.
+    /// Adds a message, unless it belongs to a part of the past that is not sent.
     fn tell(&self, message: ServerMessage, out: &mut Vec<ServerMessage>) {
         use ServerMessage as M;
         let lasts = matches!(
@@ -170,7 +170,7 @@ impl View {
         self.tell(ServerMessage::error(code, session, agent, message), out);
     }
 
-    /// Tells the agent's status where it is another one now.
+    /// Sends the agent's status if it has changed.
     fn touch(&mut self, agent: &str, out: &mut Vec<ServerMessage>) {
         if let Some(status) = self.tree.status_to_tell(agent) {
             let (session_id, agent_id) = (self.session.clone(), agent.to_owned());
@@ -178,7 +178,7 @@ impl View {
         }
     }
 
-    /// The agent that a `parent` means. One that was never announced is announced now.
+    /// The agent of a `parent`. An unknown agent is announced now.
     fn agent(&mut self, parent: Option<&str>, out: &mut Vec<ServerMessage>) -> String {
         let agent = parent.unwrap_or(MAIN);
         if !self.tree.knows(agent) {
@@ -204,11 +204,11 @@ impl View {
 
     // ------------------------------------------------------------------------------------- entries
 
-    /// What an entry means to the client.
+    /// The messages of an entry.
     pub fn project(&mut self, seq: Seq, event: &Event, out: &mut Vec<ServerMessage>) {
         match event {
             Event::SessionCreated { spec } => {
-                // A fork has a second one.
+                // A fork has a second such entry.
                 if !self.tree.knows(MAIN) {
                     let task = Some(plain_text(&spec.prompt)).filter(|task| !task.is_empty());
                     self.spawn(MAIN, None, task, spec.model.clone(), out);
@@ -286,7 +286,7 @@ impl View {
                 self.touch(&agent, out);
             }
             Event::SubagentStarted { subagent, parent, description, prompt, model, .. } => {
-                // Told again when it is sent to the background.
+                // This event comes again when the subagent moves to the background.
                 if self.tree.knows(subagent) {
                     return;
                 }
@@ -346,7 +346,7 @@ impl View {
             Event::ConversationReset { reason: Some(reason), .. } => {
                 self.tell_error(ErrorCode::HandlerError, MAIN, reason.words(), out);
             }
-            // The protocol has no words for these; none of them changes what it has words for.
+            // The protocol has no messages for these events, and they change nothing that it shows.
             Event::SessionRenamed { .. }
             | Event::Imported { .. }
             | Event::LinkLost { .. }
@@ -372,7 +372,7 @@ impl View {
         }
     }
 
-    /// The past is over: what is open now is told where it was held back.
+    /// The past is complete: sends the open requests that were held back.
     pub fn snapshot(&mut self, state: &State, out: &mut Vec<ServerMessage>) {
         self.is_live = true;
         let past = std::mem::replace(&mut self.past, Past::Everything);
@@ -417,7 +417,7 @@ impl View {
         input: &Value,
         out: &mut Vec<ServerMessage>,
     ) {
-        // What is said again after a reconnection is told once.
+        // A repeated event after a reconnection is sent only once.
         if self.calls.contains_key(tool) {
             return;
         }
@@ -447,7 +447,7 @@ impl View {
         };
         self.tell(ServerMessage::AgentCompleted(completed), out);
         let life = match ending.outcome {
-            // One that was stopped has done what it was told.
+            // A stopped agent has ended as requested.
             ToolOutcome::Done | ToolOutcome::Interrupted => Life::Completed,
             ToolOutcome::Failed | ToolOutcome::Denied => Life::Error,
         };
@@ -455,7 +455,7 @@ impl View {
         self.touch(&agent, out);
     }
 
-    /// Why something is asked no longer.
+    /// Why a request is closed.
     fn why(&self, outcome: &Outcome) -> asks::Resolved {
         let killed = self.archived && matches!(outcome, Outcome::AgentGone { .. });
         if killed { asks::Resolved::killed() } else { asks::Resolved::by(outcome) }
@@ -476,7 +476,7 @@ impl View {
     }
 }
 
-/// An output of this client's form.
+/// An output in the form that this client wants.
 fn output(session: &str, agent: &str, content: String, kind: super::wire::ContentType) -> AgentOutput {
     AgentOutput {
         session_id: session.to_owned(),

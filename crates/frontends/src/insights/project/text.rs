@@ -1,4 +1,4 @@
-//! What agents say and tools give, as text; and text that is told while it is written.
+//! Messages of agents and outputs of tools as text; and streaming text.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Detail, output};
 use crate::insights::wire::{AgentOutput, ContentType};
 
-/// Everything a tool gave, as one text.
+/// The whole output of a tool, as one text.
 pub(super) fn flatten(content: &[Content]) -> String {
     let pieces: Vec<String> = content.iter().filter_map(piece).collect();
     pieces.join("\n")
@@ -41,7 +41,7 @@ struct Open {
     told: String,
 }
 
-/// The items that stream, where the client asked for that.
+/// The streaming items, if the client asked for streaming.
 #[derive(Debug)]
 pub(super) struct Streams {
     detail: Detail,
@@ -53,7 +53,7 @@ impl Streams {
         Self { detail, open: HashMap::new() }
     }
 
-    /// Is an item of this kind told while it is written?
+    /// Does an item of this kind stream to the client?
     pub(super) fn wants(&self, kind: ItemKind) -> bool {
         self.detail == Detail::Deltas && content_type(kind).is_some()
     }
@@ -75,7 +75,7 @@ impl Streams {
         Some(AgentOutput { item: Some(item.to_owned()), ..told })
     }
 
-    /// A finished message: what of it was not told yet.
+    /// A finished message: the part that was not sent yet.
     pub(super) fn finish(
         &mut self,
         session: &str,
@@ -91,13 +91,13 @@ impl Streams {
                 Content::Thinking { text } => (text.clone(), ContentType::Thinking),
                 Content::Resource { text: Some(text), .. } => (text.clone(), ContentType::Text),
                 Content::Data { data } => (data.to_string(), ContentType::Text),
-                // Thinking that is not shown has no text; pictures and what was cut off have no place here.
+                // Redacted thinking has no text; the protocol has no place for images.
                 Content::RedactedThinking
                 | Content::Image { .. }
                 | Content::Resource { text: None, .. }
                 | Content::Other { .. } => continue,
             };
-            // Deltas are hints: where the message is not what they said, it is told whole.
+            // Deltas are only hints: if the message differs from its deltas, the whole message is sent.
             let rest = match streamed.take_if(|open| open.kind == kind) {
                 Some(open) => text.strip_prefix(open.told.as_str()).unwrap_or(&text).to_owned(),
                 None => text,

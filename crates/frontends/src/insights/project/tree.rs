@@ -1,4 +1,4 @@
-//! The agents of a session as a tree: who started whom, what each is called, what each does.
+//! The agents of a session as a tree: their parents, labels and statuses.
 
 use indexmap::IndexMap;
 
@@ -7,10 +7,11 @@ use crate::insights::wire::{AgentSpawned, StatusWord};
 /// The main agent's id.
 pub const MAIN: &str = "main";
 
-/// Agents that are remembered. A session with more forgets those that finished first; they were told.
+/// How many agents are kept. A session with more forgets the agents that finished first, which the client already
+/// knows.
 const AGENTS: usize = 4096;
 
-/// How far an agent is, beside what it waits for.
+/// The progress of an agent, apart from its requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Life {
     /// It has done nothing yet.
@@ -56,7 +57,7 @@ impl Tree {
         self.nodes.contains_key(agent)
     }
 
-    /// A new agent; without a parent it is the main agent's, but for the main agent itself.
+    /// A new agent; without a parent it belongs to the main agent, except the main agent itself.
     pub(super) fn spawn(
         &mut self,
         session: &str,
@@ -110,7 +111,7 @@ impl Tree {
         self.with(agent, |node| {
             node.life = life;
             if matches!(life, Life::Completed | Life::Error) {
-                // Whatever has no result by now will get none that matters.
+                // Calls without a result by now get none that matters.
                 node.tools = 0;
             }
         });
@@ -140,7 +141,7 @@ impl Tree {
         self.with(agent, |node| node.asks = node.asks.saturating_sub(1));
     }
 
-    /// The agent's status where it is not the one that was told last.
+    /// The agent's status, if it differs from the last one sent.
     pub(super) fn status_to_tell(&mut self, agent: &str) -> Option<StatusWord> {
         let node = self.nodes.get_mut(agent)?;
         let status = node.status();

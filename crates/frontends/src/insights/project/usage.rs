@@ -1,4 +1,4 @@
-//! Tokens and money of a session, over all its agents, counted once.
+//! Tokens and costs of a session, over all its agents, counted once.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use portolan_core::{
 
 use crate::insights::wire::Usage;
 
-/// Dollars per million tokens where the agent gives no cost of its own: read, written, from the cache, into it.
+/// Dollars per million tokens if the agent reports no cost: input, output, from the cache, into the cache.
 const PRICES: [f64; 4] = [3.0, 15.0, 0.30, 3.75];
 
-/// Subagents whose tokens are remembered until they are told; more than run at once.
+/// How many subagents' tokens are kept until they are sent; more than run at once.
 const SUBAGENTS: usize = 4096;
 
-/// What so many tokens cost by the protocol's own prices.
+/// The cost of tokens with the protocol's own prices.
 pub fn price(tokens: TokenUsage) -> f64 {
     let counts = [tokens.input, tokens.output, tokens.cache_read, tokens.cache_creation];
     counts.iter().zip(PRICES).map(|(count, price)| *count as f64 * price).sum::<f64>() / 1e6
@@ -36,7 +36,7 @@ fn usage(tokens: TokenUsage, cost_usd: f64) -> Usage {
 pub(super) struct Meter {
     total: TokenUsage,
     cost: f64,
-    /// The running turn's, as told request by request: counts only where the end of the turn tells nothing.
+    /// The usage of the running turn, summed over its requests: counts only if the end of the turn reports no usage.
     turn_main: TokenUsage,
     turn_subagents: TokenUsage,
     subagents: HashMap<String, TokenUsage>,
@@ -62,8 +62,8 @@ impl Meter {
         }
     }
 
-    /// What a subagent used; it has ended. An agent may tell no more than a sum, or a sum that is larger than what it told
-    /// request by request: what is not known by its kind counts as read.
+    /// The usage of an ended subagent. An agent may report only a total, or a total above the sum of its requests:
+    /// tokens of unknown kind count as input.
     pub(super) fn of(&mut self, subagent: &str, work: Option<WorkDone>) -> Usage {
         let mut tokens = self.subagents.remove(subagent).unwrap_or_default();
         let known = tokens.context().saturating_add(tokens.output);
@@ -73,7 +73,7 @@ impl Meter {
     }
 
     pub(super) fn end_turn(&mut self, result: &TurnResult) {
-        // By model it holds the subagents, too; the turn's own figure does not.
+        // The usage by model includes the subagents; the turn's own figure does not.
         let tokens = if result.by_model.is_empty() {
             result.usage.unwrap_or(self.turn_main).plus(self.turn_subagents)
         } else {

@@ -1,4 +1,4 @@
-//! What messages do, against a session that really runs.
+//! The effects of messages, with a running session.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn a_session_lives_from_its_making_to_its_killing() {
     let usage = json!({"input_tokens": 2000, "output_tokens": 200, "cache_read_tokens": 2,
                        "cache_creation_tokens": 20, "cost_usd": 0.5});
     assert_eq!(life.last().unwrap()["payload"]["total_usage"], usage);
-    // It goes on with the next input, and counts on.
+    // The session continues with the next input, and keeps counting.
     client.send("user.input", json!({"session_id": session, "agent_id": null, "text": "say:again"})).await;
     let life = client.until("session.completed").await;
     let expected = [
@@ -46,7 +46,7 @@ async fn a_session_lives_from_its_making_to_its_killing() {
     ];
     assert_eq!(outline(&life), expected);
     assert_eq!(life[3]["payload"]["total_usage"]["cost_usd"], 1.0);
-    // Killed, it is gone with all it has.
+    // A killed session ends with all its processes.
     client.send("user.input", json!({"session_id": session, "agent_id": "main", "text": "subwait"})).await;
     client.until("agent.spawned").await;
     client.send("session.kill", json!({"session_id": session})).await;
@@ -101,7 +101,7 @@ async fn an_input_after_the_end_of_the_agents_process_goes_on_with_the_conversat
     }
 }
 
-// The CLI takes back what it waits for while it is ended, and that was told as its own will.
+// The CLI withdraws its open requests while it is ended; the dashboard once showed that as the agent's own decision.
 #[tokio::test]
 async fn a_kill_is_told_as_a_kill_and_not_as_the_agents_own_will() {
     let (stand, mut client) = stand().await;
@@ -112,14 +112,14 @@ async fn a_kill_is_told_as_a_kill_and_not_as_the_agents_own_will() {
         let told = client.one(resolved).await;
         assert_eq!((&told["reason"], &told["approved"]), (&json!("the session was killed"), &json!(null)));
     }
-    // One that is stopped by another client is no kill, and not the agent's will either.
+    // A stop by another client is not a kill, and not the agent's own decision either.
     let session = client.create("ask").await;
     client.until_fits(|message| message["payload"]["status"] == "waiting_user").await;
     let (owner, _) = stand.someone("owner", Role::Owner).await;
     let registry = &stand.insights.registry;
     registry.submit(&owner, id(&session), CommandId::random(), Action::Stop).await.unwrap();
     let told = client.one("permission.resolved").await;
-    assert_eq!(told["reason"], "the agent that asked is gone: it ended");
+    assert_eq!(told["reason"], "the agent that asked has ended: it ended");
 }
 
 // covers: 001-056
@@ -229,7 +229,7 @@ async fn questions_wait_for_inputs_in_their_order() {
     assert_eq!(client.one("agent.status").await["status"], "waiting_user");
     let input = |text: &str| json!({"session_id": session, "agent_id": null, "text": text});
     client.send("user.input", input("")).await;
-    assert_eq!(client.error().await.0, "INPUT_FAILED", "an answer needs words");
+    assert_eq!(client.error().await.0, "INPUT_FAILED", "an answer must not be empty");
     client.send("user.input", input("north")).await;
     client.send("user.input", input("by boat")).await;
     let after = client.until("agent.output").await;
@@ -333,7 +333,7 @@ async fn a_mode_changes_where_the_agent_takes_it() {
         ("plan", "a puppet has no plan"),
         ("anarchy", "unknown mode `anarchy`"),
         ("", "unknown mode ``"),
-        ("bypassPermissions", "it needs the role owner"),
+        ("bypassPermissions", "the mode needs the role owner"),
     ] {
         client.send("permission_mode.change", change(mode)).await;
         let (code, told) = client.error().await;
@@ -408,7 +408,7 @@ async fn text_arrives_while_it_is_written_where_the_client_asks_for_it() {
     let text: String = outputs.iter().map(|output| output["payload"]["content"].as_str().unwrap()).collect();
     assert_eq!(text, "abcdef");
     assert!(outputs.iter().all(|output| output["payload"]["item"] == outputs[0]["payload"]["item"]));
-    // Who does not ask gets the whole block, of the same session.
+    // A client without streaming gets the whole block of the same session.
     client.send("session.attach", json!({"session_id": session, "stream": false})).await;
     assert_eq!(client.one("agent.output").await["content"], "abcdef");
 }
@@ -430,7 +430,7 @@ async fn every_failure_has_the_code_of_its_case() {
         assert_eq!(code, "SESSION_CREATE_FAILED");
         assert!(told.contains(why), "{told}");
     }
-    // One whose agent does not start exists, and says so.
+    // A session whose agent does not start exists, and shows the error.
     let session = client.create_with(json!({"prompt": "say:x", "model": "none"})).await;
     let error = client.one("error").await;
     assert_eq!((&error["code"], &error["session_id"]), (&json!("SESSION_CREATE_FAILED"), &json!(session)));
@@ -444,7 +444,7 @@ async fn every_failure_has_the_code_of_its_case() {
         ["agent.status main working", "error main", "agent.status main error", "session.completed"];
     assert_eq!(outline(&failed), expected);
     assert_eq!(failed[1]["payload"]["code"], "HANDLER_ERROR");
-    // A viewer reads, and learns for everything else that it may not.
+    // A viewer may read, and gets a refusal for everything else.
     let mut viewer = stand.client("eve", Role::Viewer).await;
     viewer.send("session.attach", json!({"session_id": session})).await;
     viewer.until("agent.status").await;
@@ -555,16 +555,16 @@ async fn a_kill_ends_the_agent_even_when_the_disk_is_full() {
     client.one("agent.output").await;
     let mut stranger = stand.client("bob", Role::Operator).await;
     stand.behind.store.fail("the disk is full");
-    // What the agent says meanwhile waits to be recorded; neither of these may wait for it.
+    // The agent's output waits to be recorded; neither of these may wait for it.
     client.send("session.interrupt", json!({"session_id": session})).await;
     let (code, why) = client.error().await;
     assert_eq!(code, "INTERRUPT_FAILED");
-    assert!(why.starts_with("the agent was told to stop its turn; nothing can be recorded"), "{why}");
-    // One that does not follow the session may do it as well.
+    assert!(why.starts_with("the agent was asked to interrupt its turn; nothing can be recorded"), "{why}");
+    // A client that does not follow the session may kill it, too.
     stranger.send("session.kill", json!({"session_id": session})).await;
     let (code, why) = stranger.error().await;
     assert_eq!(code, "HANDLER_ERROR");
-    assert!(why.contains("the agent was told to stop") && why.contains("the disk is full"), "{why}");
+    assert!(why.contains("the agent was asked to stop") && why.contains("the disk is full"), "{why}");
     let newest = || stand.insights.registry.newest_state(&owner, id(&session));
     let gone = async {
         while newest().await.unwrap().summary.is_live() {

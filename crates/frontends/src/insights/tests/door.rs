@@ -1,4 +1,5 @@
-//! Who gets in: by header, by sub-protocol, by a first message, from this machine without any of them; and who does not.
+//! Who gets access: by header, by sub-protocol, by a first message, from this machine without a token; and who does
+//! not.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -22,7 +23,7 @@ enum Anonymous {
     FromLoopback,
 }
 
-/// A dashboard behind a real door, on a listener of its own.
+/// A dashboard behind a real door, on its own listener.
 struct Open {
     stand: Stand,
     address: SocketAddr,
@@ -165,7 +166,7 @@ async fn a_wrong_token_opens_nothing_wherever_it_is_shown() {
     client.send("auth", json!({"token": "wrong"})).await;
     let (messages, code) = client.closed().await;
     assert_eq!((messages[0]["payload"]["code"].as_str(), code), (Some("HANDLER_ERROR"), Some(4001)));
-    // A plain request, and other paths, are no way in either.
+    // A plain request and other paths give no access either.
     let (mut client, _) = open.connect("/", &[]).await.unwrap();
     client.send_text(&"x".repeat(64 * 1024)).await;
     let (_, code) = client.closed().await;
@@ -210,18 +211,18 @@ async fn old_clients_of_this_machine_get_in_without_a_token_only_where_that_is_a
     let open = Open::new(Anonymous::FromLoopback).await;
     let (mut client, _) = open.connect("/", &[]).await.unwrap();
     works(&mut client).await;
-    // They prompt and answer; what only owners may is not theirs.
+    // They may prompt and answer, but not do what only owners may.
     let bypass = json!({"prompt": "say:x", "cwd": "/", "permission_mode": "bypassPermissions"});
     client.send("session.create", bypass).await;
     assert_eq!(client.error().await.0, "SESSION_CREATE_FAILED");
-    // One that has a token may still show it.
+    // A client with a token may still send it.
     let (_, secret) = open.stand.someone("own", Role::Owner).await;
     client.send("auth", json!({"token": "wrong"})).await;
     assert_eq!(client.error().await.0, "HANDLER_ERROR");
     client.send("auth", json!({"token": secret})).await;
     assert_eq!(client.one("auth.ok").await, json!({"name": "own", "role": "owner"}));
     works(&mut client).await;
-    // Pages are kept out all the same.
+    // Foreign pages still get no access.
     for origin in ["https://evil.example", "http://localhost:1", "null"] {
         let refused = open.connect("/", &[(header::ORIGIN, origin)]).await.err();
         assert_eq!(refused, Some(StatusCode::FORBIDDEN), "{origin}");
@@ -252,7 +253,7 @@ async fn whoever_a_proxy_on_this_machine_passes_on_needs_a_token() {
         client.send("session.list", json!({})).await;
         let (code, why) = client.error().await;
         assert_eq!(code, "HANDLER_ERROR", "{name}: {value}");
-        assert!(why.contains("Through a proxy nobody gets in without a token"), "{name}: {why}");
+        assert!(why.contains("connections through a proxy need one"), "{name}: {why}");
         client.send("auth", json!({"token": secret})).await;
         assert_eq!(client.one("auth.ok").await, json!({"name": "ada", "role": "operator"}), "{name}");
     }

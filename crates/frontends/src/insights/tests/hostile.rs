@@ -1,4 +1,4 @@
-//! Whatever a client sends gets the protocol's own error, and disturbs nobody.
+//! Any invalid input of a client gets an error of the protocol, and disturbs nobody.
 
 use futures_util::SinkExt as _;
 use portolan_core::Role;
@@ -37,12 +37,12 @@ async fn nonsense_is_answered_by_the_protocols_own_errors_and_the_connection_goe
         let shown: String = text.chars().take(60).collect();
         assert_eq!(client.error().await.0, code, "{shown}");
     }
-    // Binary is taken like text; broken text is no JSON.
+    // Binary frames are treated like text; broken text is not JSON.
     client.socket.send(Message::binary(b"\xff\xfe".to_vec())).await.unwrap();
     assert_eq!(client.error().await.0, "INVALID_JSON");
     client.create("say:fine").await;
     client.until("session.completed").await;
-    // The other one heard nothing of it.
+    // The other client got nothing of it.
     watcher.send("session.interrupt", json!({"session_id": watched})).await;
     let heard = watcher.until("session.completed").await;
     assert!(heard.iter().all(|message| message["type"] != "error"), "{heard:?}");
@@ -62,7 +62,7 @@ async fn messages_that_cannot_be_read_take_their_share_of_the_rate() {
     }
     client.send_text("{").await;
     let (code, why) = client.error().await;
-    assert!(code == "HANDLER_ERROR" && why.contains("asks too often"), "{code} {why}");
+    assert!(code == "HANDLER_ERROR" && why.contains("sends too many requests"), "{code} {why}");
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn a_client_that_asks_too_often_is_told_so_and_may_go_on() {
             refused += 1;
         }
     }
-    // On a slow machine the allowance grows back while we ask: then nobody is refused, and nobody should be.
+    // On a slow machine the allowance recovers during the test: then nobody is refused, which is correct.
     assert!(refused <= 50, "{refused}");
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the dashboard: what entries become, what messages do, and who gets in. Everything that is sent or received
-//! is held against the schema in the repository.
+//! Tests of the dashboard: the projection of entries, the effects of messages, and access. Every message is checked
+//! against the schema in the repository.
 
 mod connection;
 mod door;
@@ -70,7 +70,7 @@ impl Stand {
         Self::built(|_| {}, settings, policy).await
     }
 
-    /// Behind a door with other settings.
+    /// The same, behind a door with other settings.
     async fn behind(change: impl FnOnce(&mut DoorSettings), settings: Settings) -> Self {
         Self::built(change, settings, Policy::default()).await
     }
@@ -89,18 +89,18 @@ impl Stand {
         Self { insights, behind }
     }
 
-    /// Someone with a new token, and its secret.
+    /// A person with a new token, and its secret.
     async fn someone(&self, name: &str, role: Role) -> (Principal, String) {
         self.behind.someone(name, role).await
     }
 
-    /// A client of someone with this role.
+    /// A client with this role.
     async fn client(&self, name: &str, role: Role) -> Client<DuplexStream> {
         let (who, _) = self.someone(name, role).await;
         self.client_of(&who, 64 * 1024).await
     }
 
-    /// A client of this person; the network holds `room` bytes each way.
+    /// A client of this person; the network buffers `room` bytes each way.
     async fn client_of(&self, who: &Principal, room: usize) -> Client<DuplexStream> {
         let (ours, theirs) = duplex(room);
         let stay = self.behind.tokens.standing(&who.token).map(|standing| standing.stay).unwrap_or_default();
@@ -139,7 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Self { frames: Frames::over(io, is_of_the_server, PATIENCE).await }
     }
 
-    /// Sends a message that fits the schema.
+    /// Sends a message that matches the schema.
     async fn send(&mut self, kind: &str, payload: Value) {
         self.send_as(&uuid::Uuid::new_v4().to_string(), kind, payload).await;
     }
@@ -150,17 +150,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.send_text(&message.to_string()).await;
     }
 
-    /// Messages up to the first of this type, which is the last of them.
+    /// Messages up to and including the first message of this type.
     async fn until(&mut self, kind: &str) -> Vec<Value> {
         self.until_fits(|message| message["type"] == kind).await
     }
 
-    /// The next message of this type, all of them before it left out.
+    /// The next message of this type; earlier messages are dropped.
     async fn one(&mut self, kind: &str) -> Value {
         self.until(kind).await.pop().unwrap()["payload"].clone()
     }
 
-    /// The next error: its code and its words.
+    /// The next error: its code and its message.
     async fn error(&mut self) -> (String, String) {
         let error = self.one("error").await;
         (error["code"].as_str().unwrap().to_owned(), error["message"].as_str().unwrap().to_owned())

@@ -1,4 +1,4 @@
-//! Entries into messages, without a socket.
+//! The projection of entries to messages, without a socket.
 
 use indexmap::IndexMap;
 use portolan_core::{
@@ -20,7 +20,7 @@ use crate::insights::{
 
 const SESSION: SessionId = SessionId::from_u128(7);
 
-/// A view and everything it said.
+/// A view and all its messages.
 struct Scene {
     view: View,
     seq: u64,
@@ -36,7 +36,7 @@ impl Scene {
         scene
     }
 
-    /// One whose beginning was told.
+    /// A view whose first messages were read.
     fn begun() -> Self {
         let mut scene = Self::new(Detail::Blocks, Past::Everything);
         scene.play(vec![Event::TurnStarted { turn: 1, origin: TurnOrigin::Prompt }]);
@@ -67,7 +67,7 @@ impl Scene {
         }
     }
 
-    /// What it said since it was last asked, in outline.
+    /// Its new messages since the last call, in short form.
     fn outline(&mut self) -> Vec<String> {
         let outline = outline(&self.said);
         self.said.clear();
@@ -253,7 +253,7 @@ fn a_task_runs_in_the_order_of_the_protocol() {
     assert_eq!(scene.outline(), expected);
 }
 
-// Of a subagent in the background the log has a sum alone, and the client was told nothing.
+// The log has only a total for a subagent in the background; the client once got no usage for it.
 #[test]
 fn what_a_subagent_used_is_everything_that_the_log_has_of_it() {
     let used = |requests: &[TokenUsage], sum: Option<u64>| {
@@ -490,7 +490,7 @@ fn what_an_agent_waits_for_is_asked_and_closed_for_everybody() {
     assert_eq!(scene.all("question.resolved"), [closed("9.1"), closed("9.2")]);
 }
 
-// As Codex asks, which tells what it would change nowhere else.
+// As Codex asks, which sends the changes nowhere else.
 #[test]
 fn a_permission_tells_the_changes_that_its_input_does_not_hold() {
     let change = FileChange::new("/a", ChangeKind::Modify, "@@ -1 +1 @@\n-x\n+one\n");
@@ -556,20 +556,20 @@ fn tokens_are_counted_once_over_all_agents_and_turns_and_priced_where_no_cost_is
         let figures = figures.map(|name| total[name].as_u64().unwrap());
         (figures, total["cost_usd"].as_f64().unwrap())
     };
-    // By model it holds the subagents: what they told themselves is not added again.
+    // The usage by model includes the subagents: their own reports are not added again.
     let told = shared(&[("a", tokens(10, 20, 30, 40), Some(1.0)), ("b", tokens(1, 2, 3, 4), None)]);
     let told = TurnResult { cost_usd: Some(0.25), usage: Some(tokens(10, 20, 30, 40)), ..told };
     let first = turn(vec![usage(Some("X"), tokens(1, 2, 3, 4)), turn_ended(told)]);
     assert_eq!(first, ([11, 22, 33, 44], 0.25));
-    // No cost in all, but one for each model.
+    // No total cost, but a cost for each model.
     let each = shared(&[("a", tokens(1, 0, 0, 0), Some(0.5)), ("b", tokens(1, 0, 0, 0), Some(0.25))]);
     assert_eq!(turn(vec![turn_ended(each)]), ([13, 22, 33, 44], 1.0));
-    // Nothing but the turn's own tokens, and those of a subagent beside them: the protocol's prices.
+    // Only the turn's own tokens and those of a subagent: the protocol's prices count.
     let own =
         TurnResult { usage: Some(tokens(1_000_000, 0, 0, 0)), ..TurnResult::bare(TurnOutcome::Completed) };
     let third = turn(vec![usage(Some("Y"), tokens(0, 1_000_000, 0, 0)), turn_ended(own)]);
     assert_eq!(third, ([1_000_013, 1_000_022, 33, 44], 19.0));
-    // Cut off: what was told request by request.
+    // Cut off: the sum over the requests counts.
     let cut = turn_ended(TurnResult::bare(TurnOutcome::Interrupted));
     let last =
         turn(vec![usage(None, tokens(0, 0, 1_000_000, 0)), usage(None, tokens(0, 0, 0, 1_000_000)), cut]);
@@ -655,13 +655,13 @@ fn who_comes_late_hears_what_lasts_and_then_what_is_open() {
     assert_eq!(scene.outline(), lasts);
     scene.snapshot(&state());
     assert_eq!(scene.outline(), open);
-    // One that was there before only hears what is open.
+    // A client that was there before only gets what is open.
     let mut scene = Scene::new(Detail::Blocks, Past::Nothing);
     scene.play(history);
     assert_eq!(scene.outline(), [""; 0]);
     scene.snapshot(&state());
     assert_eq!(scene.outline(), open[1..], "but for the mode, which it may be about to change");
-    // From here on both hear everything.
+    // From now on both get everything.
     scene.play(vec![Event::RequestClosed { request: RequestId(12), outcome: Outcome::Withdrawn }]);
     assert_eq!(scene.outline(), ["permission.resolved X", "agent.status X waiting_tool"]);
 }
@@ -695,7 +695,7 @@ fn a_session_with_very_many_subagents_forgets_those_that_are_over() {
 // covers: 001-054
 #[test]
 fn every_field_is_snake_case_and_none_is_left_out() {
-    // The schema forbids fields beside its own and requires each; here only their form is left to look at.
+    // The schema forbids other fields and requires each field; only the form of the names is left to check.
     let text =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/insights.schema.json"));
     let schema: Value = serde_json::from_str(&text.unwrap()).unwrap();

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 const MODES: [&str; 4] = ["default", "acceptEdits", "bypassPermissions", "plan"];
 
-/// Words it knows: `say:WORDS`, `think:WORDS`, `stream:WORDS`, `tool`, `ask`, `questions`, `subagent`, `subask`, `subwait`,
+/// The words: `say:WORDS`, `think:WORDS`, `stream:WORDS`, `tool`, `ask`, `questions`, `subagent`, `subask`, `subwait`,
 /// `plan`, `form`, `hook`, `other`, `fail`, `wait`, `crash`.
 pub(super) fn puppet() -> Arc<Puppet> {
     use SpecOption as O;
@@ -82,7 +82,7 @@ async fn say(strings: &mut Strings, parent: Option<&str>, content: Content) {
     strings.event(said).await;
 }
 
-/// Asks, and says what was answered.
+/// Asks, and says the answer.
 async fn consult(strings: &mut Strings, parent: Option<&str>, ask: Ask) -> Result<(), Cut> {
     let answer = strings.answer_to(ask, parent, None).await?;
     say(strings, parent, Content::text(format!("{answer:?}"))).await;
@@ -202,7 +202,7 @@ async fn end_subagent(strings: &Strings, me: &str) {
     result(strings, me, None, ToolOutcome::Done, "dug").await;
 }
 
-/// What every turn that goes well costs.
+/// The cost of every successful turn.
 fn finished() -> TurnResult {
     let usage = TokenUsage { input: 2000, output: 200, cache_creation: 20, cache_read: 2 };
     let share = ModelUsage { usage, ..ModelUsage::default() };

@@ -1,5 +1,5 @@
-//! Golden transcripts: what Claude Code really said, as its translator tells it, through core to the dashboard's messages.
-//! What is in the log after a recording was played is projected.
+//! Golden transcripts: recordings of Claude Code, through its translator and core to the dashboard's messages. The test
+//! plays a recording and projects the log.
 
 use portolan_core::log::delivery::{Delivery, Mode};
 use portolan_testkit::agents::{Recording, recorded};
@@ -40,7 +40,7 @@ async fn dashboard_of(recording: &Recording) -> Vec<Value> {
     told
 }
 
-/// Requests are named by their entry's number; which one that is says nothing here.
+/// Requests are named by the number of their entry, which does not matter here.
 fn number(messages: &mut [Value]) {
     let mut names: Vec<String> = Vec::new();
     for message in messages {

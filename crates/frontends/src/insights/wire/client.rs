@@ -1,43 +1,43 @@
-//! What a client may say. Unknown fields are ignored: a newer client may say more.
+//! The messages of a client. Unknown fields are ignored: a newer client may send more.
 
 use serde::{Deserialize, Serialize};
 
-/// What a client asks.
+/// A message of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "payload")]
 pub enum ClientMessage {
-    /// Make a session. Answered by `session.created`, then `agent.spawned` for the main agent.
+    /// Create a session. Answered by `session.created`, then `agent.spawned` for the main agent.
     #[serde(rename = "session.create")]
     SessionCreate(SessionCreate),
-    /// Answer a question, or go on with the conversation.
+    /// Answer a question, or continue the conversation.
     #[serde(rename = "user.input")]
     UserInput(UserInput),
     /// End a session for good.
     #[serde(rename = "session.kill")]
     SessionKill(Named),
-    /// Stop what runs; the session goes on with the next input.
+    /// Stop the running turn; the session continues with the next input.
     #[serde(rename = "session.interrupt")]
     SessionInterrupt(Named),
     /// Change the permission mode. Answered by `permission_mode.changed`.
     #[serde(rename = "permission_mode.change")]
     PermissionModeChange(PermissionModeChange),
-    /// Allow or deny what `permission.request` asked.
+    /// Allow or deny a `permission.request`.
     #[serde(rename = "permission.response")]
     PermissionResponse(PermissionResponse),
-    /// Addition: who the client is, where it could not say so in the handshake. Answered by `auth.ok`.
+    /// Addition: the token of the client, if the handshake had none. Answered by `auth.ok`.
     #[serde(rename = "auth")]
     Auth(Auth),
-    /// Addition: the sessions there are. Answered by `session.listed`.
+    /// Addition: list the sessions. Answered by `session.listed`.
     #[serde(rename = "session.list")]
     SessionList(SessionList),
-    /// Addition: get a session back, with everything that happened in it. Answered by `session.attached`.
+    /// Addition: attach to a session, with its whole history. Answered by `session.attached`.
     #[serde(rename = "session.attach")]
     SessionAttach(SessionAttach),
 }
 
 impl ClientMessage {
-    /// Every type there is.
+    /// Every type.
     pub const TYPES: [&'static str; 9] = [
         "session.create",
         "user.input",
@@ -71,7 +71,7 @@ impl ClientMessage {
     }
 }
 
-/// What a new session is made of.
+/// The options of a new session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionCreate {
@@ -82,32 +82,32 @@ pub struct SessionCreate {
     /// Tools that need no permission. Empty changes nothing.
     #[serde(default)]
     pub allowed_tools: Option<Vec<String>>,
-    /// `default`, `acceptEdits`, `bypassPermissions` or `plan`; another agent's own modes are taken too.
+    /// `default`, `acceptEdits`, `bypassPermissions` or `plan`; another agent's own modes are accepted too.
     #[serde(default)]
     pub permission_mode: Option<String>,
-    /// `sonnet`, `opus` or `haiku`; another agent's own names are taken too.
+    /// `sonnet`, `opus` or `haiku`; another agent's own names are accepted too.
     #[serde(default)]
     pub model: Option<String>,
-    /// Addition: text arrives while it is written, not in complete blocks.
+    /// Addition: text streams instead of arriving in complete blocks.
     #[serde(default)]
     pub stream: Option<bool>,
-    /// Addition: which agent; the configured one when absent.
+    /// Addition: the agent; default: the configured agent.
     #[serde(default)]
     pub agent: Option<String>,
 }
 
-/// What the user says.
+/// An input of the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UserInput {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// To which agent; `null` is the main one.
+    /// The agent; `null` is the main agent.
     #[serde(default)]
     pub agent_id: Option<String>,
-    /// What.
+    /// The text.
     pub text: String,
-    /// Addition: which question this answers; the oldest open one when absent.
+    /// Addition: the question to answer; default: the oldest open question.
     #[serde(default)]
     pub question_id: Option<String>,
 }
@@ -116,7 +116,7 @@ pub struct UserInput {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Named {
-    /// Which.
+    /// The session.
     pub session_id: String,
 }
 
@@ -124,9 +124,9 @@ pub struct Named {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionModeChange {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// To which mode.
+    /// The new mode.
     pub permission_mode: String,
 }
 
@@ -134,11 +134,11 @@ pub struct PermissionModeChange {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionResponse {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which, as `permission.request` named it.
+    /// The id from `permission.request`.
     pub permission_id: String,
-    /// Yes or no.
+    /// `true` allows, `false` denies.
     pub approved: bool,
 }
 
@@ -156,18 +156,18 @@ impl std::fmt::Debug for Auth {
     }
 }
 
-/// Nothing more to say about a list.
+/// A list request has no fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionList {}
 
-/// Which session to get back.
+/// The session to attach to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionAttach {
-    /// Which.
+    /// The session.
     pub session_id: String,
-    /// Text arrives while it is written from now on.
+    /// Text streams from now on.
     #[serde(default)]
     pub stream: Option<bool>,
 }

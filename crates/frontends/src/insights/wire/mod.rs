@@ -1,8 +1,8 @@
 //! The messages of the insights protocol, both ways. They never leave this folder.
 //!
 //! Six messages of the client and twelve of the server are the protocol's own; the rest, each marked *addition*, are
-//! ours. A server's message has every field every time, with an explicit `null` where there is nothing to tell; only
-//! fields that are additions are left out.
+//! ours. A server's message always has every field, with an explicit `null` for a missing value; only fields that are
+//! additions are left out.
 
 mod client;
 mod server;

@@ -1,10 +1,10 @@
-//! What the server says.
+//! The messages of the server.
 
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What the server tells.
+/// A message of the server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "payload")]
@@ -15,7 +15,7 @@ pub enum ServerMessage {
     /// There is a new agent.
     #[serde(rename = "agent.spawned")]
     AgentSpawned(AgentSpawned),
-    /// An agent said or thought something.
+    /// An output of an agent: text or thinking.
     #[serde(rename = "agent.output")]
     AgentOutput(AgentOutput),
     /// An agent calls a tool.
@@ -30,16 +30,16 @@ pub enum ServerMessage {
     /// A subagent has finished.
     #[serde(rename = "agent.completed")]
     AgentCompleted(AgentCompleted),
-    /// An agent does something else now.
+    /// The status of an agent has changed.
     #[serde(rename = "agent.status")]
     AgentStatus(AgentStatus),
-    /// A turn has ended; the session goes on with the next `user.input`.
+    /// A turn has ended; the session continues with the next `user.input`.
     #[serde(rename = "session.completed")]
     SessionCompleted(SessionCompleted),
-    /// The permission mode is this now.
+    /// The permission mode has changed.
     #[serde(rename = "permission_mode.changed")]
     PermissionModeChanged(PermissionModeChanged),
-    /// A tool waits to be allowed; `permission.response` answers.
+    /// A tool waits for permission; `permission.response` answers.
     #[serde(rename = "permission.request")]
     PermissionRequest(PermissionRequest),
     /// Something went wrong.
@@ -51,13 +51,13 @@ pub enum ServerMessage {
     /// Addition: the answer to `session.list`.
     #[serde(rename = "session.listed")]
     SessionListed(SessionListed),
-    /// Addition: the answer to `session.attach`. What happened so far follows, then what happens.
+    /// Addition: the answer to `session.attach`. The past events follow, then new events.
     #[serde(rename = "session.attached")]
     SessionAttached(ListedSession),
-    /// Addition: a permission waits no longer, whoever settled it.
+    /// Addition: a permission is closed, whoever closed it.
     #[serde(rename = "permission.resolved")]
     PermissionResolved(PermissionResolved),
-    /// Addition: a question waits no longer, whoever settled it.
+    /// Addition: a question is closed, whoever closed it.
     #[serde(rename = "question.resolved")]
     QuestionResolved(QuestionResolved),
 }
@@ -74,7 +74,7 @@ pub struct SessionCreated {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct AgentSpawned {
-    /// In which session.
+    /// The session.
     pub session_id: String,
     /// `main`, or the `tool_use_id` of the call that started it.
     pub agent_id: String,
@@ -82,18 +82,18 @@ pub struct AgentSpawned {
     pub parent_id: Option<String>,
     /// `Main`, `Sub1`, `Sub1.1`.
     pub label: String,
-    /// What it was told, or is for.
+    /// Its prompt or its purpose.
     pub task_description: Option<String>,
 }
 
-/// What an output is.
+/// The kind of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ContentType {
-    /// Said.
+    /// Text.
     Text,
-    /// Thought.
+    /// Thinking.
     Thinking,
 }
 
@@ -101,13 +101,13 @@ pub enum ContentType {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct AgentOutput {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which agent.
+    /// The agent.
     pub agent_id: String,
-    /// The text: a complete block, or what follows what came before.
+    /// The text: a complete block, or the next part of a block.
     pub content: String,
-    /// Said or thought.
+    /// Text or thinking.
     pub content_type: ContentType,
     /// Addition, only where the client asked for `stream`: outputs with the same item are one block.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,17 +118,17 @@ pub struct AgentOutput {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct AgentToolUse {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which agent calls.
+    /// The agent that calls.
     pub agent_id: String,
     /// The tool's name; `Task` for whatever starts a subagent.
     pub tool_name: String,
-    /// What it is called with.
+    /// The input of the call.
     pub tool_input: Map<String, Value>,
-    /// This call.
+    /// The id of the call.
     pub tool_use_id: String,
-    /// The model that calls, where known.
+    /// The model that calls, if known.
     pub model: Option<String>,
 }
 
@@ -136,13 +136,13 @@ pub struct AgentToolUse {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct AgentToolResult {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which agent called.
+    /// The agent that called.
     pub agent_id: String,
-    /// Which call.
+    /// The id of the call.
     pub tool_use_id: String,
-    /// What it gave, as text.
+    /// The output, as text.
     pub result: String,
     /// It failed, was denied or was cut off.
     pub is_error: bool,
@@ -152,15 +152,15 @@ pub struct AgentToolResult {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct AgentQuestion {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which agent asks.
+    /// The agent that asks.
     pub agent_id: String,
-    /// This question.
+    /// The id of the question.
     pub question_id: String,
-    /// What it asks.
+    /// The text of the question.
     pub question: String,
-    /// What to choose from; empty asks for own words.
+    /// The choices; an empty list asks for free text.
     pub options: Vec<QuestionOption>,
 }
 
@@ -168,25 +168,25 @@ pub struct AgentQuestion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct QuestionOption {
-    /// What is chosen.
+    /// The label.
     pub label: String,
-    /// What it means.
+    /// The description.
     pub description: Option<String>,
 }
 
-/// Tokens and money.
+/// Tokens and costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Usage {
-    /// Tokens read that no cache held.
+    /// Input tokens that were not in the cache.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Tokens read from the cache.
+    /// Input tokens from the cache.
     pub cache_read_tokens: u64,
     /// Tokens put into the cache.
     pub cache_creation_tokens: u64,
-    /// In dollars.
+    /// The cost in dollars.
     pub cost_usd: f64,
 }
 
@@ -194,22 +194,22 @@ pub struct Usage {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct AgentCompleted {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which agent.
+    /// The agent.
     pub agent_id: String,
-    /// Its last words.
+    /// Its last text.
     pub result: Option<String>,
-    /// What it used itself, without its own subagents.
+    /// Its own usage, without its subagents.
     pub usage: Usage,
 }
 
-/// What an agent does.
+/// The status of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StatusWord {
-    /// It thinks or writes.
+    /// The agent thinks or writes.
     Working,
     /// One of its tools runs.
     WaitingTool,
@@ -225,11 +225,11 @@ pub enum StatusWord {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct AgentStatus {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which agent.
+    /// The agent.
     pub agent_id: String,
-    /// What it does.
+    /// The status.
     pub status: StatusWord,
 }
 
@@ -237,9 +237,9 @@ pub struct AgentStatus {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct SessionCompleted {
-    /// Which session.
+    /// The session.
     pub session_id: String,
-    /// What all its agents used since it began.
+    /// The usage of all its agents since the session began.
     pub total_usage: Usage,
 }
 
@@ -247,9 +247,9 @@ pub struct SessionCompleted {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct PermissionModeChanged {
-    /// Which session.
+    /// The session.
     pub session_id: String,
-    /// The mode in force.
+    /// The current mode.
     pub permission_mode: String,
 }
 
@@ -257,40 +257,40 @@ pub struct PermissionModeChanged {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct PermissionRequest {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which agent asks.
+    /// The agent that asks.
     pub agent_id: String,
-    /// This permission.
+    /// The id of the permission.
     pub permission_id: String,
     /// The tool's name.
     pub tool_name: String,
-    /// What it would be called with.
+    /// The input of the call.
     pub tool_input: Map<String, Value>,
-    /// The call; empty where the agent names none.
+    /// The id of the call; empty if the agent gives none.
     pub tool_use_id: String,
 }
 
-/// What sort of error.
+/// The error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
-    /// The frame is no JSON.
+    /// The frame is not JSON.
     InvalidJson,
-    /// An unknown type, or a payload that makes no sense.
+    /// An unknown type, or an invalid payload.
     InvalidMessage,
     /// Any other failure.
     HandlerError,
-    /// The session could not be made, or its agent not be started.
+    /// The session could not be created, or its agent could not be started.
     SessionCreateFailed,
     /// There is no such session, it was killed, or the token may not know of it.
     SessionNotFound,
-    /// The input could not be handed on.
+    /// The input could not be sent to the agent.
     InputFailed,
-    /// There was nothing to interrupt, or it could not be.
+    /// Nothing was running, or the interrupt failed.
     InterruptFailed,
-    /// The mode is as it was.
+    /// The mode could not be changed.
     PermissionModeChangeFailed,
     /// No permission with that id is open.
     PermissionResponseFailed,
@@ -300,13 +300,13 @@ pub enum ErrorCode {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct ErrorPayload {
-    /// In which session.
+    /// The session.
     pub session_id: Option<String>,
-    /// At which agent.
+    /// The agent.
     pub agent_id: Option<String>,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// For programs.
+    /// The code for programs.
     pub code: ErrorCode,
 }
 
@@ -316,7 +316,7 @@ pub struct ErrorPayload {
 pub struct AuthOk {
     /// The name people see.
     pub name: String,
-    /// What the token may do: `viewer`, `operator` or `owner`.
+    /// The role of the token: `viewer`, `operator` or `owner`.
     pub role: String,
 }
 
@@ -324,7 +324,7 @@ pub struct AuthOk {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct SessionListed {
-    /// Newest first, without those that were killed.
+    /// Newest first, without killed sessions.
     pub sessions: Vec<ListedSession>,
 }
 
@@ -334,19 +334,19 @@ pub struct SessionListed {
 pub struct ListedSession {
     /// Its id.
     pub session_id: String,
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// Which agent.
+    /// The agent.
     pub agent: String,
     /// The folder it works in.
     pub cwd: String,
     /// A turn runs.
     pub is_running: bool,
-    /// How many permissions and questions wait.
+    /// How many permissions and questions are open.
     pub waiting: u32,
-    /// The permission mode, where known.
+    /// The permission mode, if known.
     pub permission_mode: Option<String>,
-    /// The model, where known.
+    /// The model, if known.
     pub model: Option<String>,
 }
 
@@ -354,15 +354,15 @@ pub struct ListedSession {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct PermissionResolved {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which agent asked.
+    /// The agent that asked.
     pub agent_id: String,
-    /// Which permission.
+    /// The id of the permission.
     pub permission_id: String,
-    /// Yes or no; `null` where nobody answered.
+    /// `true` is allowed, `false` is denied; `null` if nobody answered.
     pub approved: Option<bool>,
-    /// Who or what settled it, for people.
+    /// Who or what closed it, for people.
     pub reason: String,
 }
 
@@ -370,13 +370,13 @@ pub struct PermissionResolved {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct QuestionResolved {
-    /// In which session.
+    /// The session.
     pub session_id: String,
-    /// Which agent asked.
+    /// The agent that asked.
     pub agent_id: String,
-    /// Which question.
+    /// The id of the question.
     pub question_id: String,
-    /// Who or what settled it, for people.
+    /// Who or what closed it, for people.
     pub reason: String,
 }
 
@@ -394,7 +394,7 @@ impl ServerMessage {
     /// As text.
     pub fn to_text(&self) -> Bytes {
         let text = serde_json::to_vec(self).unwrap_or_else(|error| {
-            // Our own types serialise; should one ever not, the client is told instead of left waiting.
+            // Our own types always serialise; if one does not, the client gets an error instead of waiting for ever.
             tracing::error!(%error, "a message cannot be written");
             br#"{"type":"error","payload":{"session_id":null,"agent_id":null,"message":"a message cannot be written","code":"HANDLER_ERROR"}}"#.to_vec()
         });

@@ -1,4 +1,4 @@
-//! The end of a connection: what the client is told.
+//! The end of a connection: the last frame to the client.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use portolan_protocol::{ClosingReason, ServerFrame};
 
 use crate::native::{Native, answer::frame_of};
 
-/// How long a client that did not read gets to read why: so it learns that it can come back, rather than just losing its
+/// How long a slow client gets to read the reason: it then learns that it can reconnect, instead of only losing its
 /// connection.
 const FAREWELL_TO_THE_SLOW: Duration = Duration::from_mins(1);
 
-/// Says why in a `closing` frame, and counts it.
+/// Sends the reason in a `closing` frame, and counts the close.
 pub(super) fn last_words(native: &Native, cause: Cause) -> LastWords {
     let (reason, code, message) = match cause {
         Cause::Violation(violation) => {

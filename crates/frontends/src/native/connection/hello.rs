@@ -1,4 +1,4 @@
-//! The beginning of a connection: hello, and who says it.
+//! The beginning of a connection: `hello`, and who sends it.
 
 use bytes::Bytes;
 use portolan_core::{Millis, Principal, Refusal, RefusalCode, ports::Secret};
@@ -13,22 +13,21 @@ use crate::native::{
 use portolan_host::door::{Cause, FRAME_BYTES, Guest, Visitor};
 use portolan_wire::websocket::Outbound;
 
-/// Who the visitor is, now that its key (where it needs one) is known, or why not. What let it in may have ended since.
+/// The identity of the visitor, now that its key (if it needs one) is known, or a refusal. Its token or login may have
+/// ended since the upgrade.
 fn enter(native: &Native, visitor: &Visitor, key: Option<&str>) -> Result<Principal, &'static str> {
     if visitor.stay().is_over() {
-        return Err(
-            "what let this connection in has ended meanwhile; connect again with a valid token or login",
-        );
+        return Err("the token or login of this connection has ended; connect again with a valid one");
     }
     match visitor {
         Visitor::Known(Guest(principal), _) => Ok(principal.clone()),
         Visitor::Half(half) => key
             .and_then(|key| native.access.complete(half, key))
-            .ok_or("the key does not go with the cookie; log in again with a new ticket"),
+            .ok_or("the key does not belong to the cookie; log in again with a new ticket"),
     }
 }
 
-/// Answers a message of a client that has not entered yet. The client enters by hello; any other message is answered, too.
+/// Answers a message of a client that has not sent `hello` yet. Any other message gets an answer, too.
 pub(super) fn hello(
     native: &Native,
     visitor: &Visitor,

@@ -1,6 +1,6 @@
-//! Lanes: what is asked about one session is answered in the order it was asked; lanes do not wait for each other.
+//! Lanes: calls about one session are answered in their order; lanes do not wait for each other.
 //!
-//! So two prompts never swap places, and a slow look at all agents does not hold up an approval. Pure.
+//! So two prompts never change their order, and a slow probe of all agents does not delay an approval. Pure.
 
 use std::collections::VecDeque;
 
@@ -8,18 +8,18 @@ use portolan_core::SessionId;
 
 use portolan_protocol::{Call, ClientFrame};
 
-/// Frames of one connection that are being answered or wait for it. A client that asks faster is not read until
-/// some are answered, and its network pushes back.
+/// How many frames of one connection may be unanswered. A faster client is not read until some frames are answered, and
+/// the network applies backpressure.
 pub(crate) const IN_FLIGHT: usize = 32;
 
-/// What must keep its order.
+/// A group of frames that must keep their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// One session.
     Session(SessionId),
     /// The daemon: lists, new sessions, tokens, its log.
     Daemon,
-    /// Looking at agents, their accounts, what they have kept and files: it can take minutes.
+    /// Checks of agents and accounts, past conversations and files: these can take minutes.
     Agents,
 }
 
@@ -27,7 +27,7 @@ impl Lane {
     /// The lane a frame belongs to.
     pub(crate) fn of(frame: &ClientFrame) -> Self {
         match (frame.call.session(), &frame.call) {
-            // A walk through a large folder must not hold up an approval.
+            // A walk through a large folder must not delay an approval.
             (_, Call::Files { .. }) => Self::Agents,
             (Some(session), _) => Self::Session(session),
             (
@@ -53,17 +53,17 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// One more frame may be taken in.
+    /// Whether one more frame may be accepted.
     pub(crate) fn has_room(&self) -> bool {
         self.busy.len() + self.waiting.len() < IN_FLIGHT
     }
 
-    /// Nothing is being answered.
+    /// Whether no frame is being answered.
     pub(crate) fn is_idle(&self) -> bool {
         self.busy.is_empty()
     }
 
-    /// Takes a frame in. Gives it back where it can be answered now; [`Lanes::done`] must follow.
+    /// Accepts a frame. Returns the frame if it can be answered now; [`Lanes::done`] must follow.
     pub(crate) fn enter(&mut self, frame: ClientFrame) -> Option<(Lane, ClientFrame)> {
         let lane = Lane::of(&frame);
         if self.busy.contains(&lane) {
@@ -74,7 +74,7 @@ impl Lanes {
         Some((lane, frame))
     }
 
-    /// A frame of this lane is answered. Gives the next one in it, which can be answered now.
+    /// A frame of this lane is answered. Returns the next frame of the lane, which can be answered now.
     pub(crate) fn done(&mut self, lane: Lane) -> Option<(Lane, ClientFrame)> {
         if let Some(next) = self.waiting.iter().position(|frame| Lane::of(frame) == lane) {
             return self.waiting.remove(next).map(|frame| (lane, frame));

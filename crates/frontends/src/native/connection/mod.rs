@@ -1,7 +1,7 @@
 //! One WebSocket connection: hello, then any number of sessions and the daemon's log on one task.
 //!
-//! Entries arrive from core as ready-made frames in batches. The loop of the door ([`Connection`]) writes them, and asks
-//! for none while the client is behind. Commands are answered meanwhile.
+//! Entries arrive from core as ready-made frames in batches. The loop of the door ([`Connection`]) writes them, and
+//! requests none while the client is behind. Commands are answered meanwhile.
 
 mod farewell;
 mod hello;
@@ -38,7 +38,7 @@ use super::{
 use portolan_host::door::{Connection, FRAME_BYTES, Protocol, Stay, Visitor};
 use portolan_wire::websocket::Outbound;
 
-/// Sessions one connection may be attached to at once.
+/// How many sessions one connection may be attached to at once.
 pub(crate) const ATTACHMENTS: usize = 256;
 
 /// A frame has its answer.
@@ -48,7 +48,7 @@ struct Answered {
     result: Result<Answer, Refusal>,
 }
 
-/// A client that has said hello.
+/// A client that has sent `hello`.
 struct Client {
     native: Native,
     who: Arc<Principal>,
@@ -78,7 +78,7 @@ impl Protocol for Client {
     }
 
     fn receive(&mut self, message: &Bytes, out: &mut Outbound) -> Option<Stay> {
-        // Every frame takes its share, whether or not it can be read.
+        // Every frame counts for the rate limit, whether or not it can be read.
         let spent = self.native.access.check_rate(&self.who.token).map_err(|denied| denied.refusal);
         match (parse(message), spent) {
             (Ok(frame), Ok(())) => {

@@ -1,5 +1,5 @@
-//! The readers of one connection: its sessions, and the daemon's log. Each is woken only by its own log, and those
-//! that have something are served in turn.
+//! The readers of one connection: its sessions, and the daemon's log. Only its own log wakes a reader, and readers with
+//! entries are served in turn.
 
 use std::{
     fmt,
@@ -18,7 +18,7 @@ use portolan_core::{
     session::state::State,
 };
 
-/// What a reader gave.
+/// The output of a reader.
 #[derive(Debug)]
 pub(crate) enum Pulled {
     /// Of a session.
@@ -66,7 +66,7 @@ impl Readers {
         self.sources.contains(&Some(session))
     }
 
-    /// Reads a session, in place of an earlier reader of the same one.
+    /// Reads a session, and replaces an earlier reader of the same session.
     pub(crate) fn add_session(&mut self, session: SessionId, reader: SessionReader) {
         let pulls = stream::unfold(reader, move |mut reader| async move {
             let delivery = reader.next().await;
@@ -75,7 +75,7 @@ impl Readers {
         self.add(Some(session), pulls.boxed());
     }
 
-    /// Reads the daemon's log, in place of an earlier reader of it.
+    /// Reads the daemon's log, and replaces an earlier reader of it.
     pub(crate) fn add_daemon(&mut self, reader: DaemonReader) {
         let pulls = stream::unfold(reader, |mut reader| async move {
             let delivery = reader.next().await;
@@ -90,7 +90,7 @@ impl Readers {
         self.all.push(Reader { source, pulls });
     }
 
-    /// No longer reads this log; the reader leaves at once.
+    /// Stops reading this log at once.
     pub(crate) fn remove(&mut self, source: Source) {
         if self.sources.contains(&source) {
             self.sources.retain(|other| *other != source);
@@ -99,7 +99,7 @@ impl Readers {
         }
     }
 
-    /// What comes next of any of them. Pending where there are none.
+    /// The next output of any reader. Pending if there are no readers.
     pub(crate) fn poll_pull(&mut self, context: &mut Context<'_>) -> Poll<Pulled> {
         if self.sources.is_empty() {
             return Poll::Pending;

@@ -1,4 +1,4 @@
-//! The routes in one table: the router serves it, the OpenAPI document is written from it. Here is what a route is; the table
+//! The routes in one table: the router and the OpenAPI document are made from it. This file defines a route; the table
 //! itself is in [`table`].
 
 mod table;
@@ -11,7 +11,7 @@ use super::Native;
 /// The OpenAPI document, as generated from this table.
 pub(super) const OPENAPI: &str = include_str!("../../../../../schemas/openapi.json");
 
-/// How a request is sent.
+/// The HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Method {
     Get,
@@ -19,7 +19,7 @@ pub(super) enum Method {
     Delete,
 }
 
-/// Who may ask. Core decides; this tells the reader of the document.
+/// The required role, for the document. Core makes the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     /// Nothing.
@@ -32,7 +32,7 @@ pub(super) enum Needs {
     Owner,
 }
 
-/// What a successful answer is.
+/// The form of a successful answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gives {
     /// The reply of the native protocol with this name.
@@ -47,26 +47,26 @@ pub(super) enum Gives {
     Switch,
 }
 
-/// What a parameter looks like.
+/// The form of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Any text that is not empty.
     Text,
     /// A text of this pattern.
     Pattern(&'static str),
-    /// At most so many characters.
+    /// At most this many characters.
     AtMost(u32),
     /// `true` or `false`.
     Flag,
     /// The number of an entry.
     Entry,
-    /// How many, and how many at least.
+    /// A number, with its minimum.
     Count(u32),
-    /// Just this.
+    /// Exactly this value.
     Only(&'static str),
 }
 
-/// Where a parameter stands, and what it is for.
+/// The place of a parameter, and its purpose.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "schema"), expect(dead_code, reason = "the document is written from it"))]
 pub(super) struct Parameter {
@@ -86,10 +86,10 @@ pub(super) struct Route {
     pub(super) summary: &'static str,
     pub(super) needs: Needs,
     pub(super) parameters: &'static [Parameter],
-    /// The type of its body, where it takes one.
+    /// The type of its body, if it has one.
     pub(super) takes: Option<&'static str>,
     pub(super) status: u16,
     pub(super) gives: Gives,
-    /// Who serves it; `None` is the door.
+    /// The handler; `None` if the door serves it.
     pub(super) serve: Option<fn() -> MethodRouter<Native>>,
 }

@@ -28,14 +28,14 @@ const SESSION: Parameter = path(
     Shape::Pattern("^[0-9A-Fa-f-]{4,36}$"),
     "The session's id, or a unique beginning or end of it.",
 );
-const WHOLE_SESSION: Parameter = path("id", FULL_ID, "The session's id, all of it.");
+const WHOLE_SESSION: Parameter = path("id", FULL_ID, "The full id of the session.");
 const AGENT: Parameter = path("kind", Shape::Text, "The agent, such as `codex`.");
 const ONCE: Parameter = Parameter {
     name: "Idempotency-Key",
     place: "header",
     shape: Shape::Pattern("^[A-Za-z0-9._:-]{1,64}$"),
     required: false,
-    about: "An id of your own: the same one again does nothing twice.",
+    about: "Your own id of the request: a repeated request with the same id runs only once.",
 };
 const STREAM: [Parameter; 3] = [
     Parameter {
@@ -43,20 +43,20 @@ const STREAM: [Parameter; 3] = [
         place: "header",
         shape: Shape::Entry,
         required: false,
-        about: "The number of the last entry seen; counts before `after`.",
+        about: "The number of the last entry seen; overrides `after`.",
     },
     query(
         "after",
         Shape::Entry,
-        "Entries after this number; 0, the whole history, when absent. Counts before `tail`.",
+        "Entries after this number; default: 0, the whole history. Overrides `tail`.",
     ),
-    query("tail", Shape::Count(0), "Begin with the last so many entries."),
+    query("tail", Shape::Count(0), "Begin with this many of the last entries."),
 ];
-/// What makes a request one for a WebSocket.
+/// The headers of a WebSocket request.
 const UPGRADE: [Parameter; 4] = [
-    needed("Connection", Shape::Only("Upgrade"), "As RFC 6455 has it."),
-    needed("Upgrade", Shape::Only("websocket"), "As RFC 6455 has it."),
-    needed("Sec-WebSocket-Version", Shape::Only("13"), "As RFC 6455 has it."),
+    needed("Connection", Shape::Only("Upgrade"), "As in RFC 6455."),
+    needed("Upgrade", Shape::Only("websocket"), "As in RFC 6455."),
+    needed("Sec-WebSocket-Version", Shape::Only("13"), "As in RFC 6455."),
     needed("Sec-WebSocket-Key", Shape::Pattern("^[A-Za-z0-9+/]{21}[AQgw]==$"), "16 random bytes, base64."),
 ];
 
@@ -76,7 +76,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Get,
         path: HEALTH_PATH,
-        summary: "Says only ok.",
+        summary: "Health check: answers `ok`.",
         needs: Needs::Nobody,
         parameters: &[],
         takes: None,
@@ -145,9 +145,13 @@ pub(in crate::native) const TABLE: &[Route] = &[
         summary: "Sessions, newest first.",
         needs: Needs::Viewer,
         parameters: &[
-            query("archived", Shape::Flag, "Archived ones, others, or (absent) both."),
-            query("before", FULL_ID, "Only those older than this one, for the next page."),
-            query("limit", Shape::Count(1), "At most so many; 100 when absent, 1,000 at most."),
+            query(
+                "archived",
+                Shape::Flag,
+                "`true`: archived sessions; `false`: other sessions; default: both.",
+            ),
+            query("before", FULL_ID, "Only sessions older than this one, for the next page."),
+            query("limit", Shape::Count(1), "The number of results; default: 100, at most 1,000."),
         ],
         takes: None,
         status: 200,
@@ -157,7 +161,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Post,
         path: "/api/v1/sessions",
-        summary: "Make a session.",
+        summary: "Create a session.",
         needs: Needs::Operator,
         parameters: &[ONCE],
         takes: Some("CreateSession"),
@@ -168,13 +172,13 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/v1/past",
-        summary: "Conversations that agents have kept by themselves, the newest first.",
+        summary: "Past conversations of agents, newest first.",
         needs: Needs::Operator,
         parameters: &[
-            query("agent", Shape::Text, "Only of this agent."),
-            query("cwd", FOLDER, "Only those held in this folder or below it."),
-            query("archived", Shape::Flag, "Those that the agent has put away, instead of the others."),
-            query("limit", Shape::Count(1), "At most so many; 100 when absent, 1,000 at most."),
+            query("agent", Shape::Text, "Only conversations of this agent."),
+            query("cwd", FOLDER, "Only conversations in this folder or below it."),
+            query("archived", Shape::Flag, "Archived conversations instead of the others."),
+            query("limit", Shape::Count(1), "The number of results; default: 100, at most 1,000."),
         ],
         takes: None,
         status: 200,
@@ -184,7 +188,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Post,
         path: "/api/v1/past",
-        summary: "Take up a past conversation: a session with what was said in it, or the one it lives in already.",
+        summary: "Import a past conversation: creates a session with its history, or returns the session that has it already.",
         needs: Needs::Operator,
         parameters: &[ONCE],
         takes: Some("TakeUpPast"),
@@ -195,7 +199,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Post,
         path: "/api/v1/past/archived",
-        summary: "Have an agent put a conversation away in its own list, or take it out again.",
+        summary: "Make an agent archive a conversation in its own list, or take it out of the archive.",
         needs: Needs::Operator,
         parameters: &[],
         takes: Some("ArchivePast"),
@@ -228,7 +232,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/v1/sessions/{id}/state",
-        summary: "A session's state now.",
+        summary: "The current state of a session.",
         needs: Needs::Viewer,
         parameters: &[SESSION],
         takes: None,
@@ -244,11 +248,11 @@ pub(in crate::native) const TABLE: &[Route] = &[
         parameters: &[
             SESSION,
             query("after", Shape::Entry, "Entries after this number."),
-            query("upto", Shape::Entry, "Up to this number; the newest when absent."),
+            query("upto", Shape::Entry, "Up to this number; default: the newest."),
             query(
                 "limit",
                 Shape::Count(1),
-                "At most so many; 256 when absent, 1,000 at most. A page also ends at 256 KiB.",
+                "The number of entries; default: 256, at most 1,000. A page also ends at 256 KiB.",
             ),
         ],
         takes: None,
@@ -259,7 +263,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/v1/sessions/{id}/entries/{seq}/raw",
-        summary: "What the agent really said at an entry.",
+        summary: "The agent's original message at an entry.",
         needs: Needs::Owner,
         parameters: &[SESSION, path("seq", Shape::Entry, "The entry's number.")],
         takes: None,
@@ -270,7 +274,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/v1/sessions/{id}/environment",
-        summary: "The environment a session's agent gets.",
+        summary: "The environment variables of a session's agent.",
         needs: Needs::Owner,
         parameters: &[SESSION],
         takes: None,
@@ -285,8 +289,8 @@ pub(in crate::native) const TABLE: &[Route] = &[
         needs: Needs::Operator,
         parameters: &[
             SESSION,
-            query("query", Shape::AtMost(256), "What the path holds; everything when absent."),
-            query("limit", Shape::Count(1), "At most so many; 20 when absent, 100 at most."),
+            query("query", Shape::AtMost(256), "A part of the path; default: every path."),
+            query("limit", Shape::Count(1), "The number of results; default: 20, at most 100."),
         ],
         takes: None,
         status: 200,
@@ -313,7 +317,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Post,
         path: "/api/v1/sessions/{id}/commands",
-        summary: "Ask something of a session. 202: it is in the log; what comes of it arrives as entries.",
+        summary: "Send a command to a session. 202: the command is in the log; its effects arrive as entries.",
         needs: Needs::Operator,
         parameters: &[SESSION, ONCE],
         takes: Some("SendCommand"),
@@ -335,9 +339,9 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/v1/agents",
-        summary: "The agents there are.",
+        summary: "The agents.",
         needs: Needs::Viewer,
-        parameters: &[query("probe", Shape::Flag, "Look at each of them anew; takes the role operator.")],
+        parameters: &[query("probe", Shape::Flag, "Check each agent again; needs the role operator.")],
         takes: None,
         status: 200,
         gives: Gives::Reply("agents"),
@@ -346,7 +350,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/v1/agents/{kind}/account",
-        summary: "Who an agent is logged in as.",
+        summary: "The account of an agent.",
         needs: Needs::Operator,
         parameters: &[AGENT],
         takes: None,
@@ -357,7 +361,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Post,
         path: "/api/v1/agents/{kind}/account",
-        summary: "Log an agent in. Where a person has to go on, `under_way` names the page.",
+        summary: "Log an agent in. If a person must continue in a browser, `under_way` names the page.",
         needs: Needs::Owner,
         parameters: &[AGENT],
         takes: Some("LogIn"),
@@ -379,7 +383,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/v1/tokens",
-        summary: "The tokens there are.",
+        summary: "The tokens.",
         needs: Needs::Owner,
         parameters: &[],
         takes: None,
@@ -390,7 +394,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Post,
         path: "/api/v1/tokens",
-        summary: "Make a token. Its secret is told this once.",
+        summary: "Create a token. Its secret is never shown again.",
         needs: Needs::Owner,
         parameters: &[],
         takes: Some("CreateToken"),
@@ -401,7 +405,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Delete,
         path: "/api/v1/tokens/{id}",
-        summary: "Make a token useless. Its connections are closed.",
+        summary: "Revoke a token. Its connections are closed.",
         needs: Needs::Owner,
         parameters: &[path("id", Shape::Text, "The token's public name.")],
         takes: None,
@@ -423,7 +427,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Post,
         path: "/api/v1/pairings",
-        summary: "A one-time ticket for another device, which gets a token of its own when it logs in.",
+        summary: "A one-time ticket for another device, which gets its own token when it logs in.",
         needs: Needs::Owner,
         parameters: &[],
         takes: Some("CreateToken"),

@@ -1,5 +1,5 @@
-//! Whatever the OpenAPI document allows is understood: inputs are made from its schemas, for every operation, and none is
-//! refused as malformed.
+//! Portolan understands every input that the OpenAPI document allows: the test makes inputs from its schemas, for every
+//! operation, and none is refused as malformed.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ use super::{
 use crate::native::routes::OPENAPI;
 use portolan_host::door::LOGIN_PATH;
 
-/// Inputs that are made for each operation.
+/// How many inputs are made for each operation.
 const INPUTS: usize = 48;
 
-/// Makes values that a schema allows, the same ones every time.
+/// Makes values that a schema allows, the same values every time.
 struct Maker {
     document: Value,
     runner: TestRunner,
@@ -41,7 +41,7 @@ impl Maker {
         self.below(2) == 0
     }
 
-    /// The schema with everything it refers to, one of its branches chosen.
+    /// The schema with its references resolved and one branch chosen.
     fn flat(&mut self, schema: &Value) -> Map<String, Value> {
         let Value::Object(schema) = schema else { return Map::new() };
         let mut flat = schema.clone();
@@ -65,7 +65,7 @@ impl Maker {
         flat
     }
 
-    /// A body that the schema allows. Branches are chosen without a look at what else must hold, so that some tries fail.
+    /// A body that the schema allows. Branches are chosen without regard to other constraints, so some attempts fail.
     fn body(&mut self, schema: &Value) -> Value {
         let mut whole = schema.clone();
         whole["components"] = self.document["components"].clone();
@@ -75,7 +75,7 @@ impl Maker {
     }
 
     fn value(&mut self, name: &str, schema: &Value) -> Value {
-        // What only this machine can tell: a folder that exists, an agent that is there.
+        // Values that depend on this machine: an existing folder, an existing agent.
         match name {
             "cwd" => return json!("/"),
             "extra_dirs" => return json!(["/"]),
@@ -170,7 +170,7 @@ impl Maker {
     }
 }
 
-/// Both schemas hold.
+/// A value for both schemas.
 fn merged(mut one: Map<String, Value>, other: Map<String, Value>) -> Map<String, Value> {
     for (key, value) in other {
         match (key.as_str(), one.remove(&key), value) {
@@ -196,7 +196,7 @@ fn merged(mut one: Map<String, Value>, other: Map<String, Value>) -> Map<String,
     one
 }
 
-/// Every byte but letters and digits as a percent sign and its number.
+/// Percent-encodes every byte except letters and digits.
 fn escaped(text: &str) -> String {
     text.bytes().fold(String::new(), |text, byte| {
         if byte.is_ascii_alphanumeric() {
@@ -214,7 +214,7 @@ fn plain(value: &Value) -> String {
 #[tokio::test]
 async fn whatever_the_openapi_document_allows_is_not_refused_as_malformed() {
     let mut http = Http::with(Stand::under(vec![obedient(), willing()], Policy::default()).await).await;
-    // Small, so that its files are quickly looked at.
+    // Small, so that its files are listed quickly.
     let folder = tempfile::tempdir().unwrap();
     let spec = json!({"agent": "willing", "cwd": folder.path()});
     let (_, made) = http.post("/api/v1/sessions", json!({"spec": spec})).await;
@@ -227,9 +227,9 @@ async fn whatever_the_openapi_document_allows_is_not_refused_as_malformed() {
         for (method, operation) in methods.as_object().unwrap() {
             operations += 1;
             let label = format!("{} {path}", method.to_uppercase());
-            // Nobody is to be told to slow down.
+            // No rate limit.
             http.secret = http.stand.native.tokens.create(&label, Role::Owner, None, None).await.unwrap().1;
-            // Who guesses at tickets is locked out.
+            // A client that guesses tickets is locked out.
             let inputs = if path == LOGIN_PATH { 2 } else { INPUTS };
             for _ in 0..inputs {
                 let (mut address, mut query) = (path.clone(), Vec::new());
@@ -273,13 +273,13 @@ async fn whatever_the_openapi_document_allows_is_not_refused_as_malformed() {
                 }
                 let (_, told) = read(response).await;
                 let code = told["error"]["code"].as_str().unwrap_or("none").to_owned();
-                // Here is no connection that could become a WebSocket; everything that is sent for one was understood.
+                // There is no connection for a WebSocket here; but the request was understood.
                 let message = told["error"]["message"].as_str().unwrap_or_default();
                 if message == "this connection cannot be upgraded" {
                     continue;
                 }
-                // So short a name was made before: nothing is wrong with it as such.
-                if message.starts_with("there is a token `") {
+                // The same short name was made before: the name itself is valid.
+                if message.starts_with("a token `") {
                     continue;
                 }
                 if code == "invalid" || matches!(status, 400 | 405 | 413 | 415 | 429 | 500..) {

@@ -26,7 +26,7 @@ async fn nothing_is_answered_before_hello_and_nothing_readable_costs_the_connect
     assert_eq!(welcome["you"], json!({"token": who.token, "name": "ada", "role": "viewer"}));
     assert_eq!(client.ask(json!({"type": "ping"})).await["reply"], "pong");
     client.send(json!({"type": "hello", "protocol": 1, "client": {"name": "test"}})).await;
-    assert_eq!(client.next().await["message"], "hello has been said already");
+    assert_eq!(client.next().await["message"], "`hello` was already sent");
     client.send_text("\u{1}").await;
     assert_eq!(client.next().await["code"], "invalid");
     assert_eq!(client.ask(json!({"type": "ping"})).await["reply"], "pong");
@@ -374,7 +374,7 @@ async fn a_client_that_never_says_hello_is_not_answered_for_ever() {
     let stand = Stand::new().await;
     let who = stand.someone("ada", Role::Owner).await;
     let mut client = Client::over(stand.connect(&who, 64 * 1024).0).await;
-    // More than are answered: the time for hello would else end it, too.
+    // More than are answered: otherwise the timeout for `hello` would also end the connection.
     for _ in 0..20 {
         client.send_text("{").await;
     }
@@ -453,7 +453,7 @@ async fn a_client_that_closes_gets_its_code_back() {
     served.await.unwrap();
 }
 
-/// The network holds little and nobody reads: what is unsent stays bounded, and the client is closed, resumably.
+/// The network buffers little and nobody reads: unsent data stays bounded, and the client is closed but can resume.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_stops_reading_is_closed_and_can_come_back_without_loss() {
     let stand = Stand::new().await;
@@ -535,7 +535,7 @@ async fn no_more_sessions_than_the_limit_are_attached_at_once() {
     let mut owner = stand.client("ada", Role::Owner).await;
     let mut refused = 0;
     for _ in 0..=ATTACHMENTS {
-        // A fresh token for each: the door's rate is not what is tested here.
+        // A new token for each: this test is not about the rate limit of the door.
         let mut other = stand.client("maker", Role::Owner).await;
         let session = other.create("").await;
         let mut reply = owner.attach(session, json!({"tail": 0})).await;
@@ -609,7 +609,7 @@ async fn a_prompt_whose_sender_leaves_at_once_is_still_sent() {
     reader.until(|frame| frame["event"]["type"] == "turn_ended" && frame["event"]["turn"] == 3).await;
 }
 
-/// An idle session with its reader may cost 64 KiB in all; this is the part that is ours.
+/// An idle session with its reader may cost 64 KiB in total; this is the part of the frontend.
 #[tokio::test]
 async fn a_waiting_connection_is_small() {
     let stand = Stand::new().await;

@@ -1,4 +1,4 @@
-//! docs/protocol.md against the types: its examples can be read, and nothing on the wire is missing from it.
+//! Compares docs/protocol.md with the types: its examples are valid, and nothing on the wire is missing.
 
 use portolan_core::{Action, DaemonEvent, Event, RefusalCode, request::Outcome, session::state::Status};
 use portolan_protocol::{Call, ClientFrame, ClosingReason, Greeting, LogFrame, ReplyBody, ServerFrame};
@@ -12,7 +12,7 @@ use crate::native::{
 
 const PAGE: &str = include_str!("../../../../../docs/protocol.md");
 
-/// The JSON values in the code blocks that are tagged so.
+/// The JSON values in the code blocks with this tag.
 fn examples(tag: &str) -> Vec<Value> {
     let open = format!("```json {tag}\n");
     let blocks = PAGE.split(&open).skip(1).map(|rest| rest.split("```").next().unwrap());
@@ -47,7 +47,7 @@ fn missing(told: &Value, known: &Value) -> Option<String> {
     }
 }
 
-/// The names that a tagged enum knows: its reader tells them when it meets another one.
+/// The names of a tagged enum: the parser's error for an unknown name lists them.
 fn names<T: DeserializeOwned>(tag: &str) -> Vec<String> {
     let stranger = if tag.is_empty() { json!("?") } else { json!({tag: "?"}) };
     let Err(error) = serde_json::from_value::<T>(stranger) else { panic!("a stranger was read") };
@@ -106,10 +106,10 @@ fn everything_on_the_wire_is_named_on_the_page() {
         names::<Status>(""),
     ];
     for name in all.iter().flatten() {
-        assert!(PAGE.contains(&format!("`{name}`")), "docs/protocol.md says nothing of `{name}`");
+        assert!(PAGE.contains(&format!("`{name}`")), "docs/protocol.md does not mention `{name}`");
     }
     for name in names::<Outcome>("how") {
-        assert!(PAGE.contains(&format!("\"how\": \"{name}\"")), "docs/protocol.md says nothing of `{name}`");
+        assert!(PAGE.contains(&format!("\"how\": \"{name}\"")), "docs/protocol.md does not mention `{name}`");
     }
     assert!(all.iter().all(|names| !names.is_empty()));
 }
@@ -135,7 +135,7 @@ fn every_route_is_on_the_page() {
     for route in TABLE {
         assert!(
             PAGE.contains(&format!("`{}", route.path)),
-            "docs/protocol.md says nothing of {}",
+            "docs/protocol.md does not mention {}",
             route.path
         );
     }

@@ -1,9 +1,10 @@
-//! The page folds entries by itself (web/page/src/state/folding.ts), from a snapshot on. What core folds from the same entries is
-//! written down here, and the page's own tests (web/page/test/folds.test.ts) must arrive at the same state.
+//! The page itself folds entries (web/page/src/state/folding.ts), from a snapshot on. This test records what core folds
+//! from the same entries, and the tests of the page (web/page/test/folds.test.ts) must get the same state.
 //!
-//! A golden is frames as a client gets them: of each conversation the first snapshot, its entries, and now and then what
-//! has changed in the state since, as a merge patch (RFC 7396). The conversations are recorded ones, with long texts and lists
-//! cut, and two that are made here: one with every kind of event, and one with more uncertain commands than a session keeps.
+//! A golden has frames as a client gets them: for each conversation the first snapshot, its entries, and sometimes the
+//! change of the state since, as a merge patch (RFC 7396). The conversations are recordings, with long texts and lists
+//! cut, and two that are made here: one with every kind of event, and one with more uncertain commands than a session
+//! keeps.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -27,13 +28,13 @@ use portolan_testkit::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-/// Characters that are kept of a text. Longer than any id.
+/// How many characters of a text are kept. Longer than any id.
 const TEXT: usize = 36;
 
-/// Members that are kept of a list.
+/// How many members of a list are kept.
 const LIST: usize = 1;
 
-/// Entries of a recording between two looks at its state.
+/// How many entries of a recording are between two comparisons of the state.
 const STRIDE: usize = 6;
 
 /// One event of each kind at least, in an order that gives each something to change.
@@ -56,7 +57,7 @@ fn every_kind() -> Vec<Made> {
 struct Golden {
     lines: Vec<String>,
     state: State,
-    /// The state that the lines say so far.
+    /// The state from the lines so far.
     told: Value,
     last: Seq,
 }
@@ -75,10 +76,10 @@ impl Golden {
         self.lines.push(String::from_utf8(frame.to_vec()).unwrap());
     }
 
-    /// Writes down what has changed since the last look.
+    /// Writes what has changed since the last comparison.
     fn look(&mut self) {
         let now = serde_json::to_value(&self.state).unwrap();
-        // That nothing has changed is worth a line: the page must not change either.
+        // An unchanged state also gets a line: the page must not change either.
         let patch = patch(&self.told, &now).unwrap_or_else(|| json!({}));
         self.lines.push(json!({"type": "changed", "seq": self.last, "patch": patch}).to_string());
         self.told = now;
@@ -94,7 +95,7 @@ fn text_of(frame: &impl Serialize) -> String {
     serde_json::to_string(frame).unwrap()
 }
 
-/// What makes the new value from the old one; nothing where they are the same.
+/// The patch from the old value to the new one; nothing if they are equal.
 fn patch(old: &Value, new: &Value) -> Option<Value> {
     let (Value::Object(before), Value::Object(after)) = (old, new) else {
         return (old != new).then(|| new.clone());
@@ -161,7 +162,7 @@ async fn recorded(name: &str, recording: &Recording) -> (String, BTreeSet<String
     (golden.text(), kinds)
 }
 
-/// A conversation that is looked at after so many of its entries.
+/// A conversation whose state is compared after every so many entries.
 fn made(name: &str, events: Vec<Made>, stride: u64) -> String {
     let mut golden = Golden::new(name);
     for (made, seq) in events.into_iter().zip(1..) {
@@ -174,7 +175,7 @@ fn made(name: &str, events: Vec<Made>, stride: u64) -> String {
     golden.text()
 }
 
-/// One prompt more than a session keeps of those whose end nobody knows.
+/// One uncertain prompt more than a session keeps.
 fn uncertain() -> Vec<Made> {
     let accepted = |number: u64| {
         let key = CommandKey {
@@ -212,8 +213,8 @@ fn check(file: &str, text: &str) {
 #[tokio::test]
 async fn what_core_folds_from_recordings_is_what_the_page_is_held_to() {
     let (mut text, mut seen) = (String::new(), BTreeSet::new());
-    // Versions write the same conversations down again, and many differ in their words only: one that brings no new kind of entry
-    // is left out.
+    // Many recordings of different versions differ only in their text: a recording without a new kind of entry is left
+    // out.
     for (name, mut recording) in recorded::of_claude().into_iter().rev() {
         cut_recording(&mut recording);
         let (conversation, kinds) = recorded(&name, &recording).await;

@@ -565,7 +565,7 @@ async fn a_client_with_a_token_comes_in_over_tcp_and_streams() {
     client.attach(session, json!({"tail": 0})).await;
     client.command(session, json!({"name": "prompt", "content": text("flood 3000")})).await;
     let frames = client.until_event("turn_ended").await;
-    // So much text is kept in parts.
+    // This much text is kept in parts.
     let messages = frames.iter().filter(|frame| frame["event"]["type"] == "message");
     let lengths = messages.map(|frame| frame["event"]["content"][0]["text"].as_str().unwrap().len());
     assert_eq!(lengths.collect::<Vec<_>>(), [1024 * 1024, 1024 * 1024, 952 * 1024]);

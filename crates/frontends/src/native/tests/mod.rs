@@ -1,4 +1,4 @@
-//! Tests of the native protocol as a whole: a registry over memory, an agent that plays along, and clients.
+//! Tests of the native protocol as a whole: a registry in memory, an agent for tests, and clients.
 
 mod allowed;
 mod connection;
@@ -41,7 +41,7 @@ fn obedient() -> Arc<Puppet> {
     Arc::new(obeying("obedient", abilities()))
 }
 
-/// Does the same, and takes whatever a session can be made of and be asked.
+/// The same, and accepts every session option and every action.
 fn willing() -> Arc<Puppet> {
     let capabilities = Capabilities {
         steering: true,
@@ -154,12 +154,12 @@ impl Stand {
         Self { native, behind }
     }
 
-    /// Someone with a new token.
+    /// A person with a new token.
     async fn someone(&self, name: &str, role: Role) -> Principal {
         self.behind.someone(name, role).await.0
     }
 
-    /// A connection before its hello; the network holds `room` bytes each way.
+    /// A connection before its `hello`; the network buffers `room` bytes each way.
     fn connect(&self, who: &Principal, room: usize) -> (DuplexStream, JoinHandle<()>) {
         let (ours, theirs) = duplex(room);
         let standing = self.native.tokens.standing(&who.token);
@@ -168,7 +168,7 @@ impl Stand {
         (ours, self.native.connections.spawn(serve(self.native.clone(), visitor, theirs)))
     }
 
-    /// A client that has said hello.
+    /// A client that has sent `hello`.
     async fn client(&self, name: &str, role: Role) -> Client<DuplexStream> {
         let who = self.someone(name, role).await;
         self.client_of(&who, 64 * 1024).await
@@ -204,7 +204,7 @@ impl<S> DerefMut for Client<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     async fn over(io: S) -> Self {
-        // Some tests run on a paused clock: what bounds them is the runner of the tests.
+        // Some tests use a paused clock, so the test runner limits their time.
         Self { frames: Frames::over(io, |_| {}, Duration::MAX).await, next_id: 0 }
     }
 
@@ -219,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.send_text(&frame.to_string()).await;
     }
 
-    /// Asks, and gives the reply or error; other frames wait for [`Client::next`].
+    /// Sends a call and returns the reply or error; other frames wait for [`Client::next`].
     async fn ask(&mut self, mut frame: Value) -> Value {
         self.next_id += 1;
         let id = format!("t-{}", self.next_id);

@@ -1,4 +1,4 @@
-//! What let a client in ends while the client is in, or on its way.
+//! The token or login of a client ends while the client is connected, or is connecting.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use portolan_testkit::armed::Armed;
 /// Long enough for a slow machine, short enough for a test that fails.
 const SOON: Duration = Duration::from_secs(20);
 
-/// The owner's secret, and the file it lies in.
+/// The owner's secret, and its file.
 struct Owner {
     home: tempfile::TempDir,
     secret: Secret,

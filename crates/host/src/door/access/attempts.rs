@@ -8,8 +8,8 @@ use super::AccessCheck;
 use crate::door::denied::Denied;
 
 impl AccessCheck {
-    /// Counts wrong credentials. While an address is locked out nothing gets in from it, save by loopback: there
-    /// every user and program of the machine has the same address, and none may lock out the others.
+    /// Counts wrong credentials. A locked-out address gets nothing in, except on loopback: there every user and program
+    /// of the machine has the same address, and none may lock out the others.
     pub(in crate::door) fn check_attempt<T>(
         &self,
         found: Option<T>,
@@ -27,7 +27,7 @@ impl AccessCheck {
         }
     }
 
-    /// Whether anything from this address is looked at now.
+    /// Whether requests from this address are accepted now.
     pub(in crate::door) fn check_lockout(&self, address: Option<IpAddr>) -> Result<(), Denied> {
         match self.locked(address) {
             Some(left) if !is_loopback(address) => Err(locked_out(left)),

@@ -1,4 +1,4 @@
-//! The check of names: whether a request calls this server by a name of ours. Believes what proxies say, where they are ours.
+//! The check of names: whether a request calls this server by one of its names. Trusts the reports of our own proxies.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::door::{
     settings::DoorSettings,
 };
 
-/// The names of this server, and the proxies before it.
+/// The names of this server, and the proxies in front of it.
 #[derive(Debug)]
 pub(super) struct HostCheck {
     hosts: Vec<Authority>,
@@ -36,7 +36,7 @@ impl HostCheck {
         })
     }
 
-    /// Where a request comes from and goes to, past a proxy we trust. Refuses a name that is not ours.
+    /// Where a request comes from and goes to, past a trusted proxy. Refuses a name that is not ours.
     pub(super) fn check(&self, parts: &Parts, arrival: &Arrival) -> Result<Seen, Denied> {
         let (peer, secure) = match arrival {
             Arrival::Unix => return Ok(Seen { address: None, scheme: Scheme::Http, host: None }),
@@ -76,7 +76,7 @@ impl HostCheck {
         let lines: Vec<_> =
             headers.get_all(&FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok()).collect();
         for text in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-            // Something that is no address was not written by a proxy of ours: what stands before it is hearsay.
+            // Our proxies write only addresses: everything before another text is not trusted.
             let Ok(address) = text.trim().parse::<IpAddr>() else { return peer };
             let address = address.to_canonical();
             if !self.is_proxy(address) {
@@ -91,16 +91,16 @@ impl HostCheck {
             return Ok(());
         }
         let message = match arrival {
-            // Someone who typed `localhost`, most likely.
+            // Probably somebody typed `localhost`.
             Arrival::Tcp { local, secure, .. } if host.is_loopback_name() => {
                 let scheme = if *secure { "https" } else { "http" };
                 format!(
                     "use `{scheme}://{local}`: this server listens at that address alone, and under other names of this \
-                     machine another user's program may answer; a name that is safe goes to `hosts` under [listen]"
+                     machine another user's program may answer; add a safe name to `hosts` under [listen]"
                 )
             }
             Arrival::Tcp { .. } | Arrival::Unix | Arrival::Unknown => {
-                "this is not a name of this server; if it should be, add it to `hosts` under [listen]"
+                "this is not a name of this server; to accept the name, add it to `hosts` under [listen]"
                     .to_owned()
             }
         };
@@ -114,8 +114,8 @@ impl HostCheck {
             Arrival::Unix | Arrival::Unknown => None,
         };
         if let Some(local) = local {
-            // The address itself cannot be rebound: only a name can be made to point here. `localhost` is a name, too: it
-            // stands for an address more than we listen on, where another user's program can listen.
+            // The address itself cannot be rebound: only a name can be made to point here. `localhost` is a name too:
+            // it stands for more addresses than we listen on, and another user's program can listen on the others.
             if port == local.port() && host.host == Host::Address(local.ip().to_canonical()) {
                 return true;
             }
@@ -143,12 +143,12 @@ fn called(parts: &Parts) -> Result<Authority, Denied> {
     let refuse = |message| Err(Denied::new(StatusCode::BAD_REQUEST, RefusalCode::Invalid, message));
     let mut lines = parts.headers.get_all(header::HOST).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else {
-        return refuse("a request has exactly one Host header");
+        return refuse("a request must have exactly one Host header");
     };
     let Some(host) = line.to_str().ok().and_then(Authority::parse) else {
         return refuse("the Host header holds no name");
     };
-    // A request for a proxy names its target twice; both must agree.
+    // A request for a proxy names its target twice; both names must agree.
     match parts.uri.authority() {
         Some(target) if Authority::parse(target.as_str()) != Some(host.clone()) => {
             refuse("the address in the request line is not the one in the Host header")

@@ -1,4 +1,4 @@
-//! The check of identity: who sends a request, by which credential.
+//! The check of identity: who sends a request, and with which credential.
 
 use http::{HeaderMap, Method, header, request::Parts};
 use portolan_core::{Principal, Role};
@@ -18,21 +18,21 @@ use crate::door::{
     tokens::Tokens,
 };
 
-/// Cookies of our name that are looked at: another local port may have set one too.
+/// How many cookies of our name are checked: another local port may have set one too.
 const MAX_COOKIES: usize = 4;
 
-/// Who sends a request that may go on.
+/// The sender of an admitted request.
 #[derive(Debug)]
 pub(in crate::door) enum Admission {
-    /// Nobody needs to be known here.
+    /// The path is open to everyone.
     Open,
-    /// Someone, and for how long.
+    /// A known guest, and how long the guest may stay.
     Guest(Principal, Stay),
     /// A WebSocket with its cookie.
     Half(HalfGuest),
     /// A WebSocket that shows its token later.
     Stranger(Stranger),
-    /// Someone whom a frontend knows by a secret of its own.
+    /// A client that a frontend knows by its own secret.
     KnownBySecret,
 }
 
@@ -41,12 +41,12 @@ impl AccessCheck {
         self.authenticator.admit(credential)
     }
 
-    /// Who a WebSocket is that came in by its cookie, once it has shown its key.
+    /// The guest of a WebSocket that came with its cookie, after it has shown its key.
     pub fn complete(&self, half: &HalfGuest, key: &str) -> Option<Principal> {
         self.check_attempt(self.tickets.complete(half, &Secret::sent(key)), half.address).ok()
     }
 
-    /// Who sends this request, or why it may not go on.
+    /// The sender of this request, or why the request is refused.
     pub(in crate::door) fn admit(
         &self,
         parts: &Parts,
@@ -86,7 +86,7 @@ impl AccessCheck {
                 .map(|Standing { principal, stay, .. }| Admission::Guest(principal, stay));
         }
         if *arrival == Arrival::Unix {
-            // Where nobody is the owner by a secret, the kernel's word has no end.
+            // If nobody is the owner by a secret, the kernel's identification has no end.
             let standing = self.authenticator.standing(&Tokens::owner_id());
             let stay = standing.map(|standing| standing.stay).unwrap_or_default();
             if stay.is_over() {
@@ -109,13 +109,13 @@ impl AccessCheck {
         let half = cookies.iter().find_map(|cookie| self.tickets.half(cookie, seen.address));
         match half {
             Some(half) if is_upgrade => Ok(Admission::Half(half)),
-            // A cookie alone is sent by the browser itself, for whatever page: it opens nothing.
+            // The browser sends a cookie by itself, for any page: a cookie alone gives no access.
             _ => Err(Denied::unauthenticated()),
         }
     }
 }
 
-/// Whoever comes by the Unix socket is our own user.
+/// Every client of the Unix socket is our own user.
 fn owner() -> Principal {
     Principal {
         token: Tokens::owner_id(),

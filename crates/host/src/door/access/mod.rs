@@ -1,7 +1,8 @@
-//! The checks at the door: whether a request may come in. Decides; [`mod@super::guard`] carries it out.
+//! The checks of the door: whether a request may come in. This module decides; [`mod@super::guard`] enforces.
 //!
-//! A file for each check: the name by which we were called (`host.rs`), the page that sends the request (`origin.rs`), what is
-//! open to anyone (`open.rs`), who sends it (`identity.rs`), and how often an address was wrong (`attempts.rs`).
+//! One file for each check: the name by which we were called (`host.rs`), the page that sends the request
+//! (`origin.rs`), what is open to everyone (`open.rs`), who sends the request (`identity.rs`), and how often an address
+//! was wrong (`attempts.rs`).
 
 mod arrival;
 mod attempts;
@@ -40,12 +41,12 @@ pub const COOKIE: &str = "portolan";
 pub const KEY_HEADER: &str = "x-portolan-key";
 /// The one path where a WebSocket may show its key in the hello frame.
 pub const WEBSOCKET_PATH: &str = "/ws";
-/// Where a browser exchanges its ticket.
+/// The path where a browser exchanges its ticket.
 pub const LOGIN_PATH: &str = "/api/v1/login";
-/// Says only ok.
+/// The path that only answers "ok".
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// Is told what happens at the door and belongs into the daemon's log, and by whom. Must not wait.
+/// Gets the door's events for the daemon's log, and who caused them. Must not wait.
 pub type Witness = Arc<dyn Fn(Option<&Principal>, DaemonEvent) + Send + Sync>;
 
 /// The checks of one listener.
@@ -72,7 +73,7 @@ struct Strangers {
     told_at: Option<Millis>,
 }
 
-/// A line about strangers at the Unix socket is written this often at most.
+/// A line about strangers at the Unix socket is written at most this often.
 const STRANGERS_EVERY_MS: i64 = 60 * 1000;
 
 impl fmt::Debug for AccessCheck {
@@ -84,24 +85,24 @@ impl fmt::Debug for AccessCheck {
     }
 }
 
-/// A setting makes no sense.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
     /// In `hosts`.
-    #[error("`{0}` in `hosts` is no name; use `name` or `name:port`, without a scheme")]
+    #[error("`{0}` in `hosts` is not a host name; use `name` or `name:port`, without a scheme")]
     Host(String),
     /// In `origins`.
-    #[error("`{0}` in `origins` is no origin; use `https://name` or `https://name:port`, without a path")]
+    #[error("`{0}` in `origins` is not an origin; use `https://name` or `https://name:port`, without a path")]
     Origin(String),
     /// `proxies` is empty.
     #[error(
-        "`behind_proxy` needs the addresses from which the proxies connect in `proxies`, such as `127.0.0.1`; nobody else is believed"
+        "`behind_proxy` needs the addresses from which the proxies connect in `proxies`, such as `127.0.0.1`; other senders are not trusted"
     )]
     NoProxies,
 }
 
 impl AccessCheck {
-    /// The checks that these settings ask for.
+    /// The checks for these settings.
     pub fn new(
         settings: &DoorSettings,
         authenticator: Arc<dyn Authenticator>,
@@ -125,7 +126,7 @@ impl AccessCheck {
         })
     }
 
-    /// Tells `witness` what belongs into the daemon's log.
+    /// Reports events for the daemon's log to `witness`.
     #[must_use]
     pub fn with_witness(
         mut self,
@@ -135,7 +136,7 @@ impl AccessCheck {
         self
     }
 
-    /// The same, to the daemon's log itself.
+    /// Reports events to the daemon's log itself.
     #[must_use]
     pub fn with_reporter(self, reporter: Reporter) -> Self {
         self.with_witness(move |who, event| reporter.tell(who, event))
@@ -163,7 +164,7 @@ impl AccessCheck {
         self.tell(None, DaemonEvent::AccessRefused { from, attempts, reason });
     }
 
-    /// Admits strangers in this way, too.
+    /// Also admits strangers in this way.
     pub fn admitting(mut self, admit: Admit) -> Result<Self, BadName> {
         match admit {
             Admit::Open(paths) => self.open.add(paths),
@@ -174,17 +175,17 @@ impl AccessCheck {
         Ok(self)
     }
 
-    /// Where a request comes from and goes to, past a proxy we trust. Refuses a name that is not ours.
+    /// Where a request comes from and goes to, past a trusted proxy. Refuses a name that is not ours.
     pub(super) fn check_host(&self, parts: &Parts, arrival: &Arrival) -> Result<Seen, Denied> {
         self.hosts.check(parts, arrival)
     }
 
-    /// Whether a page may send this request at all. Gives which configured origin it was, for the CORS answer.
+    /// Whether a page may send this request at all. Returns the configured origin, for the CORS answer.
     pub(super) fn check_origin(&self, parts: &Parts, seen: &Seen) -> Result<Option<HeaderValue>, Denied> {
         self.origins.check(parts, seen, &self.open)
     }
 
-    /// The body of a refusal on this path, where its frontend has a form of its own for it.
+    /// The body of a refusal on this path, if its frontend has its own form.
     pub(super) fn refusal_on(&self, path: &str, denied: &Denied) -> Option<serde_json::Value> {
         self.origins.refusal_on(path, denied)
     }
@@ -198,14 +199,14 @@ impl AccessCheck {
         &self.tickets
     }
 
-    /// One more request (or frame) of this token, where there is room for it.
+    /// Counts one more request (or frame) of this token, if the rate allows it.
     pub fn check_rate(&self, token: &TokenId) -> Result<(), Denied> {
         self.requests
             .take(token)
-            .map_err(|wait| Denied::too_often(format!("the token `{token}` asks too often"), wait))
+            .map_err(|wait| Denied::too_often(format!("the token `{token}` sends too many requests"), wait))
     }
 
-    /// Forgets what has expired and writes down what can wait.
+    /// Forgets what has expired and writes what was postponed.
     pub async fn tidy(&self) {
         self.requests.tidy();
         self.tickets.tidy().await;

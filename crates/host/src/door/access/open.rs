@@ -1,4 +1,4 @@
-//! The check of paths: what anyone may read without being known.
+//! The check of paths: what everyone may read without a token.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use http::{Method, request::Parts};
 use super::{HEALTH_PATH, LOGIN_PATH};
 use crate::door::admit::Paths;
 
-/// The paths that are open to anyone.
+/// The paths that are open to everyone.
 #[derive(Clone, Default)]
 pub(super) struct OpenPaths(Vec<Paths>);
 
@@ -16,7 +16,7 @@ impl OpenPaths {
         self.0.push(paths);
     }
 
-    /// Whether this request is for something that is open to anyone.
+    /// Whether this request is for something that is open to everyone.
     pub(super) fn cover(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
         match parts.method {

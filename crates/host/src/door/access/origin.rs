@@ -1,4 +1,4 @@
-//! The check of origins: whether the page that sends a request may talk to this server at all.
+//! The check of origins: whether the page that sends a request may use this server at all.
 
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use portolan_core::RefusalCode;
@@ -10,11 +10,11 @@ use crate::door::{
     rules::{Below, Rules},
 };
 
-/// The origins whose pages may come.
+/// The origins whose pages are allowed.
 #[derive(Debug)]
 pub(super) struct OriginCheck {
     origins: Vec<Origin>,
-    /// Rules of frontends for what lies below their paths.
+    /// Rules of frontends for their paths.
     below: Vec<Below>,
 }
 
@@ -23,24 +23,24 @@ impl OriginCheck {
         Ok(Self { origins: origins(configured)?, below: Vec::new() })
     }
 
-    /// What lies below this path has rules of its own.
+    /// Adds a frontend's rules for everything below this path.
     pub(super) fn add(&mut self, base: &'static str, rules: Rules) -> Result<(), BadName> {
         let Rules { origins: allowed, setting, refusal } = rules;
         self.below.push(Below { base, origins: origins(&allowed)?, setting, refusal });
         Ok(())
     }
 
-    /// The rules that hold for a path, where it lies below a frontend that has some.
+    /// The rules for a path, if its frontend has some.
     fn rules_of(&self, path: &str) -> Option<&Below> {
         self.below.iter().find(|rules| rules.covers(path))
     }
 
-    /// The body of a refusal on this path, where its frontend has a form of its own for it.
+    /// The body of a refusal on this path, if its frontend has its own form.
     pub(super) fn refusal_on(&self, path: &str, denied: &Denied) -> Option<serde_json::Value> {
         self.rules_of(path).map(|rules| (rules.refusal)(denied))
     }
 
-    /// Whether a page may send this request at all. Tells which configured origin it was, for the CORS answer.
+    /// Whether a page may send this request at all. Returns the configured origin, for the CORS answer.
     pub(super) fn check(
         &self,
         parts: &Parts,
@@ -61,7 +61,7 @@ impl OriginCheck {
                 } else if is_own_origin(&origin, seen) {
                     None
                 } else {
-                    // The narrowest way: what opens a frontend need not open the rest.
+                    // The narrowest setting: an origin for one frontend need not be allowed everywhere.
                     let setting =
                         self.rules_of(parts.uri.path()).map_or("listen.origins", |rules| rules.setting);
                     return forbidden(&format!(
@@ -69,7 +69,7 @@ impl OriginCheck {
                     ));
                 }
             }
-            (Some(_), Some(_)) => return forbidden("a request has at most one Origin header"),
+            (Some(_), Some(_)) => return forbidden("a request may have at most one Origin header"),
         };
         if configured.is_none() && is_foreign_fetch(&parts.headers) && !is_visit(parts, open) {
             return forbidden("pages of other sites may not talk to this server");
@@ -77,21 +77,21 @@ impl OriginCheck {
         Ok(configured)
     }
 
-    /// Pages of this origin may come to that path.
+    /// Pages of this origin may use that path.
     fn is_welcome_below(&self, origin: &Origin, path: &str) -> bool {
         self.rules_of(path).is_some_and(|rules| rules.origins.contains(origin))
     }
 }
 
-/// Someone follows a link to the page: that may come from anywhere, and gets only what is open to anyone.
+/// Somebody follows a link to the page: the link may be anywhere, and gets only what is open to everyone.
 fn is_visit(parts: &Parts, open: &OpenPaths) -> bool {
     let is = |name: &str, value: &str| parts.headers.get(name).is_some_and(|v| v == value);
     open.cover(parts) && is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
 }
 
-/// The page was loaded under the very name by which it calls us now.
+/// The page was loaded under the same name by which it calls us now.
 fn is_own_origin(origin: &Origin, seen: &Seen) -> bool {
-    // Over the Unix socket no page can come.
+    // No page can use the Unix socket.
     let Some(called) = &seen.host else { return false };
     let same = origin.host == called.host && origin.port == called.effective_port(seen.scheme);
     origin.scheme == seen.scheme && same
@@ -105,7 +105,8 @@ fn origins(texts: &[String]) -> Result<Vec<Origin>, BadName> {
     texts.iter().map(origin).collect()
 }
 
-/// A browser says that another page sent this. Another port of this machine is "same-site" to it, and foreign to us.
+/// The browser reports that another page sent this. Another port of this machine is "same-site" to the browser, and
+/// foreign to us.
 fn is_foreign_fetch(headers: &HeaderMap) -> bool {
     headers.get_all("sec-fetch-site").iter().any(|site| site != "same-origin" && site != "none")
 }

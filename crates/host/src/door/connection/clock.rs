@@ -1,5 +1,4 @@
-//! The time on a connection: a client that says nothing is asked whether it is there, and a client that takes nothing is
-//! closed.
+//! The time on a connection: a silent client is pinged, and a client that reads nothing is closed.
 
 use std::{
     pin::Pin,
@@ -11,13 +10,13 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::ending::{Cause, Ending};
 
-/// After so long without a word from the client it is asked whether it is there.
+/// After this much silence the client is pinged.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Questions that may stay unanswered. A phone that sleeps through two of them has lost its connection.
+/// How many pings may stay unanswered. A phone that sleeps through two of them has lost its connection.
 const MISSED: u32 = 2;
 
-/// How long the network has taken nothing of what is unsent.
+/// How long the network has accepted none of the unsent bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stall {
     /// Since when, and at which count of sent bytes.
@@ -25,10 +24,10 @@ pub struct Stall {
 }
 
 impl Stall {
-    /// A client for whom the network took nothing for so long is closed; it can come back.
+    /// A client for which the network accepted nothing for this long is closed; the client can reconnect.
     pub const LIMIT: Duration = Duration::from_secs(10);
 
-    /// Something is unsent, and the network has taken so many bytes so far.
+    /// Something is unsent, and the network has accepted this many bytes so far.
     pub fn waits(&mut self, sent: u64) {
         if self.since.is_none_or(|(_, before)| before != sent) {
             self.since = Some((Instant::now(), sent));
@@ -40,12 +39,12 @@ impl Stall {
         self.since = None;
     }
 
-    /// When the network has taken nothing for too long; none while nothing waits for it.
+    /// When the network will have accepted nothing for too long; `None` while nothing waits.
     pub fn deadline(&self) -> Option<Instant> {
         self.since.map(|(since, _)| since + Self::LIMIT)
     }
 
-    /// Whether the network has taken nothing for too long.
+    /// Whether the network has accepted nothing for too long.
     pub fn is_too_long(&self) -> bool {
         self.deadline().is_some_and(|deadline| Instant::now() >= deadline)
     }
@@ -60,12 +59,12 @@ pub(super) struct Clock {
     timer: Pin<Box<Sleep>>,
 }
 
-/// What is to be done now.
+/// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// Nothing.
     Wait,
-    /// Ask the client whether it is there.
+    /// Ping the client.
     Ask,
 }
 
@@ -75,13 +74,13 @@ impl Clock {
         Self { heard, missed: 0, stall: Stall::default(), timer }
     }
 
-    /// The client said something.
+    /// The client sent something.
     pub(super) fn heard(&mut self) {
         self.heard = Instant::now();
         self.missed = 0;
     }
 
-    /// The client's silence so far does not count: it was not read.
+    /// The client's silence so far does not count: the client was not read.
     pub(super) fn excuse_silence(&mut self) {
         self.heard = Instant::now();
     }
@@ -91,10 +90,10 @@ impl Clock {
         self.stall.ends();
     }
 
-    /// Something is unsent, and the network has taken so many bytes so far.
+    /// Something is unsent, and the network has accepted this many bytes so far.
     pub(super) fn waits_for_the_network(&mut self, sent: u64) {
         self.stall.waits(sent);
-        // Moved forward only: when the timer fires too early it is set again.
+        // Only moved forward: a timer that fires too early is set again.
         if let Some(deadline) = self.stall.deadline()
             && self.timer.deadline() > deadline
         {
@@ -107,7 +106,7 @@ impl Clock {
         self.timer.as_mut().poll(context)
     }
 
-    /// What is to be done now, or why the connection ends. Sets the timer anew.
+    /// What to do now, or why the connection ends. Sets the timer again.
     pub(super) fn look(&mut self) -> Result<Look, Ending> {
         if self.stall.is_too_long() {
             return Err(Ending::Close(Cause::TooSlow));
@@ -125,7 +124,7 @@ impl Clock {
         Ok(look)
     }
 
-    /// Until when the client may say nothing more.
+    /// Until when the client may be silent.
     fn silent_until(&self) -> Instant {
         self.heard + SILENCE * (self.missed + 1)
     }

@@ -1,4 +1,4 @@
-//! The end of a connection: why it ends, and how the client learns it.
+//! The end of a connection: why it ends, and how the client is informed.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long a closed client gets to read why, and what it asked for gets to be done.
+/// How long a closed client has to read the reason, and how long its open calls may still run.
 pub(super) const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The close code of an end without a special reason.
@@ -21,35 +21,35 @@ const NORMAL: u16 = 1000;
 pub enum Ending {
     /// The client is gone.
     Gone,
-    /// The client closed it, with this code where it gave one.
+    /// The client closed it, with this code if it gave one.
     Closed(Option<u16>),
-    /// We close it.
+    /// The server closes it.
     Close(Cause),
 }
 
-/// Why we close a connection.
+/// Why the server closes a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The host stops.
+    /// The host is stopping.
     Stopping,
     /// The client does not read.
     TooSlow,
-    /// What let the client in has ended.
+    /// The client's access has ended.
     StayOver,
-    /// The client did not say who it is, in time or in a way that lets it in.
+    /// The client did not identify itself in time, or not correctly.
     NotEntered,
     /// The client broke the framing.
     Violation(Violation),
 }
 
-/// What a frontend says to a client that we close.
+/// What a frontend sends to a client that the server closes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastWords {
     /// The close code.
     pub code: u16,
-    /// A frame before it.
+    /// A frame before the close.
     pub frame: Option<Bytes>,
-    /// How long the client gets to read it.
+    /// How long the client has to read it.
     pub patience: Duration,
 }
 
@@ -66,7 +66,7 @@ impl LastWords {
 }
 
 impl Ending {
-    /// What the client asked for before is still done: always, but for a client that may stay no longer.
+    /// Whether the client's open calls are finished: always, except for a client whose stay is over.
     pub(super) fn lets_finish(self) -> bool {
         match self {
             Self::Gone | Self::Closed(_) => true,
@@ -85,7 +85,7 @@ impl From<Lost> for Ending {
     }
 }
 
-/// Tells the client why, gives it a moment to read it, and ends the stream.
+/// Sends the reason, gives the client a moment to read it, and ends the stream.
 pub(super) async fn close<S>(
     mut socket: Socket<S>,
     stopping: &CancellationToken,
@@ -112,10 +112,10 @@ pub(super) async fn close<S>(
                 if socket.flush().await.is_err() {
                     return;
                 }
-                // Bytes left unread would make the network throw away what we just said.
+                // Unread bytes would make the network drop what we just sent.
                 while !matches!(socket.receive().await, Ok(Received::Close(_)) | Err(_)) {}
             };
-            // The end of the host waits for nobody who does not read.
+            // The end of the host does not wait for a client that does not read.
             let cut_short = async {
                 if cause != Cause::TooSlow {
                     std::future::pending::<()>().await;

@@ -1,11 +1,11 @@
-//! The loop of one WebSocket connection. Every frontend behind the door runs its WebSockets by this loop.
+//! The loop of one WebSocket connection. Every frontend behind the door runs its WebSockets in this loop.
 //!
-//! The loop owns the socket, the bounds of silence and of a stalled network, the client's stay and the farewell. A frontend
-//! decides who enters ([`Connection::enter`]), gives a [`Protocol`] that takes messages and makes frames
+//! The loop owns the socket, the limits on silence and on a stalled network, the client's stay and the farewell. A
+//! frontend decides who enters ([`Connection::enter`]), provides a [`Protocol`] that takes messages and makes frames
 //! ([`Connection::run`]), and words the farewell ([`Connection::close`]).
 //!
-//! The loop queues nothing. While the network takes nothing, the loop asks the protocol for no entries; a little later it
-//! reads no message either, and the network pushes back on the client.
+//! The loop queues nothing. While the network accepts nothing, the loop asks the protocol for no entries; a little
+//! later it reads no message either, and the network slows the client down.
 
 mod clock;
 mod ending;
@@ -38,41 +38,42 @@ use self::{
 };
 use super::stay::Stay;
 
-/// A client that the door let in says who it is within this time, or gives its place to another.
+/// A client that was let in must identify itself within this time, or it loses its place.
 const ENTER: Duration = Duration::from_secs(10);
 
-/// Messages before the client has entered. A client that begins with the wrong message learns so, and may go on.
+/// How many messages a client may send before it has entered. A client that begins with the wrong message is informed,
+/// and may continue.
 const ENTER_MESSAGES: usize = 16;
 
-/// From so many unsent bytes on the protocol is not asked for entries: enough for a full write.
+/// From this many unsent bytes on, the protocol is not asked for entries: enough for a full write.
 const WRITE_AT: usize = 64 * 1024;
 
-/// From so many unsent bytes on nothing is read or answered either. With the largest batch (256 KiB) on top this
-/// keeps what is unsent below 512 KiB, but for a single entry that is larger by itself.
+/// From this many unsent bytes on, nothing is read or answered either. With the largest batch (256 KiB) on top, this
+/// keeps the unsent bytes below 512 KiB, except for a single larger entry.
 const FULL: usize = 256 * 1024;
 
-/// What a frontend does on one connection, once the client has entered. Frames go to `out`; the loop writes them.
+/// A frontend's work on one connection, after the client has entered. Frames go to `out`; the loop writes them.
 ///
 /// The loop may poll both `poll_` functions again after either was pending, in any order.
 pub trait Protocol {
-    /// Whether the protocol takes one more message. While it does not, the loop does not read the client, and the client's
-    /// silence says nothing.
+    /// Whether the protocol takes one more message. While it does not, the loop does not read the client, and the
+    /// client's silence does not count.
     fn takes_more(&self) -> bool;
 
-    /// Takes a message. Gives the client's stay from now on, where the message changes it.
+    /// Takes a message. Returns the client's new stay, if the message changes it.
     fn receive(&mut self, message: &Bytes, out: &mut Outbound) -> Option<Stay>;
 
-    /// Ready when one thing that the client asked for is done, and its answer is in `out`.
+    /// Ready when one call of the client is done, and its answer is in `out`.
     fn poll_answer(&mut self, context: &mut Context<'_>, out: &mut Outbound) -> Poll<()>;
 
-    /// Ready when one batch of what the client reads is in `out`.
+    /// Ready when one batch of entries for the client is in `out`.
     fn poll_entries(&mut self, context: &mut Context<'_>, out: &mut Outbound) -> Poll<()>;
 
-    /// Whether something that the client asked for is not done yet.
+    /// Whether a call of the client is not done yet.
     fn is_answering(&self) -> bool;
 
-    /// The connection ends, and the client reads nothing more. The loop still calls [`Protocol::poll_answer`] for a moment,
-    /// until what the client asked for is done: who sends a prompt and leaves has sent a prompt.
+    /// The connection ends, and the client reads nothing more. The loop still calls [`Protocol::poll_answer`] for a
+    /// moment, until the client's calls are done: a client that sends a prompt and leaves has sent a prompt.
     fn leave(&mut self);
 }
 
@@ -85,7 +86,8 @@ pub struct Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// A connection over an upgraded stream. It takes messages of up to `bytes`, and ends with `stay` and with `stopping`.
+    /// A connection over an upgraded stream. It takes messages of up to `bytes`, and ends with `stay` and with
+    /// `stopping`.
     pub fn new(io: S, bytes: usize, stay: Stay, stopping: CancellationToken) -> Self {
         Self { socket: Socket::new(io, bytes), stay, stopping }
     }
@@ -100,8 +102,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.stay = stay;
     }
 
-    /// Passes messages to `greet` until it says who the client is, or why the client may not enter. `None` means that
-    /// `greet` has answered the message, and the client may try again within the bounds.
+    /// Passes messages to `greet` until it returns who the client is, or why the client may not enter. `None` means
+    /// that `greet` has answered the message, and the client may try again within the limits.
     pub async fn enter<T>(
         &mut self,
         greet: impl FnMut(&Bytes, &mut Outbound) -> Result<Option<T>, Cause>,
@@ -132,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Ends the connection: gives the client the frontend's last words, where there is somebody to tell.
+    /// Ends the connection: sends the frontend's last words, if the client is still there.
     pub async fn close(self, ending: Ending, words: impl FnOnce(Cause) -> LastWords) {
         ending::close(self.socket, &self.stopping, ending, words).await;
     }
@@ -162,7 +164,7 @@ where
     Err(Ending::Close(Cause::NotEntered))
 }
 
-/// What ends a connection from our side. Each is polled only when it was woken: entries are the hot path.
+/// What ends a connection from our side. Each future is polled only after it was woken: entries are the hot path.
 type Ends = FuturesUnordered<Boxed<'static, Cause>>;
 
 fn ends(stay: &Stay, stopping: &CancellationToken) -> Ends {
@@ -185,13 +187,13 @@ struct Turns<'a, S, P> {
     connection: &'a mut Connection<S>,
     protocol: P,
     ends: Ends,
-    /// Who goes first in the next turn: what the client asks, or what it reads. They alternate.
+    /// Which goes first in the next turn: the client's calls, or its entries. They alternate.
     asks_first: bool,
     clock: Clock,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Turns<'_, S, P> {
-    /// Does the next thing, whichever side it comes from. Everything in it can be dropped and polled again.
+    /// Does the next step, from whichever side. Everything in it can be dropped and polled again.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Ending>> {
         if let Poll::Ready(Some(cause)) = self.ends.poll_next_unpin(context) {
             return Poll::Ready(Err(Ending::Close(cause)));
@@ -210,7 +212,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Turns<'_, S, P> {
         }
         match self.poll_flush(context) {
             Poll::Ready(Err(ending)) => return Poll::Ready(Err(ending)),
-            // There is room now: the entries (and, at the very limit, the asks) have not been polled yet.
+            // There is room now: the entries (and, at the limit, the calls) have not been polled yet.
             Poll::Ready(Ok(())) if full => return self.poll_turn(context),
             Poll::Ready(Ok(())) => self.connection.socket.rest(),
             Poll::Pending => {}
@@ -218,9 +220,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Turns<'_, S, P> {
         self.clock.poll(context).map(|()| self.look_at_the_clock())
     }
 
-    /// What the client asks, and what was done for it.
+    /// The client's messages, and the answers to its calls.
     fn poll_asks(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Ending>> {
-        // Before anything that waits is begun for a client that may stay no longer.
+        // Before anything that waits is begun for a client whose stay is over.
         if self.connection.stay.is_over() {
             return Poll::Ready(Err(Ending::Close(Cause::StayOver)));
         }
@@ -276,7 +278,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Turns<'_, S, P> {
     }
 
     fn look_at_the_clock(&mut self) -> Result<(), Ending> {
-        // While we do not read the client, its silence says nothing.
+        // While the client is not read, its silence does not count.
         if !self.protocol.takes_more() {
             self.clock.excuse_silence();
         }
@@ -287,7 +289,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, P: Protocol> Turns<'_, S, P> {
         Ok(())
     }
 
-    /// Does what was asked before the end came, for as long as the client's stay lasts.
+    /// Finishes the calls from before the end, for as long as the client's stay lasts.
     async fn finish(&mut self) {
         self.protocol.leave();
         let Connection { socket, stay, .. } = &mut *self.connection;

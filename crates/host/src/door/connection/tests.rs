@@ -1,4 +1,4 @@
-//! The loop by itself, with a protocol that does what a test tells it.
+//! The loop by itself, with a protocol that the test controls.
 
 use std::sync::{
     Arc,
@@ -18,7 +18,7 @@ use tokio_tungstenite::{
 
 use super::*;
 
-/// Says what it is told to, and does one thing at a time.
+/// Repeats what it gets, and does one thing at a time.
 struct Toy {
     under_way: Option<Boxed<'static, ()>>,
     /// What "work" waits for.
@@ -123,7 +123,7 @@ async fn a_message_that_changes_the_stay_changes_what_ends_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_asked_for_is_done_and_told_before_the_connection_ends() {
+async fn calls_are_finished_and_answered_before_the_connection_ends() {
     let mut stand = Stand::new().await;
     stand.have_read("work").await;
     stand.stopping.cancel();
@@ -135,7 +135,7 @@ async fn what_a_client_asked_for_is_done_and_told_before_the_connection_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_asked_for_is_given_up_when_the_stay_ends_meanwhile() {
+async fn calls_are_given_up_when_the_stay_ends_meanwhile() {
     let mut stand = Stand::new().await;
     let begun = Instant::now();
     stand.have_read("work").await;

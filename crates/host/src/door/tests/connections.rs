@@ -1,4 +1,4 @@
-//! Connections that do too much, too little, or stay too long.
+//! Connections that do too much or too little, or stay too long.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ async fn a_body_that_nests_too_deep_is_refused() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_http_are_answered_and_hurt_nobody() {
+async fn bytes_that_are_not_http_are_answered_and_harm_nobody() {
     let stand = Stand::new().await;
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00"[..],
@@ -106,7 +106,7 @@ async fn bytes_that_are_no_http_are_answered_and_hurt_nobody() {
     assert_eq!(stand.ask("GET /healthz", &[]).await.status, 200);
 }
 
-/// A connection that has asked once and stays.
+/// A connection that has sent one request and stays open.
 async fn stay(stand: &Stand) -> TcpStream {
     let mut stream = TcpStream::connect(stand.address).await.unwrap();
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", stand.address);
@@ -196,7 +196,7 @@ async fn closing_lets_a_running_request_end_and_takes_no_new_ones() {
         stand.bearer()
     );
     running.write_all(head.as_bytes()).await.unwrap();
-    // The server says this when the route asks for the body: from here on the request runs.
+    // The server sends this when the route asks for the body: from here on the request runs.
     let mut go_on = [0; 25];
     running.read_exact(&mut go_on).await.unwrap();
     assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Who gets in, with what, and until when.
+//! Who gets in, with which credential, and until when.
 
 use portolan_core::{RefusalCode, Role, TokenId};
 
@@ -45,7 +45,7 @@ async fn a_token_in_the_address_is_never_read() {
 }
 
 #[tokio::test]
-async fn what_is_open_is_open_for_reading_only() {
+async fn open_paths_are_open_for_reading_only() {
     let stand = Stand::new().await;
     for (request, status) in [
         ("GET /healthz", 200),
@@ -78,7 +78,7 @@ async fn a_token_says_who_comes_and_what_it_is_bound_to() {
 }
 
 #[tokio::test]
-async fn an_expired_token_opens_nothing_and_its_connections_are_told() {
+async fn an_expired_token_gives_no_access_and_its_connections_are_informed() {
     let stand = Stand::new().await;
     let end = Millis(stand.now().0 + 50);
     let (info, secret) = stand.tokens.create("brief", Role::Owner, None, Some(end)).await.unwrap();
@@ -94,7 +94,7 @@ async fn an_expired_token_opens_nothing_and_its_connections_are_told() {
 }
 
 #[tokio::test]
-async fn a_revoked_token_opens_nothing_and_its_connections_are_told() {
+async fn a_revoked_token_gives_no_access_and_its_connections_are_informed() {
     let stand = Stand::new().await;
     let (info, secret) = stand.tokens.create("ada", Role::Owner, None, None).await.unwrap();
     let bearer = format!("Authorization: Bearer {secret}");
@@ -132,7 +132,7 @@ async fn tokens_and_their_last_use_survive_a_restart_and_only_digests_are_kept()
 }
 
 #[tokio::test]
-async fn the_owners_token_comes_back_when_the_database_lost_it() {
+async fn the_owners_token_is_restored_when_the_database_lost_it() {
     let stand = Stand::new().await;
     let bearer = stand.bearer();
     let (_, home) = stand.close().await;
@@ -197,7 +197,7 @@ async fn wrong_tokens_lock_their_sender_out_but_nobody_else_on_this_machine() {
 }
 
 #[tokio::test]
-async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
+async fn a_token_with_too_many_requests_learns_when_to_come_back() {
     let stand = Stand::with(|settings| {
         settings.limits.requests_per_second = 1;
         settings.limits.request_burst = 3;
@@ -212,7 +212,7 @@ async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn an_authenticator_of_ones_own_takes_the_place_of_tokens() {
+async fn an_own_authenticator_replaces_the_tokens() {
     #[derive(Debug)]
     struct House;
     impl Authenticator for House {
@@ -249,7 +249,7 @@ async fn an_authenticator_of_ones_own_takes_the_place_of_tokens() {
 }
 
 #[tokio::test]
-async fn a_standing_that_is_over_lets_nobody_in_whoever_gives_it() {
+async fn a_standing_that_is_over_lets_nobody_in_whoever_returns_it() {
     #[derive(Debug)]
     struct Late(CancellationToken);
     impl Authenticator for Late {

@@ -1,4 +1,4 @@
-//! What a hostile web page can try through someone's browser. Each request carries the right token or a browser's
+//! What a hostile web page can try through somebody's browser. Each request carries the right token or the browser's
 //! own cookie and key, so that only the check under test can refuse it.
 
 use super::*;
@@ -39,7 +39,7 @@ async fn a_page_on_another_local_port_reaches_nothing() {
         let line = format!("Origin: {origin}");
         let answer = stand.ask("GET /api/v1/who", &[&cookie, &key, &line]).await;
         assert_eq!(answer.refused(), forbidden(403), "{origin}");
-        // The same without an Origin, as an <img> or a <script> sends it: the cookie comes along, the key cannot.
+        // The same without an Origin, as an <img> or a <script> sends it: the cookie is sent, the key cannot be.
         let answer = stand.ask("GET /api/v1/who", &[&cookie, "Sec-Fetch-Site: same-site"]).await;
         assert_eq!(answer.refused(), forbidden(403));
         assert_eq!(stand.ask("GET /api/v1/who", &[&cookie]).await.refused(), forbidden(401));
@@ -110,7 +110,7 @@ async fn a_host_that_is_not_ours_is_refused_on_every_route() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_no_name_is_refused() {
+async fn a_host_that_is_not_a_name_is_refused() {
     let stand = Stand::new().await;
     let port = stand.address.port();
     let bearer = stand.bearer();
@@ -238,7 +238,7 @@ async fn a_refused_page_cannot_lock_the_owner_out() {
 }
 
 #[tokio::test]
-async fn every_answer_tells_browsers_to_keep_other_pages_away() {
+async fn every_answer_makes_browsers_keep_other_pages_away() {
     let stand = Stand::new().await;
     let answers = [
         stand.ask("GET /", &[]).await,

@@ -145,9 +145,9 @@ async fn a_door_removes_its_own_socket_and_no_newer_one() {
     assert!(!path.exists());
 }
 
-// The kernel's word holds no longer than the secret of the owner whose word it is.
+// The kernel's identification holds no longer than the owner's secret.
 #[tokio::test]
-async fn whoever_waits_at_the_socket_is_put_out_when_the_owners_secret_is_replaced() {
+async fn clients_at_the_socket_are_disconnected_when_the_owners_secret_is_replaced() {
     let local = local(true).await;
     let path = local.path.clone();
     let waiting = tokio::spawn(async move { ask(&path, "GET /api/v1/stay", &[]).await });

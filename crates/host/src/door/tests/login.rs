@@ -1,4 +1,4 @@
-//! Tickets, browsers, and the halves of a login.
+//! Tickets, browsers, and the two halves of a login.
 
 use super::*;
 
@@ -38,7 +38,7 @@ async fn a_ticket_expires_after_a_minute() {
 }
 
 #[tokio::test]
-async fn a_ticket_too_many_makes_the_oldest_useless() {
+async fn one_ticket_too_many_invalidates_the_oldest() {
     let stand = Stand::new().await;
     let tickets: Vec<_> = (0..9).map(|_| stand.ticket()).collect();
     assert_eq!(stand.login(&tickets[0]).await.status, 401);
@@ -57,7 +57,7 @@ async fn wrong_tickets_count_as_wrong_credentials() {
 }
 
 #[tokio::test]
-async fn a_login_that_is_no_json_is_refused() {
+async fn a_login_that_is_not_json_is_refused() {
     let stand = Stand::new().await;
     let host = format!("Host: {}", stand.address);
     let form = [host.as_str(), "Content-Type: application/x-www-form-urlencoded", "Content-Length: 8"];
@@ -69,7 +69,7 @@ async fn a_login_that_is_no_json_is_refused() {
 }
 
 #[tokio::test]
-async fn neither_half_of_a_login_opens_anything() {
+async fn neither_half_of_a_login_gives_access() {
     let stand = Stand::new().await;
     let (cookie, key) = stand.browser().await;
     let (other_cookie, other_key) = stand.browser().await;
@@ -131,7 +131,7 @@ async fn a_logout_ends_the_login_everywhere() {
 }
 
 #[tokio::test]
-async fn who_came_with_cookie_and_key_must_leave_when_that_login_ends_and_no_one_else() {
+async fn the_end_of_a_login_disconnects_its_guests_and_nobody_else() {
     let stand = Arc::new(Stand::new().await);
     let (cookie, key) = stand.browser().await;
     let (other_cookie, other_key) = stand.browser().await;
@@ -152,7 +152,7 @@ async fn who_came_with_cookie_and_key_must_leave_when_that_login_ends_and_no_one
 }
 
 #[tokio::test]
-async fn logins_logouts_and_lockouts_are_told_for_the_log() {
+async fn logins_logouts_and_lockouts_are_reported_for_the_log() {
     let stand = Stand::with(|settings| settings.limits.failures = 2).await;
     let (cookie, key) = stand.browser().await;
     let browser = stand.access.tickets().browsers().first().map(|listed| listed.browser.clone());
@@ -178,7 +178,7 @@ async fn logins_logouts_and_lockouts_are_told_for_the_log() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_no_text_is_refused_in_our_own_words() {
+async fn a_path_that_is_not_text_is_refused_in_our_own_words() {
     let stand = Stand::new().await;
     assert_eq!(stand.ask_as_owner("GET /api/v1/named/%C3%A9%2f", &[]).await.body, "é/");
     for path in ["%ff", "%C3", "a%C3%28", "%ed%a0%80"] {
@@ -207,7 +207,7 @@ async fn a_restart_does_not_log_the_page_out() {
 }
 
 #[tokio::test]
-async fn a_browser_goes_with_the_token_that_let_it_in() {
+async fn a_browser_is_logged_out_with_its_token() {
     let stand = Stand::new().await;
     let (info, _) = stand.tokens.create("ada", portolan_core::Role::Viewer, None, None).await.unwrap();
     let ada = stand.tokens.standing(&info.token).unwrap().principal;
@@ -278,7 +278,7 @@ impl Stand {
 }
 
 #[tokio::test]
-async fn a_paired_device_gets_a_token_of_its_own_when_it_comes_and_goes_with_it() {
+async fn a_paired_device_gets_its_own_token_at_login_and_is_logged_out_with_it() {
     let stand = Stand::new().await;
     let ticket = stand.pairing("phone").unwrap();
     assert_eq!(stand.names(), ["owner"], "an unused ticket leaves nothing behind");
@@ -312,12 +312,12 @@ async fn two_devices_never_share_a_name() {
     let ticket = stand.pairing("phone").unwrap();
     stand.tokens.create("phone", portolan_core::Role::Viewer, None, None).await.unwrap();
     let late = stand.access.tickets().redeem(&ticket, Caller::default()).await.unwrap_err();
-    assert!(late.message.contains("there is a token `phone` already"), "{late}");
+    assert!(late.message.contains("a token `phone` already exists"), "{late}");
     assert!(stand.pairing("phone").is_err() && stand.pairing("").is_err() && stand.pairing("a\nb").is_err());
 }
 
 #[tokio::test]
-async fn a_newer_ticket_for_a_device_makes_the_older_one_of_its_name_useless() {
+async fn a_newer_ticket_for_a_device_invalidates_the_older_one_of_its_name() {
     let stand = Stand::new().await;
     let older = stand.pairing("phone").unwrap();
     let other = stand.pairing("tablet").unwrap();
@@ -331,7 +331,7 @@ async fn a_newer_ticket_for_a_device_makes_the_older_one_of_its_name_useless() {
 }
 
 #[tokio::test]
-async fn a_device_that_could_do_nothing_gets_no_ticket() {
+async fn a_device_without_any_access_gets_no_ticket() {
     let stand = Stand::new().await;
     let bound_to_nothing =
         Device { sessions: Some(std::collections::BTreeSet::new()), ..stand.device("phone") };
@@ -340,8 +340,8 @@ async fn a_device_that_could_do_nothing_gets_no_ticket() {
     assert_eq!(
         told,
         [
-            "a token bound to no session opens nothing; name one, or leave the sessions out",
-            "the device's token would end as it begins; give it a time, or leave the end out",
+            "a token bound to no session gives no access; name a session, or leave the sessions out",
+            "the device's token would expire at once; give a later time, or leave the time out",
         ]
     );
 }

@@ -44,7 +44,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-/// A store that keeps records only, in memory. The second part names a collection that takes nothing new.
+/// A store that keeps only records, in memory. The second part names a collection that accepts nothing new.
 #[derive(Debug, Default)]
 struct Records(Mutex<BTreeMap<(&'static str, String), Bytes>>, Mutex<Option<&'static str>>);
 
@@ -116,7 +116,7 @@ impl Store for Records {
     }
 }
 
-/// What the door told its witness: who, and what.
+/// The door's reports to its witness: who, and what.
 type Noted = Arc<Mutex<Vec<(Option<String>, DaemonEvent)>>>;
 
 /// A door with routes behind it, open on loopback.
@@ -143,7 +143,7 @@ impl Stand {
         Self::again(Arc::default(), home, change).await
     }
 
-    /// A daemon on what another one left behind.
+    /// A daemon on the data of an earlier one.
     async fn again(
         store: Arc<Records>,
         home: tempfile::TempDir,
@@ -180,7 +180,7 @@ impl Stand {
         self.time.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// What belongs into the daemon's log.
+    /// The reports for the daemon's log.
     fn noted(&self) -> Vec<(Option<String>, DaemonEvent)> {
         self.noted.lock().unwrap().clone()
     }
@@ -234,7 +234,7 @@ impl Stand {
     }
 }
 
-/// One permit for each who has come to stay. One test alone counts them.
+/// One permit for each client that has come to stay. Only one test counts them.
 static ARRIVED: Semaphore = Semaphore::const_new(0);
 
 fn routes() -> Router {
@@ -256,7 +256,7 @@ fn routes() -> Router {
             "/api/v1/named/{name}",
             get(|axum::extract::Path(name): axum::extract::Path<String>| async move { name }),
         )
-        // Asks for nobody itself: only the guard stands before it.
+        // This route checks nothing: only the guard protects it.
         .route("/metrics", get(|| async { "figures" }))
         .route("/api/v1/echo", post(|JsonBody(body): JsonBody<Value>| async move { axum::Json(body) }))
         .route(
@@ -270,7 +270,7 @@ fn routes() -> Router {
         )
 }
 
-/// What came back.
+/// The response.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -287,7 +287,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// Its status and, where it is an error of ours, its code.
+    /// The status and, for our own errors, the code.
     fn refused(&self) -> (u16, String) {
         (self.status, self.json()["error"]["code"].as_str().unwrap().to_owned())
     }

@@ -1,4 +1,4 @@
-//! Behind a reverse proxy, and before one that is none.
+//! Behind a reverse proxy, and in front of a false one.
 
 use super::*;
 
@@ -72,7 +72,7 @@ async fn a_client_behind_the_proxy_is_locked_out_alone_and_even_with_the_right_t
 }
 
 #[tokio::test]
-async fn without_a_proxy_its_headers_are_not_believed() {
+async fn without_a_proxy_its_headers_are_not_trusted() {
     let stand = Stand::with(|settings| settings.limits.failures = 2).await;
     let wrong = "Authorization: Bearer wrong";
     for n in 0..2 {
@@ -87,13 +87,13 @@ async fn without_a_proxy_its_headers_are_not_believed() {
 }
 
 #[tokio::test]
-async fn a_program_of_this_machine_that_is_no_proxy_is_not_believed_behind_one() {
+async fn a_local_program_that_is_not_a_proxy_is_not_trusted() {
     let stand = Stand::with(|settings| {
         behind(settings);
         settings.proxies = vec!["127.0.0.2".parse().unwrap()];
     })
     .await;
-    // It would lock out someone else, come back under another address each time, and be a page of ours.
+    // A false proxy could lock out others, use another address each time, and pretend to be our page.
     let wrong = "Authorization: Bearer wrong";
     for n in 0..2 {
         let forged = format!("X-Forwarded-For: 203.0.113.{n}");
@@ -117,7 +117,7 @@ async fn a_program_of_this_machine_that_is_no_proxy_is_not_believed_behind_one()
 }
 
 #[tokio::test]
-async fn settings_that_are_no_names_are_refused() {
+async fn settings_that_are_not_names_are_refused() {
     let stand = Stand::new().await;
     let make = |settings: DoorSettings| {
         AccessCheck::new(&settings, stand.tokens.clone(), stand.access.tickets().clone(), Clock::system())

@@ -1,4 +1,5 @@
-//! What let someone in ends while they are in: their requests, streams and sockets end with it, whatever a frontend does.
+//! A client's access ends while it is connected: its requests, streams and sockets end with it, whatever a frontend
+//! does.
 
 use std::{convert::Infallible, sync::atomic::AtomicUsize, time::Duration};
 
@@ -16,11 +17,11 @@ use portolan_testkit::armed::Armed;
 /// Long enough for a slow machine, short enough for a test that fails.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A frontend that was written by the guide: it knows nothing of tokens that end, of stalls and of the end of the daemon.
+/// A frontend written by the guide: it knows nothing of tokens that end, of stalls, or of the daemon's end.
 #[derive(Clone, Default)]
 struct Toy {
     access: Option<Arc<AccessCheck>>,
-    /// Bodies that were read to their end, and acted on.
+    /// Bodies that were read to their end and acted on.
     acted: Arc<AtomicUsize>,
     /// Streams and sockets that are open.
     open: Arc<AtomicUsize>,
@@ -91,7 +92,7 @@ async fn socket(State(toy): State<Toy>, request: Request) -> Response {
     response
 }
 
-/// One that asks for the token itself, by what comes first on the socket.
+/// A route that asks for the token itself, in the first message on the socket.
 async fn late(State(toy): State<Toy>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let stranger = parts.extensions.get::<Stranger>().cloned().unwrap();
@@ -140,12 +141,12 @@ impl Shop {
         Self { stand, toy, address, serving }
     }
 
-    /// A request whose head is there, and that asks for more.
+    /// A request whose head is sent, and that asks for more.
     async fn begin(&self, request: &str, lines: &[&str]) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let mut head = format!("{request} HTTP/1.1\r\nHost: {}\r\n", self.address);
         let upgrades = lines.contains(&UPGRADE);
-        // Else an answer is followed by the silence of a connection that waits for the next request.
+        // Otherwise an answer is followed by the silence of a connection that waits for the next request.
         for line in lines.iter().chain((!upgrades).then_some(&"Connection: close")) {
             head.push_str(line);
             head.push_str("\r\n");
@@ -169,7 +170,7 @@ impl Shop {
         self.begin(&format!("GET {path}"), &[&upgrade[..], lines].concat()).await
     }
 
-    /// Someone by each way there is, and how that way ends.
+    /// A client for each kind of access, and how that access ends.
     async fn everyone(&self) -> Vec<(&'static str, Vec<String>, Boxed<'_, ()>)> {
         let (tokens, tickets) = (&self.stand.tokens, self.stand.access.tickets());
         let bearer = |secret: &str| vec![format!("Authorization: Bearer {secret}")];
@@ -216,7 +217,7 @@ impl Shop {
                     tokens.revoke(&device).await.unwrap();
                 }),
             ),
-            // Last: it ends the owner's secret, and every login by it.
+            // Last: this ends the owner's secret, and every login with it.
             ("a browser whose token gets another secret", vec![kept_cookie, kept_key], Box::pin(async {})),
             (
                 "a secret that is replaced",
@@ -232,7 +233,7 @@ impl Shop {
 
 const UPGRADE: &str = "Connection: upgrade";
 
-/// Everything that still comes, up to the end of the connection.
+/// Everything that still arrives, up to the end of the connection.
 async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     // A reset is an end too.
@@ -245,7 +246,7 @@ fn lines(of: &[String]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_request_whose_body_is_complete_only_after_its_guest_was_put_out_does_nothing() {
+async fn a_request_whose_body_is_complete_after_its_guest_lost_access_does_nothing() {
     let shop = Shop::new().await;
     let mut armed = Vec::new();
     for (what, who, end) in shop.everyone().await {
@@ -262,13 +263,13 @@ async fn a_request_whose_body_is_complete_only_after_its_guest_was_put_out_does_
     for (what, stream) in streams {
         let (status, answer) = stream.finish().await;
         assert_eq!(status, 401, "{what}: {answer}");
-        assert!(answer.contains("while the request ran"), "{what}: {answer}");
+        assert!(answer.contains("during the request"), "{what}: {answer}");
     }
     assert_eq!(shop.toy.acted.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn a_body_that_is_complete_too_late_is_an_error_even_where_nobody_breaks_the_request_off() {
+async fn a_body_that_is_complete_too_late_is_an_error_even_if_nobody_ends_the_request() {
     let gone = CancellationToken::new();
     let (send, receive) = tokio::sync::mpsc::channel::<Bytes>(4);
     let chunks = futures_util::stream::unfold(receive, |mut receive| async {
@@ -286,7 +287,7 @@ async fn a_body_that_is_complete_too_late_is_an_error_even_where_nobody_breaks_t
 }
 
 #[tokio::test]
-async fn what_a_frontend_never_ends_by_itself_ends_when_its_guest_is_put_out() {
+async fn a_stream_that_its_frontend_never_ends_is_ended_when_its_guest_loses_access() {
     let shop = Shop::new().await;
     let (mut ends, mut running) = (Vec::new(), Vec::new());
     for (what, who, end) in shop.everyone().await {
@@ -331,7 +332,7 @@ async fn a_socket_that_showed_its_token_late_ends_with_that_token_too() {
 }
 
 #[tokio::test]
-async fn what_a_frontend_never_ends_by_itself_ends_when_the_door_is_closed() {
+async fn a_stream_that_its_frontend_never_ends_is_ended_when_the_door_is_closed() {
     let shop = Shop::with(|limits| limits.drain = Duration::from_millis(100)).await;
     let bearer = shop.stand.bearer();
     let mut running = [
@@ -354,13 +355,13 @@ async fn what_a_frontend_never_ends_by_itself_ends_when_the_door_is_closed() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_let_go_whatever_it_asked_for() {
+async fn a_client_that_reads_nothing_is_dropped_whatever_it_asked_for() {
     let shop = Shop::with(|limits| limits.stalled = Duration::from_millis(200)).await;
     let bearer = shop.stand.bearer();
     let stream = shop.begin("GET /toy/stream", &[&bearer]).await;
     let socket = shop.socket("/toy/socket", &[&bearer]).await;
     shop.toy.until_open(2).await;
-    // The stream fills what the kernel holds; the socket writes little, and is not stalled.
+    // The stream fills the kernel's buffer; the socket writes little, and is not stalled.
     shop.toy.until_open(1).await;
     drop((stream, socket));
 }
@@ -374,7 +375,7 @@ async fn a_request_that_ends_its_own_login_is_answered() {
 }
 
 #[tokio::test]
-async fn where_the_door_cannot_end_a_socket_a_guest_gets_one_only_from_a_frontend_that_does() {
+async fn without_the_doors_listener_a_guest_gets_a_socket_only_from_a_frontend_that_ends_it() {
     let shop = Shop::new().await;
     let answer = |farewell: Option<Farewell>| {
         let route = get(move || async move {

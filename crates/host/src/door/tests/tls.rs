@@ -89,7 +89,7 @@ async fn without_tls_only_loopback_may_be_listened_on() {
 async fn with_tls_other_addresses_may_be_listened_on() {
     let home = tempfile::tempdir().unwrap();
     let tls = Some(TlsFiles::self_signed(home.path(), &[], &Clock::system()).unwrap());
-    // An address for documentation, which no machine has: the door tries to bind it, and that is all.
+    // An address for documentation, which no machine has: the door only tries to bind it.
     let settings =
         DoorSettings { listen: vec!["192.0.2.1:0".parse().unwrap()], tls, ..DoorSettings::default() };
     let error = Door::bind(&settings).await.unwrap_err();

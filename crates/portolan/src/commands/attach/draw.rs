@@ -1,4 +1,5 @@
-//! What stands below the lines that stay: the text that is being written, calls that run, the prompt line, the status.
+//! The lines that are redrawn below the permanent lines: the streaming text, running calls, the prompt line, the
+//! status.
 
 use std::time::Instant;
 
@@ -14,11 +15,11 @@ use crate::{
     },
 };
 
-/// Calls that are shown as running; with more, only their number.
+/// How many running calls are shown one by one; of more, only the number is shown.
 const RUNNING: usize = 4;
 
 impl Joined {
-    /// Draws everything anew.
+    /// Draws everything again.
     pub(super) fn draw(&mut self, screen: &mut Screen) -> Outcome {
         let columns = Screen::columns();
         let mut below: Vec<Line> = self.transcript.unfinished().into_iter().collect();
@@ -35,7 +36,7 @@ impl Joined {
             (None, _) => self.shown = None,
         }
         if let (Some(request), Some(state)) = (request, &self.state) {
-            // Several are on the screen, and a key answers one of them.
+            // Several requests are on the screen, and a key answers one of them.
             let which = match state.requests.len() {
                 1 => String::new(),
                 _ => format!("request {}: ", request.request),
@@ -50,9 +51,9 @@ impl Joined {
             (Link::Down { why, .. }, _) => {
                 let kept = match self.unanswered.len() {
                     0 => String::new(),
-                    number => format!(" · {number} to be sent then"),
+                    number => format!(" · {number} waiting to be sent"),
                 };
-                let text = format!("trying to come back{kept} · connection lost: {}", clean::line(why));
+                let text = format!("reconnecting{kept} · connection lost: {}", clean::line(why));
                 Line::new(Style::Warning, text)
             }
             (Link::Up, Some(state)) => status::line(state, &self.present),

@@ -1,4 +1,4 @@
-//! An answer that is written in an editor of the user's choice.
+//! Edits an answer in the user's editor.
 
 use crossterm::event::EventStream;
 use portolan_core::request::{Answer, Ask, Request, Scope};
@@ -10,13 +10,12 @@ use super::{
 use crate::terminal::{clean, style::Style};
 
 impl Joined {
-    /// Lets the user edit the answer in an editor of theirs.
+    /// Lets the user edit the answer in the user's editor.
     pub(super) async fn edit(&mut self, request: Request, keys: &mut EventStream, screen: &mut Screen) {
         let edits = self.state.as_ref().is_some_and(|state| state.capabilities.edited_input);
         let text = match &request.ask {
             Ask::Permission { .. } if !edits => {
-                let why =
-                    "! this agent takes what it asked for or nothing: allow it, or deny it with a reason";
+                let why = "! this agent accepts no edited input; allow the request, or deny it with a reason";
                 return self.remark(Style::Warning, why.into());
             }
             Ask::Permission { input, .. } => serde_json::to_string_pretty(input).unwrap_or_default(),
@@ -24,16 +23,16 @@ impl Joined {
             Ask::Question { .. } | Ask::Plan { .. } => return,
         };
         let _ = screen.clear();
-        // Two readers of one keyboard would each get half of what is typed.
+        // Two readers of one keyboard would each get half of the keys.
         *keys = EventStream::new();
         screen::restore();
         let edited = edit_text(&text);
-        // The guard that `interactive` holds leaves raw mode in the end; this one must not.
+        // The guard in `interactive` leaves raw mode at the end; this guard must not.
         if let Err(error) = Raw::enter().map(std::mem::forget) {
             self.remark(Style::Bad, format!("! the terminal cannot be used: {error}"));
         }
         let edited = match edited.and_then(|edited| {
-            serde_json::from_str(&edited).map_err(|error| format!("this is no JSON: {error}"))
+            serde_json::from_str(&edited).map_err(|error| format!("this is not valid JSON: {error}"))
         }) {
             Ok(edited) => edited,
             Err(why) => {
@@ -52,7 +51,7 @@ impl Joined {
     }
 }
 
-/// The text as an editor of the user's choice leaves it.
+/// Opens the text in the user's editor and returns the result.
 fn edit_text(text: &str) -> Result<String, String> {
     let editor = ["VISUAL", "EDITOR"]
         .iter()
@@ -68,7 +67,7 @@ fn edit_text(text: &str) -> Result<String, String> {
         .status()
         .map_err(|error| format!("the editor `{program}` cannot be started: {error}; set EDITOR"))?;
     if !ended.success() {
-        return Err(format!("the editor `{program}` gave up"));
+        return Err(format!("the editor `{program}` failed; set EDITOR to another"));
     }
     std::fs::read_to_string(file.path()).map_err(|error| error.to_string())
 }

@@ -40,9 +40,9 @@ pub(super) async fn frames(mut client: Client, session: SessionId) -> Outcome {
     }
 }
 
-/// Said where nobody can type: it goes on for as long as the session is there.
-const FOLLOWS: &str = "no terminal: this follows the session until it is deleted or Ctrl-C ends it; `portolan send` and `portolan \
-     approve` act on it";
+/// Printed if nobody can type: `attach` continues as long as the session exists.
+const FOLLOWS: &str = "no terminal: `attach` prints the session until the session is deleted or you press Ctrl-C; use \
+     `portolan send` and `portolan approve` to act";
 
 /// Lines for a file or a pipe.
 pub(super) async fn plain(mut client: Client, session: SessionId) -> Outcome {
@@ -69,21 +69,21 @@ pub(super) async fn plain(mut client: Client, session: SessionId) -> Outcome {
     }
 }
 
-/// What a joined session says when it is gone for good.
+/// Prints that the session was deleted.
 fn deleted() {
     output::note("the session was deleted");
 }
 
-/// Comes back after a lost connection, for as long as it takes.
+/// Reconnects after a lost connection, for as long as it takes.
 async fn come_back(client: &mut Client, session: SessionId, after: Seq, why: &str) -> Outcome {
-    output::note(format!("connection lost ({why}); trying to come back"));
+    output::note(format!("connection lost ({why}); reconnecting"));
     let mut pause = FIRST_PAUSE;
     loop {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
         match client.reconnect().await {
             Ok(()) if client.attach(session, Start::After(after)).await.is_ok() => {
-                output::note("connected again");
+                output::note("reconnected");
                 return Ok(());
             }
             Err(error @ Error::Replaced) => return Err(error.into()),

@@ -1,4 +1,4 @@
-//! What the daemon says to a joined session: entries, snapshots, who is there, what became of a command.
+//! Handles the daemon's frames for a joined session: entries, snapshots, presence, receipts.
 
 use std::time::Instant;
 
@@ -15,11 +15,11 @@ use portolan_core::{
 use super::joined::{Joined, Stay};
 use crate::terminal::{clean, status, style::Style};
 
-/// Frames taken in before the screen is drawn: a fast stream is drawn in steps that the eye can follow.
+/// How many frames are read before the screen is drawn: a fast stream is drawn in steps that the eye can follow.
 const BATCH: usize = 512;
 
 impl Joined {
-    /// A frame, and those that wait behind it.
+    /// Handles a frame and the frames that wait behind it.
     pub(super) fn take_in(&mut self, first: Result<Inbound, Lost>) -> Stay {
         let mut next = Some(first);
         let mut taken = 0;
@@ -80,14 +80,17 @@ impl Joined {
             }
             Inbound::Ended { .. } => {}
             Inbound::Closing { message, .. } => {
-                self.remark(Style::Dim, format!("· the daemon hangs up: {}", clean::line(&message)));
+                self.remark(
+                    Style::Dim,
+                    format!("· the daemon closes the connection: {}", clean::line(&message)),
+                );
             }
             Inbound::Welcome { .. } | Inbound::Other => {}
         }
         Stay::Yes
     }
 
-    /// Who came and who left.
+    /// Shows who joined and who left.
     fn announce(&mut self, present: &[Presence]) {
         if self.present.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! A joined session at a terminal: its connection, what is known of it, and the loop over frames, keys and signals.
+//! A joined session at a terminal: its connection, its state, and the loop over frames, keys and signals.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// What the keys do, told on joining.
+/// What the keys do, shown on joining.
 const KEYS: &str =
     "· Enter sends · Esc stops the turn · Ctrl-O shows a request or call in full · Ctrl-D leaves";
 
@@ -47,17 +47,17 @@ pub(super) struct Joined {
     pub(super) state: Option<Box<State>>,
     pub(super) present: Vec<Presence>,
     pub(super) keyboard: Keyboard,
-    /// The request that a key would answer, and since when it is on the screen.
+    /// The request that a key would answer, and since when the request is on the screen.
     pub(super) shown: Option<(RequestId, Instant)>,
     /// The request that closed last, and when.
     pub(super) closed: Option<(Request, Instant)>,
-    /// What was sent and not answered yet.
+    /// Commands that were sent and have no reply yet.
     pub(super) unanswered: IndexMap<CommandId, ClientFrame>,
-    /// Lines to put up with the next drawing.
+    /// Lines to print with the next drawing.
     pub(super) lines: Vec<Line>,
 }
 
-/// Whether to stay.
+/// Whether to stay in the session.
 pub(super) enum Stay {
     Yes,
     Leave,
@@ -80,9 +80,9 @@ impl Joined {
         }
     }
 
-    /// Shows the session and obeys the keys until the user leaves or the session is gone.
+    /// Shows the session and handles the keys until the user leaves or the session is deleted.
     pub(super) async fn interactive(mut self) -> Outcome {
-        // A panic message is only readable on a terminal that is in order.
+        // A panic message is only readable on a terminal that is not in raw mode.
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             screen::restore();
@@ -121,7 +121,7 @@ impl Joined {
         if let Link::Down { .. } = self.link
             && !self.unanswered.is_empty()
         {
-            self.remark(Style::Warning, format!("! left with {} never sent", self.unanswered.len()));
+            self.remark(Style::Warning, format!("! left; commands never sent: {}", self.unanswered.len()));
         }
         let rest = std::mem::take(&mut self.lines);
         screen.draw(&rest, &[], 0, 0)?;
@@ -131,12 +131,12 @@ impl Joined {
         Ok(())
     }
 
-    /// Puts up a line of our own.
+    /// Prints a line of this program.
     pub(super) fn remark(&mut self, style: Style, text: String) {
         self.lines.push(Line::new(style, text));
     }
 
-    /// The connection is lost: the next try comes after a pause.
+    /// The connection is lost: the next attempt comes after a pause.
     pub(super) fn lost(&mut self, why: String) {
         let pause = match &self.link {
             Link::Down { pause, .. } => (*pause * 2).min(LONGEST_PAUSE),
@@ -166,7 +166,7 @@ impl Joined {
         }
     }
 
-    /// Sends a command now, or once the connection is back.
+    /// Sends a command now, or when the connection is restored.
     pub(super) async fn act(&mut self, command: Action) {
         let id = CommandId::random();
         let frame = ClientFrame { id: id.clone(), call: Call::Command { session: self.session, command } };

@@ -1,12 +1,12 @@
-//! attach: the terminal client. Reads frames and keys, shows what `terminal` makes of them.
+//! attach: the terminal client. Reads frames and keys, and shows the lines that `terminal` makes.
 //!
-//! A lost connection is made anew by itself, from the last entry seen; what was sent and not yet answered is sent
-//! again under its old id, which the daemon does at most once.
+//! Reconnects by itself after a lost connection, from the last entry seen. A command without a reply is sent again
+//! under its old id, and the daemon runs each id at most once.
 //!
-//! - [`follow`]: for a file, a pipe or a program: lines or frames, and nobody types
-//! - [`joined`]: at a terminal: the session, its connection, and the loop over both and the keys
-//! - [`inbound`]: what the daemon says
-//! - [`typed`]: what the user wants, by keys; [`edit`]: by an editor
+//! - [`follow`]: for a file, a pipe or a program: lines or frames, without keys
+//! - [`joined`]: at a terminal: the session, its connection, and the loop over frames and keys
+//! - [`inbound`]: frames from the daemon
+//! - [`typed`]: keys of the user; [`edit`]: the user's editor
 //! - [`draw`]: what is on the screen; [`screen`]: the terminal itself
 
 mod draw;
@@ -30,10 +30,10 @@ use crate::{
     output::{self, Format},
 };
 
-/// The pause before the first try to come back; the pause doubles with each try.
+/// The pause before the first attempt to reconnect; the pause doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest pause between two tries to come back.
+/// The longest pause between two attempts to reconnect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
 pub(super) async fn attach(context: &Context, attach: Attach) -> Outcome {
@@ -43,7 +43,7 @@ pub(super) async fn attach(context: &Context, attach: Attach) -> Outcome {
     join(context, client, session, start).await
 }
 
-/// Joins a session and stays until the user leaves or the session is gone.
+/// Joins a session and stays until the user leaves or the session is deleted.
 pub(super) async fn join(context: &Context, mut client: Client, session: SessionId, start: Start) -> Outcome {
     client.attach(session, start).await?;
     if context.format() == Format::Json {

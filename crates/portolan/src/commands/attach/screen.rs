@@ -1,5 +1,5 @@
-//! The terminal itself: lines that stay go into its scrollback, below them a few that are drawn anew each time.
-//! Raw mode is left however this ends, a panic included.
+//! The terminal itself: permanent lines go into the scrollback, and a few lines below them are redrawn each time. Raw
+//! mode ends however this ends, a panic included.
 
 use std::io::{self, Stdout, Write as _};
 
@@ -16,12 +16,12 @@ use crate::terminal::{
     style::{Colours, Line},
 };
 
-/// Raw mode, from here until it is dropped.
+/// Raw mode, until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Raw(());
 
 impl Raw {
-    /// Keys come one by one from now on.
+    /// Enters raw mode: keys come one by one.
     pub(super) fn enter() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let raw = Self(());
@@ -36,19 +36,19 @@ impl Drop for Raw {
     }
 }
 
-/// Leaves the terminal as a shell wants it.
+/// Restores the terminal for a shell.
 pub(super) fn restore() {
     let mut out = io::stdout();
     let _ = out.queue(DisableBracketedPaste).and_then(|out| out.queue(Show)).and_then(io::Write::flush);
     let _ = terminal::disable_raw_mode();
 }
 
-/// The screen: what was drawn below the lines that stay.
+/// The screen: what was drawn below the permanent lines.
 #[derive(Debug)]
 pub(super) struct Screen {
     out: Stdout,
     colours: Colours,
-    /// In which of the drawn lines the cursor stands, counted from the first.
+    /// The row of the cursor in the drawn lines, counted from the first.
     cursor_row: u16,
 }
 
@@ -57,12 +57,12 @@ impl Screen {
         Self { out: io::stdout(), colours, cursor_row: 0 }
     }
 
-    /// How many columns there are.
+    /// The width of the terminal.
     pub(super) fn columns() -> usize {
         terminal::size().map_or(80, |(columns, _)| usize::from(columns.max(20)))
     }
 
-    /// Puts `lines` up for good and draws `below` beneath them, the cursor in its line `row` at `column`.
+    /// Prints `lines` permanently and draws `below` under them, with the cursor in line `row` of `below` at `column`.
     pub(super) fn draw(
         &mut self,
         lines: &[Line],
@@ -80,7 +80,7 @@ impl Screen {
             if number > 0 {
                 self.out.queue(Print("\r\n"))?;
             }
-            // One column less than there are: a full line would make some terminals begin the next.
+            // Leave one column free: on some terminals a full line begins the next line.
             self.out.queue(Print(line.clone().cut(columns - 1).paint(self.colours)))?;
         }
         let up = below.len().saturating_sub(1).saturating_sub(row);
@@ -95,7 +95,7 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Removes what is drawn below the lines that stay.
+    /// Removes what is drawn below the permanent lines.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         self.go_to_top()?;
         self.out.flush()
@@ -111,7 +111,7 @@ impl Screen {
     }
 }
 
-/// What a key of the terminal is to us; `None` for those that mean nothing.
+/// Translates a key of the terminal; `None` for a key without a meaning.
 pub(super) fn key(event: &Event) -> Option<Key> {
     let key = match event {
         Event::Paste(text) => return Some(Key::Paste(text.clone())),

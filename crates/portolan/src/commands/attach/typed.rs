@@ -1,4 +1,4 @@
-//! What the user types: a key becomes a command, an answer, a look or the end.
+//! Handles keys: a key becomes a command, an answer, a redraw or the end.
 
 use std::time::Duration;
 
@@ -45,11 +45,11 @@ impl Joined {
             Wish::Leave => return Stay::Leave,
             Wish::TooLate(request) => {
                 let text =
-                    format!("· too late: request {} is closed, and this key did nothing", request.request);
+                    format!("· too late: request {} is closed, so this key did nothing", request.request);
                 self.remark(Style::Dim, text);
             }
             Wish::Unfold => {
-                // What is to be allowed comes before what was done.
+                // An open request comes before finished calls.
                 let lines = match request {
                     Some(request) => requests::in_full(request),
                     None => self.transcript.unfold(),

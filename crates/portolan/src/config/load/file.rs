@@ -1,4 +1,5 @@
-//! portolan.toml: its keys compared with those there are, its values tried one by one, each complaint with its line.
+//! Reads portolan.toml: compares its keys with the known keys, checks its values one by one, and reports each error
+//! with its line.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -14,7 +15,7 @@ use super::{
     values::{alone, get},
 };
 
-/// Reads the file; else every unknown key and every value that makes no sense, with its line.
+/// Reads the file. The error lists every unknown key and every invalid value, each with its line.
 pub(super) fn read(text: &str, origins: &mut BTreeMap<String, Origin>) -> Result<Table, Vec<String>> {
     let spanned =
         DeTable::parse(text).map_err(|error| vec![at(text, error.span(), &one_line(error.message()))])?;
@@ -50,10 +51,10 @@ pub(super) fn read(text: &str, origins: &mut BTreeMap<String, Origin>) -> Result
     Ok(table)
 }
 
-/// A walk over the file that compares its keys with those there are.
+/// A walk over the file that compares its keys with the known keys.
 struct Walk<'t> {
     text: &'t str,
-    /// Each with its line.
+    /// The errors, each with its line.
     problems: Vec<(usize, String)>,
     /// Full name and place of every value.
     values: Vec<(String, Range<usize>)>,
@@ -81,7 +82,8 @@ impl Walk<'_> {
             if let DeValue::Table(inner) = value.get_ref() {
                 self.table(path, inner);
             } else {
-                let text = format!("`{}` is a table, not a {}", path.join("."), value.get_ref().type_str());
+                let text =
+                    format!("`{}` must be a table, not `{}`", path.join("."), value.get_ref().type_str());
                 self.problem(at_name, &text);
             }
         } else if let Some((_, to)) = keys::MOVED.iter().find(|(old, _)| *old == path.join(".")) {

@@ -1,11 +1,11 @@
-//! Puts the layers of the configuration together: defaults, portolan.toml, environment, command line.
+//! Merges the layers of the configuration: defaults, portolan.toml, environment, command line.
 //!
-//! Reads nothing but the file and the variables it is given, so that every error can be tested. Remembers for
-//! each value where it came from.
+//! Reads only the file and the variables that the caller passes, so that every error can be tested. Keeps the origin of
+//! each value.
 //!
 //! - [`mod@file`]: portolan.toml, with the line of everything in it
 //! - [`values`]: one value by its full name
-//! - [`mod@contradictions`]: values that make sense alone and not together
+//! - [`mod@contradictions`]: values that are valid alone but not together
 
 mod contradictions;
 mod file;
@@ -25,10 +25,10 @@ use super::{
 };
 use crate::failure::{Failure, Outcome};
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Nothing was said.
+    /// Nothing set the value.
     Default,
     /// This line of portolan.toml.
     File(usize),
@@ -60,21 +60,21 @@ pub(crate) struct Override {
     pub(crate) flag: String,
 }
 
-/// The configuration in force.
+/// The configuration in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     /// Every value.
     pub(crate) settings: Settings,
-    /// Where those that were set came from, by full name.
+    /// The origin of each value that was set, by full name.
     pub(crate) origins: BTreeMap<String, Origin>,
-    /// What looks like a mistake but may belong to another program.
+    /// Variables that look like mistakes but may belong to another program.
     pub(crate) warnings: Vec<String>,
 }
 
-/// How our variables begin.
+/// The prefix of our variables.
 const PREFIX: &str = "PORTOLAN_";
 
-/// Variables that begin with PORTOLAN_ and are no keys of the configuration.
+/// Variables that begin with PORTOLAN_ but are not keys of the configuration.
 const OTHER_VARIABLES: &[&str] =
     &["PORTOLAN_HOME", "PORTOLAN_URL", "PORTOLAN_TOKEN", "PORTOLAN_TOKEN_FILE", "PORTOLAN_CA_FILE"];
 
@@ -82,7 +82,7 @@ const OTHER_VARIABLES: &[&str] =
 pub(crate) fn load(file: &Path, overrides: &[Override]) -> Outcome<Loaded> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
-        // Where there is no home folder yet, making it tells what is wrong with its place.
+        // A home folder that does not exist yet: creating the folder reports what is wrong with its path.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => String::new(),
         Err(error) => return Err(Failure::usage(format!("{}: {error}", file.display()))),
     };
@@ -92,7 +92,7 @@ pub(crate) fn load(file: &Path, overrides: &[Override]) -> Outcome<Loaded> {
     assemble(&text, variables, overrides).map_err(|problems| Failure::usage(problems.join("\n")))
 }
 
-/// The layers put together, or everything that is wrong with them.
+/// Merges the layers, or returns every error in them.
 pub(crate) fn assemble(
     text: &str,
     variables: impl IntoIterator<Item = (String, String)>,
@@ -120,7 +120,7 @@ pub(crate) fn assemble(
     if problems.is_empty() { Ok(Loaded { settings, origins, warnings }) } else { Err(problems) }
 }
 
-/// The layers so far, each over those before it.
+/// The layers so far; each layer overrides the layers before it.
 #[derive(Default)]
 struct Layers {
     merged: Table,
@@ -130,7 +130,7 @@ struct Layers {
 }
 
 impl Layers {
-    /// A variable of the environment that begins as ours do.
+    /// An environment variable with our prefix.
     fn variable(&mut self, name: &str, value: &str) {
         if let Some((_, to)) = keys::MOVED.iter().find(|(old, _)| keys::variable(old) == name) {
             self.problems.push(format!("environment {name}: {}", moved(to)));
@@ -168,14 +168,14 @@ impl Layers {
     }
 }
 
-/// A setting that holds for more than it did is not taken over in silence.
+/// A setting with a wider effect than before is never migrated silently.
 fn moved(to: &str) -> String {
-    format!("this key is now `{to}`, and holds for every frontend; set that one instead")
+    format!("this key is now `{to}` and affects every frontend; set `{to}` instead")
 }
 
 fn did_you_mean(meant: Option<&str>) -> String {
     meant.map_or_else(
-        || "; `portolan config` shows what there is".to_owned(),
+        || "; `portolan config` shows every key".to_owned(),
         |meant| format!("; did you mean `{meant}`?"),
     )
 }

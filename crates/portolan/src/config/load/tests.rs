@@ -1,4 +1,4 @@
-//! What each layer says, what wins, and every complaint in its words.
+//! What each layer sets, which layer wins, and the text of every error.
 
 use super::*;
 use crate::config::Level;
@@ -12,12 +12,12 @@ fn flag(path: &str, value: &str) -> Override {
 }
 
 #[test]
-fn nothing_said_gives_the_defaults() {
+fn without_any_setting_the_defaults_are_used() {
     assert_eq!(file("").unwrap().settings, Settings::default());
 }
 
 #[test]
-fn an_unknown_key_is_told_with_its_line_and_what_was_meant() {
+fn an_unknown_key_is_reported_with_its_line_and_a_similar_key() {
     assert_eq!(
         file("# comment\n[listen]\nadress = \"127.0.0.1:1\"\n\n[limit]\nx = 1\n").unwrap_err(),
         [
@@ -27,12 +27,12 @@ fn an_unknown_key_is_told_with_its_line_and_what_was_meant() {
     );
     assert_eq!(
         file("[agents.claude]\nzzz = 1\n").unwrap_err(),
-        ["portolan.toml:2: unknown key `agents.claude.zzz`; `portolan config` shows what there is"]
+        ["portolan.toml:2: unknown key `agents.claude.zzz`; `portolan config` shows every key"]
     );
 }
 
 #[test]
-fn the_table_of_a_frontend_is_checked_as_every_other() {
+fn the_table_of_a_frontend_is_checked_like_every_other_table() {
     assert_eq!(
         file("[agui]\norigin = []\n[handheld]\nfill = 3\n[insight]\nagent = \"demo\"\n").unwrap_err(),
         [
@@ -48,8 +48,8 @@ fn the_table_of_a_frontend_is_checked_as_every_other() {
 }
 
 #[test]
-fn a_key_that_has_moved_says_where_it_is_now() {
-    let why = "this key is now `sessions.allow_bypass`, and holds for every frontend; set that one instead";
+fn the_error_for_a_moved_key_names_the_new_key() {
+    let why = "this key is now `sessions.allow_bypass` and affects every frontend; set `sessions.allow_bypass` instead";
     let old = "[insights]\nallow_bypass = true\n";
     assert_eq!(file(old).unwrap_err(), [format!("portolan.toml:2: {why}")]);
     let variable = "PORTOLAN_INSIGHTS_ALLOW_BYPASS";
@@ -59,7 +59,7 @@ fn a_key_that_has_moved_says_where_it_is_now() {
 }
 
 #[test]
-fn a_value_of_the_wrong_sort_is_told_with_its_line() {
+fn a_value_of_the_wrong_type_is_reported_with_its_line() {
     assert_eq!(
         file("[limits]\n\nline_bytes = \"big\"\n").unwrap_err(),
         ["portolan.toml:3: `limits.line_bytes`: invalid type: string \"big\", expected u32"]
@@ -68,11 +68,14 @@ fn a_value_of_the_wrong_sort_is_told_with_its_line() {
         file("[store]\ndurability = \"some\"\n").unwrap_err(),
         ["portolan.toml:2: `store.durability`: unknown variant `some`, expected `normal` or `full`"]
     );
-    assert_eq!(file("listen = 3\n").unwrap_err(), ["portolan.toml:1: `listen` is a table, not a integer"]);
+    assert_eq!(
+        file("listen = 3\n").unwrap_err(),
+        ["portolan.toml:1: `listen` must be a table, not `integer`"]
+    );
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let text = "[listen]\nself_signed = \"yes\"\nadress = \"x\"\n[agents.demo]\ncommand = \"demo\"\n";
     assert_eq!(
         file(text).unwrap_err(),
@@ -85,14 +88,14 @@ fn everything_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
-fn text_that_is_no_toml_is_told_with_its_line() {
+fn text_that_is_not_toml_is_reported_with_its_line() {
     let problems = file("[log]\nlevel = \n").unwrap_err();
     assert_eq!(problems.len(), 1);
     assert!(problems[0].starts_with("portolan.toml:2: "), "{problems:?}");
 }
 
 #[test]
-fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
+fn the_command_line_overrides_the_environment_which_overrides_the_file() {
     let text = "[log]\nlevel = \"warn\"\nformat = \"json\"\n[limits]\nline_bytes = 5\n";
     let variables = [("PORTOLAN_LOG_LEVEL", "debug"), ("PORTOLAN_LIMITS_LINE_BYTES", "6")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -118,7 +121,7 @@ fn lists_in_the_environment_are_separated_by_commas() {
 }
 
 #[test]
-fn a_wrong_value_in_the_environment_is_told_with_the_variable() {
+fn a_wrong_value_in_the_environment_is_reported_with_its_variable() {
     let variables = [("PORTOLAN_LISTEN_ADDRESS".to_owned(), "nowhere".to_owned())];
     let problems = assemble("", variables, &[]).unwrap_err();
     assert_eq!(problems.len(), 1);
@@ -129,7 +132,7 @@ fn a_wrong_value_in_the_environment_is_told_with_the_variable() {
 }
 
 #[test]
-fn a_variable_that_is_nearly_one_of_ours_is_a_warning() {
+fn a_variable_similar_to_one_of_ours_is_a_warning() {
     let variables = [
         ("PORTOLAN_LISTEN_ADRESS".to_owned(), "x".to_owned()),
         ("PORTOLAN_HOME".to_owned(), "/tmp".to_owned()),
@@ -142,7 +145,7 @@ fn a_variable_that_is_nearly_one_of_ours_is_a_warning() {
 }
 
 #[test]
-fn an_unknown_key_on_the_command_line_is_told() {
+fn an_unknown_key_on_the_command_line_is_an_error() {
     assert_eq!(
         assemble("", [], &[flag("log.levl", "info")]).unwrap_err(),
         ["--set: unknown key `log.levl`; did you mean `log.level`?"]
@@ -158,7 +161,7 @@ fn a_certificate_without_its_key_is_refused() {
 }
 
 #[test]
-fn prices_are_told_by_model_and_nonsense_is_refused_with_its_line() {
+fn prices_are_set_by_model_and_an_invalid_price_is_refused_with_its_line() {
     let text =
         "[agents.claude.prices]\n\"claude-sonnet-4\" = { input = 3, output = 15.5, cache_read = 0.3 }\n";
     let loaded = file(text).unwrap();
@@ -169,15 +172,15 @@ fn prices_are_told_by_model_and_nonsense_is_refused_with_its_line() {
         assert_eq!(problems.len(), 1, "{problems:?}");
         problems[0].clone()
     };
-    assert!(wrong("output = -1").contains("`-1` is no price"), "{}", wrong("output = -1"));
-    assert!(wrong("output = nan").contains("is no price"));
+    assert!(wrong("output = -1").contains("`-1` is not a price"), "{}", wrong("output = -1"));
+    assert!(wrong("output = nan").contains("is not a price"));
     assert!(wrong("").contains("missing field `output`"), "{}", wrong(""));
     assert!(wrong("output = 1\ncache = 2").contains("unknown field `cache`"));
     assert!(wrong("output = 1\ncache = 2").starts_with("portolan.toml:"));
 }
 
 #[test]
-fn an_agent_is_looked_for_at_least_every_now_and_then() {
+fn the_liveness_check_of_an_agent_cannot_be_switched_off() {
     assert_eq!(file("").unwrap().settings.limits.liveness_seconds.get(), 30);
     assert_eq!(file("[limits]\nliveness_seconds = 5\n").unwrap().settings.limits.liveness_seconds.get(), 5);
     let problems = file("[limits]\nliveness_seconds = 0\n").unwrap_err();
@@ -185,11 +188,11 @@ fn an_agent_is_looked_for_at_least_every_now_and_then() {
 }
 
 #[test]
-fn an_agent_that_does_not_exist_is_refused_with_what_was_meant() {
+fn an_agent_that_does_not_exist_is_refused_with_a_similar_name() {
     assert_eq!(
         file("[agents.cluade]\nenabled = false\n").unwrap_err(),
         [
-            "portolan.toml:2: there is no agent `cluade`; did you mean `claude`? One that speaks ACP needs its \
+            "portolan.toml:2: there is no agent `cluade`; did you mean `claude`? An agent that speaks ACP needs its \
           `command`"
         ]
     );
@@ -197,14 +200,15 @@ fn an_agent_that_does_not_exist_is_refused_with_what_was_meant() {
     assert_eq!(
         file("[agents.zzzzzz]\nenabled = false\n").unwrap_err(),
         [format!(
-            "portolan.toml:2: there is no agent `zzzzzz`; there is {all}. One that speaks ACP needs its `command`"
+            "portolan.toml:2: there is no agent `zzzzzz`; the agents are {all}. An agent that \
+             speaks ACP needs its `command`"
         )]
     );
 }
 
 // covers: 003-017
 #[test]
-fn an_agent_that_nobody_knows_needs_only_its_command() {
+fn an_agent_outside_of_the_catalogue_needs_only_its_command() {
     let loaded = file("[agents.harbour]\ncommand = [\"harbour\", \"acp\"]\nfiles = false\n").unwrap();
     let harbour = &loaded.settings.agents["harbour"];
     assert_eq!(
@@ -214,22 +218,25 @@ fn an_agent_that_nobody_knows_needs_only_its_command() {
 }
 
 #[test]
-fn a_limit_of_nothing_is_refused() {
+fn a_limit_of_zero_is_refused() {
     for key in ["limits.agent_ready_seconds", "limits.control_request_seconds", "limits.line_bytes"] {
         assert_eq!(
             assemble("", [], &[flag(key, "0")]).unwrap_err(),
-            [format!("option --set: `{key}` must be at least 1; nothing would work with 0")]
+            [format!("option --set: `{key}` must be at least 1; nothing works with 0")]
         );
     }
-    assert!(assemble("", [], &[flag("limits.shutdown_grace_seconds", "0")]).is_ok(), "no grace is fine");
+    assert!(
+        assemble("", [], &[flag("limits.shutdown_grace_seconds", "0")]).is_ok(),
+        "a grace time of zero is allowed"
+    );
     assert_eq!(
         file("[requests]\ndeadline_seconds = 0\n").unwrap_err(),
-        ["portolan.toml:2: `requests.deadline_seconds` must be at least 1; nothing would work with 0"]
+        ["portolan.toml:2: `requests.deadline_seconds` must be at least 1; nothing works with 0"]
     );
 }
 
 #[test]
-fn the_command_of_an_agent_is_a_vector_and_never_a_shell_line() {
+fn the_command_of_an_agent_is_a_list_and_never_a_shell_line() {
     let loaded = file("[agents.claude]\ncommand = [\"/opt/claude\", \"--x\"]\n").unwrap();
     assert_eq!(loaded.settings.agents["claude"].command, ["/opt/claude", "--x"]);
     assert!(file("[agents.claude]\ncommand = \"claude --x\"\n").is_err());

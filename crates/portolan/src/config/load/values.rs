@@ -1,4 +1,4 @@
-//! One value by its full name: read from text, tried alone, put into its table.
+//! Sets one value by its full name: reads it from text, checks it alone, puts it into its table.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) fn put(
     origins: &mut BTreeMap<String, Origin>,
 ) -> Result<(), String> {
     let wrong = |why: &str| format!("{origin}: `{path}`: {why}");
-    let wanted = |what: &str| wrong(&format!("{what} is wanted, not `{text}`"));
+    let wanted = |what: &str| wrong(&format!("`{text}` is wrong; give {what}"));
     let value = match key.kind {
         Kind::Text => Value::String(text.to_owned()),
         Kind::Number => Value::Integer(text.parse().map_err(|_| wanted("a whole number"))?),
@@ -27,21 +27,21 @@ pub(super) fn put(
         ),
         Kind::Table | Kind::Prices => return Err(wrong("a table can only be set in portolan.toml")),
     };
-    // On its own first, so that a wrong value is told with the name it was given by.
+    // Checks the value alone first, so that the error names the variable or option that set it.
     alone(path, value.clone()).map_err(|why| wrong(&why))?;
     insert(table, path, value);
     origins.insert(path.to_owned(), origin);
     Ok(())
 }
 
-/// Whether this value by itself makes sense; why not.
+/// Checks this value alone; the error is the reason.
 pub(super) fn alone(path: &str, value: Value) -> Result<(), String> {
     let mut table = Table::new();
     insert(&mut table, path, value);
     table.try_into::<Settings>().map(drop).map_err(|error| one_line(error.message()))
 }
 
-/// The value of that name.
+/// The value with that name.
 pub(super) fn get<'t>(table: &'t Table, path: &str) -> Option<&'t Value> {
     let mut names = path.split('.');
     let first = table.get(names.next()?)?;

@@ -1,4 +1,5 @@
-//! Keys that answer a request: one key for a permission, a plan or a form; digits and words for questions, one after the other.
+//! Keys that answer a request: one key for a permission, a plan or a form; digits and typed text for questions, one
+//! question after the other.
 
 use indexmap::IndexMap;
 use portolan_core::request::{Answer, Ask, Question, Request, Scope};
@@ -6,7 +7,7 @@ use portolan_core::request::{Answer, Ask, Question, Request, Scope};
 use super::{Keyboard, Mode, Wish};
 use crate::terminal::clean;
 
-/// Questions on their way to an answer.
+/// The answers to questions so far.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Choosing {
     pub(super) request: Request,
@@ -27,12 +28,12 @@ impl Choosing {
         }
     }
 
-    /// The question that waits.
+    /// The current question.
     pub(super) fn question(&self) -> Option<&Question> {
         self.questions().get(self.at)
     }
 
-    /// The choices that are picked.
+    /// The selected choices.
     pub(super) fn picked(&self) -> Vec<String> {
         let Some(question) = self.question() else { return Vec::new() };
         self.picked
@@ -42,7 +43,7 @@ impl Choosing {
             .collect()
     }
 
-    /// What stands before the line while choices are picked.
+    /// The label of the line while the user selects choices.
     pub(super) fn label(&self) -> String {
         let question = self.question().map(|question| clean::line(&question.question)).unwrap_or_default();
         let picked: Vec<String> = self.picked.iter().map(|at| (at + 1).to_string()).collect();
@@ -53,7 +54,8 @@ impl Choosing {
         }
     }
 
-    /// What stands before own words. One question stands above the line already; of several it must be said which.
+    /// The label of the line for typed text. A single question is already above the line; with several, the label names
+    /// the question.
     pub(super) fn words_label(&self) -> String {
         match self.question() {
             Some(question) if self.questions().len() > 1 => format!("{} › ", clean::line(&question.question)),
@@ -62,7 +64,7 @@ impl Choosing {
     }
 }
 
-/// Does this key answer such a request, where it is open?
+/// Does this key answer such a request while it is open?
 pub(super) fn answers(character: char, ask: &Ask) -> bool {
     match ask {
         Ask::Permission { .. } => matches!(character, 'y' | 'a' | 'n' | 'd' | 'e'),
@@ -73,7 +75,7 @@ pub(super) fn answers(character: char, ask: &Ask) -> bool {
 }
 
 impl Keyboard {
-    /// What a key answers to a request, where it does.
+    /// The answer that a key gives to a request, if it gives one.
     pub(super) fn answer_key(&mut self, character: char, request: &Request) -> Option<Wish> {
         let answer = |answer| Some(Wish::Answer(Box::new(request.clone()), answer));
         let allow = |scope| Answer::Allow { input: None, scope, mode: None, option: None };
@@ -94,7 +96,7 @@ impl Keyboard {
         }
     }
 
-    /// A key while a question waits for its choice.
+    /// Handles a key while a question waits for a choice.
     pub(super) fn choose(&mut self, character: char, mut choosing: Choosing) -> Wish {
         let Some(question) = choosing.question().cloned() else {
             self.back();
@@ -128,7 +130,7 @@ impl Keyboard {
         Wish::Look
     }
 
-    /// One question is answered: the next one, or the whole answer.
+    /// One question is answered: goes to the next question, or gives the whole answer.
     pub(super) fn answered(&mut self, choosing: &mut Choosing, chosen: Vec<String>) -> Wish {
         if let Some(question) = choosing.question() {
             choosing.answers.insert(question.question.clone(), chosen);
@@ -136,7 +138,7 @@ impl Keyboard {
         choosing.at += 1;
         choosing.picked.clear();
         if let Some(next) = choosing.question() {
-            // With nothing to choose from, what is typed can only be the answer.
+            // Without choices, typed text can only be the answer.
             let in_words = next.choices.is_empty();
             let choosing = Box::new(choosing.clone());
             self.mode = if in_words { Mode::OwnWords(choosing) } else { Mode::Choosing(choosing) };

@@ -16,7 +16,7 @@ pub(super) struct PromptLine {
     recalled: Option<usize>,
 }
 
-/// Whether what is typed can be read on the screen.
+/// Whether the typed text is readable on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     Open,
@@ -84,7 +84,7 @@ impl PromptLine {
         self.recall(self.recalled.unwrap_or(self.history.len()).checked_sub(1));
     }
 
-    /// The line that was sent after the one shown; behind the last one, an empty line.
+    /// The line that was sent after the one shown; after the last one, an empty line.
     pub(super) fn later(&mut self) {
         self.recall(self.recalled.map(|at| at + 1));
     }
@@ -101,12 +101,12 @@ impl PromptLine {
         self.cursor = self.text.len();
     }
 
-    /// Keeps a line that was sent.
+    /// Adds a sent line to the history.
     pub(super) fn remember(&mut self, text: String) {
         self.history.push(text);
     }
 
-    /// The text; the line is empty then.
+    /// Takes the text and empties the line.
     pub(super) fn take(&mut self) -> String {
         let text = self.text.iter().collect();
         self.clear();
@@ -119,7 +119,7 @@ impl PromptLine {
         self.recalled = None;
     }
 
-    /// The line behind its label, and the column of the cursor in it.
+    /// The line after its label, and the column of the cursor in it.
     pub(super) fn shown(&self, label: String, sight: Sight, columns: usize) -> (Line, usize) {
         let shown = |character: &char| match character {
             _ if sight == Sight::Hidden => '•',
@@ -127,8 +127,8 @@ impl PromptLine {
             other => *other,
         };
         let room = columns.saturating_sub(label.width() + 2).max(1);
-        // The part around the cursor, where the line is longer than the screen is wide. No more of the line is looked at
-        // than is shown: it may be a whole file that was pasted.
+        // The part around the cursor, if the line is wider than the screen. Only the shown part is read, because the
+        // line may be a whole pasted file.
         let width = |character: char| character.width().unwrap_or(0);
         let mut before = 0;
         let kept = self.text[..self.cursor].iter().rev().map(shown).take_while(|character| {

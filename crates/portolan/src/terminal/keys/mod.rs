@@ -1,9 +1,8 @@
 //! What a key means now: part of a prompt, the answer to a request, or a wish to stop or leave.
 //!
-//! While a request waits and the prompt line is empty, one key answers it. A request that has only just appeared
-//! takes no answer: what was typed then was meant for something else. A key that would have answered a request that has
-//! only just closed goes nowhere, and so do further words of an answer to it: neither may end up in the prompt line, one
-//! Enter from being sent.
+//! While a request waits and the prompt line is empty, one key answers the request. A request that just appeared takes
+//! no answer: the key was meant for something else. A key for a request that just closed is ignored, and so is the rest
+//! of a typed answer to it: neither may end up in the prompt line, one Enter away from being sent.
 //!
 //! - [`mod@line`]: the line that is typed
 //! - [`mod@answers`]: keys that answer
@@ -24,11 +23,11 @@ use self::{
 };
 use super::style::Line;
 
-/// How long a request must have been on the screen before a key answers it. Shorter than anyone reads, longer than
-/// the pause between two keys of someone who types.
+/// How long a request must be on the screen before a key answers it. Shorter than anyone reads, longer than the pause
+/// between two keys of a person who types.
 pub(crate) const GUARD: Duration = Duration::from_millis(500);
 
-/// For how long after a request has closed a key still means that request: longer than it takes to notice.
+/// How long after a request closed a key is still for that request: longer than a person needs to notice.
 pub(crate) const LATE: Duration = Duration::from_secs(2);
 
 /// A key.
@@ -63,13 +62,13 @@ pub(crate) enum Key {
 /// What the user wants.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wish {
-    /// Nothing but a look at the changed line.
+    /// Only redraw the line.
     Look,
-    /// Say this to the agent.
+    /// Send this prompt to the agent.
     Send(String),
     /// Answer a request.
     Answer(Box<Request>, Answer),
-    /// Edit the answer to a request elsewhere.
+    /// Edit the answer to a request in an editor.
     Edit(Box<Request>),
     /// Stop the turn.
     Interrupt,
@@ -77,7 +76,7 @@ pub(crate) enum Wish {
     Unfold,
     /// Leave the session.
     Leave,
-    /// The key came too late for this request, and did nothing.
+    /// The key came too late for this request and did nothing.
     TooLate(Box<Request>),
 }
 
@@ -89,7 +88,7 @@ enum Mode {
     Reason(Box<Request>),
     Choosing(Box<Choosing>),
     OwnWords(Box<Choosing>),
-    /// The request that was being answered closed meanwhile: what is typed on is no prompt.
+    /// The request closed while the user typed an answer: further text is not a prompt.
     TooLate,
 }
 
@@ -102,12 +101,12 @@ pub(crate) struct Keyboard {
     leaving: bool,
 }
 
-/// How the session stands when a key is pressed.
+/// The state of the session when a key is pressed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation<'a> {
     /// The request that waits longest.
     pub(crate) request: Option<&'a Request>,
-    /// Since when it is on the screen.
+    /// How long this request is on the screen.
     pub(crate) shown_for: Duration,
     /// The request that closed last, and how long ago.
     pub(crate) closed: Option<(&'a Request, Duration)>,
@@ -122,7 +121,7 @@ impl Keyboard {
         if let Some(request) = self.about()
             && now.request.map(|open| open.request) != Some(request.request)
         {
-            // It was answered by someone else meanwhile, or the agent took it back.
+            // Somebody else answered the request meanwhile, or the agent withdrew it.
             self.line.clear();
             self.mode = Mode::TooLate;
         }
@@ -260,8 +259,8 @@ impl Keyboard {
         let (label, sight) = match &self.mode {
             Mode::Prompt if self.leaving => ("Ctrl-C again leaves › ".to_owned(), Sight::Open),
             Mode::Prompt => ("› ".to_owned(), Sight::Open),
-            Mode::Reason(_) => ("why not › ".to_owned(), Sight::Open),
-            Mode::TooLate => ("too late, this request is closed; Enter goes on › ".to_owned(), Sight::Open),
+            Mode::Reason(_) => ("reason › ".to_owned(), Sight::Open),
+            Mode::TooLate => ("too late, this request is closed; Enter continues › ".to_owned(), Sight::Open),
             Mode::Choosing(choosing) => (choosing.label(), Sight::Open),
             Mode::OwnWords(choosing) if is_secret(choosing) => (choosing.words_label(), Sight::Hidden),
             Mode::OwnWords(choosing) => (choosing.words_label(), Sight::Open),

@@ -87,7 +87,7 @@ fn one_key_answers_a_permission() {
 }
 
 #[test]
-fn a_request_that_has_only_just_appeared_takes_no_answer() {
+fn a_request_that_just_appeared_takes_no_answer() {
     let open = permission();
     let mut keyboard = Keyboard::default();
     let fresh = Situation { shown_for: Duration::from_millis(80), ..waiting(&open) };
@@ -108,7 +108,7 @@ fn a_denial_can_have_a_reason() {
 }
 
 #[test]
-fn a_reason_for_a_request_that_someone_else_answered_goes_nowhere() {
+fn a_reason_for_a_request_that_someone_else_answered_is_not_sent() {
     let open = permission();
     let mut keyboard = Keyboard::default();
     type_text(&mut keyboard, "dno", waiting(&open));
@@ -117,7 +117,7 @@ fn a_reason_for_a_request_that_someone_else_answered_goes_nowhere() {
 
 // Issue 15, item 24.
 #[test]
-fn a_key_that_comes_too_late_for_a_request_is_not_left_in_the_line() {
+fn a_key_that_is_too_late_for_a_request_does_not_stay_in_the_line() {
     let next = request(Ask::Question { questions: vec![question(false, true)] });
     for open in every_kind() {
         for character in ('a'..='z').chain('0'..='9') {
@@ -126,7 +126,7 @@ fn a_key_that_comes_too_late_for_a_request_is_not_left_in_the_line() {
             let is_answer = keyboard.line(80).0.plain() != format!("› {character}");
             assert_eq!(answers(character, &open.ask), is_answer, "{character} {:?}", open.ask);
             let late = Situation { closed: Some((&open, Duration::from_millis(1500))), ..CALM };
-            // The next request may be there already, and take no key yet.
+            // The next request may be open already, but takes no key yet.
             let fresh = Situation { request: Some(&next), shown_for: Duration::from_millis(80), ..late };
             for now in [late, fresh] {
                 let mut keyboard = Keyboard::default();
@@ -148,13 +148,13 @@ fn a_key_that_comes_too_late_for_a_request_is_not_left_in_the_line() {
 }
 
 #[test]
-fn the_rest_of_a_reason_that_comes_too_late_does_not_become_a_prompt() {
+fn the_rest_of_a_late_reason_does_not_become_a_prompt() {
     let open = permission();
     let mut keyboard = Keyboard::default();
     type_text(&mut keyboard, "dnot y", waiting(&open));
     assert_eq!(type_text(&mut keyboard, "et, wait", CALM), Wish::Look);
     keyboard.press(Key::Paste("pasted".into()), CALM);
-    assert_eq!(keyboard.line(80).0.plain(), "too late, this request is closed; Enter goes on › ");
+    assert_eq!(keyboard.line(80).0.plain(), "too late, this request is closed; Enter continues › ");
     assert_eq!(keyboard.press(Key::Enter, CALM), Wish::Look);
     type_text(&mut keyboard, "hello", CALM);
     assert_eq!(keyboard.press(Key::Enter, CALM), Wish::Send("hello".into()));
@@ -174,7 +174,7 @@ fn a_long_line_is_shown_around_the_cursor() {
 }
 
 #[test]
-fn a_digit_chooses_and_several_are_sent_with_enter() {
+fn a_digit_chooses_and_enter_sends_several_choices() {
     let single = request(Ask::Question { questions: vec![question(false, false)] });
     let mut keyboard = Keyboard::default();
     assert_eq!(
@@ -187,12 +187,12 @@ fn a_digit_chooses_and_several_are_sent_with_enter() {
     assert_eq!(
         keyboard.press(Key::Enter, waiting(&multiple)),
         Wish::Answer(Box::new(multiple.clone()), chosen(&["blue"])),
-        "1 was chosen and taken back, 9 is none"
+        "1 was chosen and then cleared, 9 is not a choice"
     );
 }
 
 #[test]
-fn own_words_answer_where_they_are_welcome() {
+fn a_typed_text_answers_a_question_that_allows_free_text() {
     let open = request(Ask::Question { questions: vec![question(false, true)] });
     let mut keyboard = Keyboard::default();
     type_text(&mut keyboard, "tgreen", waiting(&open));
@@ -218,7 +218,7 @@ fn several_questions_are_answered_one_by_one() {
 }
 
 #[test]
-fn a_later_question_without_choices_is_answered_by_typing() {
+fn a_later_question_without_choices_takes_typed_text() {
     let second = Question { question: "Name?".into(), choices: vec![], ..question(false, true) };
     let open = request(Ask::Question { questions: vec![question(false, false), second] });
     let mut keyboard = Keyboard::default();
@@ -232,7 +232,7 @@ fn a_later_question_without_choices_is_answered_by_typing() {
 }
 
 #[test]
-fn ctrl_c_interrupts_and_twice_leaves() {
+fn ctrl_c_interrupts_and_ctrl_c_twice_leaves() {
     let busy = Situation { running: true, ..CALM };
     let mut keyboard = Keyboard::default();
     assert_eq!(keyboard.press(Key::Cancel, busy), Wish::Interrupt);
@@ -246,7 +246,7 @@ fn ctrl_c_interrupts_and_twice_leaves() {
 }
 
 #[test]
-fn a_line_is_edited_and_earlier_ones_come_back() {
+fn a_line_can_be_edited_and_earlier_lines_can_be_recalled() {
     let mut keyboard = Keyboard::default();
     type_text(&mut keyboard, "hello word", CALM);
     keyboard.press(Key::Left, CALM);

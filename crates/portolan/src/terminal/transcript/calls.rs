@@ -1,4 +1,4 @@
-//! Calls of tools: how they begin, and what came of them.
+//! Tool calls: their starts and their results.
 
 use portolan_core::event::{Content, FileChange, ToolKind, ToolOutcome};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::terminal::{
     tools::{self, Call},
 };
 
-/// Lines of a diff shown by themselves; unfolding shows the rest.
+/// How many lines of a diff are shown at first; Ctrl-O shows the rest.
 const DIFF_LINES: usize = 40;
 
 impl Transcript {
@@ -19,7 +19,7 @@ impl Transcript {
         self.calls.insert(tool.to_owned(), (call, input.clone()));
         match self.layout {
             Layout::Live => Vec::new(),
-            // Its subagent has lines of its own.
+            // The subagent of this call has its own lines.
             Layout::Plain if kind == ToolKind::Subagent => Vec::new(),
             Layout::Plain => self.other(vec![shown]),
         }
@@ -43,7 +43,7 @@ impl Transcript {
         }
         let indent = call.depth * 2;
         if self.parents.contains_key(tool) {
-            // Its subagent said how it ended.
+            // The subagent's own line shows how it ended.
             self.last_call = Some((call, input, content.to_vec()));
             return Vec::new();
         }

@@ -1,8 +1,8 @@
-//! Entries to lines. Remembers how much of every open text was shown, so that none is lost or repeated, whatever
-//! the connection does.
+//! Turns entries into lines. Keeps track of how much of every open text was shown, so that a lost connection neither
+//! loses nor repeats text.
 //!
-//! - [`texts`]: what is being written, several at once
-//! - [`calls`]: calls of tools
+//! - [`texts`]: streaming texts, several at once
+//! - [`calls`]: tool calls
 
 mod calls;
 mod texts;
@@ -26,29 +26,29 @@ use super::{
     tools::{self, Call},
 };
 
-/// How calls of tools are shown.
+/// How tool calls are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// One line per call, once it has ended; calls that run are shown below.
+    /// One line per call, when the call has ended; running calls are shown below.
     Live,
-    /// A line when it begins and one when it ends.
+    /// One line when a call begins and one when it ends.
     Plain,
 }
 
 impl Layout {
-    /// How all of a request is seen, of which a part is shown.
+    /// How to see the whole of a request that is shown in part.
     fn whole(self) -> &'static str {
         match self {
-            Self::Live => "Ctrl-O shows all of it",
-            Self::Plain => "`portolan show ID --json` shows all of it",
+            Self::Live => "Ctrl-O shows the whole request",
+            Self::Plain => "`portolan show ID --json` shows the whole request",
         }
     }
 }
 
-/// What was shown so far.
+/// What is on the screen so far.
 ///
-/// Texts may be written side by side, by subagents. One of them is on stage: its lines appear as they are written.
-/// The others wait and appear whole when they are finished, or go on stage when it is free.
+/// Subagents may stream texts in parallel. One text is on stage: its lines appear as they stream. The other texts wait
+/// and appear in full when they are finished, or go on stage when it is free.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     layout: Layout,
@@ -61,12 +61,12 @@ pub(crate) struct Transcript {
     parents: BTreeMap<String, Option<String>>,
     plans: BTreeMap<Option<String>, Vec<PlanStep>>,
     requests: BTreeMap<u64, Request>,
-    /// Calls whose changes were shown when they were asked for.
+    /// Calls whose changes were already shown with their request.
     shown_changes: BTreeSet<String>,
     block: Block,
 }
 
-/// What the last lines were, so that different things are set apart.
+/// The kind of the last lines, so that an empty line separates different kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Block {
     Nothing,
@@ -94,12 +94,12 @@ impl Transcript {
         }
     }
 
-    /// The last entry seen: where to go on after a lost connection.
+    /// The last entry seen: the client continues after it when it reconnects.
     pub(crate) fn seen(&self) -> Seq {
         self.seen
     }
 
-    /// The terminal is now this wide. Texts that are open keep their width.
+    /// Sets the width of the terminal. Open texts keep their width.
     pub(crate) fn resize(&mut self, columns: usize) {
         self.columns = columns;
     }
@@ -109,7 +109,7 @@ impl Transcript {
         self.items.get(self.stage.as_ref()?)?.flow.unfinished()
     }
 
-    /// What goes on beside the text on stage, one line each: calls that run, texts that wait.
+    /// Running calls and waiting texts beside the text on stage, one line each.
     pub(crate) fn running(&self) -> Vec<Line> {
         if self.layout == Layout::Plain {
             return Vec::new();
@@ -125,7 +125,7 @@ impl Transcript {
         calls.chain(texts).collect()
     }
 
-    /// The last call that ended, with everything in it.
+    /// The last call that ended, in full.
     pub(crate) fn unfold(&mut self) -> Vec<Line> {
         match &self.last_call {
             Some((call, input, content)) => tools::unfolded(call, input, content),
@@ -133,7 +133,7 @@ impl Transcript {
         }
     }
 
-    /// The state in place of what was missed: shows what is new in open texts, and requests not yet seen.
+    /// Takes the state instead of missed entries: shows new parts of open texts, and new requests.
     pub(crate) fn snapshot(&mut self, seq: Seq, state: &State) -> Vec<Line> {
         let mut out = Vec::new();
         for subagent in &state.subagents {
@@ -167,7 +167,7 @@ impl Transcript {
         out
     }
 
-    /// The lines of an entry. One that was seen already has none.
+    /// The lines of an entry. An entry that was seen already has none.
     pub(crate) fn entry(&mut self, entry: &Decoded<Event>) -> Vec<Line> {
         if entry.seq <= self.seen {
             return Vec::new();
@@ -244,7 +244,7 @@ impl Transcript {
         if lines.is_empty() { Vec::new() } else { self.other(lines) }
     }
 
-    /// Lines that belong to no text.
+    /// Lines that are not part of a text.
     fn other(&mut self, lines: Vec<Line>) -> Vec<Line> {
         self.block = Block::Other;
         lines
@@ -253,7 +253,7 @@ impl Transcript {
     fn depth(&self, parent: Option<&str>) -> usize {
         let mut depth = 0;
         let mut at = parent;
-        // An agent could name its subagents in a circle.
+        // A faulty agent could name a subagent as its own ancestor.
         while let Some(name) = at
             && depth < 8
         {
@@ -293,21 +293,21 @@ impl Transcript {
         let columns = self.columns.saturating_sub(indent);
         let mut lines = vec![Line::empty()];
         for line in requests::block(request, self.layout.whole()) {
-            // Nothing of what is approved is cut off.
+            // Wrapped, not cut: people see everything that they approve.
             lines.extend(line.wrapped(columns).into_iter().map(|line| line.indented(indent)));
         }
         self.other(lines)
     }
 }
 
-/// A piece of content that is no text, in one line.
+/// Content that is not text, in one line.
 fn piece(content: &Content) -> Option<Line> {
     let line = match content {
         Content::Text { .. } | Content::Thinking { .. } => return None,
         Content::RedactedThinking => Line::new(Style::Dim, "(thinking that is not shown)"),
         Content::Image { media_type, data } => {
             let kib = data.len() * 3 / 4 / 1024;
-            Line::new(Style::Dim, format!("(picture, {}, {kib} KiB)", clean::line(media_type)))
+            Line::new(Style::Dim, format!("(image, {}, {kib} KiB)", clean::line(media_type)))
         }
         Content::Resource { uri, name, .. } => {
             let name = name.as_deref().map(|name| format!("{} ", clean::line(name))).unwrap_or_default();

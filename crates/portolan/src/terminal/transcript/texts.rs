@@ -1,4 +1,4 @@
-//! Texts that are being written, several at once. One of them is on stage; the others wait for it.
+//! Streaming texts, several at once. One of them is on stage; the others wait until the stage is free.
 
 use portolan_core::event::{Content, ItemKind};
 
@@ -8,14 +8,14 @@ use crate::terminal::{
     style::{Line, Style},
 };
 
-/// A text that is being written.
+/// A streaming text.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) kind: ItemKind,
-    /// All that came, as it came.
+    /// Everything received, unchanged.
     pub(super) received: String,
     pub(super) flow: Flow,
-    /// Lines that wait for the stage.
+    /// Lines that wait until the stage is free.
     waiting: Vec<Line>,
     pub(super) depth: usize,
 }
@@ -46,14 +46,14 @@ impl Transcript {
         if self.stage.as_deref() == Some(name) { self.perform(name) } else { Vec::new() }
     }
 
-    /// Lets the lines of a text that wait appear.
+    /// Shows the waiting lines of a text.
     fn perform(&mut self, name: &str) -> Vec<Line> {
         let lines =
             self.items.get_mut(name).map(|item| std::mem::take(&mut item.waiting)).unwrap_or_default();
         if lines.is_empty() { lines } else { self.set_apart(name, lines) }
     }
 
-    /// A text begins on a line of its own, apart from what is no text.
+    /// A text begins on its own line, after an empty line if something else came before.
     fn set_apart(&mut self, name: &str, lines: Vec<Line>) -> Vec<Line> {
         let gap = match &self.block {
             Block::Nothing => false,
@@ -64,24 +64,24 @@ impl Transcript {
         gap.then(Line::empty).into_iter().chain(lines).collect()
     }
 
-    /// Shows of an open text what is new in `all`.
+    /// Shows the part of `all` that is new for an open text.
     pub(super) fn catch_up(&mut self, name: &str, all: &str) -> Vec<Line> {
         let received = self.items.get(name).map_or("", |item| item.received.as_str());
         if let Some(rest) = all.strip_prefix(received) {
             return if rest.is_empty() { Vec::new() } else { self.delta(name, rest) };
         }
-        // What was shown is not what there is: the truth is shown, and said to be so.
+        // The shown text differs from the actual text: show a remark and the actual text.
         let Some(item) = self.items.get_mut(name) else { return Vec::new() };
         item.received.clear();
         let end = item.flow.end();
         item.waiting.extend(end);
         if is_shown(item.kind) {
-            item.waiting.push(Line::new(Style::Dim, "(the agent wrote this anew)"));
+            item.waiting.push(Line::new(Style::Dim, "(the agent replaced the text above)"));
         }
         self.delta(name, all)
     }
 
-    /// A text is finished: the rest of it, and then what waits for the stage.
+    /// A text is finished: shows its rest, and then the texts that wait for the stage.
     pub(super) fn finish(&mut self, name: &str) -> Vec<Line> {
         let Some(mut item) = self.items.shift_remove(name) else { return Vec::new() };
         let mut lines = std::mem::take(&mut item.waiting);
@@ -126,7 +126,7 @@ impl Transcript {
                 }
                 out.extend(self.catch_up(name, text));
             }
-            // A finished item is one text; where an agent gives several at once, none of them has streamed.
+            // A finished item is one text; if an agent sends several texts at once, none of them has streamed.
             several => {
                 let all: String = several.iter().map(|(_, text)| *text).collect();
                 if self.items.get(name).is_none_or(|item| item.received != all) {
@@ -150,11 +150,10 @@ impl Transcript {
     }
 }
 
-/// How much of a text is looked at for its last line: more than a screen is wide.
+/// How much of a text is searched for its last line: more than the width of a screen.
 const LAST_LINE: usize = 2048;
 
-/// The last line of a text, or the end of a long one. It is wanted for every drawing, so that its cost must not grow with
-/// the text.
+/// The last line of a text, or the end of a long line. Every drawing needs it, so the cost must not grow with the text.
 pub(super) fn last_line(text: &str) -> &str {
     let from = text.floor_char_boundary(text.len().saturating_sub(LAST_LINE));
     text[from..].lines().last().unwrap_or_default()

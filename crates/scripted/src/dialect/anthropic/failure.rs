@@ -1,4 +1,4 @@
-//! Errors of the Anthropic API: status, type and the words that clients recognise them by.
+//! Errors of the Anthropic API: status, type and the message by which clients recognise them.
 
 use http::StatusCode;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! What Claude Code writes into user messages by itself. None of it is a prompt: a script goes on with the exchange it
-//! is in.
+//! Texts that Claude Code writes into user messages by itself. None of them is a prompt: a script continues with the
+//! current exchange.
 
 /// How such texts begin. Seen on the wire with 2.1.120 and 2.1.325.
 const NOTES: [&str; 13] = [

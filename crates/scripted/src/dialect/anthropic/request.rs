@@ -1,4 +1,4 @@
-//! A Messages request, read into what it asks. Unknown fields, blocks and roles are passed over.
+//! Reads a Messages request. Unknown fields, blocks and roles are ignored.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::notes::{is_note, split_note};
 use crate::asked::{Asked, Delivery, ToolResult, tokens_of};
 
-/// Where Claude Code names the subagent that asks.
+/// The header in which Claude Code names the subagent that asks.
 const AGENT: &str = "x-claude-code-agent-id";
 
 pub(super) fn read(headers: &HeaderMap, body: &Value) -> Result<Asked, String> {
@@ -35,7 +35,7 @@ pub(super) fn read(headers: &HeaderMap, body: &Value) -> Result<Asked, String> {
         bytes += length_of(&message["content"]);
         match message["role"].as_str() {
             Some("assistant") => {
-                // Parts of one turn may come as messages of their own.
+                // Parts of one turn may come as separate messages.
                 asked.turns += usize::from(before != Some("assistant"));
                 asked.results.clear();
                 asked.notes.clear();
@@ -84,7 +84,7 @@ fn user(message: &Value, calls: &HashMap<String, String>, asked: &mut Asked) {
         }
     }
     for text in said {
-        // A text that another one follows gets a line end; it is still the same prompt.
+        // A text that is followed by another one gets a newline; it is still the same prompt.
         let text = text.trim_end().to_owned();
         if is_note(&text) {
             asked.notes.push(text);

@@ -82,7 +82,7 @@ fn block_events(block: &Block, message: &Message, mint: Mint<'_>) -> (Value, Vec
         Block::Tool(call) => {
             let id = call.id.clone().unwrap_or_else(|| mint("toolu_"));
             let input = call.input.to_string();
-            // The API's first piece of an input is empty, and an empty input has no other.
+            // The API's first piece of an input is empty, and an empty input has no other piece.
             let rest = if input == "{}" { "" } else { &input };
             let pieces = [""].into_iter().chain(message.pace.deltas(rest));
             let deltas = pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));

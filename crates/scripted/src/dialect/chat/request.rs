@@ -1,4 +1,4 @@
-//! A Chat Completions request, read into what it asks. Unknown fields, parts and roles are passed over.
+//! Reads a Chat Completions request. Unknown fields, parts and roles are ignored.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::asked::{Asked, Delivery, ToolResult, tokens_of};
 
-/// How texts begin that agents write into user messages by themselves. None of them is a prompt: a script goes on with
-/// the exchange it is in.
+/// Prefixes of texts that agents write into user messages by themselves. None of them is a prompt: a script continues
+/// with the current exchange.
 const NOTES: [&str; 1] = ["<system-reminder>"];
 
-/// What Goose puts before or after the words of the user, in the same text.
+/// What Goose puts before or after the user's text, in the same text.
 const INFO: (&str, &str) = ("<info-msg>", "</info-msg>");
 
 pub(super) fn read(body: &Value) -> Result<Asked, String> {
@@ -25,7 +25,7 @@ pub(super) fn read(body: &Value) -> Result<Asked, String> {
     };
     let mut bytes = body["tools"].to_string().len();
     let mut calls = HashMap::new();
-    // A turn of the model is everything it says between two things it is told.
+    // A turn of the model is everything that it says between two inputs.
     let mut speaking = false;
     for message in messages {
         let role = message["role"].as_str().unwrap_or_default();
@@ -88,7 +88,7 @@ fn user(message: &Value, asked: &mut Asked) -> usize {
             asked.notes.push(words.to_owned());
             continue;
         }
-        // Goose joins prompts that were never answered, by line ends; each is still a prompt of its own.
+        // Goose joins prompts that were never answered, with newlines; each is still a separate prompt.
         for line in words.lines().filter(|line| !line.trim().is_empty()) {
             asked.prompts.push(line.trim().to_owned());
             asked.turns = 0;
@@ -97,7 +97,7 @@ fn user(message: &Value, asked: &mut Asked) -> usize {
     bytes
 }
 
-/// The words of the user, and what the agent put beside them.
+/// The user's text, and the text that the agent put beside it.
 fn without_info(text: &str) -> (String, Option<String>) {
     let (begin, end) = INFO;
     let found = text.find(begin).and_then(|from| Some((from, from + text[from..].find(end)? + end.len())));

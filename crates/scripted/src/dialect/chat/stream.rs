@@ -1,7 +1,7 @@
 //! A turn as the Chat Completions API sends it: server-sent chunks without names, or one body.
 //!
-//! Shown thinking goes by the name that the API's other speakers have for it, `reasoning_content`: the API itself shows
-//! none. Tokens are always told, in a last chunk of their own, whether or not the client asked for them.
+//! Shown thinking has the name that other providers of the API use, `reasoning_content`: the API itself shows none.
+//! Tokens are always reported, in a separate last chunk, whether or not the client asked for them.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::{
     step::{Block, Call, Message, StopReason, Usage},
 };
 
-/// When every turn was made, in seconds: the same turn is the same bytes.
+/// The creation time of every turn, in seconds: the same turn is the same bytes.
 const CREATED: u64 = 1_700_000_000;
 
-/// What ends a stream.
+/// The end of a stream.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
 pub(super) fn event(data: &Value) -> Bytes {
@@ -52,7 +52,7 @@ pub(super) fn stream(asked: &Asked, message: &Message, mint: Mint<'_>) -> Stream
                     opening.push(said(message.pace.delay, json!({ "reasoning_content": delta })));
                 }
             }
-            // Nothing in this API carries it.
+            // This API has no field for it.
             Block::Redacted { .. } => {}
             Block::Tool(call) => {
                 let mut begun = tool_call(call, mint);
@@ -107,7 +107,7 @@ fn tool_call(call: &Call, mint: Mint<'_>) -> Value {
         "function": { "name": call.name, "arguments": call.input.to_string() } })
 }
 
-/// The API counts what the cache held, and what was put into it, as read; of the latter it tells nothing.
+/// The API counts tokens read from the cache, and tokens written to it, as read; it does not report the latter.
 fn usage(usage: Usage) -> Value {
     let read = usage.input + usage.cache_read + usage.cache_creation;
     json!({

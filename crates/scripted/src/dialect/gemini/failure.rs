@@ -1,4 +1,4 @@
-//! Errors of the Gemini API: status, the word for it, and the words that clients recognise them by.
+//! Errors of the Gemini API: status, its name, and the message by which clients recognise them.
 
 use http::StatusCode;
 use serde_json::{Value, json};

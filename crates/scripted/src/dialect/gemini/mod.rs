@@ -22,7 +22,7 @@ const MODELS: [&str; 2] = ["gemini-2.5-pro", "gemini-2.5-flash"];
 #[derive(Debug)]
 pub(super) struct Gemini;
 
-/// What a path names: the model, and what it is asked to do.
+/// The parts of a path: the model, and the method.
 fn named(path: &str) -> Option<(&str, &str)> {
     path.strip_prefix("/v1beta/models/")?.split_once(':')
 }

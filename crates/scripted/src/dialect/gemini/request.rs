@@ -1,15 +1,15 @@
-//! A Gemini request, read into what it asks. Unknown fields, parts and roles are passed over.
+//! Reads a Gemini request. Unknown fields, parts and roles are ignored.
 
 use serde_json::Value;
 
 use crate::asked::{Asked, Delivery, ToolResult, tokens_of};
 
-/// How texts begin that the Gemini CLI writes into user messages by itself. None of them is a prompt: a script goes on
-/// with the exchange it is in.
+/// Prefixes of texts that the Gemini CLI writes into user messages by itself. None of them is a prompt: a script
+/// continues with the current exchange.
 const NOTES: [&str; 2] = ["<session_context>", "<hook_context>"];
 
 pub(super) fn read(model: &str, task: &str, body: &Value) -> Result<Asked, String> {
-    // A count may wrap what it would ask.
+    // A token count may wrap the request.
     let wrapped = &body["generateContentRequest"];
     let body = if wrapped.is_object() { wrapped } else { body };
     let contents = body["contents"].as_array().ok_or("contents is not specified")?;
@@ -21,7 +21,7 @@ pub(super) fn read(model: &str, task: &str, body: &Value) -> Result<Asked, Strin
         ..Asked::default()
     };
     let mut bytes = asked.system.len() + body["tools"].to_string().len();
-    // A turn of the model is everything it says between two things it is told.
+    // A turn of the model is everything that it says between two inputs.
     let mut speaking = false;
     for content in contents {
         let is_models = content["role"] == "model";
@@ -42,7 +42,7 @@ pub(super) fn read(model: &str, task: &str, body: &Value) -> Result<Asked, Strin
     Ok(asked)
 }
 
-/// A part of what the model is told.
+/// A part of the model's input.
 fn told(part: &Value, asked: &mut Asked) {
     if let Some(text) = part["text"].as_str().map(str::trim).filter(|text| !text.is_empty()) {
         if NOTES.iter().any(|note| text.starts_with(note)) {

@@ -82,7 +82,7 @@ fn response(asked: &Asked, id: &str, candidate: Value) -> Value {
     json!({ "candidates": [candidate], "modelVersion": asked.model, "responseId": id })
 }
 
-/// The API counts what the cache held, and what was put into it, as read; of the latter it tells nothing.
+/// The API counts tokens read from the cache, and tokens written to it, as read; it does not report the latter.
 fn usage(usage: Usage) -> Value {
     let read = usage.input + usage.cache_read + usage.cache_creation;
     json!({

@@ -1,4 +1,4 @@
-//! Errors of both OpenAI APIs: status, code and the words that clients recognise them by.
+//! Errors of both OpenAI APIs: status, code and the message by which clients recognise them.
 
 use http::StatusCode;
 use serde_json::{Value, json};

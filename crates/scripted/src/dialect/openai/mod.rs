@@ -73,7 +73,7 @@ mod tests {
     use crate::step::{Reply, call, text, thinking, tools};
 
     #[test]
-    fn a_request_is_read_as_what_was_said_called_and_given_back() {
+    fn a_request_is_read_as_prompts_calls_and_results() {
         let body = json!({
             "model": "m", "stream": true, "prompt_cache_key": "s", "instructions": "be brief",
             "tools": [{ "type": "function", "name": "exec_command" },

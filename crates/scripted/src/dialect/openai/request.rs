@@ -1,4 +1,4 @@
-//! A Responses request, read into what it asks. Unknown fields, items and roles are passed over.
+//! Reads a Responses request. Unknown fields, items and roles are ignored.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::asked::{Asked, Delivery, ToolResult, tokens_of};
 
-/// How texts begin that Codex, or Portolan, writes into user messages by itself. None of them is a prompt: a script goes
-/// on with the exchange it is in.
+/// Prefixes of texts that Codex, or Portolan, writes into user messages by itself. None of them is a prompt: a script
+/// continues with the current exchange.
 const NOTES: [&str; 7] = [
     "<environment_context>",
     "<user_instructions>",
@@ -33,7 +33,7 @@ pub(super) fn read(body: &Value) -> Result<Asked, String> {
         asked.prompts.push(text.to_owned());
     }
     let mut calls = HashMap::new();
-    // A turn of the model is everything it says between two things it is told.
+    // A turn of the model is everything that it says between two inputs.
     let mut speaking = false;
     for item in list(&body["input"]) {
         let kind = item["type"].as_str().unwrap_or("message");

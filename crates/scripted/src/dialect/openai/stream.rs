@@ -1,6 +1,6 @@
 //! A turn as the Responses API sends it: server-sent events in its order, or one body.
 //!
-//! A tool named `namespace/name` is called in that namespace. One whose input is `{"input": "…"}` and nothing else is a
+//! A tool named `namespace/name` is called in that namespace. A tool whose input is exactly `{"input": "…"}` is a
 //! custom tool, which takes plain text.
 
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn item(block: &Block, mint: Mint<'_>) -> Value {
     }
 }
 
-/// The API counts what the cache held, and what was put into it, as read.
+/// The API counts tokens read from the cache, and tokens written to it, as read.
 fn usage(usage: Usage) -> Value {
     let read = usage.input + usage.cache_read + usage.cache_creation;
     json!({

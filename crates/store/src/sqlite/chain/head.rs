@@ -1,16 +1,16 @@
-//! A seal, and the head that people note down.
+//! A seal, and the head that people write down.
 
 use std::{fmt, str::FromStr};
 
 use portolan_core::Seq;
 use sha2::{Digest as _, Sha256};
 
-/// What a seal is made of and looks like.
+/// A seal: its content and its text form.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seal([u8; 32]);
 
 impl Seal {
-    /// Stands before the first entry.
+    /// The seal before the first entry.
     pub(super) const NONE: Self = Self([0; 32]);
 
     /// The seal of an entry that follows the one with this seal.
@@ -19,12 +19,12 @@ impl Seal {
         Self(hash.finalize().into())
     }
 
-    /// A seal as it lies in the database.
+    /// A seal from its form in the database.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 
-    /// As it lies in the database.
+    /// The seal's form in the database.
     pub(super) fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -42,12 +42,12 @@ impl fmt::Debug for Seal {
     }
 }
 
-/// An entry and its seal, as people note it down: `NUMBER:SEAL`.
+/// An entry and its seal, as people write it down: `NUMBER:SEAL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The entry.
     pub seq: Seq,
-    /// Its seal.
+    /// The entry's seal.
     pub seal: Seal,
 }
 
@@ -69,7 +69,7 @@ impl FromStr for Head {
         for (index, byte) in bytes.iter_mut().enumerate() {
             *byte = u8::from_str_radix(&seal[2 * index..2 * index + 2], 16).map_err(|_| NotAHead)?;
         }
-        // "+5" is a number for the standard library too; a head is written in one way only.
+        // "+5" is also a number for the standard library; a head is written in one way only.
         let plain = seq.bytes().all(|byte| byte.is_ascii_digit());
         let seq = seq.parse().ok().filter(|_| plain).ok_or(NotAHead)?;
         let head = Self { seq: Seq(seq), seal: Seal(bytes) };
@@ -77,7 +77,7 @@ impl FromStr for Head {
     }
 }
 
-/// A text is no head.
+/// The text is not a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAHead;
 

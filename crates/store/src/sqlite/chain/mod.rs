@@ -1,8 +1,8 @@
 //! The chain: every entry of the daemon's log is sealed with a hash over the seal before it, its number and its frame.
 //!
-//! A seal is written in the transaction of its entry, on the writer's thread; sessions' logs have none. Whoever
-//! changes, removes or adds an entry later breaks the chain there, unless they make every seal after it anew, or cut
-//! the end off: only a head that was noted elsewhere shows those.
+//! A seal is written in the transaction of its entry, on the writer's thread; sessions' logs have none. Changing,
+//! removing or adding an entry later breaks the chain there, unless every later seal is made again, or the end is cut
+//! off: only a head that was recorded elsewhere shows those.
 
 mod head;
 mod verify;
@@ -20,7 +20,7 @@ pub use self::{
 use super::apply::{entry_id, find_log, number};
 use crate::rules::HIGHEST;
 
-/// The log that is sealed.
+/// The sealed log.
 pub(super) const SEALED: LogId = LogId::Daemon;
 
 /// The newest seal up to an entry.
@@ -31,11 +31,11 @@ fn newest(connection: &Connection, key: i64, upto: Seq) -> rusqlite::Result<Seal
         )?
         .query_row([entry_id(key, Seq::ZERO), entry_id(key, upto)], |row| row.get(0))
         .optional()?;
-    // A seal that is none breaks the chain where it is looked at, not the writing.
+    // An invalid seal breaks the chain where it is read, not the writing.
     Ok(newest.and_then(|bytes| Seal::read(&bytes)).unwrap_or(Seal::NONE))
 }
 
-/// Seals an entry that was just added, after the seal before it, where that is known. Gives its own.
+/// Seals a new entry after the seal before it, if that is known. Returns the new seal.
 pub(super) fn seal(
     connection: &Connection,
     key: i64,
@@ -51,7 +51,7 @@ pub(super) fn seal(
     Ok(seal)
 }
 
-/// Seals what a database without a chain has, and notes up to where that was.
+/// Seals the entries of a database without a chain, and records where they end.
 pub(super) fn seal_what_is_there(connection: &Connection) -> rusqlite::Result<()> {
     let Some(log) = find_log(connection, SEALED)? else { return Ok(()) };
     let mut statement =

@@ -42,7 +42,7 @@ async fn every_entry_of_the_daemons_log_is_sealed_across_restarts_and_no_other()
     commit(&store, LogId::Daemon, vec![append(LogId::Daemon, 9, "c")]).await.unwrap();
     store.close().unwrap();
     let found = look(&home);
-    // As docs/security.md tells it, so that anyone can check it with other tools.
+    // As docs/security.md describes it, so that anyone can check it with other tools.
     let mut seal = [0_u8; 32];
     for (seq, text) in [(1_u64, "a"), (2, "b"), (9, "c")] {
         let frame = crate::contract::entry(LogId::Daemon, seq, text).frame;
@@ -59,7 +59,7 @@ async fn every_entry_of_the_daemons_log_is_sealed_across_restarts_and_no_other()
 }
 
 #[tokio::test]
-async fn the_first_entry_that_is_not_as_it_was_sealed_is_told() {
+async fn the_first_entry_that_is_not_as_it_was_sealed_is_reported() {
     let cases: [(&str, Broken, u64); 6] = [
         (
             "UPDATE entries SET frame = replace(frame, 'x', 'y') WHERE id & 0xff = 5",
@@ -93,7 +93,7 @@ async fn the_first_entry_that_is_not_as_it_was_sealed_is_told() {
 }
 
 #[tokio::test]
-async fn a_cut_end_and_a_rewritten_log_show_only_against_a_head_noted_earlier() {
+async fn a_cut_end_and_a_rewritten_log_show_only_against_a_head_recorded_earlier() {
     let home = five().await;
     let noted = look(&home).head.unwrap();
     assert_eq!(verify(&home.path(), Some(noted)).unwrap().broken, None);
@@ -107,7 +107,7 @@ async fn a_cut_end_and_a_rewritten_log_show_only_against_a_head_noted_earlier() 
     let not_noted = Some(Broken::NotTheNoted { seq: Seq(9) });
     assert_eq!(verify(&home.path(), Some(noted)).unwrap().broken, not_noted);
 
-    // Whoever can write the database can seal another history.
+    // A person who can write the database can seal another history.
     let home = OnDisk::new();
     let store = home.store();
     for seq in [1, 2, 5, 6, 9] {
@@ -119,7 +119,7 @@ async fn a_cut_end_and_a_rewritten_log_show_only_against_a_head_noted_earlier() 
 }
 
 #[tokio::test]
-async fn what_was_there_before_the_chain_is_sealed_when_the_database_is_brought_up_to_date() {
+async fn entries_older_than_the_chain_are_sealed_when_the_database_is_upgraded() {
     let home = OnDisk::new();
     let first = &schema::STEPS[..1];
     crate::sqlite::create_private(&home.path(), schema::Contents::Kept).unwrap();
@@ -143,7 +143,7 @@ async fn what_was_there_before_the_chain_is_sealed_when_the_database_is_brought_
 }
 
 #[tokio::test]
-async fn a_head_from_before_what_was_trimmed_is_not_taken_on_trust() {
+async fn a_head_older_than_the_trimmed_entries_is_not_trusted() {
     let home = five().await;
     let noted = look(&home).head.unwrap();
     tamper(&home, "DELETE FROM entries; DELETE FROM seals; UPDATE logs SET trimmed = 9, last = 9");
@@ -163,7 +163,7 @@ async fn a_head_from_before_what_was_trimmed_is_not_taken_on_trust() {
 }
 
 #[tokio::test]
-async fn a_trimmed_log_goes_on_from_the_seal_of_what_was_trimmed() {
+async fn a_trimmed_log_continues_from_the_seal_of_its_last_trimmed_entry() {
     let home = five().await;
     let store = home.store();
     commit(&store, LogId::Daemon, vec![Op::Trim { upto: Seq(5) }]).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_batch_that_was_rolled_back_leaves_no_trace_in_the_chain() {
         .write(Write { log: LogId::Daemon, ops: vec![append(LogId::Daemon, 3, "a")], done: None })
         .await
         .unwrap();
-    // A number twice is refused; what waits behind it is sealed as if it had never been.
+    // A number twice is refused; the writes behind it are sealed as if it had never existed.
     store
         .write(Write { log: LogId::Daemon, ops: vec![append(LogId::Daemon, 3, "b")], done: None })
         .await
@@ -193,7 +193,7 @@ async fn a_batch_that_was_rolled_back_leaves_no_trace_in_the_chain() {
 }
 
 #[test]
-fn what_is_no_head_is_refused() {
+fn a_text_that_is_not_a_head_is_refused() {
     let hex = "ab".repeat(32);
     for text in [
         "",

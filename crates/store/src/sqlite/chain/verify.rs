@@ -1,4 +1,4 @@
-//! A look at the chain from outside: is the daemon's log as it was sealed?
+//! A check of the chain from outside: is the daemon's log as it was sealed?
 
 use std::path::Path;
 
@@ -17,57 +17,58 @@ use crate::{
     },
 };
 
-/// What a look at the whole chain found.
+/// The result of a check of the whole chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// How many entries were looked at, up to the first that is not as it was sealed.
+    /// The number of checked entries, up to the first one that is not as it was sealed.
     pub entries: u64,
     /// The last entry that is as it was sealed.
     pub head: Option<Head>,
-    /// Entries up to this one were there before the chain was: they were sealed when the database was brought up to
-    /// date, so what happened to them before that, it does not show.
+    /// Entries up to this one are older than the chain: they were sealed when the database was upgraded, so the chain
+    /// does not show earlier changes to them.
     pub sealed_later: Option<Seq>,
-    /// Entries up to this one have been trimmed away; only the seal of the last of them is left.
+    /// Entries up to this one were trimmed; only the seal of the last of them is left.
     pub trimmed: Option<Seq>,
     /// The first entry that is not as it was sealed.
     pub broken: Option<Broken>,
 }
 
-/// Where a chain is broken, and how.
+/// Where and how a chain is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "how")]
 pub enum Broken {
-    /// The entry does not fit its seal: it was changed, or one before it was added or removed together with its seal.
+    /// The entry does not match its seal: it was changed, or an earlier entry was added or removed together with its
+    /// seal.
     Changed {
-        /// Which.
+        /// The entry's number.
         seq: Seq,
     },
-    /// There is a seal, but the entry is gone.
+    /// The seal exists, but the entry is missing.
     Missing {
-        /// Which.
+        /// The entry's number.
         seq: Seq,
     },
-    /// There is an entry, but no seal.
+    /// The entry exists, but has no seal.
     Unsealed {
-        /// Which.
+        /// The entry's number.
         seq: Seq,
     },
-    /// The chain is whole, but at the entry that was noted earlier it has another seal, or no longer reaches it: the
+    /// The chain is whole, but has another seal at the entry that was recorded earlier, or no longer reaches it: the
     /// log was rewritten, or its end was cut off.
     NotTheNoted {
-        /// The noted entry.
+        /// The recorded entry's number.
         seq: Seq,
     },
 }
 
-/// Looks at every entry of the daemon's log in the database at `path`, and whether it is the one whose head was noted
+/// Checks every entry of the daemon's log in the database at `path`, and compares it with the head that was recorded
 /// earlier. Only reads; a daemon may be writing at the same time.
 pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, StoreError> {
     read(path, |connection| follow(connection, noted))
 }
 
-/// The newest frames of the daemon's log in the database at `path`, at most `limit`, oldest of them first, as they lie
-/// there: whether they are as they were written, [`verify`] tells. Only reads; a daemon may be writing at the same time.
+/// The newest frames of the daemon's log in the database at `path`, at most `limit`, oldest first, as they are stored:
+/// [`verify`] shows whether they are as they were written. Only reads; a daemon may be writing at the same time.
 pub fn newest_frames(path: &Path, limit: u32) -> Result<Vec<String>, StoreError> {
     read(path, |connection| {
         let Some(log) = find_log(connection, SEALED)? else { return Ok(Vec::new()) };
@@ -84,7 +85,7 @@ pub fn newest_frames(path: &Path, limit: u32) -> Result<Vec<String>, StoreError>
     })
 }
 
-/// Looks into the database at `path` without changing it.
+/// Reads the database at `path` without changing it.
 fn read<T>(path: &Path, look: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let look = || -> rusqlite::Result<Result<T, u32>> {
@@ -129,11 +130,11 @@ fn follow(connection: &Connection, noted: Option<Head>) -> rusqlite::Result<Veri
     found.trimmed = Some(log.trimmed).filter(|seq| *seq > Seq::ZERO);
     let mut before = newest(connection, log.key, log.trimmed)?;
     if log.trimmed > Seq::ZERO && before == Seal::NONE {
-        // What was trimmed left no seal: nothing says that what follows was ever behind it.
+        // The trimmed entries left no seal: nothing shows that the next entry ever followed them.
         found.broken = Some(Broken::Missing { seq: log.trimmed });
         return Ok(found);
     }
-    // Of what was trimmed only the last seal can be compared.
+    // Of the trimmed entries only the last seal can be compared.
     let mut noted_is_there = noted.is_none_or(|noted| noted == Head { seq: log.trimmed, seal: before });
     let mut statement = connection.prepare(LINKS)?;
     let mut rows = statement.query([entry_id(log.key, log.trimmed), entry_id(log.key, HIGHEST)])?;

@@ -1,4 +1,4 @@
-//! Who commits a write: whoever brings it, or the thread. The thread is told by its name.
+//! Who commits a write: its caller, or the thread. The thread is recognised by its name.
 
 use std::{
     sync::{Arc, Mutex},
@@ -41,7 +41,7 @@ fn here() -> String {
 const THREAD: &str = "store";
 
 #[tokio::test]
-async fn a_small_write_is_committed_by_whoever_brings_it() {
+async fn a_small_write_is_committed_by_its_caller() {
     let (home, committed) = (OnDisk::new(), Committers::default());
     let store = home.store();
     store.write(committed.write(1, "small")).await.unwrap();
@@ -70,7 +70,7 @@ async fn no_write_overtakes_one_that_waits() {
     stranger.execute_batch("BEGIN IMMEDIATE").unwrap();
     store.write(committed.write(1, "first")).await.unwrap();
     stranger.execute_batch("ROLLBACK").unwrap();
-    // The thread has the first, and may not have noticed that the lock is gone.
+    // The thread has the first write, and may not have noticed that the lock is gone.
     store.write(committed.write(2, "second")).await.unwrap();
     store.flush().await.unwrap();
     store.write(committed.write(3, "third")).await.unwrap();
@@ -86,14 +86,14 @@ async fn no_write_overtakes_one_that_waits() {
 
 /// Pages of the write-ahead log that are not in the database yet.
 fn not_taken_in(connection: &Connection) -> i64 {
-    // PRAGMA wal_checkpoint(NOOP) tells and does nothing.
+    // PRAGMA wal_checkpoint(NOOP) only reports.
     let told = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
     let (pages, taken) = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], told).unwrap();
     pages - taken
 }
 
 #[tokio::test]
-async fn the_write_ahead_log_is_taken_in_by_a_thread_of_its_own() {
+async fn the_write_ahead_log_is_merged_by_its_own_thread() {
     let (home, committed) = (OnDisk::new(), Committers::default());
     let store = home.store();
     let stranger = Connection::open(home.path()).unwrap();
@@ -103,7 +103,7 @@ async fn the_write_ahead_log_is_taken_in_by_a_thread_of_its_own() {
         most = most.max(not_taken_in(&stranger));
     }
     assert!(most > 64, "there was something to take in: {most} pages");
-    // What is left is less than the next time.
+    // The rest is less than the next merge needs.
     let rest = || async {
         while not_taken_in(&stranger) > 512 {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;

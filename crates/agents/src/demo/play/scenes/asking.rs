@@ -53,9 +53,9 @@ fn questions() -> Vec<Question> {
     ]
 }
 
-/// Three questions at once: one choice, several, own words.
+/// Three questions at once: one choice, several choices, free text.
 pub(super) async fn question(stage: &Stage) -> Played {
-    stage.say("Three questions: one choice, several, and your own words.").await?;
+    stage.say("Three questions: one choice, several choices, and free text.").await?;
     let told = ask_questions(stage).await;
     stage.say(&told).await
 }
@@ -75,10 +75,10 @@ pub(super) async fn ask_questions(stage: &Stage) -> String {
         }
         Answer::Deny { message, .. } => {
             let why = message.map(|why| format!(" You said: {why}")).unwrap_or_default();
-            (ToolOutcome::Denied, format!("No answer is an answer too; I choose tea.{why}"))
+            (ToolOutcome::Denied, format!("You gave no answer, so I choose for you.{why}"))
         }
         Answer::Allow { .. } | Answer::Content { .. } | Answer::Output { .. } => {
-            (ToolOutcome::Failed, "That was an answer to something else.".into())
+            (ToolOutcome::Failed, "The answer does not fit the question.".into())
         }
     };
     stage.result(&tool, outcome, vec![Content::text(told.clone())], vec![]);
@@ -86,10 +86,10 @@ pub(super) async fn ask_questions(stage: &Stage) -> String {
 }
 
 const PLAN: &str = "## A plan\n\n1. Draw the coast, harbour by harbour.\n2. Join them with straight courses.\n\
-                    3. Check every course by sailing it.\n\nNothing is carried out until you say so.";
+                    3. Check every course by sailing it.\n\nNothing runs until you approve it.";
 
 pub(super) async fn plan(stage: &Stage) -> Played {
-    stage.say("Here is a plan. It waits for your word.").await?;
+    stage.say("Here is a plan. It waits for your approval.").await?;
     let told = ask_plan(stage).await;
     stage.say(&told).await
 }
@@ -100,7 +100,7 @@ pub(super) async fn ask_plan(stage: &Stage) -> String {
     let answer = stage.ask(Ask::Plan { plan: Some(PLAN.into()), input }, None, Some(&tool)).await;
     let (outcome, told) = match answer {
         Answer::Allow { mode, .. } => {
-            // A plan that is approved is carried out: it leaves the mode in which nothing is.
+            // An approved plan is carried out: the agent leaves plan mode.
             let mode =
                 mode.or_else(|| stage.with(|inner| (inner.mode == "plan").then(|| "default".to_owned())));
             let on = match mode.map(|mode| controls::set_mode(stage, mode.clone()).map(|_| mode)) {
@@ -114,11 +114,11 @@ pub(super) async fn ask_plan(stage: &Stage) -> String {
             (ToolOutcome::Done, format!("Approved. We sail at dawn.{on}"))
         }
         Answer::Deny { message: Some(why), .. } => {
-            (ToolOutcome::Denied, format!("Back to the drawing board: {why}"))
+            (ToolOutcome::Denied, format!("The plan is denied: {why}"))
         }
-        Answer::Deny { .. } => (ToolOutcome::Denied, "Back to the drawing board, then.".into()),
+        Answer::Deny { .. } => (ToolOutcome::Denied, "The plan is denied.".into()),
         Answer::Choices { .. } | Answer::Content { .. } | Answer::Output { .. } => {
-            (ToolOutcome::Failed, "That was an answer to something else.".into())
+            (ToolOutcome::Failed, "The answer does not fit the question.".into())
         }
     };
     stage.result(&tool, outcome, vec![Content::text(told.clone())], vec![]);
@@ -144,7 +144,7 @@ pub(super) async fn elicit(stage: &Stage) -> Played {
     };
     let told = match stage.ask(ask, None, None).await {
         Answer::Content { content } => format!("The harbour master writes it down: `{content}`"),
-        _ => "The harbour master shrugs.".into(),
+        _ => "You gave no answer.".into(),
     };
     stage.say(&told).await
 }

@@ -18,7 +18,7 @@ pub(super) const ASK_FOR: &str = "Ask me for any of these:\n\n\
     - **usage**, **long 1000**, **slow**, **json**: the rest\n\n\
     A picture comes back to you. `/help`, `/compact`, `/clear` and `/cost` work. Say **fast** to skip the pauses.\n\n\
     For the curious, and for tests: **hang**, **crash**, **flood 20**, **flood-lines 10000**, **garbage**, \
-    **ignore-term**, **orphans**. They misbehave for real; the session will tell what happened, and `stop` cleans up.";
+    **ignore-term**, **orphans**. They really misbehave; the session shows what happened, and `stop` cleans up.";
 
 pub(super) async fn help(stage: &Stage) -> Played {
     stage.say(ASK_FOR).await
@@ -52,7 +52,7 @@ pub(super) async fn clear(stage: &Stage) -> Played {
     stage.event(Event::AgentInfo {
         info: Box::new(AgentInfo { agent_session: Some(session), ..AgentInfo::default() }),
     });
-    stage.say("A clean slate. (The log of this session keeps everything, as it should.)").await
+    stage.say("The conversation is empty now. (The log of this session keeps everything.)").await
 }
 
 pub(super) async fn usage(stage: &Stage) -> Played {
@@ -61,7 +61,7 @@ pub(super) async fn usage(stage: &Stage) -> Played {
     stage
         .say(&format!(
             "So far: {turns} turns with {model}, {} tokens read, {} from the cache, {} written. A real model would \
-             have charged about ${dollars:.4}; I work for nothing.",
+             have charged about ${dollars:.4}; I cost nothing.",
             usage.input, usage.cache_read, usage.output
         ))
         .await

@@ -1,4 +1,4 @@
-//! Scenes that misbehave for real, on request only, so that what Portolan promises about it can be seen and tested.
+//! Scenes that really misbehave, on request only, so that Portolan's guarantees can be seen and tested.
 
 use std::{io::Write as _, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::super::stage::{Played, Stage};
 
-/// What the demo's last words are written in: a stand-in for a secret, which must arrive masked.
+/// A fake secret in the demo's last output, which must arrive masked.
 const SECRET: &str = "sk-demo-0123456789abcdef";
 
 /// Stops reading and writing, for ever.
@@ -19,11 +19,11 @@ pub(super) async fn hang(stage: &Stage) -> Played {
     }
 }
 
-/// Ends with an error, and last words on stderr.
+/// Ends with an error, and last output on stderr.
 pub(super) fn crash(stage: &Stage) -> Played {
     stage.flush();
     let mut stderr = std::io::stderr();
-    // There is nobody to tell if that fails.
+    // An error here cannot be reported.
     let _ = writeln!(stderr, "demo: crashing, as asked\ndemo: API_KEY={SECRET}\ndemo: the ship hit a rock");
     std::process::exit(3);
 }
@@ -34,7 +34,7 @@ pub(super) fn leave(stage: &Stage, code: u8) -> Played {
     std::process::exit(i32::from(code));
 }
 
-/// So many mebibytes without a newline, then goes on as if nothing had been.
+/// Writes this many mebibytes without a newline, then continues normally.
 pub(super) async fn flood(stage: &Stage, mebibytes: u64) -> Played {
     stage.say("Here comes the sea.").await?;
     let wave = vec![b'~'; 64 * 1024];
@@ -46,7 +46,7 @@ pub(super) async fn flood(stage: &Stage, mebibytes: u64) -> Played {
     stage.say("That was one line. It is gone, and I am still here.").await
 }
 
-/// So many tiny lines, as fast as it goes.
+/// Writes this many tiny lines, as fast as possible.
 pub(super) async fn flood_lines(stage: &Stage, count: u64) -> Played {
     let item = stage.name();
     stage.begin(&item, ItemKind::Text, None);
@@ -60,7 +60,7 @@ pub(super) async fn flood_lines(stage: &Stage, count: u64) -> Played {
     Ok(())
 }
 
-/// Lines that are no messages, broken text, messages from the future.
+/// Lines that are not messages, broken text, unknown messages.
 pub(super) async fn garbage(stage: &Stage) -> Played {
     stage.say("Some garbage, and then a euro sign cut in two:").await?;
     stage.raw(b"this is not JSON\n");
@@ -78,7 +78,7 @@ pub(super) async fn garbage(stage: &Stage) -> Played {
     stage.pause(4).await;
     stage.raw(b"\xac\"}}\n");
     stage.pause(1).await;
-    // What went around `more` is not in its text.
+    // Text that did not go through `more` is not in the item.
     stage.say_whole(&item, None, vec![portolan_core::event::Content::text("one \u{20ac}")], false);
     stage.say("Still here.").await
 }
@@ -87,7 +87,7 @@ pub(super) async fn garbage(stage: &Stage) -> Played {
 pub(super) async fn ignore_term(stage: &Stage) -> Played {
     stage.stay();
     let Ok(mut asked) = signal(SignalKind::terminate()) else { return Ok(()) };
-    stage.say("I will not go quietly: SIGTERM means nothing to me now.").await?;
+    stage.say("I ignore SIGTERM from now on.").await?;
     stage.flush();
     loop {
         asked.recv().await;
@@ -95,7 +95,7 @@ pub(super) async fn ignore_term(stage: &Stage) -> Played {
     }
 }
 
-/// Leaves a process behind that belongs to another session and has nothing to do with anyone.
+/// Leaves a process behind in another process session, without ties to the agent.
 pub(super) async fn orphans(stage: &Stage) -> Played {
     let mut command = std::process::Command::new("setsid");
     command.args(["sleep", "600"]).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
@@ -107,10 +107,7 @@ pub(super) async fn orphans(stage: &Stage) -> Played {
     match orphan {
         Ok(orphan) => {
             stage
-                .say(&format!(
-                    "I left a process behind: pid {}. It will not outlive this session.",
-                    orphan.id()
-                ))
+                .say(&format!("I left a process behind: pid {}. It ends with this session.", orphan.id()))
                 .await
         }
         Err(error) => stage.say(&format!("I could not leave a process behind: {error}.")).await,

@@ -1,4 +1,4 @@
-//! The scenes: what the demo agent plays when it is asked to.
+//! The scenes that the demo agent plays on request.
 
 mod asking;
 mod commands;
@@ -25,7 +25,7 @@ pub(super) async fn play(stage: &Stage, scene: Scene, content: &[Content]) -> Pl
         stage.hurry();
     }
     if !exact && stage.with(|inner| inner.model == "demo-thinker") {
-        stage.think(None, "A thinker thinks first. Then it does what the others do.").await?;
+        stage.think(None, "This model shows thinking first. Then it answers as the other models do.").await?;
     }
     match scene {
         Scene::Tour => tour::play(stage).await,

@@ -1,4 +1,4 @@
-//! The scene with a tool of a page: the agent calls what an app has offered, and says what came of it.
+//! The scene with a tool of a page: the agent calls a tool that an app offers, and shows the result.
 
 use portolan_core::event::{Content, ToolKind, ToolOutcome};
 use serde_json::Value;
@@ -12,13 +12,13 @@ use super::{
     structured,
 };
 
-/// Does the prompt name a tool that a server has?
+/// Whether the prompt names a tool of a server.
 pub(super) fn is_named(stage: &Stage, prompt: &str) -> bool {
     let words = words(prompt);
     tools(stage).iter().any(|(_, _, tool)| words.iter().any(|word| word.eq_ignore_ascii_case(&tool.name)))
 }
 
-/// Calls the tool that the prompt names, or the first there is.
+/// Calls the tool that the prompt names, or the first tool.
 pub(super) async fn play(stage: &Stage, prompt: &str) -> Played {
     let words = words(prompt);
     let mut tools = tools(stage);
@@ -26,7 +26,7 @@ pub(super) async fn play(stage: &Stage, prompt: &str) -> Played {
         tools.iter().position(|(_, _, tool)| words.iter().any(|word| word.eq_ignore_ascii_case(&tool.name)));
     if tools.is_empty() {
         return stage
-            .say("No page offers me a tool at the moment. An app that has actions does so with its next message.")
+            .say("No page offers me a tool at the moment. An app with actions offers them with its next message.")
             .await;
     }
     let (name, server, tool) = tools.swap_remove(named.unwrap_or(0));
@@ -38,7 +38,7 @@ pub(super) async fn play(stage: &Stage, prompt: &str) -> Played {
         Verdict::Allowed(input) => input,
         Verdict::Denied(why) => {
             stage.result(&call, ToolOutcome::Denied, vec![Content::text(why)], vec![]);
-            return stage.say("Understood: it stays as it is.").await;
+            return stage.say("Understood: the tool was not called.").await;
         }
     };
     stage.flush();
@@ -50,7 +50,7 @@ pub(super) async fn play(stage: &Stage, prompt: &str) -> Played {
     stage.say(&said).await
 }
 
-/// Every tool of every server that is really there.
+/// Every tool of every server that really exists.
 fn tools(stage: &Stage) -> Vec<(String, Server, Tool)> {
     let servers = stage.with(|inner| inner.reached.clone());
     let all = servers.into_iter().flat_map(|(name, server)| {
@@ -67,7 +67,7 @@ fn words(prompt: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The object that the prompt holds; else the plainest one that fits, whose texts are the prompt's last word.
+/// The object in the prompt; otherwise the simplest object that fits, whose texts are the prompt's last word.
 fn arguments(prompt: &str, words: &[&str], tool: &Tool) -> Value {
     let given = prompt.find('{').zip(prompt.rfind('}')).and_then(|(first, last)| prompt.get(first..=last));
     if let Some(Ok(given @ Value::Object(_))) = given.map(serde_json::from_str) {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_what_the_prompt_says_or_the_plainest_that_fit() {
+    fn arguments_come_from_the_prompt_or_are_the_simplest_that_fit() {
         let schema = json!({"type": "object", "properties": {
             "color": {"type": "string"}, "side": {"enum": ["left", "right"]}, "count": {"type": "integer"}}});
         let tool = Tool { name: "setColor".into(), description: String::new(), schema };

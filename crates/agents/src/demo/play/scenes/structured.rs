@@ -1,21 +1,25 @@
-//! A result that fits a JSON Schema: the plainest value that does.
+//! A result that fits a JSON Schema: the simplest value that does.
 
 use serde_json::{Map, Value, json};
 
 use super::super::stage::{Played, Stage};
 
-/// How deep a schema is followed: one that refers to itself would else never end.
+/// How deep a schema is followed: otherwise a schema that refers to itself never ends.
 const DEPTH: usize = 16;
 
 pub(super) async fn play(stage: &Stage) -> Played {
     if stage.with(|inner| inner.spec.json_schema.is_some()) {
-        stage.say("This session asks for a result that fits its JSON Schema. You find it at the end of the turn.").await
+        stage
+            .say("This session has a JSON Schema. The result that fits it comes at the end of the turn.")
+            .await
     } else {
-        stage.say("Start a session with a JSON Schema and every turn of mine ends in data that fits it. This one has none.").await
+        let words = "Start a session with a JSON Schema, and every turn ends with data that fits it. This session has \
+                     no schema.";
+        stage.say(words).await
     }
 }
 
-/// The plainest value that fits; none where nothing can, or where the schema is beyond a demo.
+/// The simplest value that fits; none if no value fits, or if the schema is too complex for the demo.
 pub(in super::super) fn example(schema: &Value) -> Option<Value> {
     value(schema, 0)
 }
@@ -77,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plainest_value_fits_its_schema() {
+    fn the_simplest_value_fits_its_schema() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -92,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_fits_has_no_example() {
+    fn a_schema_that_nothing_fits_has_no_example() {
         assert_eq!(example(&json!(false)), None);
         assert_eq!(example(&json!({ "type": "object", "properties": { "x": { "not": {} } } })), None);
     }

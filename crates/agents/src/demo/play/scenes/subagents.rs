@@ -11,7 +11,7 @@ use super::{
     tools,
 };
 
-/// The team they form, so that screens can show them together.
+/// The team of the subagents, so that screens can show them together.
 const TEAM: &str = "survey";
 
 struct Role {
@@ -23,14 +23,14 @@ struct Role {
 const SCOUT: Role = Role {
     kind: "scout",
     description: "Look at the coast",
-    prompt: "List the folder and tell what lies there.",
+    prompt: "List the folder and report its contents.",
 };
 const SCRIBE: Role =
     Role { kind: "scribe", description: "Write it down", prompt: "Finish the haiku in harbour.txt." };
 const CABIN_BOY: Role =
-    Role { kind: "scout", description: "Climb the mast", prompt: "Tell what you see from up there." };
+    Role { kind: "scout", description: "Climb the mast", prompt: "Report what you see from up there." };
 
-/// Starts a subagent by a tool call; its name is the call's.
+/// Starts a subagent by a tool call; its name is the call's name.
 async fn begin(stage: &Stage, parent: Option<&str>, role: &Role) -> String {
     let input = json!({ "description": role.description, "subagent_type": role.kind, "prompt": role.prompt, "team_name": TEAM });
     let tool = stage.call(parent, "Agent", ToolKind::Subagent, role.description, &input, &[]).await;
@@ -92,7 +92,7 @@ async fn scribe(stage: &Stage) -> Played {
     Ok(())
 }
 
-/// One that has one of its own.
+/// A subagent that starts its own subagent.
 async fn lookout(stage: &Stage) -> Played {
     let me = begin(
         stage,
@@ -115,7 +115,7 @@ async fn lookout(stage: &Stage) -> Played {
     Ok(())
 }
 
-/// Two subagents, each with a request of its own, open at the same time.
+/// Two subagents, each with its own request, open at the same time.
 pub(super) async fn two_requests(stage: &Stage) -> Played {
     stage.say("Two subagents set out together. Both will ask you something; answer in any order.").await?;
     together(stage).await?;
@@ -127,7 +127,7 @@ pub(super) async fn together(stage: &Stage) -> Played {
     first.and(second)
 }
 
-/// A tree of subagents that asks for nothing.
+/// A tree of subagents that makes no request.
 pub(super) async fn tree(stage: &Stage) -> Played {
     stage.say("A lookout, who sends someone else up the mast. Each has a stream of its own.").await?;
     let extra: Vec<_> = stage.with(|inner| inner.spec.subagents.keys().cloned().collect());

@@ -9,7 +9,7 @@ use super::{
     commands::ASK_FOR,
 };
 
-/// A very long answer goes on in a new item after so much text, as real ones do: each item ends in one line.
+/// A very long answer continues in a new item after this much text, as with real agents: each item ends in one line.
 const ITEM: usize = 256 * 1024;
 
 pub(super) async fn talk(stage: &Stage) -> Played {
@@ -27,11 +27,11 @@ pub(super) async fn think(stage: &Stage) -> Played {
     stage
         .think(
             None,
-            "The visitor wants to see me think. I have no thoughts, but I can show where they would stand.",
+            "The user wants to see thinking. A script does not think, but this is where thinking is shown.",
         )
         .await?;
     match budget {
-        Some(0) => stage.say("My thinking budget is zero, so I did not think. It shows.").await,
+        Some(0) => stage.say("My thinking budget is zero, so no thinking is shown.").await,
         Some(tokens) => {
             stage
                 .say(&format!(
@@ -68,21 +68,21 @@ pub(super) async fn long(stage: &Stage, count: u32) -> Played {
     Ok(())
 }
 
-/// The same piece over and over.
+/// The same piece many times.
 pub(super) async fn repeat(stage: &Stage, count: u64, size: usize, per_second: Option<u64>) -> Played {
     let piece = "x".repeat(size);
     pour(stage, std::iter::repeat_n(piece.as_str(), usize::try_from(count).unwrap_or(usize::MAX)), per_second)
         .await
 }
 
-/// What answers look like, for those who measure what showing one costs.
+/// A typical answer, to measure the cost of showing one.
 const PASSAGE: &str = "## How a portolan is read\n\nA *portolan* names the harbours of a coast, **one after the other**, \
     with the course from each to the next. Nothing on it is drawn to scale but the coast itself; see `harbours.txt`.\n\n\
     1. Find the harbour that you lie in.\n2. Follow the line of the wind that you have.\n3. Count the hours.\n\n\
     ```rust\nfn hours(miles: f64, knots: f64) -> f64 {\n    miles / knots // with the wind behind you\n}\n```\n\n\
     | from | to | miles |\n|---|---|---|\n| Genoa | Majorca | 460 |\n| Majorca | Tunis | 350 |\n\n";
 
-/// Words of Markdown, over and over, as a model would write them.
+/// Markdown, repeated, as a model would write it.
 pub(super) async fn recite(stage: &Stage, count: u64, per_second: Option<u64>) -> Played {
     let words = PASSAGE.split_inclusive(' ').cycle().take(usize::try_from(count).unwrap_or(usize::MAX));
     pour(stage, words, per_second).await
@@ -100,7 +100,7 @@ async fn pour<'a>(stage: &Stage, pieces: impl Iterator<Item = &'a str>, per_seco
             stage.flush();
         } else {
             stage.more(&item, piece);
-            // Now and then it listens: it can be interrupted.
+            // It listens now and then, so that it can be interrupted.
             if number % 256 == 255 {
                 tokio::task::yield_now().await;
             }
@@ -136,15 +136,13 @@ pub(super) async fn image(stage: &Stage, content: &[Content]) -> Played {
 
 pub(super) async fn echo(stage: &Stage, text: &str) -> Played {
     if text.is_empty() {
-        return stage.say(&format!("You said nothing, and said it well. {ASK_FOR}")).await;
+        return stage.say(&format!("The prompt was empty. {ASK_FOR}")).await;
     }
     let shown: String = text.chars().take(200).collect();
     let dots = if shown.len() < text.len() { "…" } else { "" };
     let system = stage.with(|inner| inner.spec.system_prompt.clone());
     let told = match system {
-        Some(_) => {
-            " I also carry the system prompt you gave me, and honour it as far as a script can: by mentioning it."
-        }
+        Some(_) => " You also gave me a system prompt. A script can only mention it.",
         None => "",
     };
     stage

@@ -14,26 +14,30 @@ use super::super::{
     stage::{Background, Played, Stage, command_input},
 };
 
-/// So many names of a folder are shown.
+/// How many names of a folder are shown.
 const SHOWN: usize = 24;
 
-/// Lists the folder, once someone says yes. It really does: reading names is all this agent ever does to a disk.
+/// Lists the folder, after an approval. The listing is real: this agent only ever reads names from the disk.
 pub(super) async fn list_folder(stage: &Stage) -> Played {
     stage.say("I would like to see what is in this folder. That is a command, so I ask first.").await?;
     match run_ls(stage, None, "ls").await {
         Some(count) => {
             stage
                 .say(&format!(
-                    "There {} here. That was real; `ls` is the boldest thing I do.",
+                    "There {} here. That was a real `ls`, the only command I run.",
                     if count == 1 { "is 1 name".to_owned() } else { format!("are {count} names") }
                 ))
                 .await
         }
-        None => stage.say("Understood: no looking. The denial, and who said it, is in the log.").await,
+        None => {
+            stage
+                .say("Understood: the command did not run. The log shows the denial and who denied it.")
+                .await
+        }
     }
 }
 
-/// Looks for texts in the folder, by their names: that needs nobody's permission.
+/// Looks for texts in the folder, by their names: this needs no permission.
 pub(super) async fn search(stage: &Stage) -> Played {
     let input = json!({ "pattern": "*.txt" });
     let tool = stage.call(None, "Glob", ToolKind::Search, "*.txt", &input, &[]).await;
@@ -45,7 +49,7 @@ pub(super) async fn search(stage: &Stage) -> Played {
     stage.say("I have searched the folder for texts. What I found is in the card.").await
 }
 
-/// Asks for `ls` and runs it; how many names there were, or nothing where it was denied.
+/// Asks for `ls` and runs it; returns the number of names, or nothing if it was denied.
 pub(super) async fn run_ls(stage: &Stage, parent: Option<&str>, command: &str) -> Option<usize> {
     let input = command_input(command, "List the folder");
     let tool = stage.call(parent, "Bash", ToolKind::Execute, command, &input, &[]).await;
@@ -59,7 +63,7 @@ pub(super) async fn run_ls(stage: &Stage, parent: Option<&str>, command: &str) -
     };
     let asked = input.get("command").and_then(Value::as_str).unwrap_or(command);
     if asked.split_whitespace().next() != Some("ls") {
-        // Edited input is honoured as far as a demo may: it runs no command but its own.
+        // Edited input is shown but not run: the demo runs only its own command.
         let text = format!("the demo runs nothing but `ls`, so `{asked}` was only read");
         stage.result(&tool, ToolOutcome::Failed, vec![Content::text(text)], vec![]);
         return Some(0);
@@ -110,15 +114,15 @@ fn haiku() -> FileChange {
 }
 
 pub(super) async fn edit(stage: &Stage) -> Played {
-    stage.say("I propose a small edit. Nothing is written; the diff is what matters.").await?;
+    stage.say("I propose a small edit. Nothing is written to disk; only the diff is shown.").await?;
     if propose(stage, None).await {
         stage.say("Thank you. In real life the file would be changed now; `rewind` would take it back.").await
     } else {
-        stage.say("Then it stays as it was.").await
+        stage.say("Understood: the file stays as it was.").await
     }
 }
 
-/// Proposes the edit; whether it was allowed.
+/// Proposes the edit; returns whether it was allowed.
 pub(super) async fn propose(stage: &Stage, parent: Option<&str>) -> bool {
     let change = haiku();
     let input = json!({
@@ -137,7 +141,7 @@ pub(super) async fn propose(stage: &Stage, parent: Option<&str>) -> bool {
             stage.result(
                 &tool,
                 ToolOutcome::Done,
-                vec![Content::text("changed harbour.txt (make-believe)")],
+                vec![Content::text("changed harbour.txt (simulated)")],
                 changes,
             );
             true
@@ -149,7 +153,7 @@ pub(super) async fn propose(stage: &Stage, parent: Option<&str>) -> bool {
     }
 }
 
-/// A list of steps, the first `done` of them done.
+/// A list of steps, of which the first `done` are done.
 pub(super) fn steps(stage: &Stage, texts: &[&str], done: usize) {
     let step = |(place, text): (usize, &&str)| PlanStep {
         text: (*text).into(),
@@ -170,16 +174,14 @@ pub(super) async fn todo(stage: &Stage) -> Played {
         steps(stage, &STEPS, done);
         stage.pause(15).await;
     }
-    stage.say("All done. The tea was excellent.").await
+    stage.say("All steps are done.").await
 }
 
-/// Starts a task that goes on after the turn, and begins a turn by itself when it ends.
+/// Starts a task that continues after the turn, and begins a turn when it ends.
 pub(super) async fn background(stage: &Stage) -> Played {
-    stage.say("I start something long and do not wait for it.").await?;
+    stage.say("I start a long task and do not wait for it.").await?;
     begin_background(stage).await;
-    stage
-        .say("It runs on its own now. When it ends I will speak up, though nobody asked: agents do that.")
-        .await
+    stage.say("The task runs in the background. When it ends, I begin a turn by myself, as agents do.").await
 }
 
 pub(super) async fn begin_background(stage: &Stage) {

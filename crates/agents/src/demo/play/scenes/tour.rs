@@ -20,11 +20,11 @@ pub(super) async fn play(stage: &Stage) -> Played {
     tools::steps(stage, &STEPS, 0);
     stage
         .say(
-            "Welcome aboard. I am the demo agent: a script with good manners. No account, no network, and nothing on \
+            "Welcome aboard. I am the demo agent: a script. No account, no network, and nothing on \
              your machine is changed. In the next half minute you will see what a session can do.",
         )
         .await?;
-    stage.think(None, "They are watching, perhaps on two screens at once. I should show that this is thinking, and keep it short.").await?;
+    stage.think(None, "The user watches, perhaps on two screens. This is thinking; I keep it short.").await?;
 
     tools::steps(stage, &STEPS, 1);
     stage
@@ -33,7 +33,7 @@ pub(super) async fn play(stage: &Stage) -> Played {
     match tools::run_ls(stage, None, "ls").await {
         Some(count) => stage.say(&format!("{count} names. Now a change to a file, as a diff:")).await?,
         None => {
-            stage.say("No, then. That is respected, and noted. Now a change to a file, as a diff:").await?;
+            stage.say("Denied. The log keeps the denial. Now a change to a file, as a diff:").await?;
         }
     }
     tools::propose(stage, None).await;
@@ -43,15 +43,15 @@ pub(super) async fn play(stage: &Stage) -> Played {
     subagents::together(stage).await?;
 
     tools::steps(stage, &STEPS, 3);
-    stage.say("Some questions need more than yes or no.").await?;
+    stage.say("Some questions need more than an approval or a denial.").await?;
     let told = asking::ask_questions(stage).await;
     stage.say(&told).await?;
-    stage.say("And a plan, which waits for your word:").await?;
+    stage.say("And a plan, which waits for your approval:").await?;
     let told = asking::ask_plan(stage).await;
     stage.say(&told).await?;
 
     tools::steps(stage, &STEPS, 4);
-    stage.say("Things go wrong at sea. A retry:").await?;
+    stage.say("Now a failure with a retry:").await?;
     trouble::stumble(stage, 1).await;
     trouble::small_print(stage).await;
     tools::begin_background(stage).await;
@@ -61,8 +61,8 @@ pub(super) async fn play(stage: &Stage) -> Played {
     let calls = stage.with(|inner| inner.ledger.calls());
     stage
         .say(&format!(
-            "That was {calls} tool calls and {} tokens written; a real model would have charged about ${dollars:.4}. I \
-             work for nothing.",
+            "That was {calls} tool calls and {} tokens written; a real model would have charged about \
+             ${dollars:.4}. I cost nothing.",
             usage.output
         ))
         .await?;
@@ -71,8 +71,8 @@ pub(super) async fn play(stage: &Stage) -> Played {
     stage
         .say(
             "Everything you saw is one log with many cursors: attach again and it is all there, in order, nothing \
-             twice. Say `/help` for what else I can do. In a moment I shall speak once more by myself: the tide is \
-             still out.",
+             twice. Say `/help` for what else I can do. In a moment I begin \
+             one more turn by myself: the background task still runs.",
         )
         .await
 }

@@ -1,4 +1,4 @@
-//! Scenes in which something goes wrong, honestly told.
+//! Scenes with failures.
 
 use portolan_core::{
     Event,
@@ -11,18 +11,18 @@ use super::super::stage::{Played, Stage, Stop};
 fn overloaded() -> ErrorInfo {
     ErrorInfo {
         kind: ErrorKind::Overloaded,
-        message: "the model has too much to do (make-believe)".into(),
-        way_out: Some("wait; it is tried again by itself".into()),
+        message: "the model is overloaded (simulated)".into(),
+        way_out: Some("wait; the agent tries again by itself".into()),
     }
 }
 
 pub(super) async fn retry(stage: &Stage) -> Played {
-    stage.say("I call my model, which does not exist. Watch it be busy.").await?;
+    stage.say("I call a model that does not exist. It is overloaded at first.").await?;
     stumble(stage, 2).await;
-    stage.say("There it is. Two tries failed, the third went through.").await
+    stage.say("Two tries failed; the third succeeded.").await
 }
 
-/// So many failed tries.
+/// A number of failed tries.
 pub(super) async fn stumble(stage: &Stage, tries: u32) {
     for attempt in 1..=tries {
         let delay_ms = Some(u64::from(attempt) * 250);
@@ -37,16 +37,16 @@ pub(super) async fn error(stage: &Stage) -> Played {
     stage.pause(10).await;
     Err(Stop::Failed(ErrorInfo {
         kind: ErrorKind::RateLimit,
-        message: "too many requests (make-believe)".into(),
-        way_out: Some("ask for something else; the session goes on".into()),
+        message: "too many requests (simulated)".into(),
+        way_out: Some("send another prompt; the session continues".into()),
     }))
 }
 
-/// Everything else that an agent may tell: hooks, notices, logging in, a failure that is not the end.
+/// All other events of an agent: hooks, notices, a login, a failure that does not end the turn.
 pub(super) async fn signals(stage: &Stage) -> Played {
-    stage.say("The small print: hooks, notices, a login, a failure that is not the end.").await?;
+    stage.say("Hooks, notices, a login, and a failure that does not end the turn.").await?;
     small_print(stage).await;
-    stage.say("None of it was serious.").await
+    stage.say("The session continues after all of them.").await
 }
 
 pub(super) async fn small_print(stage: &Stage) {

@@ -1,4 +1,4 @@
-//! The stage: what the demo agent says, and everything that is open while it does.
+//! The stage: the output of the demo agent, and everything that is open meanwhile.
 //!
 //! It knows every open item, tool, subagent and question, so that an interrupt at any point closes them all.
 //!
@@ -29,7 +29,7 @@ use crate::demo::{
 /// The time between two words; `DEMO_PACE_MS` sets another.
 const PACE: Duration = Duration::from_millis(50);
 
-/// What is written at once.
+/// How much is written at once.
 const BURST: usize = 32 * 1024;
 
 /// Why a scene ended before its end.
@@ -56,7 +56,7 @@ pub(super) struct Background {
 #[derive(Clone)]
 pub(super) struct Stage(Rc<RefCell<Inner>>);
 
-/// What the stage holds. Borrowed for moments only, never while something is awaited.
+/// What the stage holds. Borrowed only briefly, never across an await.
 pub(super) struct Inner {
     output: Box<dyn Write>,
     unwritten: Vec<u8>,
@@ -70,10 +70,10 @@ pub(super) struct Inner {
     pub(super) thinking: Option<u32>,
     pub(super) environment: IndexMap<String, String>,
     pub(super) servers: IndexMap<String, McpServer>,
-    /// Those of them that are really there.
+    /// The servers that really exist.
     pub(super) reached: IndexMap<String, Server>,
     pub(super) tasks: Vec<Background>,
-    /// Files each prompt changed, or would have: the demo touches none.
+    /// Files that each prompt would have changed: the demo changes none.
     pub(super) edits: Vec<(u64, FileChange)>,
     pub(super) ledger: Ledger,
     prompt: u64,
@@ -132,15 +132,15 @@ impl Stage {
         })))
     }
 
-    /// Looks at, or changes, what it holds.
+    /// Reads or changes the state.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
         look(&mut self.0.borrow_mut())
     }
 
-    /// Says something, soon.
+    /// Sends a message, soon.
     pub(super) fn emit(&self, message: &FromAgent) {
         self.with(|inner| {
-            // Our own types serialise into memory.
+            // Portolan's own types serialise into memory.
             let _ = serde_json::to_writer(&mut inner.unwritten, message);
             inner.unwritten.push(b'\n');
         });
@@ -155,13 +155,13 @@ impl Stage {
         self.event(Event::Notice { level, text: text.into() });
     }
 
-    /// Writes these very bytes, whatever they are.
+    /// Writes exactly these bytes.
     pub(super) fn raw(&self, bytes: &[u8]) {
         self.with(|inner| inner.unwritten.extend_from_slice(bytes));
         self.flush_beyond(BURST);
     }
 
-    /// Says what has not been said yet.
+    /// Writes the messages that are not written yet.
     pub(super) fn flush(&self) {
         self.flush_beyond(0);
     }
@@ -169,14 +169,14 @@ impl Stage {
     fn flush_beyond(&self, most: usize) {
         self.with(|inner| {
             if inner.unwritten.len() > most {
-                // Nobody listens any more: then the input ends too, and with it this process.
+                // Nobody reads any more: then the input ends too, and with it this process.
                 let _ = inner.output.write_all(&inner.unwritten).and_then(|()| inner.output.flush());
                 inner.unwritten.clear();
             }
         });
     }
 
-    /// Waits for so many beats; at least it lets others speak.
+    /// Waits for this many beats; at least it yields to other tasks.
     pub(super) async fn pause(&self, beats: u32) {
         self.flush();
         let pace = self.pace();
@@ -211,7 +211,7 @@ impl Stage {
         })
     }
 
-    /// From now on it does not go when it should.
+    /// From now on it ignores requests to end.
     pub(super) fn stay(&self) {
         self.with(|inner| inner.stays = true);
     }
@@ -220,7 +220,7 @@ impl Stage {
         self.with(|inner| inner.stays)
     }
 
-    /// The next background task that ends, when it does.
+    /// Waits for the next background task that ends.
     pub(super) async fn next_task(&self) -> Background {
         let next = self.with(|inner| inner.tasks.iter().min_by_key(|task| task.due).cloned());
         let Some(task) = next else { return std::future::pending().await };
@@ -229,7 +229,7 @@ impl Stage {
         task
     }
 
-    /// When something that takes so many beats would be done.
+    /// When something that takes this many beats would be done.
     pub(super) fn due(&self, beats: u32) -> Instant {
         Instant::now() + self.pace() * beats
     }

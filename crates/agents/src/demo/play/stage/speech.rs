@@ -1,4 +1,4 @@
-//! What is said: items that stream word by word, and what each step of work costs.
+//! Output: items that stream word by word, and the cost of each step.
 
 use portolan_core::event::{Content, ItemKind};
 
@@ -22,7 +22,7 @@ impl Stage {
         self.emit(&FromAgent::More { item: item.into(), text: text.into() });
     }
 
-    /// Ends a text or thinking item with what was streamed.
+    /// Ends a text or thinking item with the streamed text.
     pub(in crate::demo::play) fn finish(&self, item: &str) {
         self.finish_as(item, false);
     }
@@ -37,7 +37,7 @@ impl Stage {
         self.say_whole(item, open.parent.as_deref(), content, interrupted);
     }
 
-    /// A finished message that did not stream, or the end of one that did.
+    /// A finished message that did not stream, or the end of a streamed message.
     pub(in crate::demo::play) fn say_whole(
         &self,
         item: &str,
@@ -71,7 +71,7 @@ impl Stage {
         self.stream(ItemKind::Text, None, text).await
     }
 
-    /// Thinks aloud, unless its budget is nothing.
+    /// Streams thinking, unless its budget is zero.
     pub(in crate::demo::play) async fn think(&self, parent: Option<&str>, text: &str) -> Played {
         if self.with(|inner| inner.thinking) == Some(0) {
             return Ok(());
@@ -95,7 +95,7 @@ impl Stage {
         self.step(parent)
     }
 
-    /// One step of work is done: what it used, and whether the session's limits allow another.
+    /// One step is done: counts its usage, and checks whether the session's limits allow another.
     fn step(&self, parent: Option<&str>) -> Played {
         let (event, stop) = self.with(|inner| {
             let event = inner.ledger.step(&inner.model, parent);

@@ -1,4 +1,4 @@
-//! The turn: its beginning, what it asks, and its end with everything closed.
+//! The turn: its beginning, its requests, and its end with everything closed.
 
 use portolan_core::{
     Event,
@@ -21,14 +21,14 @@ impl Stage {
             inner.last_words = None;
             let read = content.iter().map(|piece| match piece {
                 Content::Text { text } => text.len(),
-                // A picture is worth a thousand words.
+                // A picture counts as many tokens.
                 _ => 6000,
             });
             inner.ledger.begin_turn(read.sum());
         });
     }
 
-    /// The turn goes on with another prompt.
+    /// The turn continues with another prompt.
     pub(in crate::demo::play) fn steered(&self, prompt: Option<u64>) {
         self.with(|inner| {
             inner.prompt = prompt.unwrap_or(inner.prompt);
@@ -36,7 +36,7 @@ impl Stage {
         });
     }
 
-    /// Closes everything that is still open: what played is over, in order or not.
+    /// Closes everything that is still open: the scene is over, finished or not.
     pub(in crate::demo::play) fn close_all(&self) {
         let (items, waiting) = self.with(|inner| {
             let items: Vec<_> = inner.items.iter().map(|(name, open)| (name.clone(), open.kind)).collect();
@@ -70,7 +70,7 @@ impl Stage {
         self.with(|inner| inner.last_words.clone())
     }
 
-    /// What came of the turn.
+    /// The result of the turn.
     pub(in crate::demo::play) fn result_of_turn(
         &self,
         outcome: TurnOutcome,
@@ -89,7 +89,7 @@ impl Stage {
         TurnResult { error, text, stop_reason: Some("end_turn".into()), ..result }
     }
 
-    /// Asks, and waits for the answer.
+    /// Opens a request, and waits for the answer.
     pub(in crate::demo::play) async fn ask(
         &self,
         ask: Ask,
@@ -106,7 +106,7 @@ impl Stage {
             tool: tool.map(Into::into),
         });
         self.flush();
-        // The sender goes only when the turn is over, and then so is this.
+        // The sender is dropped only when the turn is over, and then this ends too.
         outcome.await.unwrap_or(Answer::deny(None))
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that wait for a page, in a time that passes at once.
+//! Calls that wait for a page, with a simulated clock.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ fn limits() -> Limits {
     Limits { result_bytes: 2048, ..Limits::default() }
 }
 
-/// Calls, and waits until the call does.
+/// Makes a call, and waits until the call waits.
 async fn call(desk: &Arc<Desk>, id: &'static str) -> Called {
     let calling = Arc::clone(desk);
     let called = tokio::spawn(async move { calling.call(id, &limits()).await });

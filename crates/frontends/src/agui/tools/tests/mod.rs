@@ -1,4 +1,4 @@
-//! Tests of page tools: the calls that wait, the place of an agent over a real listener, and who gets in there.
+//! Tests of page tools: waiting calls, the endpoint of an agent over a real listener, and access to it.
 
 mod desk;
 mod place;

@@ -1,4 +1,4 @@
-//! The agent's place over a real listener: what it gets there, and that nobody else gets anything.
+//! The agent's endpoint over a real listener: what the agent gets, and that nobody else gets anything.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ async fn what_is_no_longer_mounted_is_no_longer_offered() {
     assert_eq!(stand.orders().last(), Some(&Order::McpReconnect(SERVER.to_owned())), "it is connected anew");
     assert_eq!(names(&agent.ask("tools/list", json!({})).await), ["clear"]);
     assert!(agent.call("addTask", "toolu_1").await.0);
-    // The same set again is no news.
+    // The same set again causes no notification.
     let before = stand.orders().len();
     stand.tools.offer(session, vec![tool("clear")]).await;
     assert_eq!(stand.orders().len(), before);
@@ -244,7 +244,7 @@ async fn with_the_agent_its_place_ends_and_so_does_what_waits_there() {
         }
     };
     tokio::time::timeout(super::stand::PATIENCE, look).await.unwrap();
-    // A new start of the agent is told anew, with a new secret.
+    // A new start of the agent gets the server again, with a new secret.
     let before = stand.servers();
     stand.act(session, Action::Resume).await;
     stand.until(session, |state| state.summary.status == Status::Connected).await;
@@ -260,7 +260,7 @@ async fn a_page_without_tools_changes_nothing_and_its_limits_are_told() {
     assert_eq!((offered.tools.len(), offered.unavailable), (0, None));
     let wrong = PageTool { parameters: json!("x"), ..tool("odd") };
     let offered = stand.tools.offer(session, vec![wrong]).await;
-    let why = "its parameters are no JSON Schema".to_owned();
+    let why = "its parameters are not a JSON Schema".to_owned();
     assert_eq!(offered.left_out, [LeftOut { name: "odd".into(), why }]);
     assert_eq!(stand.orders(), [], "the agent was told nothing");
     assert_eq!(stand.tools.results(session, [("a".to_owned(), Ok("b".to_owned()))]), 0);

@@ -1,4 +1,4 @@
-//! An agent that takes MCP servers, a listener with its checks, and a client as bare as a hostile one.
+//! An agent that accepts MCP servers, a listener with its checks, and a bare client, as a hostile program would use.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use super::super::{FrontendTools, Limits, Offered, PATH, PageTool};
 use crate::testing::Behind;
 use portolan_host::door::{Admit, Door, Listening};
 
-/// Takes MCP servers and connects to none. A prompt is the name of a tool that it asks leave for.
+/// Accepts MCP servers and connects to none. A prompt is the name of a tool that the agent asks permission for.
 fn recluse() -> Puppet {
     let capabilities = Capabilities {
         mcp: true,
@@ -109,7 +109,7 @@ impl Stand {
         session
     }
 
-    /// Waits until a session is so.
+    /// Waits until a session matches.
     pub(super) async fn until(&self, session: SessionId, fits: impl Fn(&State) -> bool) -> Arc<State> {
         until(&self.registry, session, fits).await
     }
@@ -122,8 +122,7 @@ impl Stand {
         self.act(session, Action::Prompt { content: vec![Content::text(text)] }).await;
     }
 
-    /// Offers tools; beside that, an agent that fetches the list as soon as it is told of it. Gives what the agent has
-    /// now: its way in.
+    /// Offers tools, while an agent fetches the list as soon as it is registered. Returns the agent's connection.
     pub(super) async fn offer(&self, session: SessionId, names: &[&str]) -> (Offered, Connection) {
         let before = self.orders.borrow().len();
         let offering = self.tools.offer(session, names.iter().map(|name| tool(name)).collect());
@@ -138,7 +137,7 @@ impl Stand {
         tokio::time::timeout(PATIENCE, async { tokio::join!(offering, agent) }).await.unwrap()
     }
 
-    /// The servers that the agent was told last.
+    /// The last servers that the agent got.
     pub(super) fn servers(&self) -> IndexMap<String, Value> {
         let orders = self.orders.borrow();
         let set = |order: &Order| match order {
@@ -152,7 +151,7 @@ impl Stand {
         self.orders.borrow().clone()
     }
 
-    /// A connection of the session's agent, by the secret that it was told.
+    /// A connection of the session's agent, with its secret.
     pub(super) fn connection(&self, session: SessionId) -> Connection {
         let server = &self.servers()["copilotkit-frontend"];
         assert_eq!(server["url"], format!("http://{}{PATH}{session}", self.address));
@@ -175,7 +174,7 @@ pub(super) fn tool(name: &str) -> PageTool {
     PageTool { name: name.into(), description: format!("does {name}"), parameters: Value::Null }
 }
 
-/// A client of the place, one request per connection.
+/// A client of the endpoint, one request per connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     address: String,
@@ -215,7 +214,7 @@ impl Connection {
         (parts.status, parts.headers, body.unwrap_or_default())
     }
 
-    /// Asks and gives the answer: the one message of the body, whether it comes as JSON or as an event.
+    /// Sends a request and returns the answer: the one message of the body, as JSON or as an event.
     pub(super) async fn ask(&mut self, method: &str, params: Value) -> Value {
         self.asked += 1;
         let message = json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params });
@@ -229,7 +228,7 @@ impl Connection {
         serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {body:?}"))
     }
 
-    /// Gives what the server says about itself.
+    /// Returns the server's info.
     pub(super) async fn handshake(&mut self) -> Value {
         let client = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
@@ -251,7 +250,7 @@ impl Connection {
 }
 
 impl Connection {
-    /// Opens the stream of notifications, and waits for one that holds these words.
+    /// Opens the stream of notifications, and waits for one with this text.
     pub(super) async fn hears(&self, words: &str) -> bool {
         let mut request = Request::builder()
             .uri(&self.path)

@@ -1,4 +1,4 @@
-//! Who may use a page's tools: the agent may, without asking anyone; nothing else is allowed by that.
+//! Permission for a page's tools: the agent may use them without asking; nothing else is allowed by that.
 
 use portolan_core::{
     RequestId,
@@ -39,7 +39,7 @@ async fn nothing_else_is_allowed_by_it() {
         stand.prompt(session, &name).await;
         let state = stand.until(session, |state| state.summary.waiting == 1).await;
         let request = state.requests[0].clone();
-        // What comes after it in the daemon's log was looked at, and this was left alone.
+        // The warden has read the log beyond this request, and did not answer it.
         let marker = stand.session().await;
         stand.offer(marker, &["mark"]).await;
         stand.prompt(marker, &format!("{PREFIX}mark")).await;
@@ -78,11 +78,11 @@ async fn what_the_offer_answers_is_decided_once_for_who_shows_it_and_who_answers
     assert!(!allows(&before), "it was asked before there was one, and people were shown it");
     let (offered, gone) = (later(1000, "addTask"), later(1001, "gone"));
     assert_eq!((allows(&offered), allows(&gone)), (true, false));
-    // The agent hears of it when it has the time; what is offered is so at once.
+    // The agent gets the offer later; the offer itself counts at once.
     let tools = stand.tools.clone();
     let offering = tokio::spawn(async move { tools.offer(session, vec![tool("gone")]).await });
     let changed = async {
-        // Each is looked at once.
+        // Each request is checked once.
         for number in 1002.. {
             if !allows(&later(number, "addTask")) {
                 break;
