@@ -65,6 +65,8 @@ pub struct Supervision {
     pub link_down: Duration,
     /// How often its process is looked for, in case its end was missed.
     pub liveness: Duration,
+    /// The versions that programs have reported.
+    pub versions: child::Versions,
 }
 
 impl Supervision {
@@ -79,6 +81,7 @@ impl Supervision {
             max_line: portolan_wire::ndjson::MAX_LINE,
             link_down: LINK_DOWN,
             liveness: LIVENESS,
+            versions: child::Versions::default(),
         }
     }
 

@@ -20,6 +20,7 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 use portolan_agents::{
     Supervision,
     acp::{Acp, Config, Serves, catalogue},
+    child::Versions,
     sweep,
 };
 use portolan_contract::{
@@ -52,9 +53,12 @@ const AGENTS: [(Profile, Pinned); 6] = [
 ];
 
 fn subject(profile: Profile, version: &str, command: Vec<OsString>) -> Arc<Subject> {
+    // One agent works for more than a second to report its version, so the scenarios share the known versions.
+    let versions = Versions::default();
     let make = move |place: &Place| {
         let mut supervision = Supervision::new(place.key.clone(), place.environment.clone());
         supervision.answer = PATIENCE;
+        supervision.versions = versions.clone();
         // The defaults of a daemon. No prices: only the agent can report the cost of a turn.
         let config = Config {
             kind: profile.agent.to_owned(),

@@ -4,8 +4,8 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    sync::Arc,
+    time::Duration,
 };
 
 use indexmap::IndexMap;
@@ -31,10 +31,7 @@ pub(super) struct Found {
     pub(super) version: Option<String>,
 }
 
-/// A program, when it was last changed, and its version.
-type KnownVersion = (PathBuf, Option<SystemTime>, Option<String>);
-
-/// Looks for the program, and remembers its version until the program changes.
+/// Looks for the program, and asks the program for its version again only after the program has changed.
 #[derive(Debug)]
 pub(super) struct Prober {
     kind: String,
@@ -42,7 +39,6 @@ pub(super) struct Prober {
     env: IndexMap<String, String>,
     known: &'static Known,
     supervision: Arc<Supervision>,
-    version: Mutex<Option<KnownVersion>>,
 }
 
 impl Prober {
@@ -53,7 +49,6 @@ impl Prober {
             env: config.env.clone(),
             known,
             supervision,
-            version: Mutex::default(),
         }
     }
 
@@ -88,20 +83,10 @@ impl Prober {
     pub(super) async fn found(&self) -> Result<Found, String> {
         let program = self.program()?;
         let command = self.command()?;
-        let changed = std::fs::metadata(&program).ok().and_then(|metadata| metadata.modified().ok());
-        let known = {
-            let known = self.version.lock().unwrap_or_else(PoisonError::into_inner);
-            known.as_ref().filter(|(of, when, _)| *of == program && *when == changed).map(|it| it.2.clone())
-        };
-        if let Some(version) = known {
-            return Ok(Found { command, version });
-        }
         let version = match packaged(&program) {
             Some(version) => Some(version),
-            None => self.ask_version(&program).await,
+            None => self.supervision.versions.of(&self.kind, &program, self.ask_version(&program)).await,
         };
-        let mut known = self.version.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Some((program, changed, version.clone()));
         Ok(Found { command, version })
     }
 

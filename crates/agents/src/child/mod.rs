@@ -13,6 +13,7 @@ pub mod processes;
 mod spawner;
 pub(crate) mod stderr;
 mod sweeper;
+mod versions;
 
 use std::{
     ffi::OsString,
@@ -30,11 +31,11 @@ use tokio::{
     process::{ChildStdin, ChildStdout, Command},
 };
 
-pub use self::stderr::STDERR_TAIL;
 use self::{
     environment::Environment, leader::Leader, mask::Masker, processes::Process, spawner::Spawner,
     stderr::Tail,
 };
+pub use self::{stderr::STDERR_TAIL, versions::Versions};
 
 /// How often to look for the end of a child if the kernel has no handles to wait on.
 const WITHOUT_HANDLE: Duration = Duration::from_millis(100);
