@@ -50,13 +50,17 @@ fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, Os
     let lock = json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": "*" } } } });
     put(&own.join("package-lock.json"), &lock.to_string());
     let _ = std::fs::create_dir_all(own.join("node_modules"));
-    let config = config.to_string();
+    // Without this file OpenCode reads its list of all models, which takes a third of the work of a start.
+    let models = home.join("models.json");
+    put(&models, "{}");
+    let (config, models) = (config.to_string(), models.to_string_lossy());
     let fixed = [
         ("OPENCODE_CONFIG_CONTENT", &*config),
         ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
         ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
         ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
         ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+        ("OPENCODE_MODELS_PATH", &*models),
     ];
     variables(home, path, &fixed)
 }
