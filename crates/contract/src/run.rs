@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Instant};
 
 use tokio::{sync::Semaphore, task::JoinSet};
 
-use crate::{Bench, Fault, Finding, Scenario, Subject, Verdict, transcript::Transcript};
+use crate::{Bench, Fault, Finding, Model, Scenario, Subject, Verdict, transcript::Transcript};
 
 /// Runs scenarios, `at_once` at a time, and returns the findings in the given order. Calls `told` for each as it ends.
+/// Scenarios with an unreachable model start first: their agents try for a long time while other scenarios work.
 pub async fn run(
     subject: &Arc<Subject>,
     scenarios: &[&'static Scenario],
@@ -16,7 +17,9 @@ pub async fn run(
 ) -> Vec<Finding> {
     let places = Arc::new(Semaphore::new(at_once.max(1)));
     let mut running = JoinSet::new();
-    for scenario in scenarios.iter().copied() {
+    let (waiting, working): (Vec<_>, Vec<_>) =
+        scenarios.iter().copied().partition(|scenario| scenario.model == Model::Unreachable);
+    for scenario in waiting.into_iter().chain(working) {
         let (places, subject) = (Arc::clone(&places), Arc::clone(subject));
         running.spawn(async move {
             // The semaphore is never closed; should it be, all run at once.

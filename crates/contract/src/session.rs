@@ -19,11 +19,17 @@ use tokio::time::Instant;
 
 use crate::{Fault, bench::owner, fault::must, transcript::Transcript};
 
-/// How long one event may take: the start of an agent on a busy machine, and ten times the time of anything else.
+/// How long a wait may go on without a new event: ten times the time of the slowest step. Every event of the agent
+/// starts this time again, so that many steps on a busy machine are not a fault.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// How long it may take if a conversation is resumed: one agent must not do so in the minute in which it began.
-const TAKEN_UP: Duration = Duration::from_secs(100);
+/// The same time for an agent that tries again several times. Some agents do not report their tries: one agent pauses
+/// for 68 s in total.
+const LONG: Duration = Duration::from_secs(150);
+
+/// The same time for the start of an agent. Adapters end an agent whose start takes too long, and report the end. No
+/// adapter waits this long.
+const STARTING: Duration = Duration::from_secs(200);
 
 /// Numbers readers, so that the transcript shows them apart.
 static READERS: AtomicU32 = AtomicU32::new(1);
@@ -40,6 +46,8 @@ pub struct Session {
     /// Entries before this position were checked.
     place: usize,
     patience: Duration,
+    /// Whether the agent is starting, according to the events so far.
+    starts: bool,
 }
 
 impl Session {
@@ -52,7 +60,8 @@ impl Session {
         let reader = registry.attach(&owner(), id, Start::After(Seq::ZERO), Mode::Every).await?;
         let id_text = id.to_string();
         let label = format!("{}.{}", &id_text[id_text.len() - 4..], READERS.fetch_add(1, Ordering::Relaxed));
-        Ok(Self { registry, id, reader, transcript, label, seen: Vec::new(), place: 0, patience: PATIENCE })
+        let (seen, place, patience, starts) = (Vec::new(), 0, PATIENCE, false);
+        Ok(Self { registry, id, reader, transcript, label, seen, place, patience, starts })
     }
 
     /// Its id.
@@ -60,9 +69,10 @@ impl Session {
         self.id
     }
 
-    /// From now on a wait may take long: a conversation is resumed first, or the agent tries again several times.
+    /// From now on a long time may pass without a new event: a conversation is resumed, or the agent tries again
+    /// several times.
     pub fn may_take_long(&mut self) {
-        self.patience = TAKEN_UP;
+        self.patience = LONG;
     }
 
     /// All entries so far.
@@ -109,7 +119,7 @@ impl Session {
         what: &str,
         mut fits: impl FnMut(&Event) -> Option<T>,
     ) -> Result<T, Fault> {
-        let deadline = Instant::now() + self.patience;
+        let mut since = Instant::now();
         loop {
             while let Some((_, event)) = self.seen.get(self.place) {
                 self.place += 1;
@@ -127,13 +137,13 @@ impl Session {
                     }));
                 }
             }
-            self.more(deadline, what).await?;
+            self.more(&mut since, what).await?;
         }
     }
 
     /// Waits until a command is settled: done, or a fault with the reason. Entries stay available for later waits.
     pub async fn settled(&mut self, command: Seq) -> Result<Option<Value>, Fault> {
-        let deadline = Instant::now() + self.patience;
+        let mut since = Instant::now();
         let mut looked_at = 0;
         loop {
             while let Some((_, event)) = self.seen.get(looked_at) {
@@ -151,16 +161,20 @@ impl Session {
                     }
                 }
             }
-            self.more(deadline, &format!("the end of command {command}")).await?;
+            self.more(&mut since, &format!("the end of command {command}")).await?;
         }
     }
 
-    async fn more(&mut self, deadline: Instant, what: &str) -> Result<(), Fault> {
-        let Ok(delivery) = tokio::time::timeout_at(deadline, self.reader.next()).await else {
+    /// Waits for more entries, and sets `since` to the time of the last event.
+    async fn more(&mut self, since: &mut Instant, what: &str) -> Result<(), Fault> {
+        let patience = if self.starts { STARTING } else { self.patience };
+        let Ok(delivery) = tokio::time::timeout_at(*since + patience, self.reader.next()).await else {
             let told = self.seen.iter().rev().find_map(|(_, event)| trouble(event));
             let told = told.map(|told| format!("; before that, {told}")).unwrap_or_default();
-            let seconds = self.patience.as_secs();
-            return Err(Fault::wrong(format!("{what} did not come within {seconds} s{told}")));
+            let seconds = patience.as_secs();
+            return Err(Fault::wrong(format!(
+                "{what} did not come, and nothing else came for {seconds} s{told}"
+            )));
         };
         match delivery {
             Delivery::Entries(pieces) => {
@@ -168,6 +182,15 @@ impl Session {
                     let entry = piece.entry().map_err(|error| Fault::wrong(format!("an entry: {error}")))?;
                     let event = entry.event.into_owned();
                     self.transcript.entry(&self.label, entry.seq, &event);
+                    match event {
+                        Event::AgentStarting { .. } => self.starts = true,
+                        Event::AgentReady { .. } | Event::AgentExited { .. } => self.starts = false,
+                        _ => {}
+                    }
+                    // A notice that the agent is silent does not show that the agent works.
+                    if !matches!(event, Event::Notice { .. }) {
+                        *since = Instant::now();
+                    }
                     self.seen.push((entry.seq, event));
                 }
                 Ok(())

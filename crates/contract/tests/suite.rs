@@ -26,6 +26,8 @@ enum Habit {
     Strays,
     /// Never becomes ready.
     Sleeps,
+    /// Becomes ready, and never answers.
+    Sulks,
     /// Ends at once.
     Dies,
 }
@@ -43,9 +45,12 @@ fn parrot(habit: Habit) -> Puppet {
             match habit {
                 Habit::Dies => exit(ExitReason::Failed, "it fell off its perch"),
                 Habit::Sleeps => std::future::pending().await,
-                Habit::Says(_) | Habit::Garbles | Habit::Strays => {
+                Habit::Says(_) | Habit::Garbles | Habit::Strays | Habit::Sulks => {
                     let agent_session = Some("parrot".into());
                     strings.ready_as(AgentInfo { agent_session, ..AgentInfo::default() }).await;
+                    if habit == Habit::Sulks {
+                        std::future::pending::<()>().await;
+                    }
                     strings.act(move |strings, _| Box::pin(spoken(habit, strings))).await
                 }
             }
@@ -115,9 +120,15 @@ async fn pieces_that_differ_from_the_whole_fail() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_never_answers_fails_in_time() {
     let began = tokio::time::Instant::now();
-    let finding = tried(Habit::Sleeps, "text", NONE).await;
-    assert_eq!(why(&finding), "the beginning of a turn did not come within 40 s");
+    let finding = tried(Habit::Sulks, "text", NONE).await;
+    assert_eq!(why(&finding), "the beginning of a turn did not come, and nothing else came for 40 s");
     assert!(began.elapsed() < Duration::from_mins(1), "it took {:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_never_starts_fails_after_more_time_than_any_adapter_gives() {
+    let finding = tried(Habit::Sleeps, "text", NONE).await;
+    assert_eq!(why(&finding), "the beginning of a turn did not come, and nothing else came for 200 s");
 }
 
 #[tokio::test]

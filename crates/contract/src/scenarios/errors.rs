@@ -18,8 +18,8 @@ async fn fails_as(session: &mut Session, kind: ErrorKind) -> Result<(), Fault> {
 }
 
 async fn fails_then_goes_on(bench: &Bench, failure: FailureKind, kind: ErrorKind) -> Result<(), Fault> {
-    // Agents that always try again do so soon.
-    bench.play(Script::new().otherwise(fail(failure).retry_after(1)));
+    // Agents that always try again do so soon. Some agents read the second header, which is in milliseconds.
+    bench.play(Script::new().otherwise(fail(failure).retry_after(1).header("retry-after-ms", "1")));
     let mut session = bench.session().await?;
     fails_as(&mut session, kind).await?;
     bench.play(Script::new().on(contains("and now")).reply(text("Here again.")));

@@ -60,9 +60,9 @@ impl fmt::Debug for Scenario {
     }
 }
 
-/// How long a scenario may take unless it sets another limit: two starts of an agent on a busy machine, and the time to
-/// write a conversation to disk.
-pub const LIMIT: Duration = Duration::from_mins(3);
+/// How long a scenario may take unless it sets another limit: the longest start of an agent that adapters wait for, a
+/// second start on a busy machine, and the time to write a conversation to disk.
+pub const LIMIT: Duration = Duration::from_mins(5);
 
 const ALWAYS: Offered = |_, _| Ok(());
 
@@ -194,7 +194,8 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("error-529", "An overloaded service is reported as overloaded.", errors::overloaded),
     scenario!("error-network", "A model that cannot be reached is reported as unreachable.",
         errors::unreachable,
-        model: Model::Unreachable,
+        // One agent pauses for 68 s in total between its tries.
+        model: Model::Unreachable, limit: LIMIT.saturating_mul(2),
         offered: |profile, _| flag(profile.gives_up, "an end of its tries while this suite waits")),
     scenario!("resume", "A conversation is resumed after its process has ended.", life::resume,
         core: true, offered: |_, can| flag(can.session_resume, "resuming")),
