@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: every fault in its full count against the release binary, then a long run of every fuzz target.
+//! `cargo xtask soak`: every fault in its full count against the release binary, the properties of a session in many
+//! cases, then a long run of every fuzz target.
 //!
 //! Prints a line for each: how often, with what result, how long it took. docs/reliability.md explains the faults.
 
@@ -9,16 +10,22 @@ use clap::Args;
 
 use crate::{
     fuzz,
-    project::{cargo, run, target},
+    project::{EVERYTHING, cargo, linting, run, target},
 };
 
 /// The name of the fuzz targets for `--only`.
 const FUZZ: &str = "fuzz";
 
+/// The name of the properties of a session for `--only`.
+const PROPERTIES: &str = "properties";
+
+/// How many orders of the actions of people, the agent, time and crashes the soak tries. The tests try 128 orders.
+const CASES: &str = "4096";
+
 /// Arguments of `soak`; the faults and the seed are passed to the soak program.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Run only this fault, or `fuzz`; may be repeated
+    /// Run only this fault, `properties` or `fuzz`; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Repeat the run with this seed
@@ -35,18 +42,22 @@ pub(crate) struct Options {
 /// Builds, breaks, prints.
 pub(crate) fn soak(options: &Options) -> Result<()> {
     let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+    let is_fault = |name: &String| name != FUZZ && name != PROPERTIES;
     let mut failed = Vec::new();
-    if options.only.is_empty() || options.only.iter().any(|name| name != FUZZ) {
+    if options.only.is_empty() || options.only.iter().any(is_fault) {
         let build = ["build", "--release", "--locked", "-p", "portolan", "-p", "portolan-soak"];
         run(&mut cargo(build))?;
         let mut soak = Command::new(target().join("release/portolan-soak"));
-        for name in options.only.iter().filter(|name| *name != FUZZ) {
+        for name in options.only.iter().filter(|name| is_fault(name)) {
             soak.args(["--only", name]);
         }
         if let Some(seed) = options.seed {
             soak.args(["--seed", &seed.to_string()]);
         }
         failed.extend(run(soak.args(options.share.then_some("--share"))).err());
+    }
+    if wanted(PROPERTIES) {
+        failed.extend(properties(options.share).err());
     }
     if wanted(FUZZ) {
         failed.extend(fuzz::run(options.fuzz_seconds).err());
@@ -55,4 +66,14 @@ pub(crate) fn soak(options: &Options) -> Result<()> {
         [] => Ok(()),
         all => bail!("{}", all.iter().map(|error| format!("{error:#}")).collect::<Vec<_>>().join("; ")),
     }
+}
+
+fn properties(share: bool) -> Result<()> {
+    let mut tests = cargo(["test", "--locked"]);
+    // The same features as in every other build: with other features cargo builds hundreds of crates again.
+    tests.args(EVERYTHING).args(["--lib", "session::tests::properties"]);
+    if !share {
+        tests.env("PROPTEST_CASES", CASES);
+    }
+    run(linting(&mut tests))
 }

@@ -374,8 +374,14 @@ impl Book<State> {
     }
 }
 
+/// How many orders a run tries. The tests try few orders, because the tests run often and try other orders each time.
+/// `cargo xtask soak` sets a larger number.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(128)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_interleaving_gives_each_request_at_most_one_answer_and_each_command_an_end(
