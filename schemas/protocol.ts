@@ -161,11 +161,19 @@ prompt: Seq, } | { "name": "send_again",
 /**
  * The command's entry.
  */
-command: Seq, } | { "name": "remove_rule",
+command: Seq, } | { "name": "add_rule",
 /**
- * The rule's tool.
+ * The rule. Its scope is this session, whatever the draft says.
  */
-tool_name: string, } | { "name": "native",
+rule: RuleDraft, } | { "name": "remove_rule",
+/**
+ * The rule's `TOOL` or `TOOL(PATTERN)`.
+ */
+tool_name: string,
+/**
+ * The rule's id; absent for every rule with that text.
+ */
+rule?: RuleId, } | { "name": "native",
 /**
  * The message.
  */
@@ -661,7 +669,27 @@ with: LogIn, } | { "type": "log_out",
 /**
  * The agent's kind.
  */
-agent: string, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
+agent: string, } | { "type": "rule_list",
+/**
+ * Also the rules of this session.
+ */
+session?: SessionId, } | { "type": "rule_add",
+/**
+ * The rule.
+ */
+rule: RuleDraft, } | { "type": "rule_edit",
+/**
+ * The rule's id.
+ */
+rule: RuleId,
+/**
+ * What the rule becomes.
+ */
+draft: RuleDraft, } | { "type": "rule_remove",
+/**
+ * The rule's id.
+ */
+rule: RuleId, } | { "type": "rule_test" } & TestRule | { "type": "rule_simulate" } & SimulateRule | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
 /**
  * The token's public name.
  */
@@ -809,6 +837,15 @@ supported_permission_modes?: Array<string>,
  * everything is the agent's mode if nobody chooses another.
  */
 mode_asks?: { [key in string]: Asks },
+/**
+ * The meaning of each of the agent's modes that Portolan knows. Any other mode means `default`: Portolan asks a
+ * person about everything that the agent asks.
+ */
+mode_means?: { [key in string]: Mode },
+/**
+ * Whether the agent asks about everything that a rule can forbid.
+ */
+rules: RulesBind,
 /**
  * The slash commands, if known.
  */
@@ -984,7 +1021,27 @@ with: LogIn, } | { "type": "log_out",
 /**
  * The agent's kind.
  */
-agent: string, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
+agent: string, } | { "type": "rule_list",
+/**
+ * Also the rules of this session.
+ */
+session?: SessionId, } | { "type": "rule_add",
+/**
+ * The rule.
+ */
+rule: RuleDraft, } | { "type": "rule_edit",
+/**
+ * The rule's id.
+ */
+rule: RuleId,
+/**
+ * What the rule becomes.
+ */
+draft: RuleDraft, } | { "type": "rule_remove",
+/**
+ * The rule's id.
+ */
+rule: RuleId, } | { "type": "rule_test" } & TestRule | { "type": "rule_simulate" } & SimulateRule | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
 /**
  * The token's public name.
  */
@@ -1263,7 +1320,15 @@ on: boolean,
 /**
  * The tools that the frontend approves.
  */
-tools: Array<string>, } | { "type": "account_changed",
+tools: Array<string>, } | { "type": "rule_saved",
+/**
+ * The rule as it is now.
+ */
+rule: Rule, } | { "type": "rule_removed",
+/**
+ * The rule as it was.
+ */
+rule: Rule, } | { "type": "account_changed",
 /**
  * The agent's kind.
  */
@@ -1288,7 +1353,21 @@ sessions: Array<Summary>,
 /**
  * All requests that wait for an answer, oldest first.
  */
-requests: Array<Waiting>, };
+requests: Array<Waiting>,
+/**
+ * The rules for projects and for every session, oldest first.
+ */
+rules?: Array<Rule>, };
+
+/**
+ * What is done about a call.
+ */
+export type Decision = "allow" | "ask" | "deny";
+
+/**
+ * What a rule answers. A later one beats an earlier one.
+ */
+export type Effect = "allow" | "ask" | "deny";
 
 /**
  * An error, in words and as a kind.
@@ -1679,6 +1758,14 @@ request: RequestId,
 /**
  * How the request ended.
  */
+outcome: Outcome, } | { "type": "request_decided",
+/**
+ * The request, with the judgement.
+ */
+request: Request,
+/**
+ * The answer and what gave it.
+ */
 outcome: Outcome, } | { "type": "command_accepted",
 /**
  * The command's sender and id.
@@ -1709,13 +1796,21 @@ reason: string, }) | { "type": "setting_changed",
  */
 setting: Setting, } | { "type": "rule_added",
 /**
- * The rule's tool.
+ * The rule's `TOOL` or `TOOL(PATTERN)`.
  */
-tool_name: string, } | { "type": "rule_removed",
+tool_name: string,
 /**
- * The rule's tool.
+ * The rule; absent in older entries, which allow every call of the tool.
  */
-tool_name: string, } | { "type": "mcp_servers",
+rule?: Rule, } | { "type": "rule_removed",
+/**
+ * The rule's `TOOL` or `TOOL(PATTERN)`.
+ */
+tool_name: string,
+/**
+ * The rule's id; absent for every rule with that text.
+ */
+rule?: RuleId, } | { "type": "mcp_servers",
 /**
  * All servers.
  */
@@ -1800,6 +1895,19 @@ source: string,
  * The sender's own name for the message's kind.
  */
 kind: string, };
+
+/**
+ * An example that a rule carries.
+ */
+export type Example = {
+/**
+ * The tool that is called.
+ */
+tool: string,
+/**
+ * What the tool is called with.
+ */
+input: JsonValue, };
 
 /**
  * How a process ended.
@@ -1915,11 +2023,49 @@ timeout_seconds?: number, };
 export type HookStatus = "started" | "progress" | "completed";
 
 /**
+ * What makes a folder the same folder: its place on the disk, whatever its path.
+ */
+export type Identity = {
+/**
+ * The device.
+ */
+device: number,
+/**
+ * The inode on it.
+ */
+inode: number, };
+
+/**
  * The kind of an item.
  */
 export type ItemKind = "text" | "thinking" | "tool_input" | "tool_output";
 
 export type JsonValue = number | string | boolean | Array<JsonValue> | { [key in string]: JsonValue } | null;
+
+/**
+ * A decision with everything that led to it.
+ */
+export type Judgement = {
+/**
+ * What is done.
+ */
+decision: Decision,
+/**
+ * The rules that decided, the narrowest scope first; empty if the mode did.
+ */
+rules: Array<RuleRef>,
+/**
+ * The mode, if no rule decided.
+ */
+mode?: Mode,
+/**
+ * Why, in a sentence.
+ */
+why: string,
+/**
+ * How dangerous the call is, and why.
+ */
+risk: Risk, };
 
 /**
  * The size of a diff that is too large to be sent.
@@ -2086,6 +2232,11 @@ scope?: string, };
  * Milliseconds since 1970, UTC.
  */
 export type Millis = number;
+
+/**
+ * What happens to a call that no rule decides.
+ */
+export type Mode = "default" | "acceptEdits" | "plan" | "dontAsk" | "bypassPermissions";
 
 /**
  * A model that the agent offers.
@@ -2461,7 +2612,23 @@ export type RefusalCode = "not_found" | "unauthenticated" | "forbidden" | "unsup
 /**
  * The result of a call.
  */
-export type ReplyBody = { "reply": "done" } | { "reply": "attached",
+export type ReplyBody = { "reply": "done" } | { "reply": "rules",
+/**
+ * Each rule, and whether it is in force.
+ */
+rules: Array<RuleDescription>, } | { "reply": "rule",
+/**
+ * The rule.
+ */
+rule: Rule, } | { "reply": "judgement",
+/**
+ * The decision.
+ */
+judgement: Judgement, } | { "reply": "simulation",
+/**
+ * The result.
+ */
+simulation: Simulation, } | { "reply": "attached",
 /**
  * The session.
  */
@@ -2600,7 +2767,15 @@ deadline?: Millis,
  * `ask` is shortened here because it is large; the session's own entry and state hold it whole. Only in the
  * daemon's log and inbox.
  */
-shortened?: boolean, };
+shortened?: boolean,
+/**
+ * What policy decided about the request, and why; absent if policy decides nothing about such requests.
+ */
+policy?: Judgement,
+/**
+ * `TOOL` or `TOOL(PATTERN)` of a rule that would answer such a request, for a person to check and change.
+ */
+suggested_rule?: string, };
 
 /**
  * The id of a request: the number of the entry that opened it, so the id is unique in its session for ever.
@@ -2611,6 +2786,19 @@ export type RequestId = number;
  * Why an agent begins with an empty conversation although its session has a history.
  */
 export type ResetReason = "cannot_resume" | "lost" | "other";
+
+/**
+ * How dangerous a call is, and why.
+ */
+export type Risk = {
+/**
+ * How dangerous.
+ */
+level: Level,
+/**
+ * Why, a phrase each.
+ */
+reasons: Array<string>, };
 
 /**
  * The transport to an agent, and the reason for it.
@@ -2631,9 +2819,209 @@ why: string, };
 export type Role = "viewer" | "operator" | "owner";
 
 /**
+ * A rule.
+ */
+export type Rule = {
+/**
+ * Its id.
+ */
+rule: RuleId,
+/**
+ * What it answers.
+ */
+effect: Effect,
+/**
+ * `TOOL` or `TOOL(PATTERN)`.
+ */
+text: string,
+/**
+ * Where it holds.
+ */
+scope: RuleScope,
+/**
+ * A deny that yields to an allow of a narrower scope.
+ */
+overridable?: boolean,
+/**
+ * After this time the rule answers nothing; absent is never.
+ */
+expires_at?: Millis,
+/**
+ * Why it was made.
+ */
+comment?: string,
+/**
+ * When it was made.
+ */
+made_at: Millis,
+/**
+ * Who made it, and through which frontend.
+ */
+made_by: Actor,
+/**
+ * Calls that the rule must cover.
+ */
+match?: Array<Example>,
+/**
+ * Calls that the rule must not cover.
+ */
+not_match?: Array<Example>, };
+
+/**
+ * A rule with what is known of it now.
+ */
+export type RuleDescription = {
+/**
+ * Why the rule decides nothing now; absent if it is in force.
+ */
+idle?: string,
+/**
+ * Its id.
+ */
+rule: RuleId,
+/**
+ * What it answers.
+ */
+effect: Effect,
+/**
+ * `TOOL` or `TOOL(PATTERN)`.
+ */
+text: string,
+/**
+ * Where it holds.
+ */
+scope: RuleScope,
+/**
+ * A deny that yields to an allow of a narrower scope.
+ */
+overridable?: boolean,
+/**
+ * After this time the rule answers nothing; absent is never.
+ */
+expires_at?: Millis,
+/**
+ * Why it was made.
+ */
+comment?: string,
+/**
+ * When it was made.
+ */
+made_at: Millis,
+/**
+ * Who made it, and through which frontend.
+ */
+made_by: Actor,
+/**
+ * Calls that the rule must cover.
+ */
+match?: Array<Example>,
+/**
+ * Calls that the rule must not cover.
+ */
+not_match?: Array<Example>, };
+
+/**
+ * What someone asks a new rule to be. Who made it, when, and the folder's identity are added by the registry.
+ */
+export type RuleDraft = {
+/**
+ * What it answers.
+ */
+effect: Effect,
+/**
+ * `TOOL` or `TOOL(PATTERN)`.
+ */
+text: string,
+/**
+ * Where it holds.
+ */
+scope?: ScopeDraft,
+/**
+ * A deny that yields to an allow of a narrower scope.
+ */
+overridable?: boolean,
+/**
+ * It ends after so many seconds; absent is never.
+ */
+expires_in_seconds?: number,
+/**
+ * Why it is made.
+ */
+comment?: string,
+/**
+ * Calls that the rule must cover.
+ */
+match?: Array<Example>,
+/**
+ * Calls that the rule must not cover.
+ */
+not_match?: Array<Example>, };
+
+/**
+ * The id of a rule: eight characters that people can type.
+ */
+export type RuleId = string;
+
+/**
+ * A rule, as a judgement names it.
+ */
+export type RuleRef = {
+/**
+ * Its id.
+ */
+rule: RuleId,
+/**
+ * The rule as people read it: `deny Bash(rm -r)`.
+ */
+line: string,
+/**
+ * Where it holds.
+ */
+scope: string, };
+
+/**
+ * Where a rule holds. A later scope is narrower than an earlier one.
+ */
+export type RuleScope = { "kind": "user" } | { "kind": "project",
+/**
+ * The first 16 hex digits of the SHA-256 of the folder's path.
+ */
+id: string,
+/**
+ * The folder, with every link followed.
+ */
+folder: string,
+/**
+ * The folder that stood there when the rule was made. The rule is suspended while another one does.
+ */
+identity: Identity, } | { "kind": "session",
+/**
+ * Which.
+ */
+session: SessionId, };
+
+/**
+ * Whether rules bind an agent.
+ */
+export type RulesBind = "enforced" | "advisory";
+
+/**
  * How long an approval holds.
  */
 export type Scope = "once" | "session";
+
+/**
+ * Where a new rule is to hold.
+ */
+export type ScopeDraft = { "kind": "user" } | { "kind": "project",
+/**
+ * An absolute path on the daemon's machine.
+ */
+folder: string, } | { "kind": "session",
+/**
+ * Which.
+ */
+session: SessionId, };
 
 /**
  * The body of a REST request that sends a command to a session.
@@ -2734,11 +3122,19 @@ prompt: Seq, } | { "name": "send_again",
 /**
  * The command's entry.
  */
-command: Seq, } | { "name": "remove_rule",
+command: Seq, } | { "name": "add_rule",
 /**
- * The rule's tool.
+ * The rule. Its scope is this session, whatever the draft says.
  */
-tool_name: string, } | { "name": "native",
+rule: RuleDraft, } | { "name": "remove_rule",
+/**
+ * The rule's `TOOL` or `TOOL(PATTERN)`.
+ */
+tool_name: string,
+/**
+ * The rule's id; absent for every rule with that text.
+ */
+rule?: RuleId, } | { "name": "native",
 /**
  * The message.
  */
@@ -2773,7 +3169,23 @@ limits: Limits, } | { "type": "reply",
 /**
  * The id of the call.
  */
-id: CommandId, } & ({ "reply": "done" } | { "reply": "attached",
+id: CommandId, } & ({ "reply": "done" } | { "reply": "rules",
+/**
+ * Each rule, and whether it is in force.
+ */
+rules: Array<RuleDescription>, } | { "reply": "rule",
+/**
+ * The rule.
+ */
+rule: Rule, } | { "reply": "judgement",
+/**
+ * The decision.
+ */
+judgement: Judgement, } | { "reply": "simulation",
+/**
+ * The result.
+ */
+simulation: Simulation, } | { "reply": "attached",
 /**
  * The session.
  */
@@ -3060,6 +3472,90 @@ tokens: number | null, } | { "name": "environment",
 names: Array<string>, };
 
 /**
+ * A rule that is compared with the recorded requests.
+ */
+export type SimulateRule = {
+/**
+ * The rule.
+ */
+rule: RuleDraft,
+/**
+ * Only requests of this time or later.
+ */
+since?: Millis, };
+
+/**
+ * A request that a rule would have decided.
+ */
+export type SimulatedRequest = {
+/**
+ * The session.
+ */
+session: SessionId,
+/**
+ * The request.
+ */
+request: RequestId,
+/**
+ * What was asked, in a line.
+ */
+title: string,
+/**
+ * How the request ended: `allowed`, `denied`, or another word.
+ */
+ended: string, };
+
+/**
+ * What a rule would have answered in one session.
+ */
+export type SimulatedSession = {
+/**
+ * The session.
+ */
+session: SessionId,
+/**
+ * Its name.
+ */
+name: string,
+/**
+ * Requests that the rule would have decided.
+ */
+covered: number, };
+
+/**
+ * What a rule would have answered.
+ */
+export type Simulation = {
+/**
+ * Requests that were looked at.
+ */
+requests: number,
+/**
+ * Requests that the rule would have decided.
+ */
+covered: number,
+/**
+ * Of those, requests that a person was asked about.
+ */
+asked: number,
+/**
+ * Of those, requests that a person answered in another way than the rule would have.
+ */
+against: number,
+/**
+ * By session, the newest first.
+ */
+sessions: Array<SimulatedSession>,
+/**
+ * Some of the requests that the rule would have decided.
+ */
+examples: Array<SimulatedRequest>,
+/**
+ * There were more requests than one simulation looks at.
+ */
+truncated: boolean, };
+
+/**
  * One option of [`SessionSpec`], for [`Capabilities::options`].
  */
 export type SpecOption = "cwd" | "prompt" | "name" | "model" | "mode" | "env" | "system_prompt" | "allowed_tools" | "disallowed_tools" | "mcp_servers" | "subagents" | "hooks" | "setting_sources" | "extra_dirs" | "max_turns" | "max_budget_usd" | "json_schema" | "resume" | "fork";
@@ -3168,9 +3664,13 @@ plan: Array<PlanStep>,
  */
 mcp_servers: Array<McpServer>,
 /**
- * Tools that an "always allow" has allowed.
+ * The texts of this session's own rules that allow: `TOOL` or `TOOL(PATTERN)`.
  */
 rules: Array<string>,
+/**
+ * This session's own rules.
+ */
+session_rules?: Array<Rule>,
 /**
  * Tokens so far.
  */
@@ -3358,6 +3858,31 @@ work?: WorkDone, };
  * The progress of a task.
  */
 export type TaskStatus = "running" | "completed" | "failed" | "stopped";
+
+/**
+ * A call that policy is asked about. Nothing runs.
+ */
+export type TestRule = {
+/**
+ * The tool's name.
+ */
+tool: string,
+/**
+ * The tool's input.
+ */
+input: JsonValue,
+/**
+ * The session's folder, an absolute path. Needed without a session.
+ */
+cwd?: string,
+/**
+ * The session's mode; `default` when absent.
+ */
+mode?: Mode,
+/**
+ * Ask for this session: its folder, its mode and its own rules count.
+ */
+session?: SessionId, };
 
 /**
  * The public name of a token, not the token's secret.

@@ -6,11 +6,17 @@ use portolan_core::{
     Action, CommandId, Millis, Seq, SessionId, SessionSpec,
     command::{Receipt, Stage},
     log::delivery,
+    policy::{Judgement, Rule, RuleDraft, RuleId},
     ports::{LogIn, PastPlace},
-    registry::{AccountDescription, AgentDescription, PastDescription, PastMove, TakeUp, TakenUp},
+    registry::{
+        AccountDescription, AgentDescription, PastDescription, PastMove, RuleDescription, Simulation, TakeUp,
+        TakenUp,
+    },
     session::state::{State, Summary},
 };
-use portolan_protocol::{AgentsRunning, ArchivePast, Call, ClientFrame, CreateToken, ReplyBody, TokenInfo};
+use portolan_protocol::{
+    AgentsRunning, ArchivePast, Call, ClientFrame, CreateToken, ReplyBody, SimulateRule, TestRule, TokenInfo,
+};
 use serde_json::value::RawValue;
 
 use crate::{Client, Error, frames::Reply};
@@ -141,6 +147,42 @@ impl Client {
             self.call(call).await?,
             ReplyBody::TakenUp { session, already } => TakenUp { session, already }
         )
+    }
+
+    /// The rules for projects and for every session, and those of one session.
+    pub async fn rules(&mut self, session: Option<SessionId>) -> Result<Vec<RuleDescription>, Error> {
+        let call = Call::RuleList { session };
+        expect_reply!(self.call(call).await?, ReplyBody::Rules { rules } => rules)
+    }
+
+    /// Adds a rule.
+    pub async fn add_rule(&mut self, rule: RuleDraft) -> Result<Rule, Error> {
+        let call = Call::RuleAdd { rule: Box::new(rule) };
+        expect_reply!(self.call(call).await?, ReplyBody::Rule { rule } => *rule)
+    }
+
+    /// Replaces a rule.
+    pub async fn edit_rule(&mut self, rule: RuleId, draft: RuleDraft) -> Result<Rule, Error> {
+        let call = Call::RuleEdit { rule, draft: Box::new(draft) };
+        expect_reply!(self.call(call).await?, ReplyBody::Rule { rule } => *rule)
+    }
+
+    /// Removes a rule.
+    pub async fn remove_rule(&mut self, rule: RuleId) -> Result<Rule, Error> {
+        let call = Call::RuleRemove { rule };
+        expect_reply!(self.call(call).await?, ReplyBody::Rule { rule } => *rule)
+    }
+
+    /// Asks policy about a call.
+    pub async fn test_rule(&mut self, asked: TestRule) -> Result<Judgement, Error> {
+        let call = Call::RuleTest(asked);
+        expect_reply!(self.call(call).await?, ReplyBody::Judgement { judgement } => judgement)
+    }
+
+    /// Compares a rule with the recorded requests.
+    pub async fn simulate_rule(&mut self, asked: SimulateRule) -> Result<Simulation, Error> {
+        let call = Call::RuleSimulate(asked);
+        expect_reply!(self.call(call).await?, ReplyBody::Simulation { simulation } => simulation)
     }
 
     /// Deletes a session for good.

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::{Refusal, RefusalCode, ports::LoginWay, spec::SpecOption};
+use crate::{Refusal, RefusalCode, policy, ports::LoginWay, spec::SpecOption};
 
 /// The protocol between Portolan and the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +57,19 @@ pub enum Asks {
     #[default]
     #[serde(other)]
     Unknown,
+}
+
+/// Whether rules bind an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum RulesBind {
+    /// Whatever a rule denies does not happen.
+    Enforced,
+    /// The agent does some things without asking. A rule cannot stop those.
+    #[default]
+    #[serde(other)]
+    Advisory,
 }
 
 /// A model that the agent offers.
@@ -169,6 +182,13 @@ pub struct Capabilities {
     /// everything is the agent's mode if nobody chooses another.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub mode_asks: IndexMap<String, Asks>,
+    /// The meaning of each of the agent's modes that Portolan knows. Any other mode means `default`: Portolan asks a
+    /// person about everything that the agent asks.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub mode_means: IndexMap<String, policy::Mode>,
+    /// Whether the agent asks about everything that a rule can forbid.
+    #[serde(default)]
+    pub rules: RulesBind,
     /// The slash commands, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
@@ -219,6 +239,8 @@ impl Default for Capabilities {
             supported_models: None,
             supported_permission_modes: None,
             mode_asks: IndexMap::new(),
+            mode_means: IndexMap::new(),
+            rules: RulesBind::default(),
             supported_commands: None,
         }
     }
@@ -244,6 +266,23 @@ impl Capabilities {
     /// The mode in which the agent asks everything, if one is marked so.
     pub fn asking_mode(&self) -> Option<&str> {
         self.mode_asks.iter().find(|(_, asks)| **asks == Asks::Everything).map(|(mode, _)| mode.as_str())
+    }
+
+    /// The meaning of a mode of this agent; no mode means `default`.
+    pub fn meaning(&self, mode: Option<&str>) -> policy::Mode {
+        mode.and_then(|mode| self.mode_means.get(mode)).copied().unwrap_or_default()
+    }
+
+    /// The mode that the agent itself works in while the session is in `mode`. If Portolan answers in the agent's place,
+    /// the agent works in its asking mode.
+    pub fn working_mode(&self, mode: &str) -> String {
+        let answered = match self.mode_means.get(mode) {
+            Some(policy::Mode::AcceptEdits | policy::Mode::DontAsk | policy::Mode::BypassPermissions) => {
+                self.asking_mode()
+            }
+            Some(policy::Mode::Default | policy::Mode::Plan) | None => None,
+        };
+        answered.unwrap_or(mode).to_owned()
     }
 
     /// `Ok` if `flag` is true; otherwise a refusal that names the agent and the missing capability.

@@ -12,6 +12,7 @@ pub use self::name::ActionName;
 use crate::{
     Actor, CommandId, RequestId, Role, Seq, SessionId, TokenId, WayOut,
     event::Content,
+    policy::{RuleDraft, RuleId},
     request::{Answer, Outcome},
 };
 
@@ -138,10 +139,19 @@ pub enum Action {
         /// The command's entry.
         command: Seq,
     },
-    /// Remove a rule that an "always allow" made.
+    /// Add a rule that holds in this session alone.
+    AddRule {
+        /// The rule. Its scope is this session, whatever the draft says.
+        rule: Box<RuleDraft>,
+    },
+    /// Remove a rule of this session.
     RemoveRule {
-        /// The rule's tool.
+        /// The rule's `TOOL` or `TOOL(PATTERN)`.
         tool_name: String,
+        /// The rule's id; absent for every rule with that text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        rule: Option<RuleId>,
     },
     /// Send a message of the agent's own protocol.
     Native {
@@ -152,7 +162,7 @@ pub enum Action {
 
 impl Action {
     /// Every action's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 23] = [
+    pub const NAMES: [&'static str; 24] = [
         "prompt",
         "answer",
         "interrupt",
@@ -175,6 +185,7 @@ impl Action {
         "withdraw",
         "steer",
         "send_again",
+        "add_rule",
         "remove_rule",
     ];
     /// The one action that sends the agent's own protocol.
@@ -205,6 +216,7 @@ impl Action {
             Self::Withdraw { .. } => ActionName::Withdraw,
             Self::Steer { .. } => ActionName::Steer,
             Self::SendAgain { .. } => ActionName::SendAgain,
+            Self::AddRule { .. } => ActionName::AddRule,
             Self::RemoveRule { .. } => ActionName::RemoveRule,
             Self::Native { .. } => ActionName::Native,
         }
@@ -237,14 +249,26 @@ impl Action {
             | Self::Withdraw { .. }
             | Self::Steer { .. }
             | Self::SendAgain { .. }
+            | Self::AddRule { .. }
             | Self::RemoveRule { .. } => Role::Operator,
         }
     }
 }
 
 /// Commands to the daemon. Creating and deleting sessions have calls of their own.
-pub const DAEMON_ACTIONS: [&str; 8] =
-    ["create", "take_up", "archive_past", "delete", "log_in", "log_out", "token_create", "token_revoke"];
+pub const DAEMON_ACTIONS: [&str; 11] = [
+    "create",
+    "take_up",
+    "archive_past",
+    "delete",
+    "log_in",
+    "log_out",
+    "rule_add",
+    "rule_edit",
+    "rule_remove",
+    "token_create",
+    "token_revoke",
+];
 
 /// A command's sender and id. The same key runs at most once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -446,7 +470,19 @@ mod tests {
             Action::Withdraw { prompt: Seq(1) },
             Action::Steer { prompt: Seq(1) },
             Action::SendAgain { command: Seq(1) },
-            Action::RemoveRule { tool_name: text("Bash") },
+            Action::AddRule {
+                rule: Box::new(RuleDraft {
+                    effect: crate::policy::Effect::Deny,
+                    text: text("Bash(rm -r)"),
+                    scope: crate::policy::rule::ScopeDraft::User,
+                    overridable: true,
+                    expires_in_seconds: Some(60),
+                    comment: None,
+                    matches: vec![],
+                    does_not_match: vec![],
+                }),
+            },
+            Action::RemoveRule { tool_name: text("Bash"), rule: None },
             Action::Native { body: Value::Null },
         ]
     }

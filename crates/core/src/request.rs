@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Actor, Generation, Millis, RequestId, event::FileChange};
+use crate::{Actor, Generation, Millis, RequestId, event::FileChange, policy::Judgement};
 
 /// What an agent asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -217,6 +217,14 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "schema", ts(as = "Option<bool>", optional))]
     pub shortened: bool,
+    /// What policy decided about the request, and why; absent if policy decides nothing about such requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub policy: Option<Box<Judgement>>,
+    /// `TOOL` or `TOOL(PATTERN)` of a rule that would answer such a request, for a person to check and change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub suggested_rule: Option<String>,
 }
 
 /// How long an approval holds.

@@ -120,7 +120,16 @@ async fn a_request_is_answered_by_the_program_and_only_once() {
                 last = Some(content);
             }
         }
-        assert_eq!(last, Some(vec![Content::text(format!("{answer:?}"))]));
+        // A denial without words gets some.
+        let told = match &answer {
+            Answer::Deny { message: None, interrupt, option } => Answer::Deny {
+                message: Some("Tool \"Bash\" was denied by the user.".into()),
+                interrupt: *interrupt,
+                option: option.clone(),
+            },
+            other => other.clone(),
+        };
+        assert_eq!(last, Some(vec![Content::text(format!("{told:?}"))]));
     }
 }
 

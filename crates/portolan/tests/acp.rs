@@ -110,7 +110,7 @@ fn a_missing_agent_is_replaced_by_its_acp_adapter_and_doctor_and_the_session_say
     let session = place.new_session("claude", "hello");
     let notice = place.event(&session, "why this road", |event| event["type"] == "notice");
     let text = notice["text"].as_str().unwrap();
-    assert!(text.contains("no-such-claude") && text.contains("over ACP"), "{text}");
+    assert!(text.contains("no-such-claude") && text.contains("uses ACP instead"), "{text}");
     let said = place.event(&session, "its words", |event| event["type"] == "message");
     assert_eq!(said["content"][0]["text"], "Here.");
     assert_eq!(place.home.run(["down"]).code, 0);

@@ -162,9 +162,11 @@ fn doctor_reports_what_is_wrong_with_a_program_that_is_not_an_agent() {
     std::fs::write(&program, script).unwrap();
     let looked = home.run(["doctor", "claude"]);
     assert_eq!(looked.code, 1, "{looked:?}");
-    for expected in
-        ["claude 2.1.325: broken", "  mode     the agent does not begin in a mode that asks: ", "is `auto`"]
-    {
+    for expected in [
+        "claude 2.1.325: broken",
+        "  mode     the agent does not begin in a mode that asks: ",
+        "the mode `auto`",
+    ] {
         assert!(looked.stdout.contains(expected), "`{expected}` is missing in {looked:?}");
     }
     std::fs::write(&program, "#!/bin/sh\necho '1.0.30 (Claude Code)'\n").unwrap();

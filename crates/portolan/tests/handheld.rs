@@ -369,24 +369,15 @@ impl Traps {
     }
 }
 
-/// The result of an ordinary edit while auto-edit is on.
-#[derive(Clone, Copy, PartialEq)]
-enum Ordinary {
-    Approved,
-    /// The tool is not one that auto-edit approves.
-    Asked,
-}
-
 /// A real CLI, its model and its folder.
 struct Cast {
     profile: Profile,
     program: Pinned,
-    ordinary: Ordinary,
 }
 
 /// Auto-edit with a real CLI: an ordinary file is written without a request, everything else opens a request.
 fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
-    let Cast { profile, program, ordinary } = cast;
+    let Cast { profile, program } = cast;
     let (kind, version) = (profile.agent, program.version);
     let agent_home = tempfile::tempdir().unwrap();
     let path = std::env::var_os("PATH").unwrap();
@@ -422,10 +413,6 @@ fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
         assert!(!lands.exists(), "{kind} {version}: {word}");
     }
     app.command(slot, "please ordinary");
-    if *ordinary == Ordinary::Asked {
-        app.state(slot, "waiting");
-        app.decide(slot, "yes");
-    }
     let written = work.join("ordinary.txt");
     wait_for("the ordinary file", || written.exists().then_some(()));
     app.state(slot, "idle");
@@ -433,8 +420,7 @@ fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
     let answered = state["closed_requests"].as_array().unwrap().iter();
     let by: Vec<_> = answered.map(|closed| closed["outcome"]["by"]["name"].clone()).collect();
     let person = json!("handheld at 127.0.0.1");
-    let last = if *ordinary == Ordinary::Asked { person.clone() } else { json!("auto-edit") };
-    assert_eq!(by, [person.clone(), person.clone(), person, last], "{kind} {version}");
+    assert_eq!(by, [person.clone(), person.clone(), person, json!("auto-edit")], "{kind} {version}");
     assert_eq!(home.run(["down"]).code, 0);
 }
 
@@ -442,12 +428,12 @@ fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
 // covers: 000-045
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn auto_edit_asks_about_links_hooks_and_settings_with_real_agents() {
-    let cast = |profile, program, ordinary| Cast { profile, program, ordinary };
+    let cast = |profile, program| Cast { profile, program };
     for cast in [
-        cast(profile::CLAUDE, claude(VERSIONS[0]), Ordinary::Approved),
-        cast(profile::CLAUDE, claude(VERSIONS[1]), Ordinary::Approved),
-        cast(profile::CLAUDE_AGENT_ACP, npm::CLAUDE_AGENT_ACP, Ordinary::Approved),
-        cast(profile::CODEX, codex("0.166.0"), Ordinary::Asked),
+        cast(profile::CLAUDE, claude(VERSIONS[0])),
+        cast(profile::CLAUDE, claude(VERSIONS[1])),
+        cast(profile::CLAUDE_AGENT_ACP, npm::CLAUDE_AGENT_ACP),
+        cast(profile::CODEX, codex("0.166.0")),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let work = folder.path().canonicalize().unwrap().join("shop");

@@ -142,7 +142,9 @@ async fn every_message_goes_both_ways_with_the_demo_agent() {
     let home = with_demo("");
     let mut dashboard = Dashboard::of(&home).await;
     // A tree of subagents.
-    let session = dashboard.create(home.path(), "think about subagents, fast").await;
+    // Not in Portolan's own folder, in which no mode allows an edit.
+    let folder = tempfile::tempdir().unwrap();
+    let session = dashboard.create(folder.path(), "think about subagents, fast").await;
     let spawned = dashboard.one("agent.spawned").await;
     assert_eq!((&spawned["label"], &spawned["parent_id"]), (&json!("Main"), &json!(null)));
     dashboard.until("session.completed").await;

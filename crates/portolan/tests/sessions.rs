@@ -332,7 +332,7 @@ fn two_tokens_cannot_have_the_same_name() {
     home.run(["token", "create", "ada"]).ok();
     for again in ["ada", " ada ", "owner"] {
         let refused = home.run(["token", "create", again]);
-        assert!(refused.code == 2 && refused.stderr.contains("take another name"), "{again}: {refused:?}");
+        assert!(refused.code == 2 && refused.stderr.contains("use another name"), "{again}: {refused:?}");
     }
     assert_eq!(home.run(["token", "revoke", "ada"]).code, 0);
     home.run(["token", "create", "ada"]).ok();

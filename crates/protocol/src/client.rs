@@ -3,11 +3,13 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use portolan_core::{
-    Action, CommandId, Role, Seq, SessionId, SessionSpec, TokenId,
+    Action, CommandId, Millis, Role, Seq, SessionId, SessionSpec, TokenId,
     log::delivery::Start,
+    policy::{Mode, RuleDraft, RuleId},
     ports::{LogIn, Secret},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The client's first frame. The server answers no other frame before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -220,6 +222,34 @@ pub enum Call {
         /// The agent's kind.
         agent: String,
     },
+    /// List the rules for projects and for every session, and the rules of one session. Reply: `rules`.
+    RuleList {
+        /// Also the rules of this session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        session: Option<SessionId>,
+    },
+    /// Add a rule. A rule for one session needs the role operator, any other rule the role owner. Reply: `rule`.
+    RuleAdd {
+        /// The rule.
+        rule: Box<RuleDraft>,
+    },
+    /// Replace a rule for a project or for every session; owners only. Reply: `rule`.
+    RuleEdit {
+        /// The rule's id.
+        rule: RuleId,
+        /// What the rule becomes.
+        draft: Box<RuleDraft>,
+    },
+    /// Remove a rule for a project or for every session; owners only. Reply: `rule`, with the removed rule.
+    RuleRemove {
+        /// The rule's id.
+        rule: RuleId,
+    },
+    /// Get the decision about a call, without running anything. Reply: `judgement`.
+    RuleTest(TestRule),
+    /// Find the recorded requests that a rule would have decided; nothing changes. Reply: `simulation`.
+    RuleSimulate(SimulateRule),
     /// Create a token; owners only. Reply: `token`.
     TokenCreate(CreateToken),
     /// List the tokens; owners only. Reply: `tokens`.
@@ -247,7 +277,7 @@ pub enum Call {
 
 impl Call {
     /// Every call's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 29] = [
+    pub const NAMES: [&'static str; 35] = [
         "list",
         "resolve",
         "create",
@@ -269,6 +299,12 @@ impl Call {
         "account",
         "log_in",
         "log_out",
+        "rule_list",
+        "rule_add",
+        "rule_edit",
+        "rule_remove",
+        "rule_test",
+        "rule_simulate",
         "token_create",
         "token_list",
         "token_revoke",
@@ -283,7 +319,14 @@ impl Call {
     /// something run at most once under their id, or have the same effect twice. The calls excluded here would create a
     /// second thing.
     pub fn may_be_repeated(&self) -> bool {
-        !matches!(self, Self::TokenCreate(_) | Self::Pair(_) | Self::TicketCreate | Self::LogIn { .. })
+        !matches!(
+            self,
+            Self::RuleAdd { .. }
+                | Self::TokenCreate(_)
+                | Self::Pair(_)
+                | Self::TicketCreate
+                | Self::LogIn { .. }
+        )
     }
 
     /// The session that the call is about, if any.
@@ -310,6 +353,12 @@ impl Call {
             | Self::Account { .. }
             | Self::LogIn { .. }
             | Self::LogOut { .. }
+            | Self::RuleList { .. }
+            | Self::RuleAdd { .. }
+            | Self::RuleEdit { .. }
+            | Self::RuleRemove { .. }
+            | Self::RuleTest(_)
+            | Self::RuleSimulate(_)
             | Self::TokenCreate(_)
             | Self::TokenList
             | Self::TokenRevoke { .. }
@@ -390,6 +439,39 @@ pub struct SendCommand {
     /// The command.
     #[serde(flatten)]
     pub command: Action,
+}
+
+/// A call that policy is asked about. Nothing runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct TestRule {
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's input.
+    pub input: Value,
+    /// The session's folder, an absolute path. Needed without a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(type = "string"))]
+    pub cwd: Option<PathBuf>,
+    /// The session's mode; `default` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Ask for this session: its folder, its mode and its own rules count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+}
+
+/// A rule that is compared with the recorded requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct SimulateRule {
+    /// The rule.
+    pub rule: RuleDraft,
+    /// Only requests of this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Millis>,
 }
 
 /// The body of a REST request for a new token.

@@ -13,7 +13,8 @@ pub mod schema;
 mod server;
 
 pub use client::{
-    ArchivePast, Call, ClientFrame, ClientInfo, CreateSession, CreateToken, Greeting, SendCommand, TakeUpPast,
+    ArchivePast, Call, ClientFrame, ClientInfo, CreateSession, CreateToken, Greeting, SendCommand,
+    SimulateRule, TakeUpPast, TestRule,
 };
 pub use log::LogFrame;
 pub use server::{

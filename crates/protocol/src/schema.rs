@@ -12,7 +12,7 @@ use ts_rs::{Config, TS, TypeVisitor};
 
 use crate::{
     ArchivePast, Call, ClientFrame, CreateSession, CreateToken, Greeting, LogFrame, PROTOCOL, ReplyBody,
-    SendCommand, ServerFrame, TakeUpPast,
+    SendCommand, ServerFrame, SimulateRule, TakeUpPast, TestRule,
 };
 
 /// JSON Schema of every frame.
@@ -77,6 +77,9 @@ pub fn typescript() -> String {
     all.visit::<ArchivePast>();
     all.visit::<SendCommand>();
     all.visit::<CreateToken>();
+    all.visit::<TestRule>();
+    all.visit::<SimulateRule>();
+    all.visit::<portolan_core::policy::RuleDraft>();
     let mut text = format!(
         "// The native protocol of Portolan, version {PROTOCOL}. Generated; docs/protocol.md explains it.\n\
          // Readers ignore fields, frame types and enum values they do not know.\n\n\

@@ -7,8 +7,9 @@ use portolan_core::{
     CommandId, Millis, Refusal, Role, Seq, SessionId, TokenId,
     command::Receipt,
     log::delivery::{Closed, Presence},
+    policy::{Judgement, Rule},
     ports::Secret,
-    registry::{AccountDescription, AgentDescription, PastDescription},
+    registry::{AccountDescription, AgentDescription, PastDescription, RuleDescription, Simulation},
     session::state::{State, Summary},
 };
 use serde::{Deserialize, Serialize};
@@ -191,6 +192,26 @@ pub struct Limits {
 pub enum ReplyBody {
     /// The call is done.
     Done,
+    /// Rules.
+    Rules {
+        /// Each rule, and whether it is in force.
+        rules: Vec<RuleDescription>,
+    },
+    /// One rule.
+    Rule {
+        /// The rule.
+        rule: Box<Rule>,
+    },
+    /// A decision of policy.
+    Judgement {
+        /// The decision.
+        judgement: Judgement,
+    },
+    /// What a rule would have answered.
+    Simulation {
+        /// The result.
+        simulation: Simulation,
+    },
     /// The client has joined a session. The session's entries follow.
     Attached {
         /// The session.

@@ -25,6 +25,7 @@ const KEPT = {
   plan: true,
   mcp_servers: true,
   rules: true,
+  session_rules: true,
   usage: true,
   context_used: true,
   context_window: true,

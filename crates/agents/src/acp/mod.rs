@@ -31,7 +31,7 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{Asks, NativeProtocol, PromptQueue},
+    capabilities::{Asks, NativeProtocol, PromptQueue, RulesBind},
     ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
@@ -262,6 +262,8 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         supported_models: None,
         supported_permission_modes: None,
         mode_asks: known.mode_asks.iter().map(|(mode, asks)| ((*mode).to_owned(), *asks)).collect(),
+        mode_means: IndexMap::new(),
+        rules: RulesBind::Advisory,
         supported_commands: None,
     }
 }

@@ -30,7 +30,7 @@ use std::{ffi::OsString, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{Asks, NativeProtocol, PromptQueue},
+    capabilities::{Asks, NativeProtocol, PromptQueue, RulesBind},
     ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
@@ -241,6 +241,8 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         supported_models: None,
         supported_permission_modes: Some(version::modes(version)),
         mode_asks: version::mode_asks(),
+        mode_means: version::mode_means(),
+        rules: RulesBind::Advisory,
         supported_commands: None,
     }
 }

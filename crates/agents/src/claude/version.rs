@@ -3,7 +3,10 @@
 use std::{fmt, str::FromStr};
 
 use indexmap::IndexMap;
-use portolan_core::capabilities::Asks;
+use portolan_core::{
+    capabilities::Asks,
+    policy::{Mode, mode::MODES},
+};
 
 /// A version such as `2.1.325`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,6 +89,12 @@ const ASKS: [(&str, Asks); 6] = [
 /// How much each mode asks. A version without a mode refuses it by name, so the marks are the same for all.
 pub(super) fn mode_asks() -> IndexMap<String, Asks> {
     ASKS.map(|(mode, asks)| (mode.into(), asks)).into()
+}
+
+/// The meaning of its modes. In those that Portolan answers in, Claude Code itself works in `default`. `auto` means
+/// nothing here: a model decides.
+pub(super) fn mode_means() -> IndexMap<String, Mode> {
+    MODES.iter().map(|mode| (mode.word().to_owned(), *mode)).collect()
 }
 
 /// How much this mode asks.

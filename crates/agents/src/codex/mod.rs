@@ -31,7 +31,7 @@ use std::{ffi::OsString, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{NativeProtocol, PromptQueue},
+    capabilities::{NativeProtocol, PromptQueue, RulesBind},
     ports::{Account, Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
@@ -192,6 +192,8 @@ fn capabilities(config: &Config) -> Capabilities {
         supported_models: None,
         supported_permission_modes: Some(modes::names()),
         mode_asks: modes::mode_asks(),
+        mode_means: IndexMap::new(),
+        rules: RulesBind::Advisory,
         supported_commands: None,
     }
 }

@@ -15,7 +15,8 @@ use std::{ffi::OsString, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{Asks, CommandInfo, ModelInfo, NativeProtocol, PromptQueue},
+    capabilities::{Asks, CommandInfo, ModelInfo, NativeProtocol, PromptQueue, RulesBind},
+    policy::Mode,
     ports::{Agent, AgentLink, Boxed, Launch, Probe},
     spec::SpecOption,
 };
@@ -35,6 +36,14 @@ const ASKS: [(&str, Asks); 4] = [
     ("acceptEdits", Asks::Some),
     ("plan", Asks::Everything),
     ("bypassPermissions", Asks::Nothing),
+];
+
+/// The meaning of each mode.
+const MEANS: [(&str, Mode); 4] = [
+    ("default", Mode::Default),
+    ("acceptEdits", Mode::AcceptEdits),
+    ("plan", Mode::Plan),
+    ("bypassPermissions", Mode::BypassPermissions),
 ];
 
 /// The demo agent.
@@ -130,6 +139,8 @@ fn capabilities() -> Capabilities {
         supported_models: Some(models()),
         supported_permission_modes: Some(MODES.map(Into::into).to_vec()),
         mode_asks: ASKS.map(|(mode, asks)| (mode.into(), asks)).into(),
+        mode_means: MEANS.map(|(mode, means)| (mode.into(), means)).into(),
+        rules: RulesBind::Enforced,
         supported_commands: Some(commands()),
     }
 }

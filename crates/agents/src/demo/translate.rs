@@ -101,6 +101,7 @@ impl Translate {
                 | Event::Prompt { .. }
                 | Event::RequestOpened { .. }
                 | Event::RequestClosed { .. }
+                | Event::RequestDecided { .. }
                 | Event::CommandAccepted { .. }
                 | Event::Receipt { .. }
                 | Event::RuleAdded { .. }

@@ -54,6 +54,8 @@ pub enum ActionName {
     Steer,
     /// [`Action::SendAgain`].
     SendAgain,
+    /// [`Action::AddRule`].
+    AddRule,
     /// [`Action::RemoveRule`].
     RemoveRule,
     /// [`Action::Native`].
@@ -89,6 +91,7 @@ impl ActionName {
             Self::Withdraw => "withdraw",
             Self::Steer => "steer",
             Self::SendAgain => "send_again",
+            Self::AddRule => "add_rule",
             Self::RemoveRule => "remove_rule",
             Self::Native => Action::NATIVE,
             Self::Other(name) => name,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     RequestId, SessionId, TokenId,
+    policy::Rule,
     request::{Outcome, Request},
     session::state::Summary,
 };
@@ -126,6 +127,16 @@ pub enum DaemonEvent {
         on: bool,
         /// The tools that the frontend approves.
         tools: Vec<String>,
+    },
+    /// A rule was made or changed.
+    RuleSaved {
+        /// The rule as it is now.
+        rule: Box<Rule>,
+    },
+    /// A rule was removed.
+    RuleRemoved {
+        /// The rule as it was.
+        rule: Box<Rule>,
     },
     /// An agent was logged in or out through Portolan, or a login failed.
     AccountChanged {

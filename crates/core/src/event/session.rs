@@ -11,6 +11,7 @@ use crate::{
     Capabilities, Generation, RequestId, Seq, SessionSpec,
     capabilities::NativeProtocol,
     command::{Action, CommandKey, Stage},
+    policy::{Rule, RuleId},
     request::{Outcome, Request},
     usage::TokenUsage,
 };
@@ -383,6 +384,13 @@ pub enum Event {
         /// How the request ended.
         outcome: Outcome,
     },
+    /// A rule or the mode answered a request before anyone was asked.
+    RequestDecided {
+        /// The request, with the judgement.
+        request: Box<Request>,
+        /// The answer and what gave it.
+        outcome: Outcome,
+    },
 
     // --- commands -----------------------------------------------------------------------------
     /// Portolan accepted a command. The entry's `by` names its sender.
@@ -407,15 +415,23 @@ pub enum Event {
         /// The setting and its value.
         setting: Setting,
     },
-    /// From now on a rule allows calls of a tool.
+    /// A rule holds in this session from now on.
     RuleAdded {
-        /// The rule's tool.
+        /// The rule's `TOOL` or `TOOL(PATTERN)`.
         tool_name: String,
+        /// The rule; absent in older entries, which allow every call of the tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        rule: Option<Box<Rule>>,
     },
-    /// A rule was removed.
+    /// A rule of this session was removed.
     RuleRemoved {
-        /// The rule's tool.
+        /// The rule's `TOOL` or `TOOL(PATTERN)`.
         tool_name: String,
+        /// The rule's id; absent for every rule with that text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        rule: Option<RuleId>,
     },
     /// The state of the MCP servers. Secrets are masked.
     McpServers {

@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use super::{facts::Facts, tool};
+
 /// What a protected place belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -101,6 +103,19 @@ pub fn protected(path: &Path) -> Option<(Kind, String)> {
         let name = part.as_os_str().to_string_lossy();
         Some((kind_of(&name.to_lowercase())?, name.into_owned()))
     })
+}
+
+/// The first protected name in a path as a command names it.
+pub fn named(path: &str) -> Option<(Kind, String)> {
+    path.split('/').find_map(|name| Some((kind_of(&name.to_lowercase())?, name.to_owned())))
+}
+
+/// Is this real path in a place that nobody reads or changes unseen? Reading is guarded only where a secret may lie.
+pub fn guarded(path: &Path, does: tool::Kind, facts: &Facts) -> Option<(Kind, String)> {
+    let own = || facts.is_own(path).then(|| (Kind::Portolan, path.display().to_string()));
+    let found = own().or_else(|| protected(path))?;
+    let is_secret = matches!(found.0, Kind::Credentials | Kind::Portolan);
+    (is_secret || does != tool::Kind::Read).then_some(found)
 }
 
 fn kind_of(name: &str) -> Option<Kind> {

@@ -1,18 +1,21 @@
-//! Where an edit's files really lie: the one part of policy that looks at the disk. It changes nothing there.
+//! Where files really lie: the one part of policy that looks at the disk. It changes nothing there.
 //!
 //! Every part of a path is followed, links of files that do not exist yet too: whoever writes through such a link makes
 //! a file where it leads. What is found holds for this moment only. A program that runs beside the agent can change a link
 //! before the agent writes; it could then write there itself.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     ffi::OsString,
     fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Component, Path, PathBuf},
 };
 
-use super::edits::{Facts, Why};
+use super::{
+    facts::{Facts, Place},
+    rule::Identity,
+};
 
 /// Links that are followed for one path, as many as the kernel follows.
 const LINKS: usize = 40;
@@ -20,26 +23,55 @@ const LINKS: usize = 40;
 /// Parts that one path may have, its links included. The kernel takes no path of more than 4,096 bytes.
 const PARTS: usize = 4096;
 
-/// The facts about an edit of these files, in a session that works in `folder`. `own` are folders of Portolan's own.
-pub fn facts(folder: &Path, files: &[String], own: &[PathBuf]) -> Result<Facts, Why> {
-    let unresolved = |path: &Path| Why::Unresolved(path.display().to_string());
+/// The facts about a call that names these paths, in a session that works in `folder`. `own` are folders of Portolan's own.
+pub fn facts(folder: &Path, home: Option<&Path>, own: &[PathBuf], paths: &[String]) -> Facts {
     let mut found = Facts {
-        folder: real(folder).map_err(|_| unresolved(folder))?,
-        files: Vec::new(),
+        folder: real(folder).unwrap_or_default(),
+        home: home.and_then(|home| real(home).ok()),
         own: own.iter().filter_map(|own| real(own).ok()).collect(),
+        places: BTreeMap::new(),
+        above: Vec::new(),
     };
-    for file in files {
-        let path = folder.join(file);
-        // Some programs take `..` away before they look at the disk, others leave it to the kernel, which follows a
-        // link first. Both places must be fine.
-        for path in [&path, &without_parents(&path)] {
-            let lies = real(path).and_then(ordinary).map_err(|_| unresolved(path))?;
-            if !found.files.contains(&lies) {
-                found.files.push(lies);
-            }
+    found.above = found
+        .folder
+        .ancestors()
+        .filter_map(|above| Some((above.to_owned(), identity(above).ok()?)))
+        .collect();
+    for path in paths {
+        let at_home = path.strip_prefix("~/").and_then(|rest| Some(found.home.as_ref()?.join(rest)));
+        if let Ok(place) = place(&at_home.unwrap_or_else(|| folder.join(path))) {
+            found.places.insert(path.clone(), place);
         }
     }
-    Ok(found)
+    found
+}
+
+/// What identifies the folder at this path.
+pub fn identity(folder: &Path) -> io::Result<Identity> {
+    let found = fs::metadata(folder)?;
+    if !found.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::NotADirectory));
+    }
+    Ok(Identity { device: found.dev(), inode: found.ino() })
+}
+
+/// A folder's path with every link followed.
+pub fn real_folder(folder: &Path) -> io::Result<PathBuf> {
+    real(folder)
+}
+
+fn place(path: &Path) -> io::Result<Place> {
+    // Some programs take `..` away before they look at the disk, others leave it to the kernel, which follows a
+    // link first. Both places count.
+    let mut place = Place { lies: Vec::new(), is_ordinary: true };
+    for path in [path, &without_parents(path)] {
+        let lies = real(path)?;
+        place.is_ordinary &= is_ordinary(&lies)?;
+        if !place.lies.contains(&lies) {
+            place.lies.push(lies);
+        }
+    }
+    Ok(place)
 }
 
 /// A path with every `..` taken away by its words alone.
@@ -105,11 +137,10 @@ fn real(path: &Path) -> io::Result<PathBuf> {
 
 /// A file of its own, or none yet. One with a second name may be known elsewhere by the other; a folder, a pipe or a device
 /// is nothing to edit.
-fn ordinary(path: PathBuf) -> io::Result<PathBuf> {
-    match fs::symlink_metadata(&path) {
-        Ok(found) if found.is_file() && found.nlink() == 1 => Ok(path),
-        Ok(_) => Err(io::Error::from(io::ErrorKind::InvalidInput)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path),
+fn is_ordinary(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok(found.is_file() && found.nlink() == 1),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),
     }
 }
@@ -118,117 +149,84 @@ fn ordinary(path: PathBuf) -> io::Result<PathBuf> {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use super::{super::edits::judge, *};
+    use super::*;
 
-    struct Place {
-        _all: tempfile::TempDir,
-        root: PathBuf,
-        folder: PathBuf,
+    /// A folder `shop` with a file, beside a folder `other`.
+    fn shop() -> (tempfile::TempDir, PathBuf) {
+        let temp = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(temp.path()).unwrap();
+        for folder in ["shop/src", "other"] {
+            fs::create_dir_all(top.join(folder)).unwrap();
+        }
+        fs::write(top.join("shop/a.rs"), "").unwrap();
+        fs::write(top.join("other/b.rs"), "").unwrap();
+        (temp, top)
     }
 
-    /// A folder `shop` with a file in it, and things outside.
-    fn place() -> Place {
-        let all = tempfile::tempdir().unwrap();
-        let root = all.path().canonicalize().unwrap();
-        let folder = root.join("shop");
-        fs::create_dir_all(folder.join("src")).unwrap();
-        fs::create_dir_all(folder.join(".git/hooks")).unwrap();
-        fs::create_dir(root.join("outside")).unwrap();
-        for file in ["shop/src/a.rs", "outside/secret", "shop/.git/config"] {
-            fs::write(root.join(file), "x").unwrap();
-        }
-        Place { _all: all, root, folder }
-    }
-
-    impl Place {
-        fn judged(&self, file: &str) -> Result<(), Why> {
-            judge(&facts(&self.folder, &[file.to_owned()], &[self.root.join("shop/own")])?)
-        }
+    fn lies(top: &Path, path: &str) -> Vec<PathBuf> {
+        let found = facts(&top.join("shop"), None, &[], &[path.to_owned()]);
+        found.places.get(path).map(|place| place.lies.clone()).unwrap_or_default()
     }
 
     #[test]
-    fn files_of_the_folder_are_fine_by_any_name_that_stays_inside() {
-        let place = place();
-        let absolute = place.folder.join("src/a.rs").display().to_string();
-        for file in ["src/a.rs", "src/./a.rs", "new.rs", "new/deep/b.rs", "src/../src/a.rs", &absolute] {
-            assert_eq!(place.judged(file), Ok(()), "{file}");
-        }
-        symlink("src", place.folder.join("sources")).unwrap();
-        assert_eq!(place.judged("sources/a.rs"), Ok(()), "a link that stays inside");
-    }
-
-    // A link inside the folder led out of it.
-    #[test]
-    fn a_link_that_leads_out_is_found_in_every_part_of_a_path() {
-        let place = place();
-        let outside = place.root.join("outside");
-        symlink(&outside, place.folder.join("folder")).unwrap();
-        symlink(outside.join("secret"), place.folder.join("file")).unwrap();
-        symlink(outside.join("not there yet"), place.folder.join("dangling")).unwrap();
-        symlink("dangling", place.folder.join("chained")).unwrap();
-        symlink("../outside", place.folder.join("relative")).unwrap();
-        for file in [
-            "folder/secret",
-            "folder/new",
-            "folder/new/deeper",
-            "file",
-            "dangling",
-            "chained",
-            "relative/new",
-            "../x",
-            "src/../../x",
-            "folder/../x",
-            "new/../../x",
-            "/etc/passwd",
-        ] {
-            assert!(matches!(place.judged(file), Err(Why::Outside(_))), "{file}: {:?}", place.judged(file));
-        }
+    fn a_path_is_followed_through_every_link_whether_or_not_its_end_exists() {
+        let (_temp, top) = shop();
+        symlink(top.join("other"), top.join("shop/out")).unwrap();
+        symlink("../other/new.rs", top.join("shop/dangling")).unwrap();
+        symlink("loop", top.join("shop/loop")).unwrap();
+        assert_eq!(lies(&top, "a.rs"), [top.join("shop/a.rs")]);
+        assert_eq!(lies(&top, "src/../a.rs"), [top.join("shop/a.rs")]);
+        assert_eq!(lies(&top, "src/new/file.rs"), [top.join("shop/src/new/file.rs")]);
+        assert_eq!(lies(&top, "out/b.rs"), [top.join("other/b.rs")]);
+        assert_eq!(lies(&top, "dangling"), [top.join("other/new.rs")]);
+        assert_eq!(lies(&top, "loop"), Vec::<PathBuf>::new(), "a link that leads to itself leads nowhere");
+        assert_eq!(
+            lies(&top, "out/../a.rs"),
+            [top.join("a.rs"), top.join("shop/a.rs")],
+            "two readings of `..`"
+        );
+        assert_eq!(lies(&top, "/etc/../etc/hosts"), [PathBuf::from("/etc/hosts")]);
     }
 
     #[test]
-    fn protected_places_are_found_through_links_and_parents() {
-        let place = place();
-        symlink(".git", place.folder.join("vcs")).unwrap();
-        symlink("../.git/hooks", place.folder.join("src/hooks")).unwrap();
-        for file in [
-            "vcs/hooks/pre-commit",
-            "src/hooks/pre-commit",
-            "src/../.git/config",
-            ".git/new",
-            "own/portolan.db",
-            ".GIT/config",
-        ] {
-            assert!(
-                matches!(place.judged(file), Err(Why::Protected { .. })),
-                "{file}: {:?}",
-                place.judged(file)
-            );
-        }
+    fn a_file_with_two_names_and_what_is_no_file_are_not_ordinary() {
+        let (_temp, top) = shop();
+        fs::hard_link(top.join("other/b.rs"), top.join("shop/b.rs")).unwrap();
+        let found = facts(
+            &top.join("shop"),
+            None,
+            &[],
+            &["a.rs", "new.rs", "b.rs", "src", "/dev/null"].map(str::to_owned),
+        );
+        let ordinary: Vec<_> =
+            found.places.iter().map(|(path, place)| (path.as_str(), place.is_ordinary)).collect();
+        assert_eq!(
+            ordinary,
+            [("/dev/null", false), ("a.rs", true), ("b.rs", false), ("new.rs", true), ("src", false)]
+        );
     }
 
     #[test]
-    fn what_is_no_file_of_its_own_is_for_a_person() {
-        let place = place();
-        fs::hard_link(place.root.join("outside/secret"), place.folder.join("twin")).unwrap();
-        symlink("round", place.folder.join("round")).unwrap();
-        for file in ["twin", "src", "round", "src/a.rs/below"] {
-            assert!(
-                matches!(place.judged(file), Err(Why::Unresolved(_))),
-                "{file}: {:?}",
-                place.judged(file)
-            );
-        }
-        assert!(matches!(facts(Path::new("shop"), &["a".into()], &[]), Err(Why::Unresolved(_))));
-        assert!(matches!(facts(Path::new(""), &["a".into()], &[]), Err(Why::Unresolved(_))));
+    fn a_folder_that_is_reached_by_a_link_is_the_folder_it_leads_to() {
+        let (_temp, top) = shop();
+        symlink(top.join("shop"), top.join("link")).unwrap();
+        let found =
+            facts(&top.join("link"), Some(&top.join("link")), &[top.join("link")], &["a.rs".to_owned()]);
+        assert_eq!(found.folder, top.join("shop"));
+        assert_eq!((found.home, found.own), (Some(top.join("shop")), vec![top.join("shop")]));
+        assert_eq!(found.places["a.rs"].lies, [top.join("shop/a.rs")]);
+        assert_eq!(found.above[0], (top.join("shop"), identity(&top.join("shop")).unwrap()));
+        assert_eq!(found.above.last().unwrap().0, Path::new("/"));
     }
 
     #[test]
-    fn a_folder_that_is_itself_reached_by_a_link_is_the_folder_it_leads_to() {
-        let place = place();
-        let link = place.root.join("link");
-        symlink(&place.folder, &link).unwrap();
-        assert_eq!(judge(&facts(&link, &["src/a.rs".into()], &[]).unwrap()), Ok(()));
-        let file = link.join("src/a.rs").display().to_string();
-        assert_eq!(judge(&facts(&place.folder, &[file], &[]).unwrap()), Ok(()));
+    fn another_folder_at_the_same_path_has_another_identity() {
+        let (_temp, top) = shop();
+        let before = identity(&top.join("shop")).unwrap();
+        fs::rename(top.join("shop"), top.join("moved")).unwrap();
+        fs::create_dir(top.join("shop")).unwrap();
+        assert_ne!(identity(&top.join("shop")).unwrap(), before);
+        assert_eq!(identity(&top.join("moved")).unwrap(), before);
+        assert!(identity(&top.join("other/b.rs")).is_err(), "a file is no folder");
     }
 }

@@ -5,12 +5,13 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
     Actor, DaemonEvent, LogId, Millis, RequestId, Seq, SessionId,
     event::Durability,
     log::{Book, Folded, Log, Writer, delivery::Closed},
+    policy::{Rule, RuleSet},
     ports::{Clock, Op, SessionQuery, Store, StoreError},
     request::{Outcome, Request},
     session::state::{ClosedRequest, State, Summary},
@@ -36,6 +37,10 @@ pub struct DaemonState {
     pub sessions: Vec<Summary>,
     /// All requests that wait for an answer, oldest first.
     pub requests: Vec<Waiting>,
+    /// The rules for projects and for every session, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<Vec<Rule>>", optional))]
+    pub rules: Vec<Rule>,
 }
 
 /// A request in the inbox.
@@ -83,6 +88,13 @@ impl Folded for DaemonState {
             DaemonEvent::RequestClosed { session, request, .. } => {
                 self.requests.retain(|open| open.session != *session || open.request.request != *request);
             }
+            DaemonEvent::RuleSaved { rule } => {
+                match self.rules.iter_mut().find(|known| known.rule == rule.rule) {
+                    Some(known) => *known = (**rule).clone(),
+                    None => self.rules.push((**rule).clone()),
+                }
+            }
+            DaemonEvent::RuleRemoved { rule } => self.rules.retain(|known| known.rule != rule.rule),
             DaemonEvent::Started { .. }
             | DaemonEvent::Stopping
             | DaemonEvent::TokenCreated { .. }
@@ -111,6 +123,7 @@ impl Folded for DaemonState {
 pub(crate) struct Daemon {
     log: Arc<Log<DaemonState>>,
     notes: mpsc::Sender<Note>,
+    rules: watch::Receiver<Arc<RuleSet>>,
 }
 
 #[derive(Debug)]
@@ -125,7 +138,9 @@ impl Daemon {
     pub(super) async fn open(store: Arc<dyn Store>, clock: Clock) -> Result<Self, StoreError> {
         let head = store.load(LogId::Daemon).await?.unwrap_or_default();
         let query = SessionQuery { archived: Some(false), live: false, before: None, limit: LISTED as u32 };
-        let state = DaemonState { sessions: store.sessions(query).await?, requests: inbox(&*store).await? };
+        let (sessions, requests) = (store.sessions(query).await?, inbox(&*store).await?);
+        let state = DaemonState { sessions, requests, rules: saved_rules(&*store).await? };
+        let (rules_in_force, rules) = watch::channel(rule_set(&state));
         let mut book = Book::new(LogId::Daemon, head.last.max(head.reserved), state);
         book.append(
             clock.now(),
@@ -135,8 +150,13 @@ impl Daemon {
         let writer = Writer::new(store, book);
         writer.publish().await?;
         let (log, (notes, inbox)) = (writer.log(), mpsc::channel(NOTES));
-        tokio::spawn(write_notes(writer, clock, inbox));
-        Ok(Self { log, notes })
+        tokio::spawn(write_notes(writer, clock, inbox, rules_in_force));
+        Ok(Self { log, notes, rules })
+    }
+
+    /// The rules for projects and for every session, as they are at each moment.
+    pub(super) fn rules(&self) -> watch::Receiver<Arc<RuleSet>> {
+        self.rules.clone()
     }
 
     pub(super) fn log(&self) -> Arc<Log<DaemonState>> {
@@ -197,14 +217,31 @@ impl Daemon {
     }
 }
 
-async fn write_notes(log: Writer<DaemonState>, clock: Clock, mut inbox: mpsc::Receiver<Note>) {
+/// The rules, ready to be compared. A rule that cannot be read is from a newer version: it decides nothing here.
+fn rule_set(state: &DaemonState) -> Arc<RuleSet> {
+    let (rules, unreadable) = RuleSet::new(state.rules.iter().cloned());
+    for rule in unreadable {
+        tracing::warn!(%rule, "a rule cannot be read and is not in force");
+    }
+    Arc::new(rules)
+}
+
+async fn write_notes(
+    log: Writer<DaemonState>,
+    clock: Clock,
+    mut inbox: mpsc::Receiver<Note>,
+    rules: watch::Sender<Arc<RuleSet>>,
+) {
     let mut notes = Vec::with_capacity(NOTE_BATCH);
     while inbox.recv_many(&mut notes, NOTE_BATCH).await > 0 {
+        let mut new_rules = false;
         {
             let mut book = log.book();
             for note in notes.drain(..) {
                 match note {
                     Note::Event { by, event, reply } => {
+                        new_rules |=
+                            matches!(*event, DaemonEvent::RuleSaved { .. } | DaemonEvent::RuleRemoved { .. });
                         let seq = write_note(&mut book, clock.now(), by, *event);
                         if let Some(reply) = reply {
                             // The caller may have left; the event is written anyway.
@@ -226,7 +263,28 @@ async fn write_notes(log: Writer<DaemonState>, clock: Clock, mut inbox: mpsc::Re
             log.close(Closed::Failed);
             return;
         }
+        if new_rules {
+            rules.send_replace(rule_set(&log.state()));
+        }
     }
+}
+
+/// The store's collection of rules.
+const RULES: &str = "rules";
+
+/// The rules as the last daemon left them, oldest first.
+async fn saved_rules(store: &dyn Store) -> Result<Vec<Rule>, StoreError> {
+    let records = store.records(RULES).await?;
+    let read = |(key, value): &(String, Bytes)| match serde_json::from_slice::<Rule>(value) {
+        Ok(rule) => Some(rule),
+        Err(error) => {
+            tracing::error!(rule = key, %error, "a saved rule cannot be read and is not in force");
+            None
+        }
+    };
+    let mut rules: Vec<Rule> = records.iter().filter_map(read).collect();
+    rules.sort_by(|a, b| (a.made_at, &a.rule).cmp(&(b.made_at, &b.rule)));
+    Ok(rules)
 }
 
 /// The store's collection of waiting requests: the inbox according to the daemon's log.
@@ -254,6 +312,13 @@ fn write_note(book: &mut Book<DaemonState>, now: Millis, by: Option<Actor>, even
             vec![Op::Put { collection: INBOX, key: key(*session, request.request), value }]
         }
         DaemonEvent::RequestClosed { session, request, .. } => vec![remove(key(*session, *request))],
+        DaemonEvent::RuleSaved { rule } => {
+            let value = Bytes::from(serde_json::to_vec(rule).unwrap_or_default());
+            vec![Op::Put { collection: RULES, key: rule.rule.to_string(), value }]
+        }
+        DaemonEvent::RuleRemoved { rule } => {
+            vec![Op::Remove { collection: RULES, key: rule.rule.to_string() }]
+        }
         DaemonEvent::SessionDeleted { session } => {
             let own = book.state().requests.iter().filter(|waiting| waiting.session == *session);
             own.map(|waiting| remove(key(*session, waiting.request.request))).collect()

@@ -14,6 +14,7 @@ mod modes;
 mod past;
 mod reader;
 mod retention;
+mod rules;
 mod shelf;
 
 use std::{
@@ -33,6 +34,7 @@ pub use self::{
     held::HeldPrompt,
     past::{PAST_LISTED, PastDescription, PastListing, PastMove, TakeUp, TakenUp},
     reader::{DaemonReader, SessionReader},
+    rules::{RuleDescription, SimulatedRequest, SimulatedSession, Simulation, Trial, project_id},
 };
 pub(crate) use self::{asked::Asked, daemon::Daemon, shelf::ShelfRef};
 use crate::{

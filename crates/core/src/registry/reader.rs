@@ -128,6 +128,9 @@ impl DaemonReader {
             DaemonEvent::SessionDeleted { session }
             | DaemonEvent::RequestOpened { session, .. }
             | DaemonEvent::RequestClosed { session, .. } => self.who.sees(*session),
+            DaemonEvent::RuleSaved { .. } | DaemonEvent::RuleRemoved { .. } => {
+                self.who.may_daemon(Role::Viewer).is_ok()
+            }
             DaemonEvent::TokenCreated { .. }
             | DaemonEvent::TokenRevoked { .. }
             | DaemonEvent::TokenRotated { .. }
@@ -144,6 +147,7 @@ impl DaemonReader {
         let mut state = (*snapshot.state).clone();
         state.sessions.retain(|summary| self.who.sees(summary.session));
         state.requests.retain(|waiting| self.who.sees(waiting.session));
+        state.rules.clear();
         let frame = snapshot_frame(crate::LogId::Daemon, snapshot.seq, &state);
         Snapshot { seq: snapshot.seq, state: Arc::new(state), frame }
     }

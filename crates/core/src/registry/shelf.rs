@@ -18,7 +18,7 @@ use crate::{
         reins::Reins,
         settle::reopened,
         state::{State, Summary},
-        task::{Birth, Handle, MAILBOX, Task},
+        task::{Birth, Ground, Handle, MAILBOX, Task},
     },
 };
 
@@ -258,6 +258,13 @@ impl Registry {
             held: held_back,
             crew: self.shared.crew.clone(),
             idle_after: self.shared.policy.idle_after,
+            rules: self.shared.daemon.rules(),
+            ground: Ground {
+                folder: published.cwd.clone(),
+                home: self.shared.policy.home.clone(),
+                own: Arc::clone(&self.shared.policy.own),
+                known: None,
+            },
             published,
             rejoined,
         };

@@ -69,6 +69,8 @@ mod tests {
             opened_at: Millis(5),
             deadline: None,
             shortened: false,
+            policy: None,
+            suggested_rule: None,
         }
     }
 

@@ -7,13 +7,15 @@ use super::{
     state::{ClosedRequest, OpenCommand, OpenItem, OpenSubagent, OpenTool, OpenTurn, State, Status, Summary},
 };
 use crate::{
-    Action, Actor, Capabilities, Event, Generation, Millis, Seq, SessionId, SessionSpec,
+    Action, Actor, Capabilities, Event, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
     command::{ActionName, Stage},
     event::{
         AgentInfo, Durability, ExitReason, Setting, TaskStatus, TurnOrigin, TurnOutcome, TurnResult,
         plain_text,
     },
     log::Folded,
+    policy::{Effect, Rule},
+    request::Outcome,
     usage::{DEFAULT_CONTEXT_WINDOW, TokenUsage},
 };
 
@@ -27,6 +29,19 @@ const UNCERTAIN: usize = 32;
 const NAME: usize = 80;
 
 impl State {
+    fn remember_closed(&mut self, request: RequestId, outcome: &Outcome) {
+        if self.closed_requests.len() == CLOSED_REQUESTS {
+            self.closed_requests.remove(0);
+        }
+        self.closed_requests.push(ClosedRequest { request, outcome: outcome.clone() });
+    }
+
+    fn list_rules(&mut self) {
+        let allows = self.session_rules.iter().filter(|rule| rule.effect == Effect::Allow);
+        self.rules = allows.map(|rule| rule.text.clone()).collect();
+        self.rules.dedup();
+    }
+
     /// A session that was just requested.
     pub fn new(session: SessionId, spec: SessionSpec, at: Millis) -> Self {
         Self {
@@ -69,6 +84,7 @@ impl State {
             plan: Vec::new(),
             mcp_servers: Vec::new(),
             rules: Vec::new(),
+            session_rules: Vec::new(),
             usage: TokenUsage::default(),
             by_model: IndexMap::new(),
             context_used: None,
@@ -370,20 +386,28 @@ impl Folded for State {
             Event::RequestOpened { request } => self.requests.push((**request).clone()),
             Event::RequestClosed { request, outcome } => {
                 self.requests.retain(|open| open.request != *request);
-                if self.closed_requests.len() == CLOSED_REQUESTS {
-                    self.closed_requests.remove(0);
-                }
-                self.closed_requests.push(ClosedRequest { request: *request, outcome: outcome.clone() });
+                self.remember_closed(*request, outcome);
             }
+            Event::RequestDecided { request, outcome } => self.remember_closed(request.request, outcome),
             Event::CommandAccepted { .. } => self.take_command(seq, by, event),
             Event::Receipt { command, stage } => self.take_receipt(*command, stage),
             Event::SettingChanged { setting } => self.take_setting(setting),
-            Event::RuleAdded { tool_name } => {
-                if !self.rules.contains(tool_name) {
-                    self.rules.push(tool_name.clone());
-                }
+            Event::RuleAdded { tool_name, rule } => {
+                let rule = match rule {
+                    Some(rule) => (**rule).clone(),
+                    None => Rule::of_session(self.summary.session, seq, at, by, Effect::Allow, tool_name),
+                };
+                self.session_rules.retain(|known| known.rule != rule.rule);
+                self.session_rules.push(rule);
+                self.list_rules();
             }
-            Event::RuleRemoved { tool_name } => self.rules.retain(|rule| rule != tool_name),
+            Event::RuleRemoved { tool_name, rule } => {
+                self.session_rules.retain(|known| match rule {
+                    Some(rule) => known.rule != *rule,
+                    None => known.text != *tool_name,
+                });
+                self.list_rules();
+            }
             Event::McpServers { servers } => self.mcp_servers.clone_from(servers),
             Event::ToolNamed { .. }
             | Event::ToolProgress { .. }

@@ -17,6 +17,8 @@ pub(crate) mod told;
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
     num::NonZeroUsize,
+    path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -33,6 +35,7 @@ use crate::{
     command::{CommandKey, Stage},
     event::Setting,
     log::Book,
+    policy::{Facts, RuleSet},
     ports::{Instruction, OpenItem, Ticket},
 };
 
@@ -65,6 +68,10 @@ pub struct Policy {
     pub roots: std::sync::Arc<[std::path::PathBuf]>,
     /// Whether agents may work in modes in which they ask nobody.
     pub bypass: Bypass,
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// Portolan's own folders, which no rule and no mode covers unless a rule names them.
+    pub own: Arc<[PathBuf]>,
     /// After this time with nothing to do an agent is ended, if a resume loses nothing
     /// ([`reliable_resume`](crate::Capabilities::reliable_resume)); the next prompt resumes it. `None` keeps the agent
     /// running.
@@ -80,6 +87,8 @@ impl Default for Policy {
             request_deadline: None,
             roots: std::sync::Arc::default(),
             bypass: Bypass::default(),
+            home: None,
+            own: Arc::default(),
             idle_after: Some(IDLE_AFTER),
             agents_at_once: Some(AGENTS_AT_ONCE),
         }
@@ -111,6 +120,9 @@ struct Recent {
 #[derive(Debug)]
 pub struct Machine {
     policy: Policy,
+    /// The daemon's rules, and what is known of the disk, for the next request.
+    rules: Arc<RuleSet>,
+    facts: Facts,
     memory: Kept,
     /// Instructions for the agent, each with the entry that must be visible first.
     outbox: VecDeque<(Seq, Instruction)>,
@@ -132,6 +144,8 @@ impl Machine {
     pub fn new(policy: Policy) -> Self {
         Self {
             policy,
+            rules: Arc::default(),
+            facts: Facts::default(),
             memory: Kept::default(),
             outbox: VecDeque::new(),
             told: BTreeMap::new(),
@@ -142,6 +156,11 @@ impl Machine {
             held: HashSet::new(),
             shutting_down: false,
         }
+    }
+
+    /// What the next requests are judged by.
+    pub fn know(&mut self, rules: Arc<RuleSet>, facts: Facts) {
+        (self.rules, self.facts) = (rules, facts);
     }
 
     /// After the end of a daemon whose agent ended with it: settles what was left open.

@@ -9,6 +9,7 @@ use crate::{
     Actor, Capabilities, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
     command::{ActionName, CommandKey, Stage},
     event::{AgentInfo, Content, ItemKind, McpServer, PlanStep, Task, TurnOrigin},
+    policy::Rule,
     request::{Outcome, Request},
     spec::ForkPoint,
     usage::{ByModel, TokenUsage},
@@ -293,9 +294,13 @@ pub struct State {
     /// The MCP servers.
     #[serde(default)]
     pub mcp_servers: Vec<McpServer>,
-    /// Tools that an "always allow" has allowed.
+    /// The texts of this session's own rules that allow: `TOOL` or `TOOL(PATTERN)`.
     #[serde(default)]
     pub rules: Vec<String>,
+    /// This session's own rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<Vec<Rule>>", optional))]
+    pub session_rules: Vec<Rule>,
     /// Tokens so far.
     #[serde(default)]
     pub usage: TokenUsage,

@@ -5,17 +5,26 @@
 
 mod birth;
 mod ending;
+mod judging;
 mod publishing;
 mod starting;
 
-use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
-pub(crate) use self::birth::{BIRTHS, Birth, DELETED};
+pub(crate) use self::{
+    birth::{BIRTHS, Birth, DELETED},
+    judging::Ground,
+};
 use super::{
     chunks::Chunks,
     crew::{Berth, Crew},
@@ -32,6 +41,7 @@ use crate::{
         Log, Tip, Writer,
         delivery::{Closed, Presence},
     },
+    policy::{Facts, RuleSet},
     ports::{Agent, AgentLink, Boxed, Clock, Instruction, Report, StoreError, StoreHealth},
     registry::{Asked, Daemon, ShelfRef},
 };
@@ -119,11 +129,19 @@ pub(crate) struct Task {
     pub(crate) published: Summary,
     /// The agent, if an earlier daemon left it running, and the number of its recorded reports.
     pub(crate) rejoined: Option<(AgentLink, u64)>,
+    /// The daemon's rules.
+    pub(crate) rules: watch::Receiver<Arc<RuleSet>>,
+    /// Where policy looks for files.
+    pub(crate) ground: Ground,
 }
 
 /// What the loop keeps besides the task's parts.
 struct Working {
     link: Option<AgentLink>,
+    /// Reports that wait for what is known of the disk.
+    unfolded: VecDeque<Report>,
+    /// The look at the disk for the first of them.
+    looking: Option<Boxed<'static, Facts>>,
     /// The number of recorded reports, if the agent's link asks for it.
     marks: Option<Marks>,
     /// A mark is due, even if nothing else is to be written.
@@ -160,6 +178,8 @@ impl Task {
         let chunks = Chunks::restored(&self.log.state());
         let mut working = Working {
             link: None,
+            unfolded: VecDeque::new(),
+            looking: None,
             marks: None,
             mark_now: false,
             berth: None,
@@ -211,7 +231,8 @@ impl Task {
                 alarm.as_mut().reset(due);
             }
             let held = self.is_held(working, &health);
-            let Working { link, blocked, abandoned, berth, boarding, resting, .. } = working;
+            let Working { link, blocked, abandoned, berth, boarding, resting, looking, .. } = working;
+            let looks = looking.is_some();
             let boards = boarding.is_some();
             let room = berth.as_ref().filter(|_| resting.is_some()).map(Berth::make_room);
             let linked = link.is_some();
@@ -230,12 +251,16 @@ impl Task {
                         self.machine.end();
                     }
                 }
-                count = take_reports(reports_in, &mut reports), if linked && !held => {
+                count = take_reports(reports_in, &mut reports), if linked && !held && !looks => {
                     if count == 0 {
                         // The link's last report is its exit; a link that closes without one has broken its promise.
                         reports.push(Report::Exited(lost_exit("the agent's adapter ended without a report")));
                     }
                     self.take_reports(working, &mut reports);
+                }
+                facts = looked(looking), if looks => {
+                    working.looking = None;
+                    self.judge_first(working, facts);
                 }
                 Ok(()) = health.changed(), if held => {}
                 Ok(()) = held_back.changed() => self.hold_prompts(),
@@ -350,12 +375,33 @@ impl Task {
     }
 
     fn take_reports(&mut self, working: &mut Working, reports: &mut Vec<Report>) {
+        working.unfolded.extend(reports.drain(..));
+        self.fold_reports(working);
+    }
+
+    /// Folds the reports that came, up to a request for which the disk must be looked at first.
+    fn fold_reports(&mut self, working: &mut Working) {
+        loop {
+            let is_request = |report: &Report| matches!(report, Report::RequestOpened { .. });
+            let before = working.unfolded.iter().position(is_request);
+            self.fold_first(working, before.unwrap_or(working.unfolded.len()));
+            let Some(request) = working.unfolded.front() else { return };
+            if let Some(looking) = self.look_for(request) {
+                working.looking = Some(looking);
+                return;
+            }
+            self.fold_first(working, 1);
+        }
+    }
+
+    /// Folds this many reports.
+    fn fold_first(&mut self, working: &mut Working, count: usize) {
         let now = self.clock.now();
         if let Some(marks) = &mut working.marks {
-            marks.fold(reports.len());
+            marks.fold(count);
         }
         let mut book = self.log.book();
-        for report in reports.drain(..) {
+        for report in working.unfolded.drain(..count) {
             if let Report::Exited(exit) = &report {
                 tracing::info!(reason = ?exit.reason, code = exit.code, "agent ended");
                 working.link = None;
@@ -431,6 +477,14 @@ fn lost_exit(message: &str) -> Exit {
 async fn take_reports(reports: Option<&mut mpsc::Receiver<Report>>, into: &mut Vec<Report>) -> usize {
     match reports {
         Some(reports) => reports.recv_many(into, REPORT_BATCH).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for what is known of the disk.
+async fn looked(looking: &mut Option<Boxed<'static, Facts>>) -> Facts {
+    match looking {
+        Some(looking) => looking.await,
         None => std::future::pending().await,
     }
 }

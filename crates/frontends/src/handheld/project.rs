@@ -11,8 +11,8 @@ use portolan_core::{
     command::{ActionName, Stage},
     event::{Content, ResetReason, TurnOutcome, TurnResult},
     log::{Folded as _, delivery::Seen},
-    policy::edits,
-    request::Request,
+    policy::{Call, Kind},
+    request::{Ask, Request},
     session::state::{OpenCommand, State, Status},
 };
 
@@ -231,6 +231,7 @@ impl View {
             | Event::TaskChanged { .. }
             | Event::RequestOpened { .. }
             | Event::RequestClosed { .. }
+            | Event::RequestDecided { .. }
             | Event::SettingChanged { .. }
             | Event::RuleAdded { .. }
             | Event::RuleRemoved { .. }
@@ -350,7 +351,7 @@ impl View {
     fn is_automatic(&self, open: &Request, auto_edit: AutoEdit) -> bool {
         auto_edit == AutoEdit::On
             && !self.left_to_people.contains_key(&open.request)
-            && edits::files(&open.ask).is_ok()
+            && is_plain_edit(&open.ask)
     }
 
     /// The folder of the session.
@@ -476,5 +477,13 @@ fn first_text(content: &[Content]) -> Option<&str> {
     content.iter().find_map(|piece| match piece {
         Content::Text { text } if !text.trim().is_empty() => Some(text.as_str()),
         _ => None,
+    })
+}
+
+/// A call that changes files, names them clearly, and that the agent has no reason of its own to ask about.
+fn is_plain_edit(ask: &Ask) -> bool {
+    Call::of(ask).is_some_and(|call| {
+        let names_files = || call.files().is_some_and(|files| !files.is_empty());
+        call.kind() == Kind::Edit && !call.has_reason && names_files()
     })
 }

@@ -5,9 +5,12 @@ use portolan_core::{
     CommandId, DaemonEvent, Millis, Principal, Refusal, RefusalCode, Role, SessionId, Stored,
     log::delivery::Mode,
     ports::{PastPlace, Secret, SessionQuery},
-    registry::{DaemonReader, PastListing, PastMove, Registry, SessionReader, TakeUp},
+    registry::{DaemonReader, PastListing, PastMove, Registry, SessionReader, TakeUp, Trial},
 };
-use portolan_protocol::{AgentsRunning, ArchivePast, Call, ClientFrame, CreateToken, ReplyBody, ServerFrame};
+use portolan_protocol::{
+    AgentsRunning, ArchivePast, Call, ClientFrame, CreateToken, ReplyBody, ServerFrame, SimulateRule,
+    TestRule,
+};
 use serde::Serialize;
 
 use super::{Native, files};
@@ -132,6 +135,28 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             ReplyBody::Account { account: registry.log_in(who, &agent, with).await? }
         }
         Call::LogOut { agent } => ReplyBody::Account { account: registry.log_out(who, &agent).await? },
+        Call::RuleList { session } => ReplyBody::Rules { rules: registry.rules(who, session).await? },
+        Call::RuleAdd { rule } => {
+            ReplyBody::Rule { rule: Box::new(registry.add_rule(who, id, *rule).await?) }
+        }
+        Call::RuleEdit { rule, draft } => {
+            ReplyBody::Rule { rule: Box::new(registry.edit_rule(who, &rule, *draft).await?) }
+        }
+        Call::RuleRemove { rule } => {
+            ReplyBody::Rule { rule: Box::new(registry.remove_rule(who, &rule).await?) }
+        }
+        Call::RuleTest(TestRule { tool, input, cwd, mode, session }) => {
+            let folder = match (cwd, session) {
+                (Some(cwd), _) => cwd,
+                (None, Some(_)) => std::path::PathBuf::from("/"),
+                (None, None) => return Err(invalid("name a folder (`cwd`) or a session")),
+            };
+            let trial = Trial { tool, input, folder, mode: mode.unwrap_or_default(), session };
+            ReplyBody::Judgement { judgement: registry.try_call(who, trial).await? }
+        }
+        Call::RuleSimulate(SimulateRule { rule, since }) => {
+            ReplyBody::Simulation { simulation: registry.simulate(who, rule, since).await? }
+        }
         Call::TokenCreate(CreateToken { name, role, sessions, expires_in_seconds }) => {
             who.may_daemon(Role::Owner)?;
             native.tokens.is_free(&name)?;

@@ -170,6 +170,9 @@ mod tests {
         for name in Action::NAMES.into_iter().chain([Action::NATIVE]) {
             let mut command = body.clone();
             command["name"] = name.into();
+            if name == "add_rule" {
+                command["rule"] = json!({"effect": "deny", "text": "Bash(rm -r)"});
+            }
             if name == "rewind" {
                 command["to"] = 1.into();
             }

@@ -10,11 +10,12 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use portolan_core::{
     CommandId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, TokenId,
+    policy::{RuleDraft, RuleId},
     ports::{LogIn, SessionQuery, StoreHealth},
 };
 use portolan_protocol::{
     ArchivePast, Call, ClientFrame, CreateSession, CreateToken, NO_SUCH_PATH, ReplyBody, SendCommand,
-    TakeUpPast,
+    SimulateRule, TakeUpPast, TestRule,
 };
 use serde::{
     Deserialize, Deserializer,
@@ -287,6 +288,63 @@ pub(super) async fn log_out(
     Path(agent): Path<String>,
 ) -> Answered {
     ask(&native, &who, Call::LogOut { agent }).await
+}
+
+#[derive(Deserialize)]
+struct RulesQuery {
+    session: Option<String>,
+}
+
+pub(super) async fn rules(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
+    let RulesQuery { session } = query_of(&uri)?;
+    let session = match session {
+        Some(session) => Some(session_of(&native, &who, &session).await?),
+        None => None,
+    };
+    ask(&native, &who, Call::RuleList { session }).await
+}
+
+pub(super) async fn add_rule(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    JsonBody(rule): JsonBody<RuleDraft>,
+) -> Answered {
+    let mut response = ask(&native, &who, Call::RuleAdd { rule: Box::new(rule) }).await?;
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+pub(super) async fn edit_rule(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(rule): Path<String>,
+    JsonBody(draft): JsonBody<RuleDraft>,
+) -> Answered {
+    ask(&native, &who, Call::RuleEdit { rule: RuleId(rule), draft: Box::new(draft) }).await
+}
+
+pub(super) async fn remove_rule(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(rule): Path<String>,
+) -> Answered {
+    ask(&native, &who, Call::RuleRemove { rule: RuleId(rule) }).await
+}
+
+pub(super) async fn test_rule(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    JsonBody(asked): JsonBody<TestRule>,
+) -> Answered {
+    ask(&native, &who, Call::RuleTest(asked)).await
+}
+
+pub(super) async fn simulate_rule(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    JsonBody(asked): JsonBody<SimulateRule>,
+) -> Answered {
+    ask(&native, &who, Call::RuleSimulate(asked)).await
 }
 
 pub(super) async fn tokens(State(native): State<Native>, Guest(who): Guest) -> Answered {

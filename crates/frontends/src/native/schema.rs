@@ -3,9 +3,10 @@
 //!
 //! The files under `schemas/` are checked in; a test fails when they differ from the output of this code.
 
-use portolan_core::{Refusal, ports::LogIn};
+use portolan_core::{Refusal, policy::RuleDraft, ports::LogIn};
 use portolan_protocol::{
-    ArchivePast, CreateSession, CreateToken, PROTOCOL, ReplyBody, SendCommand, TakeUpPast,
+    ArchivePast, CreateSession, CreateToken, PROTOCOL, ReplyBody, SendCommand, SimulateRule, TakeUpPast,
+    TestRule,
     schema::{EXACT, bound, json_schema, typescript},
 };
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
@@ -41,6 +42,9 @@ fn openapi() -> Value {
     component::<LogIn>(&mut generator);
     component::<SendCommand>(&mut generator);
     component::<CreateToken>(&mut generator);
+    component::<RuleDraft>(&mut generator);
+    component::<TestRule>(&mut generator);
+    component::<SimulateRule>(&mut generator);
     component::<ReplyBody>(&mut generator);
     component::<Refusal>(&mut generator);
     let mut schemas = generator.take_definitions(true);

@@ -9,6 +9,7 @@ mod account;
 mod conformance;
 mod create;
 mod daemon;
+mod policy;
 mod session;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) use account::AccountVerb;
 pub(crate) use conformance::{Doctor, Scripted};
 pub(crate) use create::{New, Past, PastVerb, TakeUp};
 pub(crate) use daemon::{Config, Down, Page, Service, Up};
+pub(crate) use policy::{Draft, Rules, Simulate};
 pub(crate) use session::{Answer, Approve, Attach, ExportFormat, Mcp, Rule, Send, Set, Switch, Task};
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
@@ -312,7 +314,22 @@ pub(crate) enum Verb {
         /// The command's entry
         command: u64,
     },
-    /// Rules that an "always allow" made
+    /// Rules: what agents may do without asking, and what they may never do
+    Rules {
+        #[command(subcommand)]
+        verb: Rules,
+    },
+    /// Explain why requests of a session were allowed, denied or asked
+    Explain {
+        /// Which session
+        id: String,
+        /// Which request; default: all of them, the newest last
+        request: Option<u64>,
+    },
+    /// Show which recorded requests a rule would have answered; nothing changes
+    Simulate(Simulate),
+    /// Rules of a session; use `rules` instead
+    #[command(hide = true)]
     Rule {
         #[command(subcommand)]
         verb: Rule,

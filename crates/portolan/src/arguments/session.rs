@@ -153,14 +153,14 @@ pub(crate) enum Task {
     },
 }
 
-/// Rules.
+/// Rules of a session: the older form of `rules remove`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Rule {
-    /// Remove a rule, so that the agent asks again
+    /// Remove a rule of a session, so that the agent asks again
     Remove {
         /// In which session
         id: String,
-        /// The tool that the rule allows
+        /// The rule's TOOL or TOOL(PATTERN)
         tool: String,
     },
 }

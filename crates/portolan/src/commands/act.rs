@@ -55,7 +55,9 @@ pub(super) fn action(verb: Verb) -> Outcome<(String, Action)> {
         Verb::Withdraw { id, prompt } => (id, Action::Withdraw { prompt: Seq(prompt) }),
         Verb::Steer { id, prompt } => (id, Action::Steer { prompt: Seq(prompt) }),
         Verb::Resend { id, command } => (id, Action::SendAgain { command: Seq(command) }),
-        Verb::Rule { verb: Rule::Remove { id, tool } } => (id, Action::RemoveRule { tool_name: tool }),
+        Verb::Rule { verb: Rule::Remove { id, tool } } => {
+            (id, Action::RemoveRule { tool_name: tool, rule: None })
+        }
         Verb::Native { id, body } => (id, Action::Native { body: inputs::json(&body, "the message")? }),
         other => return Err(Failure::new(format!("this verb is not an action of a session: {other:?}"))),
     })
@@ -164,7 +166,10 @@ fn done(action: &Action) -> Option<String> {
         Action::Withdraw { prompt } => format!("the prompt {prompt} was removed from the queue"),
         Action::Steer { prompt } => format!("the prompt {prompt} moves into the running turn"),
         Action::SendAgain { command } => format!("the command {command} was sent again"),
-        Action::RemoveRule { tool_name } => format!("`{}` needs permission again", clean::line(tool_name)),
+        Action::AddRule { rule } => format!("new rule: {} {}", rule.effect, clean::line(&rule.text)),
+        Action::RemoveRule { tool_name, .. } => {
+            format!("`{}` needs permission again", clean::line(tool_name))
+        }
         // The result of these actions is their report; without a report there is nothing to print.
         Action::Prompt { .. }
         | Action::Answer { .. }

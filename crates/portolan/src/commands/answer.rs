@@ -194,6 +194,8 @@ mod tests {
             digest: String::new(),
             opened_at: Millis(0),
             shortened: false,
+            policy: None,
+            suggested_rule: None,
             deadline: None,
         }
     }

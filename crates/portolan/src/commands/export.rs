@@ -177,6 +177,9 @@ fn markdown(entry: &Decoded<Event>) -> Option<String> {
         }
         Event::RequestOpened { request } => format!("> **Asked:** {}\n\n", clean::line(&request.ask.title())),
         Event::RequestClosed { outcome, .. } => format!("> {}\n\n", requests::outcome(None, outcome).plain()),
+        Event::RequestDecided { request, outcome } => {
+            format!("> {}\n\n", requests::outcome(Some(&request.ask), outcome).plain())
+        }
         Event::TurnEnded { result, .. } => {
             let error = result
                 .error

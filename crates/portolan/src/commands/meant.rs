@@ -151,6 +151,8 @@ mod tests {
             digest: String::new(),
             opened_at: Millis(10_000),
             shortened: false,
+            policy: None,
+            suggested_rule: None,
             deadline: None,
         }
     }

@@ -21,6 +21,7 @@ mod meant;
 mod pair;
 mod past;
 mod results;
+mod rules;
 #[cfg(feature = "conformance")]
 mod scripted;
 mod send;
@@ -83,6 +84,7 @@ pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("withdraw", "withdraw ID 7"),
     ("steer", "steer ID 7"),
     ("send_again", "resend ID 7"),
+    ("add_rule", "rules add allow Bash --scope session:ID"),
     ("remove_rule", "rule remove ID Bash"),
     ("native", "native ID {}"),
     ("create", "new demo hello"),
@@ -92,6 +94,9 @@ pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("delete", "delete ID"),
     ("log_in", "account codex login"),
     ("log_out", "account codex logout"),
+    ("rule_add", "rules add allow Bash"),
+    ("rule_edit", "rules edit 1f2e3d4c deny Bash"),
+    ("rule_remove", "rules remove 1f2e3d4c"),
     ("token_create", "token create ada"),
     ("token_revoke", "token revoke ada"),
 ];
@@ -146,6 +151,9 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         }
         Verb::Logs { id, follow, lines } => logs::logs(&context, id, logs::Follow::when(follow), lines).await,
         Verb::Audit { verb } => audit::run(&context, verb),
+        Verb::Rules { verb } => rules::run(&context, verb).await,
+        Verb::Explain { id, request } => rules::explain(&context, &id, request).await,
+        Verb::Simulate(asked) => rules::simulate(&context, asked).await,
         Verb::Token { verb } => tokens::run(&context, verb).await,
         Verb::Devices { verb } => devices::run(&context, verb).await,
         Verb::Handheld { verb } => handheld::run(&context, verb).await,
@@ -213,6 +221,12 @@ mod tests {
                 Verb::Account { verb: Some(AccountVerb::Login { .. }), .. } => "log_in",
                 Verb::Account { verb: Some(AccountVerb::Logout), .. } => "log_out",
                 Verb::Delete { .. } => "delete",
+                Verb::Rules { verb: crate::arguments::Rules::Add(draft) } if draft.scope == "user" => {
+                    "rule_add"
+                }
+                Verb::Rules { verb: crate::arguments::Rules::Add(_) } => "add_rule",
+                Verb::Rules { verb: crate::arguments::Rules::Edit { .. } } => "rule_edit",
+                Verb::Rules { verb: crate::arguments::Rules::Remove { .. } } => "rule_remove",
                 Verb::Token { verb: crate::arguments::Token::Create { .. } } => "token_create",
                 Verb::Token { verb: crate::arguments::Token::Revoke { .. } } => "token_revoke",
                 _ => {

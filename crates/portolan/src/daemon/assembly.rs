@@ -75,7 +75,7 @@ pub(crate) async fn build(
         store,
         agents: agents(settings, &identity.key, dial_in)?,
         door,
-        policy: policy(settings),
+        policy: policy(settings, home.path()),
         authenticator: None,
         version: VERSION.into(),
         incarnation: Some(identity.incarnation.clone()),
@@ -88,11 +88,13 @@ pub(crate) async fn build(
 }
 
 /// What sessions may do, from the configuration.
-fn policy(settings: &Settings) -> Policy {
+fn policy(settings: &Settings, own: &Path) -> Policy {
     Policy {
         request_deadline: settings.requests.deadline_seconds.map(seconds),
         roots: settings.sessions.roots.clone().into(),
         bypass: if settings.sessions.allow_bypass { Bypass::ForOwners } else { Bypass::Refused },
+        home: std::env::home_dir(),
+        own: [own.to_path_buf()].into(),
         idle_after: settings.limits.agent_idle(),
         agents_at_once: settings.limits.agents_at_once(),
     }
@@ -305,7 +307,7 @@ mod tests {
     fn the_configuration_sets_the_idle_time_and_the_number_of_agents() {
         let of = |text: &str| {
             let settings: Settings = toml::from_str(text).unwrap();
-            let policy = policy(&settings);
+            let policy = policy(&settings, Path::new("/"));
             (policy.idle_after, policy.agents_at_once.map(std::num::NonZeroUsize::get))
         };
         assert_eq!(of(""), (Some(Duration::from_mins(30)), Some(32)));

@@ -120,6 +120,8 @@ fn asked(number: u64, tool: &str, changes: Vec<FileChange>) -> Event {
             digest: "d".into(),
             opened_at: Millis(0),
             shortened: false,
+            policy: None,
+            suggested_rule: None,
             deadline: None,
         }),
     }
@@ -309,7 +311,7 @@ fn every_other_event_is_a_line() {
         Event::Compacted { trigger: None, tokens_before: Some(9), tokens_after: None },
         steps("pending"),
         steps("in_progress"),
-        Event::RuleAdded { tool_name: "Bash".into() },
+        Event::RuleAdded { tool_name: "Bash".into(), rule: None },
         Event::Receipt {
             command: Seq(7),
             stage: Stage::Uncertain { reason: "the daemon was killed".into() },

@@ -162,10 +162,15 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
             }
             Setting::Environment { names } => format!("environment {}{by}", clean::line(&names.join(", "))),
         }),
-        Event::RuleAdded { tool_name } => {
+        Event::RuleAdded { tool_name, rule: None } => {
             dim(format!("{} needs no permission from now on", clean::line(tool_name)))
         }
-        Event::RuleRemoved { tool_name } => dim(format!("{} needs permission again", clean::line(tool_name))),
+        Event::RuleAdded { rule: Some(rule), .. } => {
+            dim(format!("new rule: {}{by}", clean::line(&rule.line())))
+        }
+        Event::RuleRemoved { tool_name, .. } => {
+            dim(format!("the rule for {} is removed{by}", clean::line(tool_name)))
+        }
         Event::McpServers { servers } => {
             let all: Vec<String> = servers
                 .iter()
@@ -216,6 +221,7 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
         | Event::SubagentStarted { .. }
         | Event::SubagentEnded { .. }
         | Event::RequestOpened { .. }
-        | Event::RequestClosed { .. } => None,
+        | Event::RequestClosed { .. }
+        | Event::RequestDecided { .. } => None,
     }
 }

@@ -2,6 +2,7 @@
 
 use portolan_core::{
     Capabilities,
+    policy::{Judgement, risk::Level},
     request::{Answer, Ask, Outcome, Question, Request, Scope},
 };
 use serde_json::Value;
@@ -91,8 +92,22 @@ fn shown(request: &Request, extent: Extent) -> Vec<Line> {
         Ask::Hook { input, .. } => pretty(&mut body, input),
         Ask::Other { body: asked, .. } => pretty(&mut body, asked),
     }
+    if let Some(judgement) = &request.policy {
+        body.push(risk(judgement));
+    }
     lines.extend(body.into_iter().map(|line| line.indented(2)));
     lines
+}
+
+/// How dangerous the call is, why, and why a person is asked.
+fn risk(judgement: &Judgement) -> Line {
+    let (level, reasons) = (judgement.risk.level, &judgement.risk.reasons);
+    let style = if level == Level::High { Style::Warning } else { Style::Dim };
+    let why =
+        if reasons.is_empty() { String::new() } else { format!(": {}", clean::line(&reasons.join("; "))) };
+    let asked = clean::line(&judgement.why);
+    Line::new(style, format!("risk {}{why}", level.word()))
+        .and(Style::Dim, format!(" · asked because {asked}"))
 }
 
 fn heading(ask: &Ask) -> String {

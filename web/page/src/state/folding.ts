@@ -5,7 +5,7 @@
  * shows are folded. test/folds.test.ts lists these parts, and compares them with the program's fold.
  */
 
-import type { Capabilities, EntryFrame, OpenCommand, State } from "@portolan/client";
+import type { Actor, Capabilities, EntryFrame, OpenCommand, Rule, State } from "@portolan/client";
 
 /** How many uncertain commands are kept for "send again". */
 const UNCERTAIN = 32;
@@ -156,15 +156,34 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
       }
       return state;
     }
-    case "rule_added":
-      return state.rules.includes(event.tool_name) ? state : { ...state, rules: [...state.rules, event.tool_name] };
-    case "rule_removed":
-      return { ...state, rules: state.rules.filter((tool) => tool !== event.tool_name) };
+    case "rule_added": {
+      // An older entry has only the text of a rule that allows.
+      const rule = event.rule ?? sessionRule(state, seq, at, by, event.tool_name);
+      const others = (state.session_rules ?? []).filter((known) => known.rule !== rule.rule);
+      return withRules(state, [...others, rule]);
+    }
+    case "rule_removed": {
+      const removed = (known: Rule) =>
+        event.rule === undefined ? known.text === event.tool_name : known.rule === event.rule;
+      return withRules(state, (state.session_rules ?? []).filter((known) => !removed(known)));
+    }
     case "mcp_servers":
       return { ...state, mcp_servers: event.servers };
     default:
       return state;
   }
+}
+
+function sessionRule(state: State, seq: number, at: number, by: Actor | undefined, text: string): Rule {
+  const scope = { kind: "session" as const, session: state.summary.session };
+  return { rule: `s${seq}`, effect: "allow", text, scope, made_at: at, made_by: by ?? { kind: "daemon" } };
+}
+
+function withRules(state: State, session_rules: Rule[]): State {
+  const texts = session_rules.filter((rule) => rule.effect === "allow").map((rule) => rule.text);
+  const rules = texts.filter((text, index) => index === 0 || text !== texts[index - 1]);
+  const { session_rules: _before, ...rest } = state;
+  return session_rules.length === 0 ? { ...rest, rules } : { ...rest, rules, session_rules };
 }
 
 /** Lists that an agent also reports separately: new capabilities without these lists do not remove them. */

@@ -16,7 +16,7 @@ const trouble = (text: string, error: ErrorInfo, tone: Note["tone"]): Note => no
 /** The events that are rows of their own, or parts of a row. */
 type Shown =
   | "prompt" | "item_started" | "delta" | "message" | "tool_call" | "tool_progress" | "tool_result" | "subagent_started"
-  | "subagent_ended" | "request_opened" | "request_closed" | "turn_ended";
+  | "subagent_ended" | "request_opened" | "request_closed" | "request_decided" | "turn_ended";
 
 export type Remark = Exclude<Event, { type: Shown }>;
 
@@ -55,9 +55,13 @@ export function noteOf(event: Remark): Note | null {
       return note(`${setting.name[0]?.toUpperCase()}${setting.name.slice(1)} is now ${value}`);
     }
     case "rule_added":
-      return note(`${event.tool_name} is always allowed in this session`);
+      return note(
+        event.rule && event.rule.effect !== "allow"
+          ? `New rule for this session: ${event.rule.effect} ${event.tool_name}`
+          : `${event.tool_name} is always allowed in this session`,
+      );
     case "rule_removed":
-      return note(`${event.tool_name} needs permission again`);
+      return note(`The rule for ${event.tool_name} is removed`);
     case "session_renamed":
       return note(`Renamed to “${event.name}”`);
     case "session_created":

@@ -109,6 +109,10 @@ export class Rows {
       case "request_closed":
         this.#closed(event.request, event.outcome, frame);
         break;
+      case "request_decided":
+        this.#requests.set(event.request.request, event.request);
+        this.#closed(event.request.request, event.outcome, frame);
+        break;
       case "turn_ended": {
         const row = new TurnRow(`e${seq}`, seq, at, by);
         row.turn = event.turn;

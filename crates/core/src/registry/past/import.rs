@@ -219,6 +219,7 @@ fn is_past(event: &Event) -> bool {
         | Event::ConversationReset { .. }
         | Event::RequestOpened { .. }
         | Event::RequestClosed { .. }
+        | Event::RequestDecided { .. }
         | Event::CommandAccepted { .. }
         | Event::Receipt { .. }
         | Event::SettingChanged { .. }

@@ -5,9 +5,13 @@ use crate::{
     Action, Capabilities, Generation, Refusal, RefusalCode, RequestId, WayOut,
     command::{ActionName, Stage},
     event::Content,
+    policy::{Rule, check},
     request::Answer,
     session::state::State,
 };
+
+/// Rules that one session may have of its own. Each is compared at every request.
+const SESSION_RULES: usize = 256;
 
 impl Machine {
     pub(super) fn admit(&self, state: &State, action: &Action) -> Result<(), Refusal> {
@@ -169,8 +173,18 @@ impl Machine {
                 }
                 self.can_start(state)
             }
-            Action::RemoveRule { tool_name } => {
-                if state.rules.contains(tool_name) {
+            Action::AddRule { rule } => {
+                if state.session_rules.len() >= SESSION_RULES {
+                    return refuse(RefusalCode::Invalid, "this session has too many rules already");
+                }
+                check::draft(rule).map_err(|why| Refusal::new(RefusalCode::Invalid, why.0))
+            }
+            Action::RemoveRule { tool_name, rule } => {
+                let fits = |known: &Rule| match rule {
+                    Some(rule) => known.rule == *rule,
+                    None => known.text == *tool_name,
+                };
+                if state.session_rules.iter().any(fits) {
                     Ok(())
                 } else {
                     refuse(RefusalCode::NotFound, "there is no rule for that tool")

@@ -123,8 +123,18 @@ impl Machine {
                 }
                 return done(book);
             }
-            Action::RemoveRule { tool_name } => {
-                book.append(now, Some(by.clone()), Event::RuleRemoved { tool_name });
+            Action::AddRule { rule } => {
+                let session = book.state().summary.session;
+                let rule = Box::new(rule.of_session(session, seq, now, by));
+                book.append(
+                    now,
+                    Some(by.clone()),
+                    Event::RuleAdded { tool_name: rule.text.clone(), rule: Some(rule) },
+                );
+                return done(book);
+            }
+            Action::RemoveRule { tool_name, rule } => {
+                book.append(now, Some(by.clone()), Event::RuleRemoved { tool_name, rule });
                 return done(book);
             }
             Action::SetModel { model } => {
@@ -132,8 +142,20 @@ impl Machine {
                 Order::SetModel(model)
             }
             Action::SetMode { mode } => {
-                setting = Some(Setting::Mode { mode: mode.clone() });
-                Order::SetMode(mode)
+                let can = &book.state().capabilities;
+                let works_in = can.working_mode(&mode);
+                let worked_in = book.state().summary.mode.as_deref().map(|mode| can.working_mode(mode));
+                if self.memory.running == Running::Ready && worked_in.as_ref() == Some(&works_in) {
+                    // The agent goes on as before; only Portolan's answers change.
+                    book.append(
+                        now,
+                        Some(by.clone()),
+                        Event::SettingChanged { setting: Setting::Mode { mode } },
+                    );
+                    return done(book);
+                }
+                setting = Some(Setting::Mode { mode });
+                Order::SetMode(works_in)
             }
             Action::SetThinking { tokens } => {
                 setting = Some(Setting::Thinking { tokens });

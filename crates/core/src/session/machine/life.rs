@@ -96,7 +96,7 @@ impl Machine {
         let before = &book.state().capabilities;
         let unasked = [before, capabilities].iter().any(|known| known.asks(&mode) == Asks::Nothing);
         if !unasked || self.policy.bypass == Bypass::ForOwners {
-            return Some(mode);
+            return Some(capabilities.working_mode(&mode));
         }
         let asking = capabilities.asking_mode().map(str::to_owned);
         let text = format!(

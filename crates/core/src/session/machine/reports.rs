@@ -8,7 +8,7 @@ use super::{Machine, RESTARTS, Want, memory::Running, requests::Opened};
 use crate::{
     Actor, Event, Generation, Millis, Refusal, RefusalCode, Seq,
     command::{ActionName, Stage},
-    event::{Exit, ExitReason, ItemKind, Level, TurnOrigin, TurnOutcome, TurnResult},
+    event::{Exit, ExitReason, ItemKind, Level, Setting, TurnOrigin, TurnOutcome, TurnResult},
     log::Book,
     ports::{Order, Report, Ticket},
     request::Outcome,
@@ -34,7 +34,15 @@ impl Machine {
             // A reset of an empty conversation loses nothing.
             Report::Event { event: Event::ConversationReset { reason: Some(_), .. }, .. }
                 if nothing_was_said(book.state()) => {}
-            Report::Event { event, raw } => {
+            // The agent works in its asking mode while Portolan answers in its place.
+            Report::Event { event: Event::SettingChanged { setting: Setting::Mode { mode } }, .. }
+                if is_answered_for(book.state(), &mode) => {}
+            Report::Event { mut event, raw } => {
+                if let Event::AgentInfo { info } = &mut event
+                    && info.mode.as_deref().is_some_and(|mode| is_answered_for(book.state(), mode))
+                {
+                    info.mode = None;
+                }
                 let for_good = matches!(event, Event::Failure { recoverable: false, .. });
                 if for_good && self.memory.running == Running::Starting {
                     self.memory.hopeless = true;
@@ -207,6 +215,12 @@ impl Machine {
         self.memory.restarts += 1;
         self.wants.push(Want::Start { after });
     }
+}
+
+/// Does the agent report the mode that it works in while Portolan answers in its place?
+fn is_answered_for(state: &State, reported: &str) -> bool {
+    let session = state.summary.mode.as_deref();
+    session.is_some_and(|mode| mode != reported && state.capabilities.working_mode(mode) == reported)
 }
 
 /// No turn ran, and no conversation was to be resumed.

@@ -6,7 +6,9 @@ use super::{Machine, OPEN_REQUESTS};
 use crate::{
     Actor, Event, Millis, RequestId, Seq,
     command::Stage,
+    event::Setting,
     log::Book,
+    policy::{Call, Decision, Judgement, Reading, RuleSet, Situation, decide, suggest},
     ports::{Order, Ticket},
     request::{Answer, Ask, Outcome, Request, Scope},
     session::{settle::receipt, state::State},
@@ -40,8 +42,10 @@ impl Machine {
         if let (Answer::Allow { scope: Scope::Session, .. }, Ask::Permission { tool_name, .. }) =
             (&answer, &ask)
         {
-            book.append(now, Some(by.clone()), Event::RuleAdded { tool_name: tool_name.clone() });
+            let rule = None;
+            book.append(now, Some(by.clone()), Event::RuleAdded { tool_name: tool_name.clone(), rule });
         }
+        let answer = worded(book, now, by, &ask, answer);
         self.settle_request(book, now, Ticket(seq.0), request, ask, answer, by.clone());
     }
 
@@ -88,7 +92,11 @@ impl Machine {
             .map(|request| (request.request, request.ask.clone()))
             .collect();
         for (request, ask) in late {
-            let answer = Answer::deny(Some("nobody answered in time".into()));
+            let message = match &ask {
+                Ask::Permission { tool_name, .. } => format!("Approval timeout for tool {tool_name}"),
+                _ => "nobody answered in time".into(),
+            };
+            let answer = Answer::deny(Some(message));
             self.settle_request(book, now, Ticket(request.0), request, ask, answer, Actor::Deadline);
         }
     }
@@ -100,8 +108,10 @@ impl Machine {
         }
         let seq = book.head().next();
         let request = RequestId(seq.0);
-        let deadline = self.policy.request_deadline.map(|wait| Millis(now.0 + wait.as_millis() as i64));
-        let opened = Request {
+        let judgement = self.judge(book.state(), now, &ask);
+        let decided = self.decided(judgement.as_ref());
+        let deadline = self.policy.request_deadline.filter(|_| decided.is_none());
+        let opened = Box::new(Request {
             request,
             generation: book.state().generation,
             digest: digest(&ask),
@@ -109,26 +119,73 @@ impl Machine {
             parent,
             tool,
             opened_at: now,
-            deadline,
+            deadline: deadline.map(|wait| Millis(now.0 + wait.as_millis() as i64)),
             shortened: false,
+            suggested_rule: decided.is_none().then(|| suggest::from_ask(&ask)).flatten(),
+            policy: judgement.map(Box::new),
+        });
+        let Some((answer, by)) = decided else {
+            self.memory.keys.insert(request, key);
+            book.append_raw(now, None, Event::RequestOpened { request: opened }, raw);
+            return;
         };
-        let too_many = self.memory.keys.len() >= OPEN_REQUESTS;
-        self.memory.keys.insert(request, key);
-        book.append_raw(now, None, Event::RequestOpened { request: Box::new(opened) }, raw);
-        let by_rule = match &ask {
-            Ask::Permission { tool_name, .. } if book.state().rules.contains(tool_name) => {
-                Some(tool_name.clone())
-            }
-            _ => None,
+        let outcome = Outcome::Answered { answer: answer.clone(), by };
+        book.append_raw(now, None, Event::RequestDecided { request: opened, outcome }, raw);
+        self.tell(book, Ticket(request.0), Order::Answer { key, ask: Box::new(ask), answer }, None);
+    }
+
+    /// What policy says about a request; `None` if it says nothing about such requests.
+    fn judge(&self, state: &State, now: Millis, ask: &Ask) -> Option<Judgement> {
+        let reading = Reading::of(Call::of(ask)?);
+        // A rule that an older Portolan made and this one cannot read decides nothing.
+        let (own, _) = RuleSet::new(state.session_rules.iter().cloned());
+        let situation = Situation {
+            session: Some(state.summary.session),
+            mode: state.capabilities.meaning(state.summary.mode.as_deref()),
+            rules: &[&self.rules, &own],
+            facts: &self.facts,
+            now,
         };
-        if let Some(tool_name) = by_rule {
-            let by = Actor::Policy { rule: format!("always allow {tool_name}") };
-            self.settle_request(book, now, Ticket(request.0), request, ask, Answer::allow(), by);
-        } else if too_many {
-            let by = Actor::Policy { rule: format!("at most {OPEN_REQUESTS} open requests") };
-            let answer = Answer::deny(Some("too many requests are open".into()));
-            self.settle_request(book, now, Ticket(request.0), request, ask, answer, by);
+        Some(decide(&reading, situation))
+    }
+
+    /// The answer that needs no person, and what gives it.
+    fn decided(&self, judgement: Option<&Judgement>) -> Option<(Answer, Actor)> {
+        let by_policy = judgement.and_then(|judgement| {
+            let answer = match judgement.decision {
+                Decision::Allow => Answer::allow(),
+                Decision::Deny => Answer::deny(Some(judgement.why.clone())),
+                Decision::Ask => return None,
+            };
+            let rule = judgement.rules.iter().map(|rule| rule.line.as_str()).collect::<Vec<_>>().join(", ");
+            let mode = || judgement.mode.map_or_else(String::new, |mode| format!("mode {mode}"));
+            Some((answer, Actor::Policy { rule: if rule.is_empty() { mode() } else { rule } }))
+        });
+        by_policy.or_else(|| {
+            let too_many = self.memory.keys.len() >= OPEN_REQUESTS;
+            too_many.then(|| {
+                let rule = format!("at most {OPEN_REQUESTS} open requests");
+                (Answer::deny(Some("too many requests are open".into())), Actor::Policy { rule })
+            })
+        })
+    }
+}
+
+/// The answer as the agent gets it: a denial always has words, and the agent gets the mode that it works in.
+fn worded(book: &mut Book<State>, now: Millis, by: &Actor, ask: &Ask, answer: Answer) -> Answer {
+    match (answer, ask) {
+        (Answer::Deny { message: None, interrupt, option }, Ask::Permission { tool_name, .. }) => {
+            let message = Some(format!("Tool \"{tool_name}\" was denied by the user."));
+            Answer::Deny { message, interrupt, option }
         }
+        (Answer::Allow { input, scope, mode: Some(mode), option }, _) => {
+            let works_in = book.state().capabilities.working_mode(&mode);
+            if works_in != mode {
+                book.append(now, Some(by.clone()), Event::SettingChanged { setting: Setting::Mode { mode } });
+            }
+            Answer::Allow { input, scope, mode: Some(works_in), option }
+        }
+        (answer, _) => answer,
     }
 }
 

@@ -89,12 +89,12 @@ fn after_always_the_same_tool_is_not_asked_again() {
     assert_eq!(world.open().len(), 1, "a rule is about one tool");
     world.commit();
     let by_rule =
-        Outcome::Answered { answer: Answer::allow(), by: Actor::Policy { rule: "always allow Bash".into() } };
+        Outcome::Answered { answer: Answer::allow(), by: Actor::Policy { rule: "allow Bash".into() } };
     assert!(
         world
             .events()
             .iter()
-            .any(|(_, e)| matches!(e, Event::RequestClosed { outcome, .. } if *outcome == by_rule))
+            .any(|(_, e)| matches!(e, Event::RequestDecided { outcome, .. } if *outcome == by_rule))
     );
 }
 

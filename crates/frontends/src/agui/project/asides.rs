@@ -103,6 +103,7 @@ impl Projector {
             | Event::Prompt { .. }
             | Event::RequestOpened { .. }
             | Event::RequestClosed { .. }
+            | Event::RequestDecided { .. }
             | Event::AgentInfo { .. }
             | Event::SettingChanged { .. }
             | Event::Activity { .. }

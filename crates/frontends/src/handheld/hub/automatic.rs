@@ -6,11 +6,8 @@
 use std::{path::PathBuf, sync::PoisonError, time::Duration};
 
 use portolan_core::{
-    Action, CommandId, DaemonEvent, Principal, RefusalCode,
-    policy::{
-        edits::{self, TOOLS, Why},
-        resolve,
-    },
+    Action, CommandId, DaemonEvent, Millis, Principal, RefusalCode,
+    policy::{Call, Decision, Judgement, Mode, Reading, Situation, decide, resolve},
     request::{Answer, Ask},
 };
 
@@ -66,7 +63,7 @@ impl Hub {
         if !on {
             self.board().set_auto_edit(None);
         }
-        let tools = TOOLS.map(str::to_owned).into();
+        let tools = vec!["@edit".to_owned()];
         let event = DaemonEvent::AutoApproval { frontend: "handheld".into(), on, tools };
         if let Err(refusal) = self.registry().note(Some(who), event).await {
             tracing::warn!(by = who.name, on, %refusal, "auto-edit is not in the log, and so not on");
@@ -97,7 +94,7 @@ impl Hub {
 
     async fn answer_edit(&self, Automatic { slot, session, folder, request }: Automatic) {
         let why = match judge(&request.ask, folder, self.0.slots.own.clone()).await {
-            Err(why) => why.to_string(),
+            Err(why) => why,
             // Auto-edit was switched off meanwhile: then people are asked.
             Ok(()) if self.board().auto_edit() == AutoEdit::Off => return,
             Ok(()) => {
@@ -121,13 +118,20 @@ impl Hub {
     }
 }
 
-/// May auto-edit approve this request, from the current paths of its files?
-async fn judge(ask: &Ask, folder: PathBuf, own: Vec<PathBuf>) -> Result<(), Why> {
-    let files = edits::files(ask)?;
-    let unresolved = Why::Unresolved(files.first().cloned().unwrap_or_default());
-    let look = tokio::task::spawn_blocking(move || resolve::facts(&folder, &files, &own));
+/// May auto-edit approve this? It decides as the mode `acceptEdits` does without any rule, by where the files are now.
+async fn judge(ask: &Ask, folder: PathBuf, own: Vec<PathBuf>) -> Result<(), String> {
+    let ask = ask.clone();
+    let look = tokio::task::spawn_blocking(move || {
+        let reading = Reading::of(Call::of(&ask)?);
+        let facts = resolve::facts(&folder, None, &own, &reading.paths());
+        let situation =
+            Situation { session: None, mode: Mode::AcceptEdits, rules: &[], facts: &facts, now: Millis(0) };
+        Some(decide(&reading, situation))
+    });
     match tokio::time::timeout_at(deadline(LOOK), look).await {
-        Ok(Ok(facts)) => edits::judge(&facts?),
-        Ok(Err(_)) | Err(_) => Err(unresolved),
+        Ok(Ok(Some(Judgement { decision: Decision::Allow, .. }))) => Ok(()),
+        Ok(Ok(Some(judgement))) => Err(judgement.why),
+        Ok(Ok(None)) => Err("it is not an edit".into()),
+        Ok(Err(_)) | Err(_) => Err("the disk does not answer".into()),
     }
 }

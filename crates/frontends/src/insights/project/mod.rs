@@ -360,6 +360,7 @@ impl View {
             | Event::Compacted { .. }
             | Event::ConversationReset { reason: None, .. }
             | Event::TaskChanged { .. }
+            | Event::RequestDecided { .. }
             | Event::RuleAdded { .. }
             | Event::RuleRemoved { .. }
             | Event::McpServers { .. }

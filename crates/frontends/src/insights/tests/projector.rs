@@ -155,6 +155,8 @@ fn opened(number: u64, ask: Ask, parent: Option<&str>, tool: Option<&str>) -> Ev
         digest: "d".into(),
         opened_at: Millis(0),
         shortened: false,
+        policy: None,
+        suggested_rule: None,
         deadline: None,
     };
     Event::RequestOpened { request: Box::new(request) }

@@ -282,6 +282,11 @@ async fn whatever_the_openapi_document_allows_is_not_refused_as_malformed() {
                 if message.starts_with("a token `") {
                     continue;
                 }
+                // What the text of a rule means, and whether its folder is there, no schema can say.
+                if label.contains("/api/v1/rules") || label.contains("/api/v1/policy/") {
+                    assert!(matches!(status, 400 | 404), "{label}: {status} {message}");
+                    continue;
+                }
                 if code == "invalid" || matches!(status, 400 | 405 | 413 | 415 | 429 | 500..) {
                     refused
                         .insert(format!("{label}: {status} {} {address} {sent}", told["error"]["message"]));

@@ -19,6 +19,8 @@ fn request(ask: Ask) -> Request {
         digest: "d".into(),
         opened_at: Millis(0),
         shortened: false,
+        policy: None,
+        suggested_rule: None,
         deadline: None,
     }
 }

@@ -228,6 +228,10 @@ impl Transcript {
                 let line = requests::outcome(known.as_ref().map(|known| &known.ask), outcome);
                 self.other(vec![line.indented(indent)])
             }
+            Event::RequestDecided { request, outcome } => {
+                let indent = self.depth(request.parent.as_deref()) * 2;
+                self.other(vec![requests::outcome(Some(&request.ask), outcome).indented(indent)])
+            }
             other => match remarks::remark(other, by) {
                 Some(line) => self.other(vec![line]),
                 None => Vec::new(),

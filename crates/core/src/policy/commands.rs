@@ -1,0 +1,433 @@
+//! Commands: which commands of a command line a pattern covers, which only read, and which name a protected place.
+
+use portolan_shell::{Command, Hidden, PatternPiece, PatternWord, Piece, Word, WrapperKind};
+
+use super::{
+    cover::Cover,
+    places::{self, Kind},
+};
+
+/// Stands for what is not known of a word. No word contains it: a command line with a NUL cannot be read.
+const UNKNOWN: char = '\0';
+
+/// A word as text, with [`UNKNOWN`] for what is not known.
+fn text(word: &Word) -> String {
+    word.pieces.iter().fold(String::new(), |mut text, piece| {
+        match piece {
+            Piece::Literal(literal) => text.push_str(literal),
+            Piece::Unknown(_) => text.push(UNKNOWN),
+        }
+        text
+    })
+}
+
+fn has_star(word: &PatternWord) -> bool {
+    word.text().is_none()
+}
+
+/// The word of a pattern as text, `*` included.
+fn pattern_text(word: &PatternWord) -> String {
+    word.pieces.iter().fold(String::new(), |mut text, piece| {
+        match piece {
+            PatternPiece::Text(literal) => text.push_str(literal),
+            PatternPiece::Star => text.push('*'),
+        }
+        text
+    })
+}
+
+/// Does this word match? Only a `*` matches what is not known.
+fn word_matches(pattern: &PatternWord, word: &str) -> bool {
+    let pieces = &pattern.pieces;
+    let literal = |piece: &PatternPiece| match piece {
+        PatternPiece::Text(text) => Some(text.clone()),
+        PatternPiece::Star => None,
+    };
+    let texts: Vec<Option<String>> = pieces.iter().map(literal).collect();
+    let Some(first_star) = texts.iter().position(Option::is_none) else {
+        return texts.into_iter().flatten().collect::<String>() == word;
+    };
+    let last_star = texts.iter().rposition(Option::is_none).unwrap_or(first_star);
+    let join = |some: &[Option<String>]| some.iter().flatten().cloned().collect::<String>();
+    let (begin, end) = (join(&texts[..first_star]), join(&texts[last_star + 1..]));
+    if word.len() < begin.len() + end.len() || !word.starts_with(&begin) || !word.ends_with(&end) {
+        return false;
+    }
+    let mut rest = &word[begin.len()..word.len() - end.len()];
+    for middle in
+        texts[first_star..=last_star].split(Option::is_none).map(join).filter(|text| !text.is_empty())
+    {
+        match rest.find(&middle) {
+            Some(at) => rest = &rest[at + middle.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+// ------------------------------------------------------------------------------------------------- allow
+
+/// Does an allow with this pattern cover the command?
+pub fn allows(pattern: &[PatternWord], command: &Command) -> bool {
+    if command.assignments.iter().any(|assignment| assignment.changes_what_runs) {
+        return false;
+    }
+    let only_transparent = command.wrappers.iter().all(|wrapper| wrapper.kind == WrapperKind::Transparent);
+    // A pattern may name everything, or leave out the transparent wrappers in front.
+    let outer = command.wrappers.iter().find(|wrapper| wrapper.kind != WrapperKind::Transparent);
+    let from = outer.and_then(|outer| command.whole.iter().position(|word| base(&text(word)) == outer.name));
+    (only_transparent && covers(pattern, &command.words, 0, command))
+        || covers(pattern, &command.whole, command.inner_at, command)
+        || from.is_some_and(|from| {
+            covers(pattern, &command.whole[from..], command.inner_at.saturating_sub(from), command)
+        })
+}
+
+/// Do the words match one by one? The words up to number `named` must be named without `*`.
+fn covers(pattern: &[PatternWord], words: &[Word], named: usize, command: &Command) -> bool {
+    let (fixed, open_end) = match pattern.split_last() {
+        Some((last, before)) if last.is_star() && !before.is_empty() => (before, true),
+        _ => (pattern, false),
+    };
+    let fits = if open_end { words.len() >= fixed.len() } else { words.len() == fixed.len() };
+    if !fits || fixed.is_empty() || fixed.len() <= named {
+        return false;
+    }
+    // A word that may become several is covered only where any number of words is.
+    if words[..fixed.len()].iter().any(Word::may_be_many) {
+        return false;
+    }
+    let texts: Vec<String> = words.iter().map(text).collect();
+    if !fixed.iter().zip(&texts).all(|(pattern, word)| word_matches(pattern, word)) {
+        return false;
+    }
+    // The program, and a wrapper with all that is before the program, are never left to a `*`.
+    if fixed[..=named].iter().any(has_star) {
+        return false;
+    }
+    let exact = !open_end && !fixed.iter().any(has_star);
+    if !command.hidden.is_empty() && !exact {
+        return false;
+    }
+    let by_star = |index: usize| fixed.get(index).is_none_or(has_star);
+    !words.iter().enumerate().any(|(index, word)| by_star(index) && protected_word(command, word).is_some())
+}
+
+// ------------------------------------------------------------------------------------------------- deny, ask
+
+/// Programs with subcommands, and those of their options before the subcommand that take a value.
+const SUBCOMMANDS: [(&str, &str); 14] = [
+    ("git", "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --exec-path --attr-source"),
+    ("npm", "--prefix -C -w --workspace --userconfig --registry"),
+    ("pnpm", "--prefix -C --dir -F --filter"),
+    ("yarn", "--cwd"),
+    ("cargo", "-C -Z --config --color --manifest-path"),
+    ("docker", "-H --host -c --context --config -l --log-level"),
+    ("podman", "-c --connection --url --log-level --root"),
+    ("kubectl", "-n --namespace --context --kubeconfig -s --server --cluster --user --as"),
+    ("gh", "-R --repo"),
+    ("go", "-C"),
+    ("pip", "--proxy --log --cache-dir --python"),
+    ("pip3", "--proxy --log --cache-dir --python"),
+    ("helm", "-n --namespace --kube-context --kubeconfig"),
+    ("systemctl", "-H --host -M --machine"),
+];
+
+/// Flags of a program that mean another flag.
+const SAME: [(&str, &str, &str); 12] = [
+    ("git", "-f", "--force"),
+    ("git", "-d", "--delete"),
+    ("rm", "-R", "-r"),
+    ("rm", "--recursive", "-r"),
+    ("rm", "--force", "-f"),
+    ("cp", "-R", "-r"),
+    ("cp", "--recursive", "-r"),
+    ("chmod", "--recursive", "-R"),
+    ("chown", "--recursive", "-R"),
+    ("grep", "--recursive", "-r"),
+    ("find", "--delete", "-delete"),
+    ("git", "-n", "--dry-run"),
+];
+
+/// Does a deny or an ask with this pattern cover the command?
+pub fn touches(pattern: &[PatternWord], command: &Command) -> Cover {
+    let direct = touches_words(pattern, &command.words);
+    let by_wrapper = command
+        .wrappers
+        .iter()
+        .map(|wrapper| wrapper_touched(pattern, &wrapper.name, &command.whole))
+        .max()
+        .unwrap_or(Cover::No);
+    let found = direct.max(by_wrapper);
+    if found == Cover::No && is_unseen(command) { Cover::Maybe } else { found }
+}
+
+/// Can it not be seen what the command runs? An argument that may be an option of the program itself does not make it
+/// another program.
+pub fn is_unseen(command: &Command) -> bool {
+    command.hidden.iter().any(|hidden| !matches!(hidden, Hidden::MayBeOption(_)))
+        || command.assignments.iter().any(|assignment| assignment.changes_what_runs)
+}
+
+fn wrapper_touched(pattern: &[PatternWord], name: &str, whole: &[Word]) -> Cover {
+    match pattern.split_first() {
+        Some((program, rest)) if word_matches(program, base(name)) => rest_touches(base(name), rest, whole),
+        _ => Cover::No,
+    }
+}
+
+fn touches_words(pattern: &[PatternWord], words: &[Word]) -> Cover {
+    let (Some((program, rest)), Some((first, arguments))) = (pattern.split_first(), words.split_first())
+    else {
+        return Cover::No;
+    };
+    let name = text(first);
+    if name.contains(UNKNOWN) {
+        return Cover::Maybe;
+    }
+    let has_folder = pattern_text(program).contains('/');
+    let compared = if has_folder { name.as_str() } else { base(&name) };
+    if !word_matches(program, compared) {
+        return Cover::No;
+    }
+    rest_touches(base(&name), rest, arguments)
+}
+
+/// The name of a program without its folder.
+pub(super) fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Does the command contain the words of the pattern behind the program?
+fn rest_touches(program: &str, pattern: &[PatternWord], arguments: &[Word]) -> Cover {
+    let texts: Vec<String> = arguments.iter().map(text).collect();
+    let unknown = texts.iter().any(|word| word.contains(UNKNOWN));
+    let is_flag = |word: &&PatternWord| {
+        let wants = pattern_text(word);
+        wants.starts_with('-') && wants != "-" && wants != "--"
+    };
+    let (wanted_flags, wanted): (Vec<&PatternWord>, Vec<&PatternWord>) =
+        pattern.iter().filter(|word| !word.is_star()).partition(is_flag);
+    let words = positional(program, &texts);
+    // The first word behind a program with subcommands is the subcommand.
+    let has_subcommands = SUBCOMMANDS.iter().any(|(known, _)| *known == program);
+    let found = match (wanted.split_first(), has_subcommands) {
+        (None, _) => true,
+        (Some((sub, rest)), true) => match words.split_first() {
+            Some((first, others)) if word_matches(sub, first) => in_order(rest, others),
+            // A name that is not known may be any subcommand.
+            Some((first, _)) if first.contains(UNKNOWN) => return Cover::Maybe,
+            _ => return Cover::No,
+        },
+        (Some(_), false) => in_order(&wanted, &words),
+    };
+    let flags = Flags::of(program, &texts);
+    let found = found && wanted_flags.iter().all(|wants| flags.contain(program, &pattern_text(wants)));
+    match (found, unknown) {
+        (true, _) => Cover::Yes,
+        (false, true) => Cover::Maybe,
+        (false, false) => Cover::No,
+    }
+}
+
+fn in_order(wanted: &[&PatternWord], words: &[&str]) -> bool {
+    let mut left = words.iter();
+    wanted.iter().all(|pattern| left.any(|word| word_matches(pattern, word)))
+}
+
+/// The words that are no flags. For a program with subcommands those before the subcommand that belong to a flag are left
+/// out, too.
+fn positional<'a>(program: &str, texts: &'a [String]) -> Vec<&'a str> {
+    let valued = SUBCOMMANDS.iter().find(|(known, _)| *known == program).map(|(_, valued)| *valued);
+    let mut words = Vec::new();
+    let mut left = texts.iter();
+    while let Some(word) = left.next() {
+        let before_subcommand = words.is_empty() && valued.is_some();
+        if word.starts_with('-') && word != "-" {
+            if before_subcommand && valued.is_some_and(|valued| valued.split(' ').any(|flag| flag == word)) {
+                left.next();
+            }
+        } else if !(before_subcommand && program == "cargo" && word.starts_with('+')) {
+            words.push(word.as_str());
+        }
+    }
+    words
+}
+
+/// The flags of a command, in every spelling.
+struct Flags {
+    long: Vec<String>,
+    short: String,
+    whole: Vec<String>,
+}
+
+impl Flags {
+    fn of(program: &str, texts: &[String]) -> Self {
+        let mut flags = Self { long: Vec::new(), short: String::new(), whole: Vec::new() };
+        for word in texts.iter().take_while(|word| *word != "--") {
+            if word.starts_with("--") {
+                flags.add(&canonical(program, word));
+            } else if let Some(cluster) = word.strip_prefix('-') {
+                // `find -delete` is one flag, `rm -rf` are two.
+                flags.whole.push(word.clone());
+                let letters = cluster.split('=').next().unwrap_or(cluster);
+                for letter in letters.chars().filter(|letter| *letter != UNKNOWN) {
+                    flags.add(&canonical(program, &format!("-{letter}")));
+                }
+            } else if program == "git" && word.starts_with('+') {
+                flags.add("--force");
+            }
+        }
+        flags
+    }
+
+    fn add(&mut self, flag: &str) {
+        match flag.strip_prefix("--") {
+            Some(_) => self.long.push(flag.to_owned()),
+            None => self.short.extend(flag.chars().skip(1)),
+        }
+    }
+
+    fn contain(&self, program: &str, wanted: &str) -> bool {
+        if self.whole.iter().any(|flag| super::glob::matches(wanted, flag)) {
+            return true;
+        }
+        let wanted = canonical(program, wanted);
+        if let Some(wanted) = wanted.strip_prefix("--") {
+            let (name, value) =
+                wanted.split_once('=').map_or((wanted, None), |(name, value)| (name, Some(value)));
+            return self.long.iter().any(|flag| {
+                let flag = &flag[2..];
+                let (found, given) =
+                    flag.split_once('=').map_or((flag, None), |(found, given)| (found, Some(given)));
+                // Most programs take the beginning of a long flag for the whole.
+                let is_named =
+                    super::glob::matches(name, found) || (found.len() > 1 && name.starts_with(found));
+                is_named
+                    && value.is_none_or(|value| given.is_some_and(|given| super::glob::matches(value, given)))
+            });
+        }
+        let letters = wanted[1..].chars();
+        letters.clone().count() > 0
+            && letters.map(|letter| canonical(program, &format!("-{letter}"))).all(|flag| {
+                match flag.strip_prefix("--") {
+                    Some(_) => self.long.iter().any(|long| long == &flag),
+                    None => flag.chars().nth(1).is_some_and(|letter| self.short.contains(letter)),
+                }
+            })
+    }
+}
+
+fn canonical(program: &str, flag: &str) -> String {
+    // Most programs take the beginning of a long flag for the whole.
+    let is_beginning = |from: &str| flag.len() > 4 && flag.starts_with("--") && from.starts_with(flag);
+    let same =
+        SAME.iter().find(|(known, from, _)| *known == program && (*from == flag || is_beginning(from)));
+    same.map_or_else(|| flag.to_owned(), |(_, _, to)| (*to).to_owned())
+}
+
+// ------------------------------------------------------------------------------------------------- what a command is
+
+/// Programs that only read, whatever their arguments are, except the flags named behind them.
+const READERS: [(&str, &str); 42] = [
+    ("ls", ""),
+    ("cat", ""),
+    ("head", ""),
+    ("tail", ""),
+    ("wc", ""),
+    ("grep", ""),
+    ("egrep", ""),
+    ("fgrep", ""),
+    ("rg", "--pre"),
+    ("pwd", ""),
+    ("echo", ""),
+    ("printf", ""),
+    ("which", ""),
+    ("type", ""),
+    ("file", "-C --compile"),
+    ("stat", ""),
+    ("du", ""),
+    ("df", ""),
+    ("basename", ""),
+    ("dirname", ""),
+    ("realpath", ""),
+    ("readlink", ""),
+    ("cut", ""),
+    ("tr", ""),
+    ("nl", ""),
+    ("comm", ""),
+    ("diff", ""),
+    ("cmp", ""),
+    ("md5sum", ""),
+    ("sha1sum", ""),
+    ("sha256sum", ""),
+    ("whoami", ""),
+    ("id", ""),
+    ("uname", ""),
+    ("true", ""),
+    ("false", ""),
+    ("test", ""),
+    ("[", ""),
+    ("seq", ""),
+    ("cd", ""),
+    ("tree", "-o"),
+    ("find", "-delete -fprint -fprint0 -fprintf -fls"),
+];
+
+/// Subcommands of Git that only read, except with the flags named behind them.
+const GIT_READERS: &str =
+    "status log diff show blame ls-files ls-tree rev-parse describe shortlog cat-file grep";
+
+/// Does this command only read, as far as its program decides that?
+pub fn only_reads(command: &Command) -> bool {
+    if !command.hidden.is_empty()
+        || command.assignments.iter().any(|assignment| assignment.changes_what_runs)
+        || command.wrappers.iter().any(|wrapper| wrapper.kind != WrapperKind::Transparent)
+    {
+        return false;
+    }
+    let texts: Vec<String> = command.words.iter().map(text).collect();
+    let Some((program, arguments)) = texts.split_first() else { return true };
+    if program == "git" {
+        let writes =
+            arguments.iter().any(|word| word.starts_with("--output") || word == "-o" || word == "--ext-diff");
+        return !writes
+            && arguments.first().is_some_and(|sub| GIT_READERS.split(' ').any(|reader| reader == sub));
+    }
+    READERS.iter().any(|(reader, except)| {
+        let excepted =
+            |word: &String| except.split(' ').any(|flag| !flag.is_empty() && word.starts_with(flag));
+        reader == program && !arguments.iter().any(excepted)
+    })
+}
+
+/// The first word of a command that names a protected place.
+pub fn protected(command: &Command) -> Option<(Kind, String)> {
+    command.words.iter().skip(1).find_map(|word| protected_word(command, word))
+}
+
+/// Git's subcommands that name files without changing them on the disk.
+const GIT_NAMERS: &str = "add commit rm mv stash";
+
+fn protected_word(command: &Command, word: &Word) -> Option<(Kind, String)> {
+    let word = text(word);
+    let value = word.rsplit_once('=').map_or(word.as_str(), |(_, value)| value);
+    let (kind, name) = places::named(value.trim_start_matches('@'))?;
+    let is_secret = matches!(kind, Kind::Credentials | Kind::Portolan);
+    let program = command.words.first().map(text).unwrap_or_default();
+    let sub = command.words.get(1).map(text).unwrap_or_default();
+    let harmless =
+        only_reads(command) || (program == "git" && GIT_NAMERS.split(' ').any(|namer| namer == sub));
+    (is_secret || !harmless).then_some((kind, name))
+}
+
+/// The words of a command behind its program, as far as they are known.
+pub fn known_arguments(command: &Command) -> Vec<String> {
+    command.words.iter().skip(1).map(text).filter(|word| !word.contains(UNKNOWN)).collect()
+}
+
+/// The name of the program without its folder; `None` if it is not known.
+pub fn program(command: &Command) -> Option<String> {
+    let name = text(command.words.first()?);
+    (!name.contains(UNKNOWN)).then(|| base(&name).to_owned())
+}

@@ -1,0 +1,276 @@
+//! Which calls a rule covers.
+//!
+//! A call has parts: each command of a command line, each file, each address. A deny or an ask is read widely and may be
+//! unsure ([`Cover::Maybe`]); an allow is read narrowly and is sure or is nothing.
+
+use std::path::PathBuf;
+
+use portolan_shell::{Command, PatternWord};
+use serde_json::Value;
+
+use super::{
+    commands,
+    facts::Facts,
+    glob::{self, PathGlob},
+    places,
+    rule::{self, BadRule, Rule},
+    tool::{KINDS, Kind},
+};
+
+/// Whether a deny or an ask covers a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cover {
+    /// It does not.
+    No,
+    /// It may: what the part does cannot be seen.
+    Maybe,
+    /// It does.
+    Yes,
+}
+
+/// One part of a call.
+#[derive(Clone, Debug)]
+pub enum Part<'a> {
+    /// A command of a command line.
+    Command(&'a Command),
+    /// A command line that cannot be read.
+    Unreadable,
+    /// A call that does not say what it does in a form that is known.
+    Unseen,
+    /// A file that is read or changed.
+    File {
+        /// Read or edit.
+        kind: Kind,
+        /// Where it really lies; `None` if that is not known.
+        lies: Option<Vec<PathBuf>>,
+        /// It is named by a command line, not by the call itself.
+        redirected: bool,
+    },
+    /// An address on the network.
+    Address(&'a str),
+    /// The arguments of an unknown tool.
+    Arguments(&'a Value),
+}
+
+/// A rule that is ready to be compared.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// The rule.
+    pub rule: Rule,
+    tool: ToolPattern,
+    pattern: Option<Pattern>,
+}
+
+#[derive(Clone, Debug)]
+enum ToolPattern {
+    Name(String),
+    Kind(Kind),
+}
+
+/// A pattern in every reading that it has; which one counts depends on the tool that is called.
+#[derive(Clone, Debug)]
+struct Pattern {
+    text: String,
+    words: Option<Vec<PatternWord>>,
+    path: Option<PathGlob>,
+    argument: Option<(String, String)>,
+}
+
+/// A pattern for a tool that edits also covers files that a command line writes, and so on.
+const REDIRECTING: [(Kind, [&str; 2]); 2] = [(Kind::Edit, ["Edit", "Write"]), (Kind::Read, ["Read", "Read"])];
+
+impl Ready {
+    /// Reads a rule; the reason if its text means nothing.
+    pub fn new(rule: Rule) -> Result<Self, BadRule> {
+        let (tool, pattern) = rule::split(&rule.text)?;
+        let tool = match tool.strip_prefix('@') {
+            None => ToolPattern::Name(tool.to_owned()),
+            Some(word) => {
+                let kind = KINDS.iter().find(|kind| kind.word() == word);
+                ToolPattern::Kind(*kind.ok_or_else(|| {
+                    let kinds: Vec<_> = KINDS.iter().map(|kind| format!("@{kind}")).collect();
+                    BadRule(format!("unknown kind of tool `@{word}`; use {}", kinds.join(", ")))
+                })?)
+            }
+        };
+        let kind = match &tool {
+            ToolPattern::Kind(kind) => Some(*kind),
+            ToolPattern::Name(name) if !name.contains('*') => Some(Kind::of(name)),
+            ToolPattern::Name(_) => None,
+        };
+        let pattern = pattern.map(|text| Pattern::read(text, kind)).transpose()?;
+        if rule.overridable && rule.effect != rule::Effect::Deny {
+            return Err(BadRule("only a deny can be overridable".into()));
+        }
+        Ok(Self { rule, tool, pattern })
+    }
+
+    /// Has the rule no pattern, so that it covers every call of its tool?
+    pub fn is_whole(&self) -> bool {
+        self.pattern.is_none()
+    }
+
+    /// Has the rule a pattern without any `*`?
+    pub fn is_exact(&self) -> bool {
+        self.pattern.as_ref().is_some_and(|pattern| !pattern.text.contains('*'))
+    }
+
+    fn names(&self, tool: &str, kind: Kind) -> bool {
+        match &self.tool {
+            ToolPattern::Name(name) => glob::matches(name, tool),
+            ToolPattern::Kind(named) => *named == kind,
+        }
+    }
+
+    /// Does the rule speak of this part? A file that a command line names belongs to the tools that read or edit.
+    fn speaks_of(&self, tool: &str, kind: Kind, part: &Part<'_>) -> bool {
+        match part {
+            Part::File { kind: does, redirected: true, .. } => {
+                let as_file = REDIRECTING
+                    .iter()
+                    .find(|(kind, _)| kind == does)
+                    .is_some_and(|(_, tools)| tools.iter().any(|tool| self.names(tool, *does)));
+                as_file || (self.is_whole() && self.names(tool, kind))
+            }
+            _ => self.names(tool, kind),
+        }
+    }
+
+    /// Is this rule, a deny or an ask, for this part?
+    pub fn touches(&self, tool: &str, part: &Part<'_>, facts: &Facts) -> Cover {
+        if !self.speaks_of(tool, Kind::of(tool), part) {
+            // A command that cannot be seen may change any file.
+            let edits = self.names("Edit", Kind::Edit) || self.names("Write", Kind::Edit);
+            let unseen = matches!(part, Part::Command(command) if commands::is_unseen(command));
+            return if edits && unseen { Cover::Maybe } else { Cover::No };
+        }
+        let Some(pattern) = &self.pattern else { return Cover::Yes };
+        let sure = |yes: bool| if yes { Cover::Yes } else { Cover::No };
+        match part {
+            Part::Command(command) => match &pattern.words {
+                Some(words) => commands::touches(words, command),
+                None => Cover::No,
+            },
+            Part::Unreadable => Cover::Maybe,
+            Part::Unseen => Cover::Maybe,
+            Part::File { lies: None, .. } => Cover::Maybe,
+            Part::File { lies: Some(lies), .. } => {
+                sure(lies.iter().any(|path| self.path_matches(pattern, path, facts)))
+            }
+            Part::Address(address) => sure(pattern.matches_address(address)),
+            Part::Arguments(input) => sure(match &pattern.argument {
+                Some((key, value)) => {
+                    input.get(key).is_some_and(|found| glob::matches(value, &as_text(found)))
+                }
+                None => any_text(input, &|text| glob::matches(&pattern.text, text)),
+            }),
+        }
+    }
+
+    /// Does this rule, an allow, cover this part?
+    pub fn allows(&self, tool: &str, part: &Part<'_>, facts: &Facts) -> bool {
+        if !self.speaks_of(tool, Kind::of(tool), part) {
+            return false;
+        }
+        match (part, &self.pattern) {
+            (Part::Unreadable, _) => false,
+            (Part::Command(command), None) => commands::protected(command).is_none(),
+            (Part::Command(command), Some(pattern)) => {
+                pattern.words.as_ref().is_some_and(|words| commands::allows(words, command))
+            }
+            (Part::Unseen, pattern) => pattern.is_none(),
+            (Part::File { lies: None, .. }, _) => false,
+            (Part::File { kind, lies: Some(lies), .. }, pattern) => lies.iter().all(|path| {
+                let spelt = |name: &str| {
+                    pattern.as_ref().and_then(|p| p.path.as_ref()).is_some_and(|glob| glob.spells(name))
+                };
+                let protected = places::guarded(path, *kind, facts).is_some_and(|(_, name)| !spelt(&name));
+                !protected && pattern.as_ref().is_none_or(|pattern| self.path_matches(pattern, path, facts))
+            }),
+            (Part::Address(_) | Part::Arguments(_), None) => true,
+            (Part::Address(address), Some(pattern)) => pattern.matches_address(address),
+            (Part::Arguments(input), Some(pattern)) => match &pattern.argument {
+                Some((key, value)) => {
+                    input.get(key).is_some_and(|found| glob::matches(value, &as_text(found)))
+                }
+                None => false,
+            },
+        }
+    }
+
+    fn path_matches(&self, pattern: &Pattern, path: &std::path::Path, facts: &Facts) -> bool {
+        let folder = match &self.rule.scope {
+            rule::RuleScope::Project { folder, .. } => folder,
+            rule::RuleScope::User | rule::RuleScope::Session { .. } => &facts.folder,
+        };
+        pattern.path.as_ref().is_some_and(|glob| glob.matches(path, folder, facts.home.as_deref()))
+    }
+}
+
+impl Pattern {
+    fn read(text: &str, kind: Option<Kind>) -> Result<Self, BadRule> {
+        let bad = |why: String| BadRule(format!("the pattern `{}` {why}", text.escape_debug()));
+        let words = portolan_shell::words(text).map_err(|why| bad(format!("is no command: {why}")));
+        let path = PathGlob::read(text).map_err(|why| bad(format!("is no path: {why}")));
+        let argument = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let pattern =
+            Self { text: text.to_owned(), words: words.clone().ok(), path: path.clone().ok(), argument };
+        match kind {
+            Some(Kind::Run) => words.map(|_| pattern),
+            Some(Kind::Read | Kind::Edit) => path.map(|_| pattern),
+            Some(Kind::Network | Kind::Unknown) | None => Ok(pattern),
+        }
+    }
+
+    fn matches_address(&self, address: &str) -> bool {
+        if self.text.contains('/') {
+            return glob::matches(&self.text, address);
+        }
+        host(address).is_some_and(|host| glob::matches(&self.text.to_ascii_lowercase(), &host))
+    }
+}
+
+/// The host of an address, as a browser would find it; `None` if that is not clear.
+fn host(address: &str) -> Option<String> {
+    let (_, rest) = address.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    // A name before the host, or a backslash, is how an address is made to look like another.
+    if authority.contains(['@', '\\', '%']) || !authority.is_ascii() {
+        return None;
+    }
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    Some(host.trim_end_matches('.').to_ascii_lowercase()).filter(|host| !host.is_empty())
+}
+
+fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn any_text(value: &Value, matches: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => matches(text),
+        Value::Array(all) => all.iter().any(|one| any_text(one, matches)),
+        Value::Object(fields) => fields.values().any(|one| any_text(one, matches)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_found_only_where_nothing_hides_it() {
+        assert_eq!(host("https://docs.Example.org:8443/a?b").as_deref(), Some("docs.example.org"));
+        assert_eq!(host("https://example.org.").as_deref(), Some("example.org"));
+        for unclear in [
+            "example.org",
+            "https://good.org@evil.org/",
+            "https://good.org\\@evil.org",
+            "https:///x",
+            "https://еxample.org",
+        ] {
+            assert_eq!(host(unclear), None, "{unclear}");
+        }
+    }
+}

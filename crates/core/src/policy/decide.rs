@@ -1,0 +1,441 @@
+//! The decision: allow, ask or deny, by which rule or mode, and why.
+//!
+//! Pure: the same call, facts, rules, mode and time always get the same judgement, in whatever order the rules stand. The
+//! steps are those of docs/policy.md.
+
+use portolan_shell::{Folder, Piece, Script, Target, Unknown};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    commands,
+    cover::{Cover, Part, Ready},
+    facts::{Facts, Standing},
+    mode::{self, Mode},
+    places,
+    risk::{self, Risk},
+    rule::{Effect, Rule, RuleId, RuleScope},
+    tool::{Call, Kind},
+};
+use crate::{Millis, SessionId};
+
+/// What is done about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It runs, and nobody is asked.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It does not run, and nobody is asked.
+    Deny,
+}
+
+impl Decision {
+    /// The decision as a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// A decision with everything that led to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct Judgement {
+    /// What is done.
+    pub decision: Decision,
+    /// The rules that decided, the narrowest scope first; empty if the mode did.
+    #[serde(default)]
+    pub rules: Vec<RuleRef>,
+    /// The mode, if no rule decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Why, in a sentence.
+    pub why: String,
+    /// How dangerous the call is, and why.
+    pub risk: Risk,
+}
+
+/// A rule, as a judgement names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+pub struct RuleRef {
+    /// Its id.
+    pub rule: RuleId,
+    /// The rule as people read it: `deny Bash(rm -r)`.
+    pub line: String,
+    /// Where it holds.
+    pub scope: String,
+}
+
+impl From<&Rule> for RuleRef {
+    fn from(rule: &Rule) -> Self {
+        Self { rule: rule.rule.clone(), line: rule.line(), scope: rule.scope.to_string() }
+    }
+}
+
+/// Every rule, ready to be compared.
+#[derive(Clone, Debug, Default)]
+pub struct RuleSet {
+    rules: Vec<Ready>,
+}
+
+impl RuleSet {
+    /// The set of these rules. One that cannot be read any more is left out, and its id is given back.
+    pub fn new(rules: impl IntoIterator<Item = Rule>) -> (Self, Vec<RuleId>) {
+        let mut unreadable = Vec::new();
+        let mut ready = Vec::new();
+        for rule in rules {
+            let id = rule.rule.clone();
+            match Ready::new(rule) {
+                Ok(rule) => ready.push(rule),
+                Err(_) => unreadable.push(id),
+            }
+        }
+        (Self { rules: ready }, unreadable)
+    }
+
+    /// Every rule.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().map(|ready| &ready.rule)
+    }
+}
+
+/// In which session a call is made, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The session; `None` for a question that belongs to none.
+    pub session: Option<SessionId>,
+    /// The mode that it is in.
+    pub mode: Mode,
+    /// Every rule of the daemon, and those of the session.
+    pub rules: &'a [&'a RuleSet],
+    /// What is known of the disk.
+    pub facts: &'a Facts,
+    /// Now.
+    pub now: Millis,
+}
+
+/// A call, read once: what it names and what its command line runs.
+#[derive(Debug)]
+pub struct Reading<'a> {
+    call: Call<'a>,
+    script: Option<Result<Script, String>>,
+    files: Option<Vec<String>>,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads a call.
+    pub fn of(call: Call<'a>) -> Self {
+        let kind = call.kind();
+        let script = match kind {
+            Kind::Run => call
+                .command()
+                .map(|text| portolan_shell::read(&text).map_err(|unreadable| unreadable.to_string())),
+            _ => None,
+        };
+        let files = if matches!(kind, Kind::Read | Kind::Edit) { call.files() } else { Some(vec![]) };
+        Self { call, script, files }
+    }
+
+    /// The paths whose real places must be known.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths = self.files.clone().unwrap_or_default();
+        if let Some(Ok(script)) = &self.script {
+            paths.extend(script.parts.iter().filter_map(|part| match part {
+                portolan_shell::Part::Read(target) | portolan_shell::Part::Write(target) => {
+                    target_path(target)
+                }
+                portolan_shell::Part::Run(_) => None,
+            }));
+        }
+        paths
+    }
+
+    /// The command line as it was read.
+    pub(super) fn script(&self) -> Option<&Result<Script, String>> {
+        self.script.as_ref()
+    }
+
+    /// The call.
+    pub(super) fn call(&self) -> &Call<'a> {
+        &self.call
+    }
+
+    pub(super) fn parts(&self, facts: &Facts) -> Vec<Part<'_>> {
+        let file = |kind: Kind, path: &str, redirected: bool| {
+            let place = facts.places.get(path).filter(|place| kind == Kind::Read || place.is_ordinary);
+            Part::File { kind, lies: place.map(|place| place.lies.clone()), redirected }
+        };
+        match self.call.kind() {
+            Kind::Run => match &self.script {
+                None => vec![Part::Unseen],
+                Some(Err(_)) => vec![Part::Unreadable],
+                Some(Ok(script)) => script
+                    .parts
+                    .iter()
+                    .filter_map(|part| match part {
+                        portolan_shell::Part::Run(command) => Some(Part::Command(command)),
+                        portolan_shell::Part::Read(target) => redirected(Kind::Read, target, &file),
+                        portolan_shell::Part::Write(target) => redirected(Kind::Edit, target, &file),
+                    })
+                    .collect(),
+            },
+            kind @ (Kind::Read | Kind::Edit) => match &self.files {
+                None => vec![Part::File { kind, lies: None, redirected: false }],
+                // Whoever searches without naming a folder searches the session's.
+                Some(files) if files.is_empty() && kind == Kind::Read => {
+                    vec![Part::File { kind, lies: Some(vec![facts.folder.clone()]), redirected: false }]
+                }
+                Some(files) if files.is_empty() => vec![Part::File { kind, lies: None, redirected: false }],
+                Some(files) => files.iter().map(|path| file(kind, path, false)).collect(),
+            },
+            Kind::Network => match self.call.addresses() {
+                addresses if addresses.is_empty() => vec![Part::Arguments(self.call.input)],
+                addresses => addresses.into_iter().map(Part::Address).collect(),
+            },
+            Kind::Unknown => vec![Part::Arguments(self.call.input)],
+        }
+    }
+}
+
+/// What a redirection to nowhere reads or writes is no part.
+const NOWHERE: [&str; 6] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
+
+fn redirected<'a>(
+    kind: Kind,
+    target: &Target,
+    file: &dyn Fn(Kind, &str, bool) -> Part<'a>,
+) -> Option<Part<'a>> {
+    match target_path(target) {
+        Some(path) if NOWHERE.contains(&path.as_str()) => None,
+        Some(path) => Some(file(kind, &path, true)),
+        None => Some(Part::File { kind, lies: None, redirected: true }),
+    }
+}
+
+/// The path of a redirection, from the session's folder; `None` if it is not known.
+fn target_path(target: &Target) -> Option<String> {
+    let path = match target.path.pieces.as_slice() {
+        // `~/x` lies in the home folder, wherever the command runs.
+        [Piece::Unknown(Unknown::Tilde), Piece::Literal(rest)] if rest.starts_with('/') => {
+            return Some(format!("~{rest}"));
+        }
+        _ => target.path.literal()?,
+    };
+    if path.starts_with('/') {
+        return Some(path.into_owned());
+    }
+    match &target.folder {
+        Folder::Known(folder) if folder.is_empty() => Some(path.into_owned()),
+        Folder::Known(folder) => Some(format!("{folder}/{path}")),
+        Folder::Unknown => None,
+    }
+}
+
+/// Decides.
+pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
+    let Situation { session, facts, rules, now, mode } = situation;
+    let tool = reading.call.tool;
+    let parts = reading.parts(facts);
+    let risk = risk::of(reading, &parts, facts);
+    let holds = |ready: &&Ready| {
+        let rule = &ready.rule;
+        let here = match &rule.scope {
+            RuleScope::Session { session: only } => Some(*only) == session,
+            scope => facts.standing(scope) == Standing::Holds,
+        };
+        here && !rule.is_expired(now)
+    };
+    let all: Vec<&Ready> = rules.iter().flat_map(|set| &set.rules).filter(holds).collect();
+    let allows: Vec<Vec<&Ready>> = parts
+        .iter()
+        .map(|part| {
+            let covering = |ready: &&&Ready| {
+                ready.rule.effect == Effect::Allow
+                    && !reason_stands_against(reading, ready)
+                    && ready.allows(tool, part, facts)
+            };
+            all.iter().filter(covering).copied().collect()
+        })
+        .collect();
+    let judge = |decision, by: &[&Ready], mode, why: String| {
+        let mut by: Vec<&Rule> = by.iter().map(|ready| &ready.rule).collect();
+        by.sort_by(|a, b| b.scope.rank().cmp(&a.scope.rank()).then_with(|| a.rule.cmp(&b.rule)));
+        by.dedup_by(|a, b| a.rule == b.rule);
+        Judgement {
+            decision,
+            rules: by.into_iter().map(RuleRef::from).collect(),
+            mode,
+            why,
+            risk: risk.clone(),
+        }
+    };
+    // A mode in which nobody is asked denies instead.
+    let ask = |by: &[&Ready], why: String| match mode {
+        Mode::DontAsk => {
+            judge(Decision::Deny, by, Some(mode), format!("{why}; nobody is asked in the mode {mode}"))
+        }
+        _ => judge(Decision::Ask, by, None, why),
+    };
+
+    // Deny beats ask beats allow. An overridable deny yields where narrower rules allow all that it touches.
+    let mut unsure: Vec<&Ready> = Vec::new();
+    for effect in [Effect::Deny, Effect::Ask] {
+        let mut sure: Vec<&Ready> = Vec::new();
+        for ready in all.iter().filter(|ready| ready.rule.effect == effect) {
+            let covers: Vec<Cover> = parts.iter().map(|part| ready.touches(tool, part, facts)).collect();
+            let yields = |at: usize| {
+                ready.rule.overridable
+                    && allows[at].iter().any(|allow| allow.rule.scope.rank() > ready.rule.scope.rank())
+            };
+            // A rule without any `*` has seen all of the part that it allows.
+            let is_spelt = |at: usize| allows[at].iter().any(|allow| allow.is_exact());
+            let stands = |wanted: Cover, except: &dyn Fn(usize) -> bool| {
+                let mut all = covers.iter().enumerate();
+                all.any(|(at, cover)| *cover == wanted && !yields(at) && !except(at))
+            };
+            if stands(Cover::Yes, &|_| false) {
+                sure.push(ready);
+            } else if stands(Cover::Maybe, &is_spelt) {
+                unsure.push(ready);
+            }
+        }
+        if !sure.is_empty() {
+            return match effect {
+                Effect::Deny => {
+                    judge(Decision::Deny, &sure, None, format!("Denied by persisted rule for {tool}."))
+                }
+                Effect::Ask | Effect::Allow => ask(&sure, "a rule says to ask".into()),
+            };
+        }
+    }
+    let plan_denies = mode == Mode::Plan && denied_by_plan(reading, &parts, facts);
+    if plan_denies {
+        return judge(Decision::Deny, &[], Some(mode), "Tool execution is disabled in plan mode.".into());
+    }
+    if let Some(Err(why)) = &reading.script
+        && !(mode == Mode::BypassPermissions && unsure.is_empty())
+    {
+        return ask(&[], format!("the command cannot be read: {why}"));
+    }
+    if !unsure.is_empty() {
+        return ask(&unsure, "what the call does cannot be seen, and a rule may forbid it".into());
+    }
+
+    // Allow rules cover every part; a mode may cover the files that a command line names.
+    let by_mode = |part: &Part<'_>| match part {
+        Part::File { kind, redirected: true, .. } => mode_allows_file(mode, *kind, part, facts),
+        _ => false,
+    };
+    let is_allowed = |at: usize| !allows[at].is_empty() || by_mode(&parts[at]);
+    if allows.iter().any(|by| !by.is_empty()) && (0..parts.len()).all(is_allowed) {
+        let by: Vec<&Ready> =
+            allows.iter().filter_map(|by| by.iter().max_by_key(|r| r.rule.scope.rank()).copied()).collect();
+        return judge(Decision::Allow, &by, None, "a rule allows it".into());
+    }
+    let guarded =
+        parts.iter().enumerate().filter(|(at, _)| allows[*at].is_empty()).find_map(|(_, part)| match part {
+            Part::File { kind, lies: Some(lies), .. } => {
+                lies.iter().find_map(|path| places::guarded(path, *kind, facts))
+            }
+            Part::Command(command) => commands::protected(command),
+            _ => None,
+        });
+    if let Some((place, name)) = guarded {
+        return ask(&[], format!("`{name}` belongs to {}, which no mode covers", place.describe()));
+    }
+    let unplaced = |(at, part): (usize, &Part<'_>)| {
+        allows[at].is_empty() && matches!(part, Part::File { kind: Kind::Edit, lies: None, .. })
+    };
+    if mode == Mode::BypassPermissions && parts.iter().enumerate().any(unplaced) {
+        return ask(&[], "it is not clear which file the call changes".into());
+    }
+    by_the_mode(reading, &parts, situation, &judge, &ask)
+}
+
+type Judge<'a> = dyn Fn(Decision, &[&Ready], Option<Mode>, String) -> Judgement + 'a;
+type Ask<'a> = dyn Fn(&[&Ready], String) -> Judgement + 'a;
+
+/// The last step: no rule decides.
+fn by_the_mode(
+    reading: &Reading<'_>,
+    parts: &[Part<'_>],
+    Situation { mode, facts, .. }: Situation<'_>,
+    judge: &Judge<'_>,
+    ask: &Ask<'_>,
+) -> Judgement {
+    let kind = reading.call.kind();
+    let by = Some(mode);
+    let allowed = || judge(Decision::Allow, &[], by, format!("the mode {mode} allows it"));
+    let asks = |why: String| Judgement { mode: by, ..ask(&[], why) };
+    if mode == Mode::Plan && kind == Kind::Run {
+        return judge(Decision::Allow, &[], by, "the command only reads".into());
+    }
+    match mode.answer(kind) {
+        mode::Answer::Allow => allowed(),
+        mode::Answer::Deny => {
+            judge(Decision::Deny, &[], by, format!("no rule allows it, and the mode {mode} asks nobody"))
+        }
+        mode::Answer::Ask => asks(format!("no rule decides, and the mode {mode} asks")),
+        mode::Answer::AllowInside if reading.call.has_reason => {
+            asks("the agent has a reason of its own to ask".into())
+        }
+        mode::Answer::AllowInside => match parts.iter().find(|part| !is_inside(part, facts)) {
+            None => allowed(),
+            Some(Part::File { lies: None, .. }) => asks("it is not clear which file the call names".into()),
+            Some(Part::File { lies: Some(lies), .. }) => {
+                let outside = lies.iter().find(|path| !facts.is_inside(path));
+                let shown = outside.map(|path| path.display().to_string()).unwrap_or_default();
+                asks(format!("`{shown}` is outside the session's folder"))
+            }
+            Some(_) => asks("the call leaves the session's folder".into()),
+        },
+    }
+}
+
+/// Does the agent have a reason of its own to ask about an edit, and is the rule no answer to it? Only a rule that spells
+/// the file is.
+fn reason_stands_against(reading: &Reading<'_>, ready: &Ready) -> bool {
+    reading.call.has_reason
+        && reading.call.kind() == Kind::Edit
+        && !ready.is_whole()
+        && ready.rule.text.contains(['*', '?'])
+}
+
+fn is_inside(part: &Part<'_>, facts: &Facts) -> bool {
+    match part {
+        Part::File { lies: Some(lies), .. } => {
+            !lies.is_empty() && lies.iter().all(|path| facts.is_inside(path))
+        }
+        _ => false,
+    }
+}
+
+fn mode_allows_file(mode: Mode, kind: Kind, part: &Part<'_>, facts: &Facts) -> bool {
+    let Part::File { lies, .. } = part else { return false };
+    let guarded = || lies.iter().flatten().any(|path| places::guarded(path, kind, facts).is_some());
+    match mode.answer(kind) {
+        mode::Answer::Allow => !guarded(),
+        mode::Answer::AllowInside => is_inside(part, facts) && !guarded(),
+        mode::Answer::Ask | mode::Answer::Deny => false,
+    }
+}
+
+/// In plan mode nothing changes, whatever rules allow.
+fn denied_by_plan(reading: &Reading<'_>, parts: &[Part<'_>], facts: &Facts) -> bool {
+    match reading.call.kind() {
+        Kind::Read | Kind::Network => false,
+        Kind::Edit | Kind::Unknown => true,
+        Kind::Run => !parts.iter().all(|part| match part {
+            Part::Command(command) => commands::only_reads(command) && !risk::leaves(command, facts),
+            Part::File { kind: Kind::Read, .. } => is_inside(part, facts),
+            _ => false,
+        }),
+    }
+}

@@ -1,0 +1,324 @@
+//! Tools: which kind of thing a call does, by the name of its tool, and what the call names.
+//!
+//! Agents name their tools differently. A name that is not listed here is of an unknown kind, and an unknown kind is never
+//! allowed by a mode that allows a known one.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::request::Ask;
+
+/// What kind of thing a tool does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Reads files, searches, takes notes for itself.
+    Read,
+    /// Changes files.
+    Edit,
+    /// Runs a command.
+    Run,
+    /// Reads from the network.
+    Network,
+    /// Anything else, such as a tool of an MCP server.
+    Unknown,
+}
+
+/// Every kind.
+pub const KINDS: [Kind; 5] = [Kind::Read, Kind::Edit, Kind::Run, Kind::Network, Kind::Unknown];
+
+impl Kind {
+    /// The kind as a word; rules name it behind an `@`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Edit => "edit",
+            Self::Run => "run",
+            Self::Network => "network",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The kind of a tool with this name.
+    pub fn of(tool: &str) -> Self {
+        let name = tool.to_ascii_lowercase();
+        let is = |names: &str| names.split_ascii_whitespace().any(|known| known == name);
+        if is(READS) {
+            Self::Read
+        } else if is(EDITS) {
+            Self::Edit
+        } else if is(RUNS) {
+            Self::Run
+        } else if is(NETWORK) {
+            Self::Network
+        } else {
+            Self::Unknown
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Tools that read, by the names of Claude Code, Codex, the ACP's kinds, Gemini, Qwen, OpenCode, Goose and others.
+const READS: &str = "read read_file readfile read_many_files notebookread view view_image glob grep grep_search \
+    search_file_content ls list list_dir list_directory list_files search find find_files file_search codebase_search \
+    think todowrite todoread todo_write update_plan save_memory";
+
+/// Tools that change files and do nothing else.
+const EDITS: &str = "edit multiedit multi_edit write notebookedit apply_patch patch write_file edit_file create_file \
+    delete_file move_file replace str_replace search_replace delete move text_editor";
+
+/// Tools that run commands.
+const RUNS: &str = "bash shell powershell exec_command exec execute execute_command run_command run_shell_command \
+    run_terminal_command run_terminal_cmd local_shell terminal cmd";
+
+/// Tools that read from the network.
+const NETWORK: &str = "webfetch websearch web_fetch web_search google_web_search fetch";
+
+/// Where a call names its command.
+const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "commandLine"];
+
+/// Where calls name files, in the spellings of different agents.
+const FILE_KEYS: [&str; 16] = [
+    "file_path",
+    "filePath",
+    "filepath",
+    "file_paths",
+    "filePaths",
+    "notebook_path",
+    "path",
+    "paths",
+    "abs_path",
+    "absolute_path",
+    "dir_path",
+    "directory",
+    "file",
+    "files",
+    "filename",
+    "uri",
+];
+
+/// How many files one call may name. An edit names one; a person looks at more than this.
+const FILES: usize = 64;
+
+/// How deep in its input a call may name files.
+const DEPTH: usize = 8;
+
+/// A call of a tool, as policy sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// What it is called with.
+    pub input: &'a Value,
+    /// Further files that the agent says it changes, or that made it ask.
+    pub files: Vec<&'a str>,
+    /// The agent has a reason of its own to ask about this call.
+    pub has_reason: bool,
+}
+
+impl<'a> Call<'a> {
+    /// A call that only a name and an input are known of.
+    pub fn new(tool: &'a str, input: &'a Value) -> Self {
+        Self { tool, input, files: vec![], has_reason: false }
+    }
+
+    /// The call that a request asks about; `None` if it asks something else.
+    pub fn of(ask: &'a Ask) -> Option<Self> {
+        let Ask::Permission { tool_name, input, changes, reason, blocked_path, .. } = ask else {
+            return None;
+        };
+        let mut files: Vec<&str> = Vec::new();
+        for change in changes {
+            files.push(change.path.as_str());
+            files.extend(change.from.as_deref());
+        }
+        files.extend(blocked_path.as_deref());
+        Some(Self { tool: tool_name, input, files, has_reason: reason.is_some() || blocked_path.is_some() })
+    }
+
+    /// What kind of thing it does.
+    pub fn kind(&self) -> Kind {
+        Kind::of(self.tool)
+    }
+
+    /// The text of its command, as a shell reads it.
+    pub fn command(&self) -> Option<String> {
+        let found =
+            COMMAND_KEYS.iter().find_map(|key| self.input.get(key).filter(|value| !value.is_null()))?;
+        match found {
+            Value::String(text) => Some(text.clone()),
+            // A list of words is run without a shell.
+            Value::Array(words) => {
+                let words: Option<Vec<String>> =
+                    words.iter().map(|word| Some(quoted(word.as_str()?))).collect();
+                words.map(|words| words.join(" "))
+            }
+            _ => None,
+        }
+    }
+
+    /// The files that it names; `None` if that is not clear.
+    pub fn files(&self) -> Option<Vec<String>> {
+        let mut files = self.files.clone();
+        named(self.input, DEPTH, &mut files)?;
+        if self.kind() == Kind::Read
+            && let Some(pattern) = self.input.get("pattern").and_then(Value::as_str)
+            && self.tool.eq_ignore_ascii_case("glob")
+        {
+            // The folder that the pattern begins in.
+            files.push(pattern.split(['*', '?', '[', '{']).next().unwrap_or_default());
+            files.retain(|file| !file.is_empty());
+        }
+        files.sort_unstable();
+        files.dedup();
+        let unclear = files.len() > FILES || files.iter().any(|file| is_unclear(file));
+        (!unclear).then(|| files.into_iter().map(str::to_owned).collect())
+    }
+
+    /// The addresses that it names.
+    pub fn addresses(&self) -> Vec<&'a str> {
+        ["url", "urls", "uri"]
+            .iter()
+            .filter_map(|key| self.input.get(key))
+            .flat_map(|value| match value {
+                Value::Array(all) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
+                value => value.as_str().into_iter().collect(),
+            })
+            .collect()
+    }
+}
+
+/// One word for a shell that means exactly `text`.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Finds every file that an input names, at any depth.
+fn named<'a>(input: &'a Value, depth: usize, files: &mut Vec<&'a str>) -> Option<()> {
+    let deeper = depth.checked_sub(1)?;
+    match input {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                if FILE_KEYS.contains(&key.as_str()) {
+                    match value {
+                        Value::String(text) => files.push(text),
+                        Value::Array(all) => files.extend(all.iter().filter_map(Value::as_str)),
+                        _ => {}
+                    }
+                }
+                named(value, deeper, files)?;
+            }
+        }
+        Value::Array(all) => all.iter().try_for_each(|value| named(value, deeper, files))?,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    Some(())
+}
+
+/// Could the agent read this name in another way than we do? Agents cut off blanks, know `~`, and take addresses.
+fn is_unclear(file: &str) -> bool {
+    file.is_empty()
+        || file.trim() != file
+        || file.starts_with('~')
+        || file.contains("://")
+        || file.contains(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::event::{ChangeKind, FileChange};
+
+    fn files(tool: &str, input: &Value) -> Option<Vec<String>> {
+        Call::new(tool, input).files()
+    }
+
+    // covers: 000-003
+    #[test]
+    fn a_kind_is_known_by_the_exact_name_of_a_tool() {
+        for (tool, kind) in [
+            ("Edit", Kind::Edit),
+            ("NotebookEdit", Kind::Edit),
+            ("apply_patch", Kind::Edit),
+            ("write_file", Kind::Edit),
+            ("Bash", Kind::Run),
+            ("exec_command", Kind::Run),
+            ("run_shell_command", Kind::Run),
+            ("execute", Kind::Run),
+            ("Read", Kind::Read),
+            ("WebFetch", Kind::Network),
+            ("mcp__files__Edit", Kind::Unknown),
+            ("Edit ", Kind::Unknown),
+            ("EditX", Kind::Unknown),
+            ("", Kind::Unknown),
+        ] {
+            assert_eq!(Kind::of(tool), kind, "{tool:?}");
+        }
+    }
+
+    #[test]
+    fn every_file_that_is_named_anywhere_counts() {
+        let found = |input: Value| files("Edit", &input).unwrap();
+        assert_eq!(found(json!({ "file_path": "a", "path": "/etc/passwd" })), ["/etc/passwd", "a"]);
+        assert_eq!(found(json!({ "edits": [{ "filePath": "b" }], "paths": ["a", "c"] })), ["a", "b", "c"]);
+        let many: Vec<_> = (0..=FILES).map(|number| number.to_string()).collect();
+        let deep = (0..2 * DEPTH).fold(json!({ "path": "a" }), |inner, _| json!({ "in": inner }));
+        for unclear in [json!({ "paths": many }), deep] {
+            assert_eq!(files("Edit", &unclear), None);
+        }
+    }
+
+    #[test]
+    fn what_the_agent_says_it_changes_and_what_made_it_ask_count_too() {
+        let change = FileChange {
+            path: "/etc/passwd".into(),
+            change: ChangeKind::Rename,
+            from: Some("before".into()),
+            diff: None,
+            left_out: None,
+        };
+        let ask = Ask::Permission {
+            tool_name: "Edit".into(),
+            input: json!({ "file_path": "a" }),
+            description: None,
+            changes: vec![change],
+            reason: None,
+            blocked_path: Some("/blocked".into()),
+            suggestions: vec![],
+            options: vec![],
+        };
+        let call = Call::of(&ask).unwrap();
+        assert_eq!(call.files().unwrap(), ["/blocked", "/etc/passwd", "a", "before"]);
+        assert!(call.has_reason);
+        assert_eq!(Call::of(&Ask::Plan { plan: None, input: json!({}) }), None);
+    }
+
+    #[test]
+    fn a_name_that_an_agent_may_read_differently_is_unclear() {
+        for name in ["", " /etc/passwd", "a ", "~/x", "~", "file:///etc/passwd", "a\nb", "a\0"] {
+            assert_eq!(files("Write", &json!({ "file_path": name })), None, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_a_text_or_a_list_of_words() {
+        let command = |input: Value| Call::new("Bash", &input).command();
+        assert_eq!(command(json!({"command": "ls -l"})).as_deref(), Some("ls -l"));
+        assert_eq!(
+            command(json!({"command": ["bash", "-lc", "echo 'a'"]})).as_deref(),
+            Some("'bash' '-lc' 'echo '\\''a'\\'''")
+        );
+        assert_eq!(command(json!({"command": [1]})), None);
+        assert_eq!(command(json!({})), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! Before a request is judged: the rules of this moment, and a look at the disk.
+//!
+//! The look is done on another thread and bounded in time. While the task waits for it, further reports of the agent wait
+//! too, so that their order stays; commands of people do not wait.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use super::{Task, Working};
+use crate::{
+    policy::{Call, Facts, Reading, RuleScope, resolve},
+    ports::{Boxed, Report},
+};
+
+/// How long a look at the disk may take. One that takes longer is over a network that hangs: a person is asked.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Where policy looks for files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ground {
+    /// The session's folder.
+    pub(crate) folder: PathBuf,
+    /// The user's home folder.
+    pub(crate) home: Option<PathBuf>,
+    /// Portolan's own folders.
+    pub(crate) own: Arc<[PathBuf]>,
+    /// What the last look found, without the paths of a call.
+    pub(crate) known: Option<Facts>,
+}
+
+impl Task {
+    /// The look at the disk that this report needs first. A command that names no file needs none after the first, unless
+    /// a rule depends on which folder stands at a path.
+    pub(super) fn look_for(&mut self, report: &Report) -> Option<Boxed<'static, Facts>> {
+        let Report::RequestOpened { ask, .. } = report else { return None };
+        let paths = Reading::of(Call::of(ask)?).paths();
+        let rules = Arc::clone(&self.rules.borrow());
+        let by_project = rules.iter().any(|rule| matches!(rule.scope, RuleScope::Project { .. }));
+        if let (Some(known), true, false) = (&self.ground.known, paths.is_empty(), by_project) {
+            self.machine.know(rules, known.clone());
+            return None;
+        }
+        let Ground { folder, home, own, .. } = self.ground.clone();
+        Some(Box::pin(async move {
+            let look =
+                tokio::task::spawn_blocking(move || resolve::facts(&folder, home.as_deref(), &own, &paths));
+            match tokio::time::timeout(LOOK, look).await {
+                Ok(Ok(facts)) => facts,
+                // Nothing is known, so that nothing is allowed because of where it lies.
+                Ok(Err(_)) | Err(_) => Facts::default(),
+            }
+        }))
+    }
+
+    /// Folds the request that waited for the look, and the reports behind it.
+    pub(super) fn judge_first(&mut self, working: &mut Working, facts: Facts) {
+        if !facts.folder.as_os_str().is_empty() {
+            self.ground.known = Some(Facts { places: BTreeMap::new(), ..facts.clone() });
+        }
+        self.machine.know(Arc::clone(&self.rules.borrow()), facts);
+        self.fold_first(working, working.unfolded.len().min(1));
+        self.fold_reports(working);
+    }
+}

@@ -1,0 +1,188 @@
+//! Rules in the registry: who may make them, what they answer, and what a restart leaves of them.
+
+#![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::World;
+use portolan_core::{
+    Action, Actor, CommandId, Event, RefusalCode, Role, Seq, SessionId,
+    log::delivery::Start,
+    policy::{Decision, Effect, Mode, RuleDraft, RuleScope, rule::ScopeDraft},
+    registry::Trial,
+    request::{Answer, Outcome},
+    session::machine::Policy,
+};
+use portolan_store::MemoryStore;
+use portolan_testkit::{
+    agents::{Strings, permission},
+    sessions::{owner, principal},
+};
+use serde_json::json;
+
+fn draft(effect: Effect, text: &str, scope: ScopeDraft) -> RuleDraft {
+    RuleDraft {
+        effect,
+        text: text.into(),
+        scope,
+        overridable: false,
+        expires_in_seconds: None,
+        comment: None,
+        matches: vec![],
+        does_not_match: vec![],
+    }
+}
+
+async fn ask(puppet: &Strings, key: &str, command: &str) {
+    puppet.open_request(key, permission("Bash", json!({ "command": command })), None, None).await;
+}
+
+fn is_request(event: &Event) -> bool {
+    matches!(event, Event::RequestOpened { .. } | Event::RequestDecided { .. })
+}
+
+/// What was decided about a request: the answer and the words for who gave it; `None` if a person is asked.
+fn decided(event: Event) -> Option<(&'static str, String)> {
+    let Event::RequestDecided { outcome: Outcome::Answered { answer, by }, .. } = event else { return None };
+    let word = if matches!(answer, Answer::Allow { .. }) { "allow" } else { "deny" };
+    Some((word, by.to_string()))
+}
+
+// covers: 002-070, 002-071, 002-072
+#[tokio::test]
+async fn a_rule_answers_before_anyone_is_asked_and_the_inbox_never_sees_the_request() {
+    let world = World::new().await;
+    let (session, puppet) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    for (effect, text) in [(Effect::Allow, "Bash(git *)"), (Effect::Deny, "Bash(git push --force)")] {
+        let made = world
+            .registry
+            .add_rule(&owner(), CommandId::random(), draft(effect, text, ScopeDraft::User))
+            .await;
+        assert_eq!(made.expect("a rule").scope, RuleScope::User);
+    }
+    ask(&puppet, "1", "git status").await;
+    let allowed = reader.until(is_request).await;
+    assert_eq!(decided(allowed), Some(("allow", "rule allow Bash(git *)".into())));
+    ask(&puppet, "2", "git -C x push -f").await;
+    let denied = reader.until(is_request).await;
+    let Event::RequestDecided { request, outcome } = &denied else { panic!("{denied:?}") };
+    let said = Answer::deny(Some("Denied by persisted rule for Bash.".into()));
+    let by = Actor::Policy { rule: "deny Bash(git push --force)".into() };
+    assert_eq!(*outcome, Outcome::Answered { answer: said, by });
+    let judgement = request.policy.as_ref().expect("a judgement");
+    assert!(judgement.risk.reasons.contains(&"forces a push".to_owned()), "{judgement:?}");
+    ask(&puppet, "3", "rm x").await;
+    let asked = reader.until(is_request).await;
+    let Event::RequestOpened { request } = &asked else { panic!("{asked:?}") };
+    assert_eq!(request.suggested_rule.as_deref(), Some("Bash(rm x)"));
+    let snapshot = world.registry.snapshot(&owner(), session).await.expect("a snapshot");
+    assert_eq!(snapshot.state.requests.len(), 1, "only what a person is asked about waits");
+}
+
+// covers: 002-061, 002-082
+#[tokio::test]
+async fn operators_make_rules_for_sessions_and_owners_for_everything_else() {
+    let world = World::new().await;
+    let (session, puppet) = world.session().await;
+    let operator = principal("operator", Role::Operator);
+    let deny = |scope| draft(Effect::Deny, "Bash", scope);
+    for scope in [ScopeDraft::User, ScopeDraft::Project { folder: "/".into() }] {
+        let refused = world
+            .registry
+            .add_rule(&operator, CommandId::random(), deny(scope))
+            .await
+            .expect_err("forbidden");
+        assert_eq!(refused.code, RefusalCode::Forbidden);
+    }
+    let made =
+        world.registry.add_rule(&operator, CommandId::random(), deny(ScopeDraft::Session { session })).await;
+    let made = made.expect("a rule of the session");
+    assert_eq!(made.scope, RuleScope::Session { session });
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    ask(&puppet, "1", "ls").await;
+    assert_eq!(decided(reader.until(is_request).await), Some(("deny", "rule deny Bash".into())));
+    let remove = Action::RemoveRule { tool_name: "Bash".into(), rule: Some(made.rule) };
+    world.registry.submit(&operator, session, CommandId::random(), remove).await.expect("removed");
+    ask(&puppet, "2", "ls").await;
+    assert_eq!(decided(reader.until(is_request).await), None, "asked again");
+    let wrong = draft(Effect::Allow, "Bash(x", ScopeDraft::User);
+    let refused = world.registry.add_rule(&owner(), CommandId::random(), wrong).await.expect_err("no rule");
+    assert_eq!(
+        (refused.code, refused.message.as_str()),
+        (RefusalCode::Invalid, "`Bash(x` needs a closing `)`")
+    );
+}
+
+#[tokio::test]
+async fn rules_survive_a_restart_and_a_removed_rule_stays_removed() {
+    let store = Arc::new(MemoryStore::new());
+    let world = World::over(Arc::clone(&store), Policy::default()).await;
+    let add = async |text: &str| {
+        let draft = draft(Effect::Deny, text, ScopeDraft::User);
+        world.registry.add_rule(&owner(), CommandId::random(), draft).await.expect("a rule")
+    };
+    let (kept, removed) = (add("Bash(rm)").await, add("Bash(ls)").await);
+    world.registry.remove_rule(&owner(), &removed.rule).await.expect("removed");
+    let again = world.registry.remove_rule(&owner(), &removed.rule).await.expect_err("gone");
+    assert_eq!(again.code, RefusalCode::NotFound);
+    world.registry.shutdown(std::time::Duration::ZERO).await;
+    let world = World::over(store, Policy::default()).await;
+    let rules = world.registry.rules(&owner(), None).await.expect("rules");
+    assert_eq!(rules.iter().map(|known| &known.rule).collect::<Vec<_>>(), [&kept]);
+    assert_eq!(decision(&world, "rm x", None).await, Decision::Deny);
+    assert_eq!(decision(&world, "ls", None).await, Decision::Ask);
+}
+
+async fn decision(world: &World, command: &str, session: Option<SessionId>) -> Decision {
+    let input = json!({ "command": command });
+    let folder = std::env::temp_dir();
+    let trial = Trial { tool: "Bash".into(), input, folder, mode: Mode::Default, session };
+    world.registry.try_call(&owner(), trial).await.expect("a judgement").decision
+}
+
+#[tokio::test]
+async fn a_rule_of_a_project_is_suspended_while_another_folder_stands_at_its_path() {
+    let world = World::new().await;
+    let top = tempfile::tempdir().expect("a folder");
+    let shop = top.path().join("shop");
+    std::fs::create_dir(&shop).expect("a folder");
+    let rule = draft(Effect::Deny, "Bash", ScopeDraft::Project { folder: shop.clone() });
+    world.registry.add_rule(&owner(), CommandId::random(), rule).await.expect("a rule");
+    let decide = async || {
+        let (tool, input, folder) = ("Bash".into(), json!({ "command": "ls" }), shop.clone());
+        let trial = Trial { tool, input, folder, mode: Mode::Default, session: None };
+        world.registry.try_call(&owner(), trial).await.expect("a judgement").decision
+    };
+    let idle = async || world.registry.rules(&owner(), None).await.expect("rules")[0].idle.clone();
+    assert_eq!((decide().await, idle().await), (Decision::Deny, None));
+    std::fs::rename(&shop, top.path().join("moved")).expect("moved");
+    std::fs::create_dir(&shop).expect("another folder");
+    assert_eq!(decide().await, Decision::Ask);
+    assert_eq!(idle().await.as_deref(), Some("suspended: another folder stands at this path"));
+}
+
+#[tokio::test]
+async fn a_simulation_finds_the_requests_that_a_rule_would_have_answered() {
+    let world = World::new().await;
+    let (session, puppet) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    for (key, command) in [("1", "git status"), ("2", "git status -s"), ("3", "rm x")] {
+        ask(&puppet, key, command).await;
+        let opened = reader.until(is_request).await;
+        let Event::RequestOpened { request } = opened else { panic!("{opened:?}") };
+        let answer = if command.starts_with("rm") { Answer::deny(None) } else { Answer::allow() };
+        let answer = Action::Answer { request: request.request, digest: None, answer };
+        world.registry.submit(&owner(), session, CommandId::random(), answer).await.expect("answered");
+    }
+    let simulate = async |effect, text: &str| {
+        let found = world.registry.simulate(&owner(), draft(effect, text, ScopeDraft::User), None).await;
+        let found = found.expect("a simulation");
+        (found.requests, found.covered, found.asked, found.against)
+    };
+    assert_eq!(simulate(Effect::Allow, "Bash(git status *)").await, (3, 2, 2, 0));
+    assert_eq!(simulate(Effect::Allow, "Bash").await, (3, 3, 3, 1));
+    assert_eq!(simulate(Effect::Deny, "Bash(git)").await, (3, 2, 2, 2));
+}

@@ -1,0 +1,100 @@
+//! Arguments of the verbs about policy: rules, explanations and simulations.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use portolan_core::policy::{Effect, Mode};
+
+/// Rules.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Rules {
+    /// List the rules, and say which ones are not in force
+    List {
+        /// Also list the rules of this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// Add a rule
+    ///
+    /// TOOL is the name of the agent's tool, with `*` for any characters, or a kind of tools: @run, @edit, @read,
+    /// @network, @unknown. PATTERN is a command for tools that run commands, a path for tools that read or edit, and a
+    /// host for tools that use the network. docs/policy.md defines what each rule covers.
+    Add(Draft),
+    /// Replace a rule under its id
+    Edit {
+        /// Which rule, by its id
+        rule: String,
+        #[command(flatten)]
+        draft: Draft,
+    },
+    /// Remove a rule
+    Remove {
+        /// Which rule, by its id
+        rule: String,
+        /// The session of the rule, if it is a session's rule
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// Show what would be decided about a call; nothing runs
+    ///
+    /// The exit code is 0 for every decision; read the decision from the output.
+    Test {
+        /// The tool's name, such as Bash
+        tool: String,
+        /// The tool's input as JSON, @FILE, or - for stdin
+        input: String,
+        /// The folder of a session that would make the call; default: this folder
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        cwd: Option<PathBuf>,
+        /// The mode of that session
+        #[arg(long, default_value = "default")]
+        mode: Mode,
+        /// Use the folder, the mode and the rules of this session instead
+        #[arg(long, value_name = "ID", conflicts_with_all = ["cwd", "mode"])]
+        session: Option<String>,
+    },
+}
+
+/// A new rule.
+#[derive(Debug, Args)]
+pub(crate) struct Draft {
+    /// What the rule does: allow, deny or ask
+    pub(crate) effect: Effect,
+    /// TOOL or TOOL(PATTERN)
+    #[arg(value_name = "TOOL(PATTERN)")]
+    pub(crate) covers: String,
+    /// Where the rule holds: `user` (every session), `project:DIR` or `session:ID`
+    #[arg(long, default_value = "user")]
+    pub(crate) scope: String,
+    /// Let an allow rule of a narrower scope win over this deny rule
+    #[arg(long)]
+    pub(crate) overridable: bool,
+    /// How long the rule holds, such as 12h or 30d; default: until you remove it
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<String>,
+    /// Why the rule exists
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) comment: Option<String>,
+    /// A call that the rule must cover, as {"tool": ..., "input": ...}; may be repeated
+    #[arg(long = "match", value_name = "JSON")]
+    pub(crate) matches: Vec<String>,
+    /// A call that the rule must not cover, as {"tool": ..., "input": ...}; may be repeated
+    #[arg(long = "not-match", value_name = "JSON")]
+    pub(crate) does_not_match: Vec<String>,
+}
+
+/// Arguments of `simulate`.
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    /// What the rule does: allow, deny or ask
+    pub(crate) effect: Effect,
+    /// TOOL or TOOL(PATTERN)
+    #[arg(value_name = "TOOL(PATTERN)")]
+    pub(crate) covers: String,
+    /// Where the rule would hold: `user`, `project:DIR` or `session:ID`
+    #[arg(long, default_value = "user")]
+    pub(crate) scope: String,
+    /// Only requests of the last so much time, such as 12h or 30d; default: all
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+}
