@@ -21,7 +21,7 @@ const button = (scope, name) => scope.getByRole('button', { name, exact: true })
 const card = (page, words) => page.locator('.card').filter({ hasText: words });
 /** How the requests of a session ended, in order. */
 const outcomes = (session) =>
-  daemon.cli('export', session).split('\n').filter((line) => line.includes('"request_closed"')).map((line) => JSON.parse(line).event.outcome);
+  daemon.cli('export', session).split('\n').filter((line) => /"request_(closed|decided)"/.test(line)).map((line) => JSON.parse(line).event.outcome);
 const answers = (session) => outcomes(session).map(({ answer }) => answer);
 
 async function inbox(options) {
@@ -105,7 +105,7 @@ test('an always allow shows its rule first; the rule is listed beside the sessio
   await until(() => outcomes(session).length === 2);
   assert.deepEqual(outcomes(session).map(({ by }) => by.kind), ['person', 'policy']);
   await button(page, 'Remove').click();
-  await page.getByText('Bash needs permission again').waitFor();
+  await page.getByText('The rule for Bash is removed').waitFor();
   await page.getByLabel('Message to the agent').fill('use a tool fast');
   await button(page, 'Send').click();
   await button(page, 'Allow').waitFor();

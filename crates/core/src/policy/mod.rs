@@ -3,7 +3,7 @@
 //! It is pure, so that the same call, facts, rules and mode always get the same judgement. What policy must know of the disk
 //! are [`facts`] that [`resolve`] gathers beforehand; nothing else in here looks at the disk, and nothing reads a clock.
 //!
-//! [`decide`] combines what [`rule`]s cover ([`cover`], [`commands`], [`glob`]), the [`mode`], the protected
+//! [`decide`](mod@decide) combines what [`rule`]s cover ([`cover`], [`commands`], [`glob`]), the [`mode`], the protected
 //! [`places`] and the kind of the [`tool`]. [`risk`] is for people. docs/policy.md defines all of it for users.
 
 pub mod check;

@@ -2,7 +2,7 @@
 //!
 //! A rule is `allow`, `ask` or `deny` for a tool, or for some of its calls. Here is what a rule is made of, how its text is
 //! read, and what is refused. Which calls a rule covers is decided in [`cover`](super::cover), and what follows from all
-//! rules together in [`decide`](super::decide).
+//! rules together in [`decide`](mod@super::decide).
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
