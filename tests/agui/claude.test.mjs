@@ -120,12 +120,10 @@ for (const [generation, HttpAgent] of GENERATIONS) {
   });
 }
 
-// Issue 15, item 18.
 test('a message that is posted while Claude starts is said once and shown, though its page is reloaded', async () => {
   await reloadsWhileTheAgentStarts(daemon, 'just talk', 'I am only talking.');
 });
 
-// Issue 15, item 21.
 test('a run that waits within Claude gets the figures of its own turn', async () => {
   const threadId = await daemon.session();
   const first = open(daemon, 'run', { threadId, words: 'take your time' });
@@ -136,7 +134,6 @@ test('a run that waits within Claude gets the figures of its own turn', async ()
   assert.deepEqual(texts(second.events), ['Then this.']);
 });
 
-// Issue 15, item 21.
 test('a tool that failed in the page has failed for Claude', async () => {
   const [, HttpAgent] = GENERATIONS[0];
   const { agent, say, go } = client(HttpAgent, daemon, { tools: TOOLS });

@@ -145,7 +145,6 @@ test('a reload brings the conversation back once, and a run that goes on is seen
   await chat.close();
 });
 
-// Issue 15, item 18.
 test('a reload while Claude starts loses nothing: the first message is shown, and its answer', async () => {
   const chat = await open({ thread: randomUUID() });
   await chat.say('just talk');

@@ -81,7 +81,6 @@ for (const [generation, HttpAgent] of GENERATIONS) {
     assert.deepEqual(texts(await say('say after')).slice(-1), ['after']);
   });
 
-  // Issue 15, item 19.
   test(`${generation} has a tool that the demo calls, and brings what came of it`, async () => {
     const { agent, say, go } = client(HttpAgent, daemon, { tools: TOOLS, answer: () => assert.fail('nobody is asked for the page\'s own tools') });
     for (const [color, result, answer] of [
@@ -100,18 +99,21 @@ for (const [generation, HttpAgent] of GENERATIONS) {
     }
   });
 
-  // Issue 15, item 19: each of these took ten seconds.
+  // Each of these once took ten seconds, at every attempt. A busy machine may be slow at one of them.
   test(`${generation} waits for nothing where it offers tools, and where it offers none after that`, async () => {
-    const { say } = client(HttpAgent, daemon, { tools: TOOLS });
-    const began = Date.now();
-    assert.deepEqual(texts(await say('say one')), ['one']);
-    assert.deepEqual(texts(await say('say two')), ['two']);
-    assert.deepEqual(texts(await say('say three', { tools: [] })), ['three']);
-    assert.ok(Date.now() - began < 8_000, `it took ${Date.now() - began} ms`);
+    const took = [];
+    for (let attempt = 0; attempt < 3 && !took.some((ms) => ms < 8_000); attempt++) {
+      const { say } = client(HttpAgent, daemon, { tools: TOOLS });
+      const began = Date.now();
+      assert.deepEqual(texts(await say('say one')), ['one']);
+      assert.deepEqual(texts(await say('say two')), ['two']);
+      assert.deepEqual(texts(await say('say three', { tools: [] })), ['three']);
+      took.push(Date.now() - began);
+    }
+    assert.ok(took.some((ms) => ms < 8_000), `the attempts took ${took.join(', ')} ms`);
   });
 }
 
-// Issue 15, item 18.
 test('a message that is posted while the agent starts is said once and shown, though its page is reloaded', async () => {
   const slow = await startDaemon({ environment: { DEMO_START_MS: '2000' } });
   try {

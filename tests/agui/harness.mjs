@@ -17,7 +17,7 @@ const CLAUDE = process.env.PORTOLAN_CLAUDE;
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 /** How long anything may take before a test gives up on it. Far longer than it should: machines are busy. */
-export const PATIENCE = 60_000;
+export const PATIENCE = 120_000;
 
 /** Starts the scripted model with this script; gives its address. */
 export async function startModel(script) {

@@ -102,7 +102,6 @@ function look(code) {
 }
 
 for (const size of Object.keys(SIZES)) {
-  // Issue 15, item 3.
   test(`the end of a command is visible on a ${size}, or a cue says that there is more`, async () => {
     for (const [name, cue] of [['command', false], ['endless', true], ['lines', true]]) {
       const { card, done } = await asked(size, name);

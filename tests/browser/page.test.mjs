@@ -282,7 +282,6 @@ test('a paired device has its own name and role, is listed, and is logged out by
   await page.getByRole('button', { name: /Log out .* of tablet/ }).waitFor({ state: 'detached' });
 });
 
-// Issue 15, item 10.
 test('a link with a ticket does not change the user of a browser that is logged in', async () => {
   const { page } = await visit(browser, daemon);
   const { link } = JSON.parse(daemon.cli('pair', 'trap', '--role', 'viewer', '--at', daemon.url, '--json'));

@@ -22,6 +22,7 @@ use portolan_agents::{
     sweep,
 };
 use portolan_contract::{Scenario, Subject, Verdict, profile, run, scenarios, table::Column};
+use portolan_core::ports::{Agent as _, PastQuery};
 use portolan_testkit::npm::codex;
 
 /// Scenarios at once. They mostly wait; more would only slow two cores down.
@@ -83,4 +84,20 @@ async fn scenarios_only_for_codex_pass_and_the_users_configuration_is_unchanged(
     let verdicts: Vec<_> = findings.iter().map(|finding| finding.verdict.clone()).collect();
     let columns = [Column { title: subject.title.clone(), findings }];
     assert_eq!(verdicts, vec![Verdict::Works; own.len()], "{}", page::told(&columns));
+}
+
+// Two processes of Codex that create the databases of one home at once: one of them ends with an error. The daemon's
+// first look at the account and the first session did that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_start_at_once_in_a_new_home_all_answer() {
+    let home = tempfile::tempdir().unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    // No model is asked.
+    let environment = (profile::CODEX.environment)(home.path(), "http://127.0.0.1:9", path);
+    let config = Config { command: vec![installed().await.into()], ..Config::default() };
+    let agent = Codex::new(config, Arc::new(Supervision::new("a-new-home", environment)));
+    let lists = (0..4).map(|_| tokio::spawn(agent.past().unwrap().list(PastQuery::default())));
+    for list in lists.collect::<Vec<_>>() {
+        assert_eq!(list.await.unwrap().unwrap(), []);
+    }
 }

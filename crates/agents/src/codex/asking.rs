@@ -8,7 +8,10 @@ use super::{
     probe::Prober,
     translate::{DIALECT, hello},
 };
-use crate::driver::asking::{self, Heard, Trouble};
+use crate::{
+    child::Program,
+    driver::asking::{self, Heard, Trouble},
+};
 
 /// How long one question may take. A cold start reads a large program from disk.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,6 +42,12 @@ impl From<Trouble> for Unanswered {
     }
 }
 
+/// Starts a Codex, waits until it has started, and ends it.
+pub(super) async fn start_once(program: Program, home_key: &str) -> Result<(), Unanswered> {
+    Asking::start(program, home_key.to_owned(), "").await?.end().await;
+    Ok(())
+}
+
 /// A process that is asked. If it is dropped without [`Asking::end`], it is killed.
 #[derive(Debug)]
 pub(super) struct Asking {
@@ -62,6 +71,15 @@ impl Asking {
     ) -> Result<Self, Unanswered> {
         prober.program().map_err(Unanswered::NotInstalled)?;
         let (program, home_key) = prober.app_server().await.map_err(Unanswered::Lost)?;
+        prober.prepare_home(&program).await;
+        Self::start(program, home_key, listens_for).await
+    }
+
+    async fn start(
+        program: Program,
+        home_key: String,
+        listens_for: &'static str,
+    ) -> Result<Self, Unanswered> {
         let codex = asking::Asking::begin(program, &home_key, DIALECT).await?;
         let mut asking = Self { codex, listens_for, heard: VecDeque::new(), home_key };
         let begun = asking.ask("initialize", Some(hello())).await;

@@ -87,6 +87,21 @@ pub(super) fn environment(
     Ok(environment)
 }
 
+/// The folder in which a Codex with this environment keeps its files.
+pub(super) fn home(environment: &Environment) -> Option<PathBuf> {
+    let value = |wanted: &str| {
+        let found = environment.variables.iter().find(|(name, value)| name == wanted && !value.is_empty());
+        found.map(|(_, value)| PathBuf::from(value))
+    };
+    value("CODEX_HOME").or_else(|| value("HOME").map(|home| home.join(".codex")))
+}
+
+/// Whether a Codex has created its databases in this home.
+pub(super) fn has_databases(home: &Path) -> bool {
+    let Ok(files) = std::fs::read_dir(home) else { return false };
+    files.flatten().any(|file| file.path().extension().is_some_and(|extension| extension == "sqlite"))
+}
+
 /// Everything that a start depends on.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {

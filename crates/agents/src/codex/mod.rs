@@ -78,6 +78,9 @@ impl Codex {
             }
             Err(why) => (Err(why), None),
         };
+        if let Ok(program) = &program {
+            self.prober.prepare_home(program).await;
+        }
         let translator = Box::new(translate::Translate::new(plan.setup()));
         driver::Job {
             agent: KIND.into(),

@@ -1,6 +1,7 @@
 //! Looks for Codex without starting a turn: which program, which version, and whether it is logged in.
 
 use std::{
+    collections::HashMap,
     ffi::OsString,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -10,8 +11,9 @@ use std::{
 use indexmap::IndexMap;
 use portolan_core::ports::{Login, Probe, Road};
 use portolan_wire::ndjson;
+use tokio::sync::OnceCell;
 
-use super::{Config, KIND, account, launch};
+use super::{Config, KIND, account, asking, launch};
 use crate::{
     Supervision,
     child::{
@@ -49,6 +51,8 @@ pub(super) struct Prober {
     env: IndexMap<String, String>,
     supervision: Arc<Supervision>,
     known: Mutex<Option<Known>>,
+    /// The homes of Codex, each with whether its databases were looked after.
+    homes: Mutex<HashMap<PathBuf, Arc<OnceCell<()>>>>,
 }
 
 impl Prober {
@@ -58,6 +62,7 @@ impl Prober {
             env: config.env.clone(),
             supervision,
             known: Mutex::default(),
+            homes: Mutex::default(),
         }
     }
 
@@ -149,6 +154,27 @@ impl Prober {
         command.push("app-server".into());
         let program = Program { agent: KIND.into(), command, folder: PathBuf::new(), environment };
         Ok((program, self.supervision.home_key.clone()))
+    }
+
+    /// Lets one Codex create the databases of a new home before any other uses it. When two processes create them at
+    /// once, one of the two ends with "failed to initialize sqlite state runtime" (seen with 0.166.0).
+    pub(super) async fn prepare_home(&self, program: &Program) {
+        let Some(home) = launch::home(&program.environment) else { return };
+        let prepared = {
+            let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(homes.entry(home.clone()).or_default())
+        };
+        let create = async {
+            if launch::has_databases(&home) {
+                return;
+            }
+            let program = Program { folder: PathBuf::new(), ..program.clone() };
+            if let Err(why) = asking::start_once(program, &self.supervision.home_key).await {
+                // The next start meets the same trouble and reports it.
+                tracing::debug!(home = %home.display(), ?why, "codex did not prepare its home");
+            }
+        };
+        prepared.get_or_init(|| create).await;
     }
 
     pub(super) async fn look(&self) -> Result<Probe, String> {

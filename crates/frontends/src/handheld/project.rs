@@ -418,6 +418,10 @@ impl View {
         if let Some(trouble) = &self.trouble {
             return (SlotState::Error, trouble.clone());
         }
+        // A prompt may wait for a resume, but the agent does not work.
+        if summary.status == Status::Error {
+            return (SlotState::Error, summary.error.clone().unwrap_or_else(|| "The agent failed".into()));
+        }
         if let Some(reason) = self.forgot {
             let state = if self.is_busy() { SlotState::Working } else { SlotState::Idle };
             return (state, reason.words().into());

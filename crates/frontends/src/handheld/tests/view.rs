@@ -448,3 +448,15 @@ fn a_session_whose_agent_is_asleep_keeps_its_slot_and_what_it_said_last() {
     assert_eq!((face.state, face.message.as_str(), face.active), (SlotState::Idle, "Done with it.", true));
     assert!(!played.view.is_gone());
 }
+
+// A device once showed "Working..." for good.
+#[test]
+fn an_agent_that_fails_before_it_is_ready_is_an_error_while_its_prompt_waits() {
+    let mut played = Played { view: View::new(SessionId::from_u128(1)), seq: 0, at: 0 };
+    played
+        .then(json!({ "type": "session_created", "spec": { "agent": "claude", "cwd": "/home/ada/shop" } }))
+        .prompt()
+        .then(starting(1, None))
+        .then(exited("not_ready", "ended with exit code 1"));
+    assert_eq!(played.shows(), (SlotState::Error, "ended with exit code 1".into()));
+}

@@ -117,7 +117,6 @@ fn a_reason_for_a_request_that_someone_else_answered_is_not_sent() {
     assert_eq!(keyboard.press(Key::Enter, CALM), Wish::Look);
 }
 
-// Issue 15, item 24.
 #[test]
 fn a_key_that_is_too_late_for_a_request_does_not_stay_in_the_line() {
     let next = request(Ask::Question { questions: vec![question(false, true)] });
