@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { PATIENCE, startApp, startBrowser, startDaemon, startModel } from './harness.mjs';
+import { PATIENCE, startApp, startBrowser, startDaemon, startModel, until } from './harness.mjs';
 
 const say = (...blocks) => ({ say: blocks });
 const text = (words) => ({ type: 'text', text: words });
@@ -45,6 +45,7 @@ after(async () => {
 
 /** The app in a page of its own, on this thread. */
 async function open({ thread, approvals = 'event' } = {}) {
+  const isNew = thread === undefined;
   thread ??= await daemon.session();
   const page = await (await browser.newContext()).newPage();
   page.setDefaultTimeout(PATIENCE);
@@ -53,8 +54,18 @@ async function open({ thread, approvals = 'event' } = {}) {
   page.on('response', (response) => {
     if (response.url().startsWith(daemon.url) && response.status() >= 400) faults.push(`${response.status()} ${response.url()}`);
   });
+  // The end of a connect ends "in progress" in the chat, also if a message was sent meanwhile. So nobody types before all
+  // of them have ended.
+  const connects = { begun: 0, ended: 0 };
+  const count = (what) => (request) => {
+    if (request.url().endsWith('/connect')) connects[what] += 1;
+  };
+  page.on('request', count('begun'));
+  page.on('requestfinished', count('ended'));
+  page.on('requestfailed', count('ended'));
   await page.goto(`${app.origin}/#${new URLSearchParams({ url: daemon.base, token: daemon.token, thread, approvals })}`);
   await page.locator('textarea').waitFor();
+  if (isNew) await until(() => connects.begun > 0 && connects.begun === connects.ended);
   return {
     page,
     thread,
